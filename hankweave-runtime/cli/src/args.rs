@@ -17,6 +17,10 @@ use hankweave_runtime::{GivenOption, Invocation};
 
 use crate::screen::tell;
 
+mod tasks;
+
+pub(crate) use tasks::*;
+
 /// Runs AI coding agents one after another: durable, checkpointed, resumable.
 ///
 /// A hank (hank.json) is a sequence of codons; each codon is one run of a coding agent. hankweave takes them through set-up, agent and
@@ -246,6 +250,27 @@ pub(crate) enum Command {
     /// Try a sentinel without a model and without a run
     #[command(subcommand)]
     Sentinel(SentinelCommand),
+    /// Create, follow and steer tasks: hanks that workers run
+    ///
+    /// A task is a hank to be run; a worker (hankweave worker) claims tasks and runs their hanks. Without --registry they are kept in a file in your data
+    /// folder, with nothing to install; with postgres://… many machines share them.
+    ///
+    /// For example:
+    ///
+    ///   hankweave task create "Write the report" --hank ./report
+    ///
+    ///   hankweave worker --once
+    ///
+    ///   hankweave task list
+    #[command(verbatim_doc_comment)]
+    Task(Box<TaskArgs>),
+    /// Work: claim tasks and run their hanks, until told to stop
+    ///
+    /// Each hank runs as a process of its own under a lease. SIGTERM stops the runs in order and lets their tasks wait for another worker. For example:
+    /// hankweave worker --registry postgres://db/tasks --jobs 4
+    Worker(WorkerArgs),
+    /// Take, hold and give back locks that workers and people share
+    Lock(LockArgs),
     /// Draw a state machine from the code
     Diagram(DiagramArgs),
     /// Print the JSON Schema of a document, from the code

@@ -50,7 +50,7 @@ type Offer = (
     fn() -> Vec<CompletionCandidate>,
 );
 
-const OFFERS: [Offer; 12] = [
+const OFFERS: [Offer; 21] = [
     (&["run"], "agent", agents),
     (&["run"], "model", models),
     (&["validate"], "agent", agents),
@@ -63,6 +63,15 @@ const OFFERS: [Offer; 12] = [
     (&["logs"], "codon", codons),
     (&["diff"], "what", codons),
     (&["sentinel", "test"], "codon", codons),
+    (&["task", "show"], "id", tasks),
+    (&["task", "history"], "id", tasks),
+    (&["task", "decisions"], "id", tasks),
+    (&["task", "checkpoint"], "id", tasks),
+    (&["task", "restore"], "id", tasks),
+    (&["task", "recover"], "id", tasks),
+    (&["task", "cancel"], "id", tasks),
+    (&["task", "resume"], "id", tasks),
+    (&["task", "delete"], "id", tasks),
 ];
 
 fn command() -> Command {
@@ -131,6 +140,11 @@ fn models() -> Vec<CompletionCandidate> {
             .map(|(model, _)| model.to_owned())
             .collect(),
     )
+}
+
+/// Those of the registry that is meant when none is named.
+fn tasks() -> Vec<CompletionCandidate> {
+    candidates(crate::registry::known_ids().into_iter().collect())
 }
 
 fn candidates(names: BTreeSet<String>) -> Vec<CompletionCandidate> {

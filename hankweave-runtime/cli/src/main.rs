@@ -41,6 +41,7 @@ mod failures;
 mod init;
 mod journal;
 mod keyboard;
+mod lock;
 mod logging;
 mod logs;
 mod notify;
@@ -48,6 +49,7 @@ mod output;
 mod prices;
 mod question;
 mod recorded;
+mod registry;
 mod remote;
 mod report;
 mod rollback;
@@ -66,9 +68,11 @@ mod signals;
 mod state;
 mod status;
 mod stopping;
+mod task;
 mod thread;
 mod typed;
 mod validate;
+mod worker;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -152,6 +156,9 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Thread(args) => thread::thread(&global, &args),
         Command::Checkpoints(args) => checkpoints::checkpoints(&global, &args),
         Command::Sentinel(command) => sentinel::sentinel(&global, &command),
+        Command::Task(args) => task::task(&global, &args),
+        Command::Worker(args) => worker::worker(&global, &args),
+        Command::Lock(args) => lock::lock(&global, &args),
         Command::Diagram(args) => diagram::diagram(&args),
         Command::Schema(args) => schema::schema(&args),
         Command::Completions { shell } => completions::completions(shell),

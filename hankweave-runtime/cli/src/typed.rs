@@ -13,7 +13,7 @@ use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::{ExecutionDir, GivenOption, Invocation};
 
-use crate::args::counts_for_validate;
+use crate::args::{Place, counts_for_validate};
 use crate::screen::one_line;
 
 /// The variable that names an execution directory where no `-e` does.
@@ -305,6 +305,18 @@ pub(crate) fn about_file(subcommand: &str, state: &Path) -> String {
 }
 
 /// A path as one word of a shell, which is taken for no option.
+/// A command about tasks, with the registry and the folder that were named.
+pub(crate) fn tasks(place: &Place, arguments: &str) -> String {
+    let mut words = format!("hankweave {arguments}");
+    if let Some(registry) = &place.registry {
+        words.push_str(&format!(" --registry {}", path_word(Path::new(registry))));
+    }
+    if let Some(tasks) = &place.tasks {
+        words.push_str(&format!(" --tasks {}", path_word(tasks)));
+    }
+    words
+}
+
 pub(crate) fn path_word(path: &Path) -> String {
     match path.as_os_str().as_bytes().first() {
         Some(b'-') => word(Path::new(".").join(path).as_os_str()),

@@ -60,5 +60,6 @@ mod steering;
 mod strangers;
 mod supervision;
 mod support;
+mod tasks;
 mod terminal;
 mod whole_story;

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use hankweave_runtime::world::disk::Folder;
 
 use super::error::LayerError;
+use super::figures::{Layer, Operation};
 use super::files::TaskFiles;
 use super::folder::{create, enter, enter_or_make, read, read_unpacked};
 use super::{CHECKPOINTS, DECISIONS, LOGS, MANIFEST, STATE, UNFINISHED_FOLDER};
@@ -37,7 +38,7 @@ impl TaskFiles {
         folder: &dyn Folder,
         description: Option<&str>,
     ) -> Result<Manifest, LayerError> {
-        self.traced("checkpoints", "save", || {
+        self.traced(Layer::Checkpoints, Operation::Save, || {
             let state = self.state_in(folder)?;
             let state = state.ok_or_else(|| TaskError::StateLoadFailed("there is none".to_owned()))?;
             let files = self.copied(folder)?;
@@ -102,7 +103,7 @@ impl TaskFiles {
     ///
     /// Returns [`LayerError::Load`].
     pub fn checkpoints(&self) -> Result<Checkpoints, LayerError> {
-        self.traced("checkpoints", "load", || match self.open()? {
+        self.traced(Layer::Checkpoints, Operation::Load, || match self.open()? {
             Some(folder) => self.checkpoints_in(&*folder),
             None => Ok(Checkpoints::default()),
         })

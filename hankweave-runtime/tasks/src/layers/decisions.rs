@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 
 use super::DECISIONS;
 use super::error::LayerError;
+use super::figures::{Layer, Operation};
 use super::files::TaskFiles;
 use super::folder::read;
 use crate::model::{Decision, Decisions};
@@ -15,7 +16,7 @@ impl TaskFiles {
     ///
     /// [`InvalidArgument`](crate::model::TaskError::InvalidArgument) when agent or decision have several lines, else [`LayerError::Save`].
     pub fn append_decision(&self, decision: &Decision) -> Result<(), LayerError> {
-        self.traced("decisions", "save", || {
+        self.traced(Layer::Decisions, Operation::Save, || {
             let section = decision.section()?;
             let folder = self.make()?;
             let add = || {
@@ -36,7 +37,7 @@ impl TaskFiles {
     ///
     /// Returns [`LayerError::Load`].
     pub fn load_decisions(&self) -> Result<Decisions, LayerError> {
-        self.traced("decisions", "load", || {
+        self.traced(Layer::Decisions, Operation::Load, || {
             let Some(folder) = self.open()? else {
                 return Ok(Decisions::default());
             };

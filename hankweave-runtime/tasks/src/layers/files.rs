@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::error::LayerError;
+use super::figures::{Figure, Figures, Layer, Operation};
 use super::folder::{enter, enter_or_make};
 use crate::model::{Level, LogEntry, TaskError, Tries};
 
@@ -20,6 +21,7 @@ use crate::model::{Level, LogEntry, TaskError, Tries};
 pub struct Layers {
     pub(super) world: World,
     pub(super) root: PathBuf,
+    figures: Arc<Figures>,
 }
 
 impl Layers {
@@ -29,6 +31,7 @@ impl Layers {
         Self {
             world,
             root: root.into(),
+            figures: Arc::default(),
         }
     }
 
@@ -36,6 +39,12 @@ impl Layers {
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// What was done with all files since this was made.
+    #[must_use]
+    pub fn figures(&self) -> Vec<Figure> {
+        self.figures.all()
     }
 
     /// The files of one task, which need not be there.
@@ -190,14 +199,18 @@ impl TaskFiles {
     /// Does something with a layer and tells how long it took, never what it was about.
     pub(super) fn traced<T>(
         &self,
-        layer: &'static str,
-        operation: &'static str,
+        layer: Layer,
+        operation: Operation,
         act: impl FnOnce() -> Result<T, LayerError>,
     ) -> Result<T, LayerError> {
         let began = Instant::now();
         let done = act();
-        let duration = began.elapsed().as_secs_f64() * 1000.0;
+        let took = began.elapsed();
         let failed = done.as_ref().err().map(LayerError::code);
+        self.layers
+            .figures
+            .count(layer, operation, took, failed.is_some());
+        let (layer, operation, duration) = (layer.as_str(), operation.as_str(), took.as_secs_f64() * 1000.0);
         tracing::trace!(layer, operation, taskId = %self.id, duration, failed, "Persistence operation");
         done
     }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::LOGS;
 use super::error::LayerError;
+use super::figures::{Layer, Operation};
 use super::files::TaskFiles;
 use super::folder::open;
 use super::lines::each_line;
@@ -75,7 +76,7 @@ impl TaskFiles {
     ///
     /// Returns [`LayerError::Load`].
     pub fn load_log(&self, query: &LogQuery) -> Result<Logs, LayerError> {
-        self.traced("logs", "load", || {
+        self.traced(Layer::Logs, Operation::Load, || {
             let mut fold = LogFold::new(query.clone());
             self.each_log_line(|line| match line {
                 Some(line) => fold.line(line),
@@ -132,7 +133,7 @@ impl TaskLog {
             return Ok(());
         }
         let files = self.files.clone();
-        files.traced("logs", "save", || {
+        files.traced(Layer::Logs, Operation::Save, || {
             let is_torn = !matches!(
                 self.file.last_byte().map_err(files.save(LOGS))?,
                 None | Some(b'\n')

@@ -7,6 +7,7 @@ mod checkpoints;
 mod compress;
 mod decisions;
 mod error;
+mod figures;
 mod files;
 mod folder;
 mod lines;
@@ -21,6 +22,7 @@ mod tests;
 
 pub use checkpoints::Checkpoints;
 pub use error::LayerError;
+pub use figures::{Figure, Layer, Operation};
 pub use files::{Layers, TaskFiles};
 pub use log::{Durability, TaskLog};
 pub use recover::{Recovered, RecoveredBy};

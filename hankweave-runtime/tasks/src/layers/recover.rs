@@ -37,6 +37,15 @@ pub enum RecoveredBy {
 }
 
 impl RecoveredBy {
+    /// The checkpoint, if it was one.
+    #[must_use]
+    pub fn checkpoint(&self) -> Option<CheckpointId> {
+        match self {
+            Self::Checkpoint(id) => Some(*id),
+            Self::Nothing | Self::Log => None,
+        }
+    }
+
     /// The word for it.
     #[must_use]
     pub fn method(&self) -> &'static str {

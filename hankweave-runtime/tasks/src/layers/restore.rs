@@ -6,6 +6,7 @@ use hankweave_runtime::world::disk::Folder;
 
 use super::LOGS;
 use super::error::LayerError;
+use super::figures::{Layer, Operation};
 use super::files::TaskFiles;
 use super::folder::read;
 use crate::model::task::TaskStatus;
@@ -44,7 +45,7 @@ impl TaskFiles {
         id: CheckpointId,
         options: RestoreOptions,
     ) -> Result<TaskState, LayerError> {
-        self.traced("checkpoints", "load", || {
+        self.traced(Layer::Checkpoints, Operation::Load, || {
             let folder = self.lock()?;
             let checkpoint = self.read_checkpoint_in(&*folder, id)?;
             let present = self.state_in(&*folder)?;

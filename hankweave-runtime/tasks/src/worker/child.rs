@@ -1,6 +1,7 @@
 //! The run of a hank, as a process of its own.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -49,7 +50,7 @@ impl Run {
         execution: &Path,
         marker: String,
     ) -> io::Result<Self> {
-        let env = world.environment.iter();
+        let env = world.environment.iter().filter(|(name, _)| !is_for_one_run(name));
         let mut process = world.spawner.spawn(CommandSpec {
             program: program.to_owned(),
             args: order.command_line(execution),
@@ -123,6 +124,13 @@ impl Run {
         self.process.control.sweep().await;
         self.last.into()
     }
+}
+
+/// What names the place of a single run, of which a worker has several.
+fn is_for_one_run(name: &OsStr) -> bool {
+    ["HANKWEAVE_EXECUTION", "HANKWEAVE_PORT", "HANKWEAVE_RUNTIME_PORT"]
+        .iter()
+        .any(|own| name == *own)
 }
 
 /// The next message; `None` once, when there are no more, and then never again.

@@ -1,27 +1,40 @@
 //! The loop of a worker: claim, run, and in the end let go in order (TASK-55, TASK-57).
 
+use std::fmt;
 use std::sync::Arc;
 
 use hankweave_runtime::Shutdown;
 use hankweave_runtime::world::World;
+use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::{Holder, TaskError};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::job::{Job, JobEnd};
 use super::lease::Lease;
+use super::metrics::Metrics;
 use super::options::WorkerOptions;
 use super::orphans::Guardian;
 use crate::coordinator::{Claim, Coordinator, Hold};
 use crate::layers::Layers;
 
 /// A worker.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Worker {
     pub(super) coordinator: Arc<dyn Coordinator>,
     pub(super) layers: Layers,
     pub(super) world: World,
     pub(super) options: Arc<WorkerOptions>,
+    pub(super) metrics: Arc<Metrics>,
+    told: Arc<dyn Fn(&TaskRow) + Send + Sync>,
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a worker has done in its life.
@@ -66,7 +79,28 @@ impl Worker {
             layers,
             world,
             options: Arc::new(options),
+            metrics: Arc::default(),
+            told: Arc::new(|_| {}),
         }
+    }
+
+    /// The same one, which tells about each step of its tasks; whoever is told must not take long.
+    #[must_use]
+    pub fn telling(self, told: impl Fn(&TaskRow) + Send + Sync + 'static) -> Self {
+        Self {
+            told: Arc::new(told),
+            ..self
+        }
+    }
+
+    /// The figures of this worker, which go on.
+    #[must_use]
+    pub fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
+    }
+
+    pub(super) fn tell(&self, row: &TaskRow) {
+        (self.told)(row);
     }
 
     /// Works until it is asked to stop, or, if it is to work once, until nothing is left to do. When it is asked, its runs are stopped in order, and their
@@ -128,6 +162,7 @@ impl Worker {
             let id = claimed.row.id().clone();
             let coordinator = Arc::clone(&self.coordinator);
             let lease = Lease::keep(coordinator, id, &held, asked, (lease, self.options.look));
+            self.metrics.claimed();
             let job = Job::new(self.clone(), claimed.row, lease, shutdown.clone());
             jobs.spawn(job.work());
         }

@@ -12,7 +12,7 @@ use hankweave_task_model::registry::{Change, TaskRow};
 use hankweave_task_model::task::{Complete, Fail, Start, TaskRecord, TaskResult, TaskTransition};
 use hankweave_task_model::{Level, Retention, TaskError};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::child::{Run, Said};
 use super::claims::Worker;
@@ -94,6 +94,7 @@ impl Job {
             Ok(end) => end,
             Err(error) => self.give_up(error).await,
         };
+        self.worker.metrics.ended(end == JobEnd::Lost);
         // The lock of a task that is lost is somebody else's.
         if end != JobEnd::Lost {
             let written = self.row.written_seq;
@@ -134,6 +135,12 @@ impl Job {
     }
 
     async fn change(&mut self, steps: Vec<TaskTransition>) -> Result<(), TaskError> {
+        let (from, began) = (self.row.record.status(), Instant::now());
+        let trigger = steps
+            .iter()
+            .map(TaskTransition::method)
+            .collect::<Vec<_>>()
+            .join(" ");
         let change = Change {
             id: self.row.id().clone(),
             expected_version: self.row.version,
@@ -141,6 +148,11 @@ impl Job {
             steps,
         };
         self.row = self.worker.coordinator.change(change).await?.row;
+        let (to, took) = (self.row.record.status(), began.elapsed());
+        self.worker.metrics.step(to, took);
+        let duration = took.as_secs_f64() * 1000.0;
+        tracing::info!(system = "TaskLifecycle", taskId = %self.row.id(), fromState = %from, toState = %to, trigger, duration, "State transition");
+        self.worker.tell(&self.row);
         Ok(())
     }
 

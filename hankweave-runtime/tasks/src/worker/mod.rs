@@ -1,4 +1,4 @@
-//! A worker: claims pending tasks and runs their hanks, each as a process of its own under a lease (TASK-52 to TASK-58).
+//! A worker: claims pending tasks and runs their hanks, each as a process of its own under a lease (TASK-52 to TASK-59).
 //!
 //! It asks only the [`Coordinator`](crate::Coordinator), so that it does not matter where tasks are kept. What a task is to do stands in its metadata
 //! ([`Order`]); what it has come to goes into its [`layers`](crate::layers).
@@ -8,6 +8,7 @@ mod claims;
 mod job;
 mod lease;
 mod lines;
+mod metrics;
 mod mirror;
 mod options;
 mod order;
@@ -17,6 +18,7 @@ mod progress;
 mod tests;
 
 pub use claims::{Worked, Worker};
+pub use metrics::Metrics;
 pub use mirror::publish;
 pub use options::{Orphans, WorkerOptions};
 pub use order::Order;

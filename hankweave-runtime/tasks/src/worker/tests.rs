@@ -107,7 +107,7 @@ fn until_terminated(folder: &str) -> String {
     )
 }
 
-// covers: TASK-53, TASK-54, TASK-55
+// covers: TASK-53, TASK-54, TASK-55, TASK-59
 #[tokio::test]
 async fn a_task_is_claimed_run_and_completed_with_what_it_did() {
     let stage = stage(&format!("{CODON}echo \"$*\" > args\necho well >&2"), |_| {}).await;
@@ -160,6 +160,17 @@ async fn a_task_is_claimed_run_and_completed_with_what_it_did() {
     );
     assert!(stage.coordinator.held().await.unwrap().is_empty());
     assert!(stage.coordinator.unwritten(9).await.unwrap().is_empty());
+    let page = stage.worker.metrics().text(&stage.worker.layers.figures());
+    for line in [
+        "hankweave_task_transitions_total{to=\"running\"} 1",
+        "hankweave_task_transitions_total{to=\"completed\"} 1",
+        "hankweave_tasks_claimed_total 1",
+        "hankweave_tasks_running 0",
+        "hankweave_persistence_operations_total{layer=\"checkpoints\",operation=\"save\"} 1",
+        "hankweave_persistence_failures_total{layer=\"state\",operation=\"save\"} 0",
+    ] {
+        assert!(page.lines().any(|shown| shown == line), "{line}: {page}");
+    }
 }
 
 // covers: TASK-55

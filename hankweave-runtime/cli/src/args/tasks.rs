@@ -1,0 +1,339 @@
+//! What can be typed about tasks, workers and locks (CLI-40).
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
+use hankweave_task_model::Level;
+use hankweave_task_model::task::TaskStatus;
+
+use super::duration;
+
+/// Where tasks are kept.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Place {
+    /// Where tasks are kept: sqlite:PATH or postgres://… [env: HANKWEAVE_REGISTRY] [default: a file in the data folder of the user].
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) registry: Option<String>,
+    /// The folder with a folder for each task [default: `tasks` beside the registry, or in the data folder of the user].
+    #[arg(long, global = true, env = "HANKWEAVE_TASKS", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) tasks: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskArgs {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(subcommand)]
+    pub(crate) command: TaskCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// Create a task: a hank that a worker is to run
+    ///
+    /// For example: hankweave task create "Write the report" --hank ./report --data ./figures
+    Create(TaskCreateArgs),
+    /// List tasks, newest first
+    List(TaskListArgs),
+    /// Show a task, how far it has come and what came out
+    Show(TaskName),
+    /// Print the log of a task, its last lines first to be cut
+    History(TaskHistoryArgs),
+    /// Print what agents decided in a task
+    Decisions(TaskDecisionsArgs),
+    /// Make a checkpoint of the files of a task that nobody works on
+    ///
+    /// Whoever works on a task makes one behind each codon.
+    Checkpoint(TaskCheckpointArgs),
+    /// Go back to a checkpoint of a task, or list them with --list
+    ///
+    /// What is there is kept in a checkpoint first. For example: hankweave task restore task_1770110100250 --list
+    Restore(TaskRestoreArgs),
+    /// Tell what the state of a task was, when its file cannot be read any more
+    Recover(TaskName),
+    /// Call a task off; when it runs, its worker is asked to stop it
+    Cancel(TaskName),
+    /// Let a task that failed or was cancelled wait for a worker again
+    ///
+    /// Its run goes on where it was. For example: hankweave task resume task_1770110100250
+    Resume(TaskResumeArgs),
+    /// Delete a task that has ended, with its files
+    Delete(TaskDeleteArgs),
+    /// Count tasks by status
+    Stats,
+    /// Find tasks by what their id, name or description says
+    Find(TaskFindArgs),
+    /// Tell whether the registry answers, and what needs somebody
+    Health,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskName {
+    /// The task.
+    #[arg(value_name = "ID", value_parser = task_id)]
+    pub(crate) id: TaskId,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskCreateArgs {
+    /// What people call it.
+    pub(crate) name: String,
+    /// The hank.json to run, or the folder that holds one.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) hank: PathBuf,
+    /// A file or folder that its agents may read.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) data: Option<PathBuf>,
+    /// Its id; none is used twice [default: task_ and the time in milliseconds].
+    #[arg(long, value_name = "ID", value_parser = task_id)]
+    pub(crate) id: Option<TaskId>,
+    /// What it is about.
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+    /// Who is responsible for it.
+    #[arg(short, long, value_name = "NAME", default_value = "system")]
+    pub(crate) owner: String,
+    /// A JSON object with whatever belongs to it.
+    #[arg(short, long, value_name = "JSON")]
+    pub(crate) metadata: Option<String>,
+    /// More arguments of its run, behind `--`, such as -- --max-cost 2.
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub(crate) arguments: Vec<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Filter {
+    /// Only tasks of this status.
+    #[arg(short, long, value_name = "STATUS", value_parser = status)]
+    pub(crate) status: Option<TaskStatus>,
+    /// Only tasks of this owner.
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskListArgs {
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// At most so many.
+    #[arg(short, long, value_name = "NUMBER", default_value_t = 100)]
+    pub(crate) limit: u64,
+    /// Leave so many of them out first.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) offset: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskHistoryArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskName,
+    /// Only lines of this level: info, warning, error or debug.
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    pub(crate) level: Option<Level>,
+    /// At most so many, the newest.
+    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    pub(crate) limit: usize,
+    /// Not before this time, such as 2026-01-31T12:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    pub(crate) start: Option<Timestamp>,
+    /// Not after this time.
+    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    pub(crate) end: Option<Timestamp>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskDecisionsArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskName,
+    /// Only those of this agent.
+    #[arg(short, long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// At most so many, the newest.
+    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskCheckpointArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskName,
+    /// For people.
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskRestoreArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskName,
+    /// Which one [default: the newest].
+    #[arg(short, long, value_name = "CHECKPOINT")]
+    pub(crate) checkpoint: Option<String>,
+    /// Only list them.
+    #[arg(short, long, conflicts_with = "checkpoint")]
+    pub(crate) list: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskResumeArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskName,
+    /// Go back to this checkpoint of its files first.
+    #[arg(short, long, value_name = "CHECKPOINT")]
+    pub(crate) checkpoint: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskDeleteArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskName,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskFindArgs {
+    /// What is looked for; upper and lower case are the same.
+    pub(crate) query: String,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// Look into the metadata as well.
+    #[arg(short, long)]
+    pub(crate) metadata: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// So many tasks at once.
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) jobs: u16,
+    /// What it calls itself [default: the name of this machine and the number of its process].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
+    /// End when no task waits any more.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// How long a task stays its own when it is not heard of, at least 1s.
+    #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
+    pub(crate) lease: Duration,
+    /// How long a task of a worker that is gone stays unchanged before others care for it.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
+    pub(crate) orphan_after: Duration,
+    /// What becomes of such a task.
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = OrphanPolicy::Requeue)]
+    pub(crate) orphans: OrphanPolicy,
+    /// Answer Prometheus at this address under /metrics, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) metrics: Option<SocketAddr>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrphanPolicy {
+    /// It waits for a worker again, up to five tries.
+    Requeue,
+    /// It fails.
+    Fail,
+    /// It stays as it is.
+    Leave,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LockArgs {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(subcommand)]
+    pub(crate) command: LockCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LockCommand {
+    /// List who holds what
+    List,
+    /// Take a lock, for a time
+    ///
+    /// For example: hankweave lock acquire deploy:web --owner ann --lease 10m && ./deploy; hankweave lock release deploy:web --owner ann
+    Acquire(LockAcquireArgs),
+    /// Hold a lock for longer
+    Renew(LockRenewArgs),
+    /// Give a lock back
+    Release(LockReleaseArgs),
+    /// Take all locks of an owner away, when it is gone for good
+    Free {
+        /// The owner, such as lifecycle:worker-7.
+        owner: String,
+    },
+    /// Remove locks whose time is over
+    Cleanup,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LockHolder {
+    /// What the lock is on.
+    pub(crate) resource: String,
+    /// On whose behalf.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: String,
+    /// Tells several holders of one owner apart.
+    #[arg(long, value_name = "NAME", default_value = "hand")]
+    pub(crate) scope: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LockAcquireArgs {
+    #[command(flatten)]
+    pub(crate) holder: LockHolder,
+    /// How long it is held.
+    #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
+    pub(crate) lease: Duration,
+    /// Share it with others who do; then it is waited for.
+    #[arg(long)]
+    pub(crate) collaborative: bool,
+    /// How often a shared one is tried.
+    #[arg(long, value_name = "NUMBER", default_value_t = 3)]
+    pub(crate) tries: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LockRenewArgs {
+    /// What the lock is on.
+    pub(crate) resource: String,
+    /// Its token, which `acquire` has printed.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) token: u64,
+    /// How long from now on.
+    #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
+    pub(crate) lease: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LockReleaseArgs {
+    #[command(flatten)]
+    pub(crate) holder: LockHolder,
+}
+
+fn task_id(text: &str) -> Result<TaskId, String> {
+    TaskId::new(text).map_err(|error| format!("{} (INVALID_TASK_ID)", error.reason))
+}
+
+fn status(text: &str) -> Result<TaskStatus, String> {
+    text.parse::<TaskStatus>().map_err(|error| error.to_string())
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    let level = serde_json::from_value(text.into());
+    level.map_err(|_| "info, warning, error or debug".to_owned())
+}
+
+fn lease(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("at least 1s".to_owned()),
+        lease => Ok(lease),
+    }
+}

@@ -1,0 +1,151 @@
+//! `hankweave lock`
+
+use std::process::ExitCode;
+
+use hankweave_task_model::lock::LockMode;
+use hankweave_task_model::{Holder, TaskError, Tries};
+use hankweave_tasks::coordinator::{Acquire, Acquired, HeldLock, Release, Renew};
+use serde_json::json;
+
+use crate::args::{Global, LockAcquireArgs, LockArgs, LockCommand, LockHolder};
+use crate::exit::Failure;
+use crate::output;
+use crate::registry::{Registry, with_registry};
+use crate::screen::one_line;
+
+pub(crate) fn lock(global: &Global, args: &LockArgs) -> Result<ExitCode, Failure> {
+    with_registry(&args.place, async |registry: &Registry| {
+        let done = match &args.command {
+            LockCommand::List => list(global, registry).await?,
+            LockCommand::Acquire(args) => acquire(global, registry, args).await?,
+            LockCommand::Renew(args) => {
+                let renewed = registry.coordinator.renew(Renew {
+                    resource: args.resource.clone(),
+                    token: args.token,
+                    lease: args.lease,
+                });
+                let end = renewed.await.map_err(|error| registry.failure(&error))?;
+                told(global, json!({"expiresAt": end}), format!("held until {end}\n"))?
+            }
+            LockCommand::Release(args) => release(global, registry, &args.holder).await?,
+            LockCommand::Free { owner } => {
+                let removed = registry.coordinator.emergency_clean_up(owner.clone()).await;
+                removed_locks(global, removed.map_err(|error| registry.failure(&error))?)?
+            }
+            LockCommand::Cleanup => {
+                let removed = registry.coordinator.clean_up().await;
+                removed_locks(global, removed.map_err(|error| registry.failure(&error))?)?
+            }
+        };
+        Ok(done)
+    })
+}
+
+fn told(global: &Global, json: serde_json::Value, text: String) -> Result<ExitCode, Failure> {
+    if global.json() {
+        return output::print_json(&json);
+    }
+    output::print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn removed_locks(global: &Global, removed: u64) -> Result<ExitCode, Failure> {
+    told(
+        global,
+        json!({"removed": removed}),
+        format!("{removed} locks removed\n"),
+    )
+}
+
+async fn list(global: &Global, registry: &Registry) -> Result<ExitCode, Failure> {
+    let held = registry
+        .coordinator
+        .held()
+        .await
+        .map_err(|error| registry.failure(&error))?;
+    let text = held.iter().map(line).collect::<String>();
+    let text = if held.is_empty() {
+        "nothing is held\n".to_owned()
+    } else {
+        text
+    };
+    told(global, json!({"locks": held}), text)
+}
+
+fn line(lock: &HeldLock) -> String {
+    let mode = match lock.held.mode {
+        LockMode::Exclusive => "exclusive",
+        LockMode::Collaborative => "shared",
+    };
+    let end = lock
+        .held
+        .expires_at
+        .map_or_else(|| "-".to_owned(), |end| end.to_string());
+    format!(
+        "{:<28}  {mode:<9}  {}  token {}  until {end}\n",
+        one_line(&lock.resource),
+        one_line(&lock.held.holder.owner),
+        lock.held.token,
+    )
+}
+
+fn holder(args: &LockHolder) -> Holder {
+    Holder::new(&*args.owner, &*args.scope)
+}
+
+async fn acquire(global: &Global, registry: &Registry, args: &LockAcquireArgs) -> Result<ExitCode, Failure> {
+    let acquired = try_to_acquire(registry, args).await;
+    let Acquired { held, version, .. } = acquired.map_err(|error| registry.failure(&error))?;
+    let end = held.expires_at;
+    let text = format!(
+        "token {}, held until {}\n",
+        held.token,
+        end.map_or_else(|| "-".to_owned(), |end| end.to_string())
+    );
+    told(global, json!({"held": held, "version": version}), text)
+}
+
+/// A shared lock is waited for, an exclusive one is not (TASK-1, TASK-7).
+async fn try_to_acquire(registry: &Registry, args: &LockAcquireArgs) -> Result<Acquired, TaskError> {
+    let tries = Tries::new(if args.collaborative { args.tries } else { 1 })?;
+    let mut made = 0;
+    loop {
+        let acquire = Acquire {
+            resource: args.holder.resource.clone(),
+            holder: holder(&args.holder),
+            mode: if args.collaborative {
+                LockMode::Collaborative
+            } else {
+                LockMode::Exclusive
+            },
+            lease: Some(args.lease),
+            in_order: false,
+            task: None,
+        };
+        let acquired = registry.coordinator.acquire(acquire).await;
+        made += 1;
+        match (&acquired, tries.wait_after(made)) {
+            (Err(TaskError::ResourceLocked { .. }), Some(wait)) => tokio::time::sleep(wait).await,
+            _ => return acquired,
+        }
+    }
+}
+
+async fn release(global: &Global, registry: &Registry, args: &LockHolder) -> Result<ExitCode, Failure> {
+    let released = registry.coordinator.release(Release {
+        resource: args.resource.clone(),
+        holder: holder(args),
+        written: None,
+    });
+    let released = released.await.map_err(|error| registry.failure(&error))?;
+    let text = match &released {
+        Some(held) if held.count > 0 => format!("given back once; still held {} times\n", held.count),
+        Some(_) => "given back\n".to_owned(),
+        None => "nobody held it\n".to_owned(),
+    };
+    told(
+        global,
+        json!({"released": released.is_some(), "count": released.map(|held| held.count)}),
+        text,
+    )
+}

@@ -1,0 +1,265 @@
+//! Where tasks are kept, and what commands about them have in common (CLI-40).
+
+use std::ffi::OsStr;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::hank::{Setting, SettingValue};
+use hankweave_core::id::TaskId;
+use hankweave_runtime::error::chain;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::{Disk as _, RealDisk, parent};
+use hankweave_runtime::world::environment::{Environment, make_new_files_private};
+use hankweave_task_model::lock::LockMode;
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::{Holder, TaskError};
+use hankweave_tasks::coordinator::{Acquire, Acquired, Release};
+use hankweave_tasks::layers::{LayerError, Layers, TaskFiles};
+use hankweave_tasks::{Coordinator, Postgres, Sqlite};
+
+use crate::args::Place;
+use crate::config;
+use crate::exit::{Failure, FailureKind};
+use crate::settings::Flags;
+use crate::typed::tasks as typed;
+
+/// How long a command holds a task; it takes moments.
+const LEASE: Duration = Duration::from_secs(30);
+
+/// A registry that answers, and the files of its tasks.
+pub(crate) struct Registry {
+    pub(crate) coordinator: Arc<dyn Coordinator>,
+    pub(crate) layers: Layers,
+    pub(crate) world: World,
+    /// How it was asked for.
+    pub(crate) url: String,
+    place: Place,
+}
+
+/// Opens the registry and does something with it.
+pub(crate) fn with_registry<T>(
+    place: &Place,
+    act: impl AsyncFnOnce(&Registry) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    make_new_files_private();
+    let (url, root) = placed(place)?;
+    let io = |error: std::io::Error| Failure::from_error(FailureKind::Io, &error);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(io)?;
+    let done = runtime.block_on(async {
+        let world = World::real();
+        let coordinator = connect(&url, &world)
+            .await
+            .map_err(|error| failure(&error, place))?;
+        let registry = Registry {
+            layers: Layers::new(world.clone(), root),
+            coordinator,
+            world,
+            url,
+            place: place.clone(),
+        };
+        let done = act(&registry).await;
+        registry.coordinator.close().await;
+        done
+    });
+    // A thread that waits for a disk that hangs must not keep the process.
+    runtime.shutdown_background();
+    done
+}
+
+async fn connect(url: &str, world: &World) -> Result<Arc<dyn Coordinator>, TaskError> {
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return Ok(Arc::new(Postgres::open(url).await?));
+    }
+    let Some(path) = url.strip_prefix("sqlite:") else {
+        let told = "it is neither sqlite:PATH nor postgres://…".to_owned();
+        return Err(TaskError::RegistryNotInitialized(told));
+    };
+    let path = Path::new(path);
+    let made = RealDisk.make_private_dirs(parent(path));
+    made.map_err(|error| TaskError::RegistryNotInitialized(error.to_string()))?;
+    Ok(Arc::new(Sqlite::open(path, world.clock.clone()).await?))
+}
+
+/// The address of the registry and the folder of the files.
+fn placed(place: &Place) -> Result<(String, PathBuf), Failure> {
+    let given = place
+        .registry
+        .clone()
+        .map(|url| (Setting::Registry, SettingValue::Text(url)));
+    let configuration = config::resolve(None, &Flags::from_iter(given))?;
+    let data = || data_folder(&Environment::of_process());
+    let url = match configuration.text(Setting::Registry) {
+        Some(url) => url.to_owned(),
+        None => format!("sqlite:{}", data()?.join("registry.db").display()),
+    };
+    let root = match (&place.tasks, url.strip_prefix("sqlite:")) {
+        (Some(root), _) => root.clone(),
+        (None, Some(path)) => parent(Path::new(path)).join("tasks"),
+        (None, None) => data()?.join("tasks"),
+    };
+    Ok((url, root))
+}
+
+/// `hankweave` in the user's folder for data.
+fn data_folder(environment: &Environment) -> Result<PathBuf, Failure> {
+    let absolute = |name| {
+        environment
+            .get(name)
+            .map(Path::new)
+            .filter(|path| path.is_absolute())
+    };
+    let home = || Some(absolute("HOME")?.join(".local/share"));
+    let data = absolute("XDG_DATA_HOME").map(Path::to_owned).or_else(home);
+    let data = data.ok_or_else(|| {
+        let told = "neither XDG_DATA_HOME nor HOME names a folder for the registry";
+        Failure::new(FailureKind::Input, told).hint("name one with --registry sqlite:PATH")
+    })?;
+    Ok(data.join(OsStr::new("hankweave")))
+}
+
+impl Registry {
+    /// The task, which must be there.
+    pub(crate) async fn task(&self, id: &TaskId) -> Result<TaskRow, Failure> {
+        let row = self.coordinator.task(id.clone()).await;
+        let row = row.map_err(|error| self.failure(&error))?;
+        row.ok_or_else(|| self.failure(&TaskError::TaskNotFound(id.to_string())))
+    }
+
+    pub(crate) fn files(&self, id: &TaskId) -> TaskFiles {
+        self.layers.task(id.clone())
+    }
+
+    /// Who this command is for the registry.
+    pub(crate) fn holder(&self) -> Holder {
+        Holder::new("lifecycle:command-line", self.world.ids.nonce())
+    }
+
+    pub(crate) const LEASE: Duration = LEASE;
+
+    /// Does something with a task that nobody else holds meanwhile. `act` gets the task as it is under the lock and the token, and returns the number of the last
+    /// log line that it has written, if it has written any.
+    pub(crate) async fn under_lock<T>(
+        &self,
+        id: &TaskId,
+        act: impl AsyncFnOnce(&TaskRow, u64) -> Result<(T, Option<u64>), LayerError>,
+    ) -> Result<T, LayerError> {
+        let (resource, holder) = (TaskRow::lock_name(id), self.holder());
+        let acquired = self.coordinator.acquire(Acquire {
+            resource: resource.clone(),
+            holder: holder.clone(),
+            mode: LockMode::Exclusive,
+            lease: Some(LEASE),
+            in_order: true,
+            task: Some(id.clone()),
+        });
+        let Acquired { held, row, .. } = acquired.await?;
+        let not_found = || TaskError::TaskNotFound(id.to_string());
+        let done = match row {
+            Some(row) => act(&row, held.token).await,
+            None => Err(not_found().into()),
+        };
+        let seq = done.as_ref().ok().and_then(|(_, seq)| *seq);
+        let written = seq.map(|seq| (id.clone(), seq));
+        let released = self.coordinator.release(Release {
+            resource,
+            holder,
+            written,
+        });
+        // What was done is done; the lock ends by itself.
+        if let Err(error) = released.await {
+            tracing::warn!(%error, "the lock was not given back");
+        }
+        Ok(done?.0)
+    }
+
+    pub(crate) fn failure(&self, error: &TaskError) -> Failure {
+        failure(error, &self.place)
+    }
+
+    pub(crate) fn layer_failure(&self, error: &LayerError) -> Failure {
+        match error {
+            LayerError::Task(error) => self.failure(error),
+            LayerError::Save(_) | LayerError::Load(_) => {
+                Failure::new(FailureKind::Io, format!("{} ({})", chain(error), error.code()))
+            }
+        }
+    }
+
+    /// A command about this registry, as it can be pasted.
+    pub(crate) fn typed(&self, arguments: &str) -> String {
+        typed(&self.place, arguments)
+    }
+}
+
+/// What went wrong, with its code, and what can be done.
+fn failure(error: &TaskError, place: &Place) -> Failure {
+    let kind = match error.code() {
+        "RESOURCE_LOCKED" => FailureKind::Held,
+        "LOCK_BACKEND_UNAVAILABLE" | "REGISTRY_NOT_INITIALIZED" | "STATE_SAVE_FAILED" => FailureKind::Io,
+        "VERSION_CONFLICT" | "STALE_TOKEN" | "LOCK_TIMEOUT" | "LOCK_NOT_HELD" => FailureKind::Failed,
+        _ => FailureKind::Input,
+    };
+    let told = Failure::new(kind, format!("{error} ({})", error.code()));
+    let hint = match error {
+        TaskError::TaskNotFound(_) => format!("`{}` lists what there is", typed(place, "task list")),
+        TaskError::ResourceLocked { .. } => format!("`{}` tells who works", typed(place, "lock list")),
+        TaskError::StateLoadFailed(_) | TaskError::StateValidationFailed(_) => {
+            format!(
+                "`{}` tells the state from its checkpoints and its log",
+                typed(place, "task recover ID")
+            )
+        }
+        TaskError::CheckpointNotFound { .. } | TaskError::CheckpointCorrupt { .. } => {
+            format!(
+                "`{}` lists those that there are",
+                typed(place, "task restore ID --list")
+            )
+        }
+        TaskError::InvalidTransition { .. } => {
+            format!("`{}` tells where it stands", typed(place, "task show ID"))
+        }
+        TaskError::RegistryNotInitialized(_) | TaskError::LockBackendUnavailable(_) => {
+            "name a registry that answers with --registry sqlite:PATH or --registry postgres://…".to_owned()
+        }
+        _ => return told,
+    };
+    told.hint(hint)
+}
+
+/// The ids of the newest tasks, for the shell; none when the registry is not there or does not answer at once.
+pub(crate) fn known_ids() -> Vec<String> {
+    let ids = |registry: &Registry| {
+        let coordinator = registry.coordinator.clone();
+        async move {
+            let newest = hankweave_tasks::coordinator::ListQuery {
+                limit: Some(200),
+                ..Default::default()
+            };
+            coordinator.tasks(newest).await
+        }
+    };
+    let place = Place::default();
+    let is_there = placed(&place).is_ok_and(|(url, _)| {
+        let path = url.strip_prefix("sqlite:").map(Path::new);
+        path.is_some_and(|path| RealDisk.metadata_followed(path).is_ok())
+    });
+    if !is_there {
+        return Vec::new();
+    }
+    let listed = with_registry(&place, async |registry| {
+        ids(registry).await.map_err(|error| registry.failure(&error))
+    });
+    let rows = listed.unwrap_or_default();
+    rows.iter().map(|row| row.id().to_string()).collect()
+}
+
+/// Does not wait longer than a person would.
+pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(limit, work).await.ok()
+}

@@ -1,0 +1,120 @@
+//! `hankweave task checkpoint`, `restore` and `recover`
+
+use std::process::ExitCode;
+
+use hankweave_core::id::TaskId;
+use hankweave_tasks::layers::RestoreOptions;
+use serde_json::json;
+
+use crate::args::{Global, TaskCheckpointArgs, TaskRestoreArgs};
+use crate::exit::Failure;
+use crate::output;
+use crate::registry::Registry;
+use crate::screen::one_line;
+
+pub(super) async fn checkpoint(
+    global: &Global,
+    registry: &Registry,
+    args: &TaskCheckpointArgs,
+) -> Result<ExitCode, Failure> {
+    let (id, description) = (&args.task.id, args.description.clone());
+    let files = registry.files(id);
+    let made = registry.under_lock(id, async |_, _| {
+        let made = files
+            .run(move |files| files.create_checkpoint(description.as_deref()))
+            .await?;
+        Ok((made, None))
+    });
+    let manifest = made.await.map_err(|error| registry.layer_failure(&error))?;
+    if global.json() {
+        return output::print_json(&manifest);
+    }
+    output::print(format!("{}\n", manifest.id))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn restore(
+    global: &Global,
+    registry: &Registry,
+    args: &TaskRestoreArgs,
+) -> Result<ExitCode, Failure> {
+    let id = &args.task.id;
+    if args.list {
+        return list(global, registry, id).await;
+    }
+    let files = registry.files(id);
+    let given = args.checkpoint.clone();
+    let restored = registry.under_lock(id, async |row, token| {
+        let options = RestoreOptions {
+            status: Some(row.record.status()),
+            token: Some(token),
+            ..RestoreOptions::default()
+        };
+        let restore = move |files: &hankweave_tasks::layers::TaskFiles| {
+            let checkpoint = files.checkpoint_id(given.as_deref())?;
+            Ok((checkpoint, files.restore_checkpoint(checkpoint, options)?))
+        };
+        Ok((files.run(restore).await?, None))
+    });
+    let (checkpoint, state) = restored.await.map_err(|error| registry.layer_failure(&error))?;
+    if global.json() {
+        return output::print_json(&json!({"checkpointId": checkpoint.to_string(), "state": state}));
+    }
+    output::print(format!(
+        "{id} has the data of {checkpoint} again; what was there is in a checkpoint of its own\n"
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn list(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, Failure> {
+    registry.task(id).await?;
+    let all = registry.files(id).run(|files| files.checkpoints()).await;
+    let all = all.map_err(|error| registry.layer_failure(&error))?;
+    if global.json() {
+        return output::print_json(&json!({"checkpoints": all.valid, "invalid": all.invalid}));
+    }
+    let mut text = String::new();
+    for manifest in &all.valid {
+        text.push_str(&format!(
+            "{}  {}  {}\n",
+            manifest.id,
+            manifest.timestamp,
+            one_line(&manifest.description)
+        ));
+    }
+    for name in &all.invalid {
+        text.push_str(&format!("{}  has no manifest that fits\n", one_line(name)));
+    }
+    output::print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn recover(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, Failure> {
+    let files = registry.files(id);
+    let recovered = registry.under_lock(id, async |row, token| {
+        let status = row.record.status();
+        Ok((
+            files
+                .run(move |files| files.recover(Some(status), Some(token)))
+                .await?,
+            None,
+        ))
+    });
+    let recovered = recovered.await.map_err(|error| registry.layer_failure(&error))?;
+    let method = recovered.method.method();
+    if global.json() {
+        return output::print_json(&json!({
+            "method": method, "checkpointId": recovered.method.checkpoint().map(|id| id.to_string()),
+            "kept": recovered.kept, "state": recovered.state,
+        }));
+    }
+    let told = match recovered.method.checkpoint() {
+        Some(checkpoint) => format!("the state of {id} is that of {checkpoint}\n"),
+        None if method == "log" => {
+            format!("the state of {id} has its status from the log; its data are lost\n")
+        }
+        None => format!("the state of {id} can be read; nothing was done\n"),
+    };
+    output::print(told)?;
+    Ok(ExitCode::SUCCESS)
+}

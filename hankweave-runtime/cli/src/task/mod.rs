@@ -1,0 +1,37 @@
+//! `hankweave task`
+
+mod change;
+mod create;
+mod files;
+mod list;
+mod show;
+
+use std::process::ExitCode;
+
+use crate::args::{Global, TaskArgs, TaskCommand};
+use crate::exit::Failure;
+use crate::registry::{Registry, with_registry};
+
+pub(crate) use show::line;
+
+pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, Failure> {
+    if let TaskCommand::Delete(args) = &args.command {
+        change::sure(args)?;
+    }
+    with_registry(&args.place, async |registry: &Registry| match &args.command {
+        TaskCommand::Create(args) => create::create(global, registry, args).await,
+        TaskCommand::List(args) => list::list(global, registry, args).await,
+        TaskCommand::Find(args) => list::find(global, registry, args).await,
+        TaskCommand::Stats => list::stats(global, registry).await,
+        TaskCommand::Health => list::health(global, registry).await,
+        TaskCommand::Show(task) => show::show(global, registry, &task.id).await,
+        TaskCommand::History(args) => show::history(global, registry, args).await,
+        TaskCommand::Decisions(args) => show::decisions(global, registry, args).await,
+        TaskCommand::Checkpoint(args) => files::checkpoint(global, registry, args).await,
+        TaskCommand::Restore(args) => files::restore(global, registry, args).await,
+        TaskCommand::Recover(task) => files::recover(global, registry, &task.id).await,
+        TaskCommand::Cancel(task) => change::cancel(global, registry, &task.id).await,
+        TaskCommand::Resume(args) => change::resume(global, registry, args).await,
+        TaskCommand::Delete(args) => change::delete(global, registry, &args.task.id).await,
+    })
+}

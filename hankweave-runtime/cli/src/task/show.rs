@@ -1,0 +1,165 @@
+//! `hankweave task show`, `history` and `decisions`
+
+use std::process::ExitCode;
+
+use hankweave_core::id::TaskId;
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::{Decision, LogQuery};
+use serde_json::{Value, json};
+
+use crate::args::{Global, TaskDecisionsArgs, TaskHistoryArgs};
+use crate::exit::Failure;
+use crate::output;
+use crate::registry::Registry;
+use crate::screen::one_line;
+
+/// Id, status, owner, time and name.
+pub(crate) fn line(row: &TaskRow) -> String {
+    let record = &row.record;
+    let asked = if row.cancel_requested_at.is_some() {
+        " (stopping)"
+    } else {
+        ""
+    };
+    format!(
+        "{:<24}  {:<10} {:<12}  {}  {}{asked}\n",
+        row.id().as_str(),
+        record.status().as_str(),
+        one_line(record.owner()),
+        record.created_at(),
+        one_line(record.name()),
+    )
+}
+
+pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, Failure> {
+    let row = registry.task(id).await?;
+    let files = registry.files(id);
+    let state = files.run(|files| files.load_state()).await;
+    let state = state.map_err(|error| registry.layer_failure(&error))?;
+    let checkpoints = files.run(|files| files.checkpoints()).await;
+    let checkpoints = checkpoints.map_err(|error| registry.layer_failure(&error))?;
+    let data = state.map(|state| state.data);
+    if global.json() {
+        return output::print_json(&json!({
+            "task": row, "data": data, "checkpoints": checkpoints.valid.len(), "folder": files.path(),
+        }));
+    }
+    let record = serde_json::to_value(&row).unwrap_or_default();
+    let mut text = line(&row);
+    for (label, name) in [
+        ("about", "description"),
+        ("attempt", "attempt"),
+        ("agent", "agentId"),
+        ("error", "error"),
+        ("changed", "updatedAt"),
+    ] {
+        add(&mut text, label, &record[name]);
+    }
+    add(&mut text, "hank", &record["metadata"]["run"]["hank"]);
+    let data = json!(data);
+    add(&mut text, "running", &data["running"]);
+    add(&mut text, "cost", &data["cost"]);
+    for codon in data["codons"].as_array().into_iter().flatten() {
+        let ended = if codon["success"] == true {
+            "completed"
+        } else {
+            "failed"
+        };
+        add(
+            &mut text,
+            "codon",
+            &json!(format!(
+                "{} {ended}, ${}",
+                codon["id"].as_str().unwrap_or_default(),
+                codon["cost"]
+            )),
+        );
+    }
+    add(&mut text, "checkpoints", &json!(checkpoints.valid.len()));
+    add(&mut text, "files", &json!(files.path()));
+    output::print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn add(text: &mut String, label: &str, value: &Value) {
+    let value = match value {
+        Value::Null => return,
+        Value::String(value) => value.clone(),
+        other => other.to_string(),
+    };
+    text.push_str(&format!("  {label:<12} {}\n", one_line(value)));
+}
+
+pub(super) async fn history(
+    global: &Global,
+    registry: &Registry,
+    args: &TaskHistoryArgs,
+) -> Result<ExitCode, Failure> {
+    registry.task(&args.task.id).await?;
+    let query = LogQuery {
+        level: args.level,
+        start: args.start,
+        end: args.end,
+        ..LogQuery::default()
+    };
+    let logs = registry
+        .files(&args.task.id)
+        .run(move |files| files.load_log(&query))
+        .await;
+    let logs = logs.map_err(|error| registry.layer_failure(&error))?;
+    let newest = &logs.entries[logs.entries.len().saturating_sub(args.limit)..];
+    if global.json() {
+        return output::print_json(&json!({"entries": newest, "broken": logs.broken}));
+    }
+    let mut text = String::new();
+    for entry in newest {
+        let level = json!(entry.level);
+        text.push_str(&format!(
+            "{}  {:<7}  {}\n",
+            entry.timestamp,
+            level.as_str().unwrap_or_default(),
+            one_line(&entry.message)
+        ));
+    }
+    output::print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn decisions(
+    global: &Global,
+    registry: &Registry,
+    args: &TaskDecisionsArgs,
+) -> Result<ExitCode, Failure> {
+    registry.task(&args.task.id).await?;
+    let page = registry
+        .files(&args.task.id)
+        .run(|files| files.load_decisions())
+        .await;
+    let page = page.map_err(|error| registry.layer_failure(&error))?;
+    let of_agent = |decision: &&Decision| args.agent.as_ref().is_none_or(|agent| decision.agent == *agent);
+    let wanted: Vec<&Decision> = page.entries.iter().filter(of_agent).collect();
+    let newest = &wanted[wanted.len().saturating_sub(args.limit)..];
+    if global.json() {
+        let told = newest.iter().map(|decision| {
+            json!({
+                "timestamp": decision.timestamp, "agent": decision.agent, "decision": decision.decision,
+                "reasoning": decision.reasoning, "metadata": decision.metadata,
+            })
+        });
+        return output::print_json(&json!({"decisions": told.collect::<Vec<_>>(), "broken": page.broken}));
+    }
+    let mut text = String::new();
+    for decision in newest {
+        text.push_str(&format!(
+            "{}  {}: {}\n",
+            decision.timestamp,
+            one_line(&decision.agent),
+            one_line(&decision.decision)
+        ));
+        for line in decision.reasoning.lines() {
+            text.push_str(&format!("    {line}\n"));
+        }
+    }
+    output::print(text)?;
+    Ok(ExitCode::SUCCESS)
+}

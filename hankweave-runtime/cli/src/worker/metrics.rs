@@ -1,0 +1,59 @@
+//! `/metrics` for Prometheus: one small page on an address that the user names, for whoever can reach it (TASK-59).
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
+
+use crate::exit::{Failure, FailureKind};
+
+/// How long somebody who asks may take, and how much he may say.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LONGEST_REQUEST: usize = 8 << 10;
+
+pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| {
+        let message = format!("failed to listen on {address}: {error}");
+        Failure::new(FailureKind::Io, message)
+            .hint("name another address with --metrics, such as 127.0.0.1:0")
+    })
+}
+
+/// Answers one request after the other with what `page` says then.
+pub(super) async fn serve(listener: TcpListener, page: impl Fn() -> String) -> Infallible {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Whoever asks and does not wait for the answer has none.
+                let _ = timeout(PATIENCE, answer(stream, &page)).await;
+            }
+            // The system has no more connections for us now.
+            Err(_) => sleep(PATIENCE).await,
+        }
+    }
+}
+
+async fn answer(mut stream: TcpStream, page: &impl Fn() -> String) -> io::Result<()> {
+    let mut request = Vec::new();
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < LONGEST_REQUEST {
+        if stream.read_buf(&mut request).await? == 0 {
+            break;
+        }
+    }
+    let (status, body) = match request.starts_with(b"GET /metrics ") {
+        true => ("200 OK", page()),
+        false => ("404 Not Found", "there is only GET /metrics\n".to_owned()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    stream.shutdown().await
+}

@@ -1,0 +1,138 @@
+//! `hankweave worker`
+
+mod metrics;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use hankweave_runtime::Shutdown;
+use hankweave_runtime::world::World;
+use hankweave_task_model::registry::TaskRow;
+use hankweave_tasks::worker::{Orphans, Worked, Worker, WorkerOptions};
+use serde_json::json;
+
+use crate::args::{Global, OrphanPolicy, WorkerArgs};
+use crate::exit::{Failure, FailureKind};
+use crate::logging;
+use crate::output;
+use crate::registry::{Registry, with_registry};
+use crate::screen::{self, tell};
+use crate::signals::{self, stopped};
+use crate::task::line;
+
+/// A task that nobody else finishes is tried so often.
+const TRIES: u32 = 5;
+
+pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, Failure> {
+    logging::install(global);
+    with_registry(&args.place, async |registry: &Registry| {
+        work(global, args, registry).await
+    })
+}
+
+async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result<ExitCode, Failure> {
+    let layers = registry.layers.clone();
+    let swept = registry.world.blocking.run(move || layers.sweep()).await;
+    let swept = swept.map_err(|error| registry.layer_failure(&error))?;
+    for path in &swept.removed {
+        tracing::info!(path, "what a writer that is gone had not finished is removed");
+    }
+    let options = options(args, &registry.world)?;
+    let listener = match args.metrics {
+        Some(address) => Some(metrics::listen(address).await?),
+        None => None,
+    };
+    if let Some(Ok(address)) = listener.as_ref().map(|listener| listener.local_addr()) {
+        tell(format!("figures for Prometheus: http://{address}/metrics\n"));
+    }
+    if !global.quiet && !global.json() {
+        tell(format!(
+            "{} works; its tasks are in {}\n",
+            options.name,
+            registry.layers.root().display()
+        ));
+    }
+    let (quiet, json) = (global.quiet, global.json());
+    let worker = Worker::new(
+        Arc::clone(&registry.coordinator),
+        registry.layers.clone(),
+        registry.world.clone(),
+        options,
+    )
+    .telling(move |row| tell_row(row, quiet, json));
+    let (figures, layers) = (worker.metrics(), registry.layers.clone());
+    let page = async {
+        match listener {
+            Some(listener) => metrics::serve(listener, || figures.text(&layers.figures())).await,
+            None => std::future::pending().await,
+        }
+    };
+    let shutdown = Shutdown::new();
+    let worked = tokio::select! {
+        never = signals::watch(shutdown.clone()) => match never {},
+        never = page => match never {},
+        worked = worker.work(&shutdown) => worked,
+    };
+    let worked = worked.map_err(|error| registry.failure(&error))?;
+    report(global, &worked)?;
+    Ok(stopped(&shutdown))
+}
+
+fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, Failure> {
+    let program = world
+        .environment
+        .program()
+        .ok_or_else(|| Failure::new(FailureKind::Io, "the system does not tell where this program is"))?;
+    let name = args.owner.clone().unwrap_or_else(|| own_name(world));
+    let mut options = WorkerOptions::new(name, program);
+    options.jobs = args.jobs.into();
+    options.once = args.once;
+    options.lease = args.lease;
+    options.orphan_after = args.orphan_after;
+    options.orphans = match args.orphans {
+        OrphanPolicy::Requeue => Orphans::Requeue { tries: TRIES },
+        OrphanPolicy::Fail => Orphans::Fail,
+        OrphanPolicy::Leave => Orphans::Leave,
+    };
+    Ok(options)
+}
+
+fn own_name(world: &World) -> String {
+    let machine = rustix::system::uname();
+    let machine = machine.nodename().to_string_lossy().into_owned();
+    format!("{machine}-{}", world.identity.pid())
+}
+
+/// A line for each step of a task. A reader who has gone away is no reason to stop work.
+fn tell_row(row: &TaskRow, quiet: bool, json: bool) {
+    let printed = match (quiet, json) {
+        (_, true) => serde_json::to_string(row)
+            .map(|row| screen::print(format!("{row}\n")))
+            .ok(),
+        (true, false) => None,
+        (false, false) => Some(screen::print(line(row))),
+    };
+    if let Some(Err(error)) = printed {
+        tracing::debug!(%error, "nobody reads what is printed");
+    }
+}
+
+fn report(global: &Global, worked: &Worked) -> Result<(), Failure> {
+    let Worked {
+        completed,
+        failed,
+        cancelled,
+        requeued,
+        lost,
+    } = worked;
+    if global.json() {
+        let document = json!({"completed": completed, "failed": failed, "cancelled": cancelled, "requeued": requeued, "lost": lost});
+        return output::print_json_text(&format!("{document}\n"));
+    }
+    if !global.quiet {
+        tell(format!(
+            "{completed} completed, {failed} failed, {cancelled} cancelled, {requeued} wait again, {lost} taken over by others\n"
+        ));
+    }
+    Ok(())
+}

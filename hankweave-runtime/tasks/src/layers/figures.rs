@@ -1,0 +1,107 @@
+//! How often the layers were used, and how long it took.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A part of the files of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layer {
+    /// state.json
+    State,
+    /// logs.jsonl
+    Logs,
+    /// decisions.md
+    Decisions,
+    /// checkpoints
+    Checkpoints,
+}
+
+/// What is done with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// It is written.
+    Save,
+    /// It is read.
+    Load,
+}
+
+const LAYERS: [Layer; 4] = [Layer::State, Layer::Logs, Layer::Decisions, Layer::Checkpoints];
+const OPERATIONS: [Operation; 2] = [Operation::Save, Operation::Load];
+
+impl Layer {
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::State => "state",
+            Self::Logs => "logs",
+            Self::Decisions => "decisions",
+            Self::Checkpoints => "checkpoints",
+        }
+    }
+}
+
+impl Operation {
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Save => "save",
+            Self::Load => "load",
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counter {
+    done: AtomicU64,
+    failed: AtomicU64,
+    micros: AtomicU64,
+}
+
+/// Figures that are added up over the life of a program.
+#[derive(Debug, Default)]
+pub(super) struct Figures([[Counter; 2]; 4]);
+
+/// What has been done with one layer so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figure {
+    /// With what.
+    pub layer: Layer,
+    /// What.
+    pub operation: Operation,
+    /// How often, failures included.
+    pub done: u64,
+    /// How often it failed.
+    pub failed: u64,
+    /// How long all of it took.
+    pub took: Duration,
+}
+
+impl Figures {
+    pub(super) fn count(&self, layer: Layer, operation: Operation, took: Duration, failed: bool) {
+        let counter = &self.0[layer as usize][operation as usize];
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        counter.done.fetch_add(1, Ordering::Relaxed);
+        counter.failed.fetch_add(failed.into(), Ordering::Relaxed);
+        counter.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    pub(super) fn all(&self) -> Vec<Figure> {
+        let pairs = LAYERS
+            .iter()
+            .flat_map(|layer| OPERATIONS.map(|operation| (*layer, operation)));
+        pairs
+            .map(|(layer, operation)| {
+                let counter = &self.0[layer as usize][operation as usize];
+                Figure {
+                    layer,
+                    operation,
+                    done: counter.done.load(Ordering::Relaxed),
+                    failed: counter.failed.load(Ordering::Relaxed),
+                    took: Duration::from_micros(counter.micros.load(Ordering::Relaxed)),
+                }
+            })
+            .collect()
+    }
+}
