@@ -120,6 +120,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "rollback",
         "args directory exit failures logging output remote screen server_log signals typed",
     ),
+    (
+        "operations",
+        "args exit output report rollback screen state typed",
+    ),
     ("commands", "rollback screen typed"),
     (
         "run",
@@ -344,6 +348,7 @@ fn commands_that_people_are_told_are_put_together_in_one_place() {
         "checkpoints",
         "init",
         "next",
+        "op",
         "page",
         "rollback",
         "run",
@@ -352,6 +357,7 @@ fn commands_that_people_are_told_are_put_together_in_one_place() {
         "status",
         "stop",
         "thread",
+        "undo",
         "validate",
     ];
     let mut wrong = Vec::new();

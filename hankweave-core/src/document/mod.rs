@@ -4,6 +4,7 @@
 mod check;
 mod checkpoints;
 mod codec;
+mod operation;
 mod outline;
 mod plan;
 mod problem;
@@ -15,6 +16,7 @@ mod warnings;
 
 pub use checkpoints::{CheckpointFacts, CheckpointTable, KnownCheckpoints};
 pub use codec::{MAX_STATE_BYTES, MAX_STATE_DEPTH, foreign_version, parse, render};
+pub use operation::{Operation, OperationKind};
 pub use plan::{PlanEntry, PlannedCodon};
 pub use problem::{ProblemKind, StateProblem, StateWarning, WarningKind};
 pub use run::{ContinuationReason, ContinuationSource, RunRecord, RunStatus, StartingConditions};

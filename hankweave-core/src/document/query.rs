@@ -36,7 +36,11 @@ impl HankweaveState {
         let pending = self.pending_rollback.iter();
         let pending =
             pending.flat_map(|pending| pending.safety.iter().chain([&pending.source.checkpoint_sha]));
-        let all = self.initial_checkpoint.iter().chain(pending).chain(runs);
+        let operations = self.operations.iter();
+        let operations = operations
+            .flat_map(|operation| [&operation.before.checkpoint_sha, &operation.after.checkpoint_sha]);
+        let all = self.initial_checkpoint.iter().chain(pending).chain(operations);
+        let all = all.chain(runs);
         all.filter(|sha| !sha.is_blank())
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContinuationSource, PlanEntry, RunRecord};
+use super::{ContinuationSource, Operation, PlanEntry, RunRecord};
 use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::machine::Extra;
 use crate::shape::Shape;
@@ -34,6 +34,9 @@ pub struct HankweaveState {
     /// What was answered last when somebody was asked whether a codon may begin; not part of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// What took files back, oldest first; not part of the contract.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub operations: Arc<Vec<Operation>>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -53,6 +56,7 @@ impl HankweaveState {
             execution_plan,
             pending_rollback,
             approval,
+            operations,
             extra,
         } = newer;
         if self.runs.len() == runs.len() {
@@ -67,6 +71,7 @@ impl HankweaveState {
         self.execution_plan.clone_from(execution_plan);
         self.pending_rollback.clone_from(pending_rollback);
         self.approval.clone_from(approval);
+        self.operations.clone_from(operations);
         self.extra.clone_from(extra);
     }
 }
@@ -107,8 +112,15 @@ pub struct PendingRollback {
     pub safety: Option<CheckpointSha>,
     /// Whether the files are restored.
     pub restored: bool,
+    /// What goes on record when they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
+}
+
+fn is_empty(operations: &Arc<Vec<Operation>>) -> bool {
+    operations.is_empty()
 }

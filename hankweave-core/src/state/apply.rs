@@ -297,6 +297,15 @@ impl Reducer<'_> {
         {
             return Err(Rejected::not_found("run", rollback.source.run_id.as_str()));
         }
+        if let Some(PendingRollback {
+            restored: true,
+            operation: Some(operation),
+            ..
+        }) = &rollback
+            && self.state.operations.iter().all(|known| known.id != operation.id)
+        {
+            Arc::make_mut(&mut self.state.operations).push(operation.clone());
+        }
         self.state.pending_rollback = rollback;
         Ok(Applied::TRANSITION)
     }

@@ -2,12 +2,14 @@
 
 mod build;
 mod next;
+mod operations;
 mod resume;
 mod session;
 mod target;
 mod walk;
 
 pub use build::{ExecutionThread, ThreadCodon, ValidatedCheckpoint, build};
+pub use operations::{Logged, Undo, head, name, operations, undo};
 pub use resume::{Recovery, Resume};
 pub use session::resumed_session;
 pub use target::{

@@ -172,7 +172,7 @@ fn origin<'s>(state: &'s HankweaveState, run: &'s RunRecord) -> Option<&'s RunRe
 /// The points before the first codon of each fresh run, newest run first.
 ///
 /// A run of other versions that does not name its checkpoint began with the files of the project.
-fn beginnings(state: &HankweaveState) -> impl Iterator<Item = ContinuationSource> {
+pub(super) fn beginnings(state: &HankweaveState) -> impl Iterator<Item = ContinuationSource> {
     let fresh = state
         .runs
         .iter()
@@ -241,7 +241,9 @@ pub fn position(state: &HankweaveState, thread: &ExecutionThread) -> Option<Chec
 }
 
 /// The last checkpoint of the first codon that has one.
-fn newest_checkpoint<'a>(mut codons: impl Iterator<Item = &'a CodonExecution>) -> Option<&'a CheckpointSha> {
+pub(super) fn newest_checkpoint<'a>(
+    mut codons: impl Iterator<Item = &'a CodonExecution>,
+) -> Option<&'a CheckpointSha> {
     codons.find_map(|codon| codon.checkpoints().last().map(|(_, sha)| sha))
 }
 

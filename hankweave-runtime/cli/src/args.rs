@@ -215,6 +215,14 @@ pub(crate) enum Command {
     ///
     /// What is in the way is kept in a checkpoint first. `hankweave thread` lists the checkpoints.
     Rollback(RollbackArgs),
+    /// Take back the last operation: the files and the record; again for the one before it
+    ///
+    /// An operation is a run, a rollback, a restore. What is in the files is kept in a checkpoint first, and what was spent stays counted.
+    /// An undo is an operation too: `hankweave op restore` goes back to where things stood before it.
+    Undo(UndoArgs),
+    /// The log of operations: everything that changed the files and the record
+    #[command(subcommand)]
+    Op(OpCommand),
     /// Follow a live run from another terminal
     Attach(AttachArgs),
     /// Print the address that opens the page of a live run
@@ -714,6 +722,55 @@ fn sha_prefix(text: &str) -> Result<String, String> {
         true => Ok(text.to_ascii_lowercase()),
         false => Err("a SHA, or its beginning, is made of 0-9 and a-f".to_owned()),
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UndoArgs {
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// Only list which files would change.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OpCommand {
+    /// List all operations, newest first, with what they cost and how many files they changed
+    Log(OpLogArgs),
+    /// Show one operation, and where things stood before and after it
+    Show(OpShowArgs),
+    /// Go to where things stood after an operation; that is an operation of its own
+    Restore(OpRestoreArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OpLogArgs {
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// Only so many, the newest ones.
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    pub(crate) limit: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OpShowArgs {
+    /// Its id, or the beginning of it.
+    #[arg(value_parser = sha_prefix)]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OpRestoreArgs {
+    /// Its id, or the beginning of it.
+    #[arg(value_parser = sha_prefix)]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// Only list which files would change.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]

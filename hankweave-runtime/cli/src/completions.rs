@@ -12,6 +12,7 @@ use clap_complete::env::{CompleteEnv, Shells};
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::Hank;
+use hankweave_core::thread;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
 use hankweave_runtime::hank_files;
 use hankweave_runtime::world::World;
@@ -50,7 +51,7 @@ type Offer = (
     fn() -> Vec<CompletionCandidate>,
 );
 
-const OFFERS: [Offer; 21] = [
+const OFFERS: &[Offer] = &[
     (&["run"], "agent", agents),
     (&["run"], "model", models),
     (&["validate"], "agent", agents),
@@ -60,6 +61,8 @@ const OFFERS: [Offer; 21] = [
     (&["state", "cost"], "since", runs),
     (&["rollback"], "codon", codons),
     (&["approve"], "codon", codons),
+    (&["op", "show"], "id", operations),
+    (&["op", "restore"], "id", operations),
     (&["logs"], "codon", codons),
     (&["diff"], "what", codons),
     (&["sentinel", "test"], "codon", codons),
@@ -118,6 +121,12 @@ fn runs() -> Vec<CompletionCandidate> {
     let state = state();
     let runs = state.iter().flat_map(|state| state.runs.iter());
     candidates(runs.map(|run| run.run_id.to_string()).collect())
+}
+
+fn operations() -> Vec<CompletionCandidate> {
+    let state = state();
+    let log = state.iter().flat_map(thread::operations);
+    candidates(log.map(|logged| logged.id()).collect())
 }
 
 fn agents() -> Vec<CompletionCandidate> {

@@ -189,6 +189,14 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &Typed) -> Failure 
                 "`{}` shows which checkpoints it has; --at start and --at end take the first and the last",
                 typed.command("thread")
             )),
+        RollbackError::NothingToUndo => Failure::from_error(FailureKind::Failed, error).hint(format!(
+            "`{}` lists all operations; op restore ID goes to any of them",
+            typed.command("op log")
+        )),
+        RollbackError::UnknownOperation(_) | RollbackError::AmbiguousOperation(_) => {
+            Failure::from_error(FailureKind::Input, error)
+                .hint(format!("`{}` lists all of them", typed.command("op log")))
+        }
         RollbackError::Archive(ArchiveError::Manifest { path, .. }) => {
             Failure::from_error(FailureKind::Input, error).hint(format!(
                 "`mv {0} {0}.old` puts it aside; then run the same command again",

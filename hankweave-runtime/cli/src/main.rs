@@ -45,6 +45,7 @@ mod lock;
 mod logging;
 mod logs;
 mod notify;
+mod operations;
 mod output;
 mod prices;
 mod question;
@@ -143,6 +144,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Prices(args) => prices::prices(&global, &args),
         Command::Status(args) => status::status(&global, &args),
         Command::Rollback(args) => rollback::rollback(&global, &args),
+        Command::Undo(args) => operations::undo(&global, &args),
+        Command::Op(command) => operations::op(&global, &command),
         Command::Attach(args) => remote::attach(&global, &args),
         Command::Page(args) => remote::page(&global, &args),
         Command::Next(execution) => remote::next(&global, &execution),

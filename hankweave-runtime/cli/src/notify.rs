@@ -73,6 +73,30 @@ pub(crate) struct Commands {
     pub(crate) approve: String,
 }
 
+impl Commands {
+    /// What the run waits for, when the event says that it waits, and what one types then; a limit ends by itself.
+    fn waiting(&self, event: Event) -> Option<(String, &str)> {
+        match event {
+            Event::ServerIdle { reason, message } => match reason {
+                IdleReason::CodonCompleted => Some((message, &self.next)),
+                IdleReason::ApprovalRequired => Some((message, &self.approve)),
+                _ => None,
+            },
+            Event::Info { message } if limit_in(&message).is_some() => Some((message, "")),
+            _ => None,
+        }
+    }
+}
+
+/// The codon that waits for a usage limit and when that ends, if the message is about such a wait.
+fn limit_in(message: &str) -> Option<&str> {
+    let (wait, _) = message.rsplit_once(", ")?;
+    wait.contains(LIMIT).then_some(wait)
+}
+
+/// What a run says when it waits for the end of a usage limit.
+const LIMIT: &str = " waits for its usage limit until ";
+
 #[derive(Debug)]
 pub(crate) struct Notifier {
     way: Way,
@@ -111,28 +135,25 @@ impl Notifier {
         is_missing.then(|| format!("nobody is notified: there is no {DESKTOP} on PATH"))
     }
 
-    /// Tells each time that a run waits for a command which nobody has just given.
+    /// Tells each time that a run waits for a command which nobody has just given, for an approval, or for the end of a usage limit.
     pub(crate) async fn watch(&self, mut events: Subscription, typed: &Commands) -> Infallible {
+        // The wait that was told last: what is left of it is reported again and again.
+        let mut limit = None;
         while let Ok(Some(delivery)) = events.next().await {
             let Delivery::Events(events) = delivery else {
                 continue;
             };
-            let idle = events.entries().filter_map(|entry| match entry.event {
-                Event::ServerIdle {
-                    reason: IdleReason::CodonCompleted,
-                    message,
-                } => Some((message, &typed.next)),
-                Event::ServerIdle {
-                    reason: IdleReason::ApprovalRequired,
-                    message,
-                } => Some((message, &typed.approve)),
-                _ => None,
-            });
-            if let Some((reason, next)) = idle.last() {
+            let waits = events.entries().filter_map(|entry| typed.waiting(entry.event));
+            let Some((reason, next)) = waits.last() else {
+                continue;
+            };
+            let ends = limit_in(&reason).map(str::to_owned);
+            if ends.is_none() || ends != limit {
                 let next = next.to_owned();
                 let event = "waiting";
                 self.tell(&News { event, reason, next }).await;
             }
+            limit = ends.or(limit);
         }
         std::future::pending().await
     }

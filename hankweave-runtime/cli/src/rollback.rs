@@ -1,6 +1,7 @@
 //! `hankweave rollback` (CLI-16)
 
 use std::fmt::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use hankweave_core::codon::CheckpointType;
@@ -23,11 +24,30 @@ use crate::signals;
 use crate::typed::{Change, Typed};
 
 pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, Failure> {
-    let log = logging::install(global);
     existing_state_dir(&args.execution.execution)?;
     if !args.dry_run && takes_clients(&args.execution.execution) {
         return crate::remote::rollback(global, args);
     }
+    let back = Back {
+        execution: &args.execution.execution,
+        target: target(args),
+        dry_run: args.dry_run,
+    };
+    go_back(global, &back)
+}
+
+/// A way back that somebody asked for.
+pub(crate) struct Back<'a> {
+    pub(crate) execution: &'a Path,
+    pub(crate) target: RollbackTarget,
+    /// Nothing is to change.
+    pub(crate) dry_run: bool,
+}
+
+/// Goes back where no run is live.
+pub(crate) fn go_back(global: &Global, back: &Back<'_>) -> Result<ExitCode, Failure> {
+    let log = logging::install(global);
+    existing_state_dir(back.execution)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -39,7 +59,7 @@ pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
             biased;
             never = signals::watch(shutdown.clone()) => match never {},
             () = shutdown.force_token().cancelled() => None,
-            performed = perform(global, args, &log) => Some(performed),
+            performed = perform(global, back, &log) => Some(performed),
         }
     });
     // A thread that is in the middle of it must not keep whoever insists.
@@ -48,23 +68,23 @@ pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         return Ok(signals::stopped(&shutdown));
     };
     if global.json() {
-        output::print_json(&document(&rollback, args.dry_run))?;
+        output::print_json(&document(&rollback, back.dry_run))?;
     } else if !global.quiet {
-        let typed = Typed::about(&args.execution.execution);
-        output::print(text(&rollback, args.dry_run, Some(&typed)))?;
+        let typed = Typed::about(back.execution);
+        output::print(text(&rollback, back.dry_run, Some(&typed)))?;
     }
     Ok(signals::stopped(&shutdown))
 }
 
-async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Result<Rollback, Failure> {
+async fn perform(global: &Global, back: &Back<'_>, log: &ServerLog) -> Result<Rollback, Failure> {
     let world = World::real();
     let options = RunOptions {
         strict_state: true,
         ..RunOptions::default()
     };
-    let typed = Typed::about(&args.execution.execution);
+    let typed = Typed::about(back.execution);
     let disk = world.disk.clone();
-    let opened = OpenDirectory::open(world, &args.execution.execution, &options)
+    let opened = OpenDirectory::open(world, back.execution, &options)
         .await
         .map_err(|error| open_failure(&error, &typed))?;
     log.open(&disk, &opened.directory().server_log());
@@ -74,14 +94,13 @@ async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Resul
     for notice in opened.notices().iter().filter(|_| !global.quiet) {
         tell(format!("note: {notice}\n"));
     }
-    let target = target(args);
-    let result = match args.dry_run {
-        true => opened.look_back(&target).await,
-        false => opened.go_back(&target).await,
+    let result = match back.dry_run {
+        true => opened.look_back(&back.target).await,
+        false => opened.go_back(&back.target).await,
     };
     if let Ok(rollback) = &result {
         let to = rollback.source.checkpoint_sha.short();
-        tracing::info!(dry = args.dry_run, "went back to checkpoint {to}");
+        tracing::info!(dry = back.dry_run, "went back to checkpoint {to}");
     }
     let state = opened.state();
     let known = match &result {
@@ -132,6 +151,7 @@ fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
         "rigCleanup": rollback.rig_copies,
         "safetyCheckpoint": rollback.safety,
         "nextCodonId": rollback.next,
+        "undoes": rollback.undoes,
     })
 }
 
@@ -148,6 +168,10 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool, typed: Option<&T
     let sha = source.checkpoint_sha.short();
     let codon = source.after_codon.as_ref().map_or("", |id| id.as_str());
     let would = if dry_run { "would go" } else { "went" };
+    if let Some(undone) = &rollback.undoes {
+        let undo = if dry_run { "would take back" } else { "took back" };
+        writeln!(text, "{undo} operation {undone}; what it cost stays counted")?;
+    }
     match (rollback.checkpoint_type, &source.after_codon) {
         (Some(kind), Some(codon)) => {
             writeln!(text, "{would} back to the {kind} checkpoint {sha} of {codon}")?

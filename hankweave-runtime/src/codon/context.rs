@@ -63,6 +63,11 @@ impl RunContext {
         self.options.ceiling.over(&self.hank)
     }
 
+    /// Whether a user may send a command.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.options.attended || !self.options.autostart || !self.presence.is_empty()
+    }
+
     /// Records and publishes an event that does not change the state.
     pub(crate) async fn publish(&self, event: wire::Event) {
         // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.

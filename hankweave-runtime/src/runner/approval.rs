@@ -8,7 +8,6 @@ use hankweave_core::id::CodonId;
 use hankweave_core::machine::Extra;
 
 use super::outcome::{Pause, RunResult};
-use super::steps;
 use crate::codon::RunContext;
 use crate::state_manager::{StateManager, TransitionError};
 
@@ -20,7 +19,7 @@ pub(super) fn is_attended(context: &RunContext) -> bool {
 
 /// Whether somebody may answer while this run waits.
 pub(super) fn can_be_asked(context: &RunContext) -> bool {
-    context.options.answers || steps::is_attended(context)
+    context.options.answers || context.is_attended()
 }
 
 /// What is asked before the codon begins.

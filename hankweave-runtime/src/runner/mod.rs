@@ -12,6 +12,7 @@ mod rig_cleanup;
 mod rollback;
 mod run;
 mod steps;
+mod target;
 #[cfg(test)]
 pub(crate) mod tests;
 mod wait;
@@ -24,6 +25,7 @@ pub use command::{Accepted, Command, Commander, Refusal};
 pub(crate) use command::{Inbox, channel};
 pub use error::RunError;
 pub use outcome::{CodonSummary, Pause, RunOutcome, RunResult};
-pub use rollback::{Rollback, RollbackError, RollbackTarget};
+pub use rollback::{Rollback, RollbackError};
 pub(crate) use rollback::{go_back, known_checkpoints, preview};
 pub(crate) use run::{Surroundings, run};
+pub use target::RollbackTarget;

@@ -10,34 +10,24 @@ use std::sync::Arc;
 
 use hankweave_core::codon::CheckpointType;
 use hankweave_core::document::{
-    CheckpointFacts, CheckpointTable, ContinuationSource, HankweaveState, PendingRollback,
+    CheckpointFacts, CheckpointTable, ContinuationSource, HankweaveState, Operation, PendingRollback,
 };
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::machine::Extra;
-use hankweave_core::thread::{self, CodonPoint, ExecutionThread, TargetError, ThreadCodon};
+use hankweave_core::thread::{self, ExecutionThread, TargetError, ThreadCodon};
 use hankweave_core::wire::{Event, FailedPath, RestoreStatus};
 
 use super::aftermath::archive;
 use super::approval;
 use super::rig_cleanup::{clean_up, place, put_back, untouched};
+use super::target::{Cause, RollbackTarget};
 use crate::checkpoint::{
     CheckpointStore, HistoryError, KnownCheckpoint, Protection, RestoreError, RestorePlan, RestoreRequest,
 };
 use crate::recovery::{self, Possession};
 use crate::rig::{ArchiveEntry, ArchiveError, RigCopy, Taken};
 use crate::state_manager::TransitionError;
-
-/// Where to roll back to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RollbackTarget {
-    /// The checkpoint whose SHA begins like this.
-    Checkpoint(String),
-    /// A point in the life of a codon.
-    Codon(CodonId, CodonPoint),
-    /// The newest codon that completed, or as near as the checkpoints allow.
-    LastSuccess,
-}
 
 /// Why a rollback failed.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +44,15 @@ pub enum RollbackError {
     /// There is no such target; nothing was changed.
     #[error("there is no way back to there")]
     Target(#[source] TargetError),
+    /// No operation is left that could be undone; nothing was changed.
+    #[error("there is no operation left to undo")]
+    NothingToUndo,
+    /// There is no such operation, or the record does not say where it ended; nothing was changed.
+    #[error("no operation begins with `{0}`")]
+    UnknownOperation(String),
+    /// Several operations begin like this; nothing was changed.
+    #[error("several operations begin with `{0}`")]
+    AmbiguousOperation(String),
     /// No checkpoint of the thread exists; nothing was changed.
     #[error("no codon has a checkpoint that one could go back to")]
     NoSuccess,
@@ -115,6 +114,8 @@ pub struct Rollback {
     pub next: Option<CodonId>,
     /// Whether the target codon had failed.
     pub failed: bool,
+    /// The operation that this takes back, if it is an undo.
+    pub undoes: Option<String>,
 }
 
 /// A rollback that is possible, before it is carried out.
@@ -126,6 +127,7 @@ struct Route {
     source: ContinuationSource,
     /// The checkpoint of the current files.
     left: Option<CheckpointSha>,
+    cause: Cause,
 }
 
 /// Finds out what a rollback to `target` would change. Changes no file.
@@ -135,7 +137,7 @@ pub(crate) async fn preview(
 ) -> Result<Rollback, RollbackError> {
     let route = find(possession, possession.manager.snapshot(), target).await?;
     let archived = archived(possession, &route.source, route.left.clone()).await?;
-    let (left, kept) = (route.codons().0, route.kept_copies(possession));
+    let (left, kept) = (route.codons(), route.kept_copies(possession));
     let mut rig_copies = Vec::new();
     for entry in left {
         rig_copies.extend(untouched(possession, entry.codon.codon_id(), &kept).await);
@@ -182,6 +184,7 @@ pub(crate) async fn go_back_to(
         thread,
         source,
         left,
+        cause: Cause::of_a_run(),
     };
     roll_back(possession, route).await
 }
@@ -203,11 +206,16 @@ async fn find(
         }
         resolved => resolved?,
     };
+    let undone = match target {
+        RollbackTarget::Undo => thread::undo(&state).map(|undo| undo.id),
+        _ => None,
+    };
     Ok(Route {
         source,
         left: left(&state, &thread, &known),
         state,
         thread,
+        cause: target.cause(undone),
     })
 }
 
@@ -275,6 +283,7 @@ async fn roll_back(possession: &Possession, route: Route) -> Result<Rollback, Ro
         left: route.left.clone(),
         safety: None,
         restored: false,
+        operation: None,
         extra: Extra::default(),
     };
     let protection = protect(possession, &pending).await;
@@ -283,6 +292,7 @@ async fn roll_back(possession: &Possession, route: Route) -> Result<Rollback, Ro
     }
     let Protection { plan, safety } = protection?;
     pending.safety = safety.map(|safety| safety.sha);
+    pending.operation = route.operation(possession, pending.safety.as_ref(), &plan);
     let mut rollback = Rollback {
         safety: pending.safety.clone(),
         ..route.rollback(plan, archived)
@@ -317,16 +327,66 @@ async fn roll_back(possession: &Possession, route: Route) -> Result<Rollback, Ro
 }
 
 impl Route {
-    /// The codons that are undone, newest first, and those that stay.
-    fn codons(&self) -> (&[ThreadCodon], &[ThreadCodon]) {
-        let codons = &self.thread.codons;
-        let newer = codons.iter().take_while(|entry| !is_target(entry, &self.source));
-        codons.split_at(newer.count())
+    /// The codons that are undone, newest first.
+    fn codons(&self) -> Vec<&ThreadCodon> {
+        let kept = self.ahead().codons;
+        let place = |entry: &ThreadCodon| (entry.run_id.clone(), entry.codon_index_in_run);
+        let kept: BTreeSet<_> = kept.iter().map(place).collect();
+        let codons = self.thread.codons.iter();
+        codons
+            .filter(|entry| !is_target(entry, &self.source) && !kept.contains(&place(entry)))
+            .collect()
+    }
+
+    /// The thread as it will be.
+    fn ahead(&self) -> ExecutionThread {
+        let mut ahead = HankweaveState::clone(&self.state);
+        ahead.pending_rollback = Some(PendingRollback {
+            source: self.source.clone(),
+            left: None,
+            safety: None,
+            restored: true,
+            operation: None,
+            extra: Extra::default(),
+        });
+        thread::build(&ahead, None, None)
+    }
+
+    /// What will be on record when the files are back; `safety` has them as they are now, if anything changes.
+    fn operation(
+        &self,
+        possession: &Possession,
+        safety: Option<&CheckpointSha>,
+        plan: &RestorePlan,
+    ) -> Option<Operation> {
+        let target = &self.source.checkpoint_sha;
+        let files = match plan.write.is_empty() && plan.delete.is_empty() {
+            true => target,
+            // What is only added needs no safety checkpoint.
+            false => safety.or(self.left.as_ref()).unwrap_or(target),
+        };
+        Some(Operation {
+            id: thread::name(&possession.world.ids.nonce()),
+            kind: self.cause.kind,
+            command: self.cause.command.clone(),
+            at: possession.world.clock.now(),
+            behind: self.state.runs.front()?.run_id.clone(),
+            before: ContinuationSource {
+                checkpoint_sha: files.clone(),
+                ..thread::head(&self.state)?
+            },
+            after: self.source.clone(),
+            undoes: self.cause.undoes.clone(),
+            files: u64::try_from(plan.write.len() + plan.delete.len()).unwrap_or(u64::MAX),
+            extra: Extra::default(),
+        })
     }
 
     /// Where the rigs of codons that stay have copied to.
     fn kept_copies(&self, possession: &Possession) -> BTreeSet<PathBuf> {
-        let stay = self.codons().1.iter();
+        let (ahead, targets) = (self.ahead().codons, self.thread.codons.iter());
+        let targets = targets.filter(|entry| is_target(entry, &self.source));
+        let stay = ahead.iter().chain(targets);
         let ids = stay.map(|entry| entry.codon.codon_id().configured());
         let targets = possession.rig_copies.targets(ids).into_iter();
         targets.map(Path::to_owned).collect()
@@ -342,15 +402,7 @@ impl Route {
         };
         let unarchived = archived.into_iter().map(|entry| entry.source_path);
         let unarchived = unarchived.filter(|path| !is_written(path)).collect();
-        let mut ahead = HankweaveState::clone(&self.state);
-        ahead.pending_rollback = Some(PendingRollback {
-            source: self.source.clone(),
-            left: None,
-            safety: None,
-            restored: true,
-            extra: Extra::default(),
-        });
-        let thread = thread::build(&ahead, None, None);
+        let thread = self.ahead();
         Rollback {
             checkpoint_type: self.source.checkpoint_type(&self.state),
             source: self.source.clone(),
@@ -360,6 +412,7 @@ impl Route {
             safety: None,
             next: thread.next_codon_id,
             failed: thread.failed,
+            undoes: self.cause.undoes.clone(),
         }
     }
 }
@@ -367,7 +420,7 @@ impl Route {
 /// Publishes the steps of a rollback: the codons that are undone, newest first, and then the files. Removes
 /// the copies of their rigs, and returns those that were removed.
 async fn undo_codons(possession: &Possession, route: &Route) -> Vec<RigCopy> {
-    let (left, kept) = (route.codons().0, route.kept_copies(possession));
+    let (left, kept) = (route.codons(), route.kept_copies(possession));
     let total_steps = left.len() + 1;
     let progress = |current_step, message| Event::RollbackProgress {
         current_step,
@@ -473,6 +526,9 @@ async fn resume(possession: &Possession, mut pending: PendingRollback) -> Result
     if pending.safety.is_none() {
         let protection = protect(possession, &pending).await?;
         pending.safety = protection.safety.map(|safety| safety.sha);
+        if let (Some(operation), Some(safety)) = (&mut pending.operation, &pending.safety) {
+            operation.before.checkpoint_sha = safety.clone();
+        }
         record(possession, Some(pending.clone())).await?;
     }
     let safety = pending.safety.clone();
@@ -569,6 +625,24 @@ fn resolve(
             .map_err(RollbackError::Target),
         RollbackTarget::Codon(id, point) => thread.codon_target(id, *point).map_err(RollbackError::Target),
         RollbackTarget::LastSuccess => thread.last_success().ok_or(RollbackError::NoSuccess),
+        RollbackTarget::Undo => {
+            let undo = thread::undo(state).ok_or(RollbackError::NothingToUndo)?;
+            Ok(undo.target)
+        }
+        RollbackTarget::Operation(prefix) => behind(state, prefix),
+    }
+}
+
+/// Where things stood after the operation whose name begins like this.
+fn behind(state: &HankweaveState, prefix: &str) -> Result<ContinuationSource, RollbackError> {
+    let log = thread::operations(state);
+    let mut fitting = log.iter().filter(|known| known.id().starts_with(prefix));
+    match (fitting.next(), fitting.next()) {
+        (Some(_), Some(_)) => Err(RollbackError::AmbiguousOperation(prefix.to_owned())),
+        (found, _) => {
+            let after = found.and_then(|found| found.after(state));
+            after.ok_or_else(|| RollbackError::UnknownOperation(prefix.to_owned()))
+        }
     }
 }
 
@@ -733,7 +807,7 @@ async fn record(possession: &Possession, rollback: Option<PendingRollback>) -> R
 }
 
 fn started(route: &Route, rollback: &Rollback) -> Event {
-    let (source, (left, _)) = (&route.source, route.codons());
+    let (source, left) = (&route.source, route.codons());
     Event::RollbackStarted {
         from_run: route
             .state

@@ -23,7 +23,7 @@ use super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
 use super::error::RunError;
 use super::heartbeat::Heartbeat;
 use super::outcome::{Pause, RunResult};
-use super::rollback::RollbackTarget;
+use super::target::RollbackTarget;
 use super::wait::{TooLong, Wait};
 use crate::codon::{self, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
 use crate::recovery::without_own_files;
@@ -183,7 +183,7 @@ pub(super) async fn run_codons(
             Ran::Unpublished(why) => {
                 return Ok(LoopEnd::Over(RunResult::OutputFailed(entry.codon_id, why)));
             }
-            Ran::Forced if !is_attended(context) => {
+            Ran::Forced if !context.is_attended() => {
                 return Ok(LoopEnd::Over(RunResult::Failed(entry.codon_id)));
             }
             Ran::Paused(by, why) => {
@@ -298,18 +298,13 @@ enum Turn {
     Leave(LoopEnd),
 }
 
-/// Whether a user may send a command.
-pub(super) fn is_attended(context: &RunContext) -> bool {
-    context.options.attended || !context.options.autostart || !context.presence.is_empty()
-}
-
 /// A retriable failure keeps an attended run alive (HANK-41).
 fn waits_for_user(context: &RunContext, thread: &ExecutionThread) -> bool {
     let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
     let retriable = newest.is_some_and(
         |codon| matches!(codon, CodonExecution::Failed(failed) if failed.failure_reason.retriable),
     );
-    is_attended(context) && retriable
+    context.is_attended() && retriable
 }
 
 /// Waits for a command.
@@ -482,7 +477,7 @@ async fn wait_for_retry(
                     return turn;
                 }
             }
-            Command::ForceStop { .. } if is_attended(context) => {
+            Command::ForceStop { .. } if context.is_attended() => {
                 answer(reply, Ok(Accepted::Stopping(id.clone())));
                 return Turn::Pause;
             }

@@ -34,6 +34,7 @@ mod journal;
 mod logs;
 mod loops;
 mod notify;
+mod operations;
 mod policy;
 mod prices;
 mod private;

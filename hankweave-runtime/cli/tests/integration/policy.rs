@@ -197,7 +197,7 @@ const EVENT: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"r
 const WAITS: &str = "waits for its usage limit until ";
 
 /// The default policy ends the run at a failure; a limit of the provider is none of the codon.
-// covers: HANK-46, F10
+// covers: HANK-46, F10, CLI-27
 #[test]
 fn a_run_waits_for_the_end_of_a_usage_limit() {
     let texts = [
@@ -208,9 +208,18 @@ fn a_run_waits_for_the_end_of_a_usage_limit() {
     for line in texts {
         let project = project();
         write_limited_hank(&project, 2, line);
-        let finished = project.run(["run", "--headless"]);
+        let tell = "cat >> told; echo >> told";
+        let finished = project.run(["run", "--headless", "--notify", tell]);
         finished.expect_code(0);
         assert!(finished.stdout.contains(WAITS), "{finished}");
+        let told = std::fs::read_to_string(project.directory().join("told")).unwrap();
+        let told: Vec<Value> = told
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert!(told[0]["reason"].as_str().unwrap().contains(WAITS), "{told:?}");
+        let events: Vec<&Value> = told.iter().map(|news| &news["event"]).collect();
+        assert_eq!(events, ["waiting", "finished"]);
         let state = project.state(&project.directory());
         assert_eq!(tries(&state["runs"][0]), ["failed", "completed"]);
         let reason = &state["runs"][0]["codons"][0]["failureReason"];

@@ -110,7 +110,7 @@ fn without_autostart_nothing_starts_and_commands_are_read_from_the_terminal() {
     let finished = project.run(["-c", &line]);
     finished.expect_code(3);
     for words in [
-        "commands: next | redo",
+        "commands: next | approve | deny [REASON] | redo",
         "refused: no codon has been run yet to redo",
         "refused: no codon is currently running",
         "refused: rollback failed: no codon has a checkpoint",

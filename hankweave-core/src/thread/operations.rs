@@ -1,0 +1,157 @@
+//! The log of operations: every run, and everything that took files back (STATE-66, STATE-67).
+
+use std::sync::Arc;
+
+use super::build;
+use super::target::{beginnings, newest_checkpoint};
+use crate::document::{ContinuationSource, HankweaveState, Operation, PendingRollback, RunRecord};
+use crate::id::CheckpointSha;
+use crate::machine::Extra;
+
+/// One operation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Logged<'s> {
+    /// A run, from its beginning to its end.
+    Run(&'s RunRecord),
+    /// Files were taken back.
+    Recorded(&'s Operation),
+}
+
+/// What an undo takes back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Undo {
+    /// The operation.
+    pub id: String,
+    /// Where the thread stood before it.
+    pub target: ContinuationSource,
+}
+
+/// All operations, newest first.
+#[must_use]
+pub fn operations(state: &HankweaveState) -> Vec<Logged<'_>> {
+    let mut log = Vec::new();
+    for run in &state.runs {
+        let behind = state.operations.iter().rev();
+        let behind = behind.filter(|operation| operation.behind == run.run_id);
+        log.extend(behind.map(Logged::Recorded));
+        log.push(Logged::Run(run));
+    }
+    log
+}
+
+/// What is taken back next: the newest operation that is not undone. After an undo that is the one before what was undone, as often as wanted;
+/// `None` when nothing is left, or nobody knows where it began.
+#[must_use]
+pub fn undo(state: &HankweaveState) -> Option<Undo> {
+    let log = operations(state);
+    let mut place = 0;
+    while let Logged::Recorded(operation) = log.get(place)?
+        && let Some(undone) = &operation.undoes
+    {
+        place = log.iter().position(|known| known.id() == *undone)? + 1;
+    }
+    let newest = log.get(place)?;
+    Some(Undo {
+        id: newest.id(),
+        target: newest.before(state)?,
+    })
+}
+
+/// The point where the thread ends now, with the newest checkpoint of its files; `None` before the first run.
+#[must_use]
+pub fn head(state: &HankweaveState) -> Option<ContinuationSource> {
+    match &state.pending_rollback {
+        Some(pending) => Some(pending.source.clone()),
+        None => end_of(state, state.runs.front()?),
+    }
+}
+
+impl Logged<'_> {
+    /// Its name: twelve digits 0-9 and a-f.
+    #[must_use]
+    pub fn id(&self) -> String {
+        match self {
+            Self::Run(run) => name(run.run_id.as_str()),
+            Self::Recorded(operation) => operation.id.clone(),
+        }
+    }
+
+    /// Where the thread stood before it; `None` when the document does not say.
+    #[must_use]
+    pub fn before(&self, state: &HankweaveState) -> Option<ContinuationSource> {
+        match self {
+            Self::Run(run) => start_of(state, run),
+            Self::Recorded(operation) => Some(operation.before.clone()),
+        }
+    }
+
+    /// Where it stood after it; `None` when the document does not say.
+    #[must_use]
+    pub fn after(&self, state: &HankweaveState) -> Option<ContinuationSource> {
+        match self {
+            Self::Run(run) => end_of(state, run),
+            Self::Recorded(operation) => Some(operation.after.clone()),
+        }
+    }
+}
+
+/// The name of the operation that this text stands for: run ids differ at their ends only, and people type beginnings.
+#[must_use]
+pub fn name(text: &str) -> String {
+    let fnv1a = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, fnv1a);
+    format!("{:012x}", hash >> 16)
+}
+
+fn start_of(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource> {
+    if let Some(source) = run.starting_conditions.source() {
+        return match source.checkpoint_sha.is_blank() {
+            false => Some(source.clone()),
+            true => Some(with_files(source, files_at(state, source)?)),
+        };
+    }
+    // A fresh run begins with the files as they are, and before it the thread was another one.
+    let mut older = state.runs.iter().skip_while(|known| known.run_id != run.run_id);
+    let Some(before) = older.nth(1) else {
+        return beginnings(state).find(|beginning| beginning.run_id == run.run_id);
+    };
+    let end = end_of(state, before)?;
+    Some(match run.starting_conditions.checkpoint() {
+        Some(files) => with_files(&end, files.clone()),
+        None => end,
+    })
+}
+
+fn end_of(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource> {
+    let Some(newest) = run.codons.last() else {
+        return start_of(state, run);
+    };
+    let files = match newest_checkpoint(run.codons.iter().rev().map(Arc::as_ref)) {
+        Some(files) => files.clone(),
+        None => start_of(state, run)?.checkpoint_sha,
+    };
+    Some(ContinuationSource::after(&run.run_id, newest.codon_id(), files))
+}
+
+/// The newest checkpoint of the thread that ends there.
+fn files_at(state: &HankweaveState, source: &ContinuationSource) -> Option<CheckpointSha> {
+    let mut ahead = state.clone();
+    ahead.pending_rollback = Some(PendingRollback {
+        source: source.clone(),
+        left: None,
+        safety: None,
+        restored: true,
+        operation: None,
+        extra: Extra::default(),
+    });
+    let thread = build(&ahead, None, None);
+    let newest = newest_checkpoint(thread.codons.iter().map(|entry| entry.codon.as_ref()));
+    newest.or(state.initial_checkpoint.as_ref()).cloned()
+}
+
+fn with_files(source: &ContinuationSource, files: CheckpointSha) -> ContinuationSource {
+    ContinuationSource {
+        checkpoint_sha: files,
+        ..source.clone()
+    }
+}

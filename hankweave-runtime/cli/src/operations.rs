@@ -1,0 +1,302 @@
+//! `hankweave op` and `hankweave undo`: what changed the files and the record, and the way back from it (CLI-31, CLI-32).
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use hankweave_core::codon::CodonStatus;
+use hankweave_core::cost::Usd;
+use hankweave_core::document::{
+    ContinuationReason, ContinuationSource, HankweaveState, RunRecord, StartingConditions,
+};
+use hankweave_core::id::RunId;
+use hankweave_core::thread::{self, Logged};
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::checkpoint::GitHistory;
+use hankweave_runtime::{ExecutionDir, RollbackTarget};
+use serde::Serialize;
+
+use crate::args::{Global, OpCommand, OpLogArgs, OpShowArgs, UndoArgs};
+use crate::exit::{Failure, FailureKind};
+use crate::output;
+use crate::report::standing;
+use crate::rollback::{Back, go_back};
+use crate::screen::{Text, one_line};
+use crate::state::read_execution;
+use crate::typed::Typed;
+
+pub(crate) fn op(global: &Global, command: &OpCommand) -> Result<ExitCode, Failure> {
+    match command {
+        OpCommand::Log(args) => log(global, args),
+        OpCommand::Show(args) => show(global, args),
+        OpCommand::Restore(args) => {
+            let target = RollbackTarget::Operation(args.id.clone());
+            take(global, &args.execution.execution, target, args.dry_run)
+        }
+    }
+}
+
+pub(crate) fn undo(global: &Global, args: &UndoArgs) -> Result<ExitCode, Failure> {
+    take(
+        global,
+        &args.execution.execution,
+        RollbackTarget::Undo,
+        args.dry_run,
+    )
+}
+
+fn take(
+    global: &Global,
+    execution: &Path,
+    target: RollbackTarget,
+    dry_run: bool,
+) -> Result<ExitCode, Failure> {
+    let back = Back {
+        execution,
+        target,
+        dry_run,
+    };
+    go_back(global, &back)
+}
+
+/// One line of the log.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    id: String,
+    /// `run`, `rollback`, `undo` or `restore`.
+    kind: &'static str,
+    at: Timestamp,
+    command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<RunId>,
+    /// What became of it, in words.
+    outcome: String,
+    /// What was spent, in US dollars; nothing brings it back.
+    cost: Usd,
+    /// How many files it changed, as far as checkpoints know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<u64>,
+    /// An undo has taken it back.
+    undone: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undoes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<ContinuationSource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<ContinuationSource>,
+}
+
+impl Row {
+    fn of(state: &HankweaveState, history: Option<&GitHistory>, logged: Logged<'_>) -> Self {
+        let (before, after) = (logged.before(state), logged.after(state));
+        let row = |kind, at, command, outcome| Self {
+            id: logged.id(),
+            kind,
+            at,
+            command,
+            run_id: None,
+            outcome,
+            cost: Usd::ZERO,
+            files: None,
+            undone: false,
+            undoes: None,
+            before: before.clone(),
+            after: after.clone(),
+        };
+        match logged {
+            Logged::Run(run) => Self {
+                run_id: Some(run.run_id.clone()),
+                cost: run.spend(),
+                files: changed(history, before.as_ref(), after.as_ref()),
+                ..row("run", run.start_time, command(run).to_owned(), became(run))
+            },
+            Logged::Recorded(operation) => Self {
+                files: Some(operation.files),
+                undoes: operation.undoes.clone(),
+                ..row(
+                    operation.kind.as_str(),
+                    operation.at,
+                    operation.command.clone(),
+                    place(&operation.after),
+                )
+            },
+        }
+    }
+}
+
+/// What began a run.
+const fn command(run: &RunRecord) -> &'static str {
+    match &run.starting_conditions {
+        StartingConditions::Fresh { .. } => "run",
+        StartingConditions::Continuation { reason, .. } => match reason {
+            Some(ContinuationReason::Retry) => "run, again",
+            Some(ContinuationReason::Rollback) => "run, from there",
+            Some(ContinuationReason::Continue) | None => "run, on",
+        },
+    }
+}
+
+/// As many codons a line names.
+const MOST: usize = 4;
+
+/// `one completed, two skipped`
+fn became(run: &RunRecord) -> String {
+    let ended = run.codons.iter().map(|codon| {
+        let word = match codon.status() {
+            _ if codon.is_terminal() => standing(codon.status(), codon.interruption()),
+            CodonStatus::Running => "is running",
+            _ => "is open",
+        };
+        format!("{} {word}", codon.codon_id())
+    });
+    let mut words: Vec<String> = ended.collect();
+    if words.is_empty() {
+        return "nothing ran".to_owned();
+    }
+    let more = words.len().saturating_sub(MOST);
+    words.truncate(MOST);
+    if more > 0 {
+        words.push(format!("{more} more"));
+    }
+    words.join(", ")
+}
+
+/// `after two, checkpoint 77b0e2c1d4`
+fn place(source: &ContinuationSource) -> String {
+    let sha = source.checkpoint_sha.short();
+    match &source.after_codon {
+        Some(codon) => format!("to {codon}, checkpoint {sha}"),
+        None => format!("to the beginning, checkpoint {sha}"),
+    }
+}
+
+fn changed(
+    history: Option<&GitHistory>,
+    before: Option<&ContinuationSource>,
+    after: Option<&ContinuationSource>,
+) -> Option<u64> {
+    let changes = history?.diff(&before?.checkpoint_sha, &after?.checkpoint_sha);
+    u64::try_from(changes.ok()?.len()).ok()
+}
+
+/// The newest rows, at most so many.
+fn rows(execution: &Path, state: &HankweaveState, most: usize) -> Result<Vec<Row>, Failure> {
+    let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
+    let history =
+        GitHistory::open(&repository).map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let log = thread::operations(state);
+    let undone: HashSet<String> = log
+        .iter()
+        .filter_map(|logged| match logged {
+            Logged::Recorded(operation) => operation.undoes.clone(),
+            Logged::Run(_) => None,
+        })
+        .collect();
+    let shown = log.into_iter().take(most);
+    let rows = shown.map(|logged| Row::of(state, history.as_ref(), logged));
+    Ok(rows
+        .map(|row| Row {
+            undone: undone.contains(&row.id),
+            ..row
+        })
+        .collect())
+}
+
+fn log(global: &Global, args: &OpLogArgs) -> Result<ExitCode, Failure> {
+    let execution = &args.execution.execution;
+    let state = read_execution(execution)?;
+    let rows = rows(execution, &state, args.limit.unwrap_or(usize::MAX))?;
+    if global.json() {
+        return output::print_json(&rows);
+    }
+    let mut text = Text::default();
+    // Writing to a text cannot fail.
+    let _ = rows.iter().try_for_each(|row| write(&mut text, row));
+    if rows.is_empty() {
+        let _ = writeln!(text, "no run has been recorded yet");
+    }
+    output::print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(text: &mut Text, row: &Row) -> std::fmt::Result {
+    text.styled(AnsiColor::Cyan.on_default(), &row.id)?;
+    write!(text, "  {}  ", row.at)?;
+    text.styled(
+        Style::new().bold(),
+        format_args!("{:<24}", one_line(&row.command)),
+    )?;
+    let files = match row.files {
+        Some(1) => "1 file".to_owned(),
+        Some(files) => format!("{files} files"),
+        None => String::new(),
+    };
+    let cost = match row.cost {
+        Usd::ZERO => String::new(),
+        cost => cost.to_string(),
+    };
+    write!(text, " {cost:>9} {files:>9}  {}", row.outcome)?;
+    if row.undone {
+        write!(text, " (undone)")?;
+    }
+    writeln!(text)
+}
+
+fn show(global: &Global, args: &OpShowArgs) -> Result<ExitCode, Failure> {
+    let execution = &args.execution.execution;
+    let state = read_execution(execution)?;
+    let typed = Typed::about(execution);
+    let all = rows(execution, &state, usize::MAX)?;
+    let mut fitting = all.iter().filter(|row| row.id.starts_with(&args.id));
+    let row = match (fitting.next(), fitting.next()) {
+        (Some(row), None) => row,
+        (found, _) => {
+            let many = if found.is_some() {
+                "several operations begin"
+            } else {
+                "no operation begins"
+            };
+            let hint = format!("`{}` lists all of them", typed.command("op log"));
+            let message = format!("{many} with `{}`", args.id);
+            return Err(Failure::new(FailureKind::Input, message).hint(hint));
+        }
+    };
+    if global.json() {
+        return output::print_json(row);
+    }
+    let mut text = Text::default();
+    // Writing to a text cannot fail.
+    let _ = write(&mut text, row).and_then(|()| write_points(&mut text, row, &typed));
+    output::print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where things stood before and after it, and how one gets there.
+fn write_points(text: &mut Text, row: &Row, typed: &Typed) -> std::fmt::Result {
+    if let Some(undone) = &row.undoes {
+        writeln!(text, "  took back  {undone}")?;
+    }
+    let points = [("before", &row.before), ("after", &row.after)];
+    for (word, source) in points
+        .into_iter()
+        .filter_map(|(word, point)| Some((word, point.as_ref()?)))
+    {
+        writeln!(text, "  {word:<9}  {}", place(source).trim_start_matches("to "))?;
+    }
+    if let (Some(before), Some(after)) = (&row.before, &row.after) {
+        let (from, to) = (before.checkpoint_sha.short(), after.checkpoint_sha.short());
+        writeln!(
+            text,
+            "  {}  shows what changed",
+            typed.command(&format!("diff {from}..{to}"))
+        )?;
+    }
+    writeln!(
+        text,
+        "  {}  goes to where things stood after it",
+        typed.command(&format!("op restore {}", row.id))
+    )
+}

@@ -1,0 +1,225 @@
+//! The log of operations, and the way back from each (STATE-66, STATE-67, CLI-31, CLI-32).
+
+use std::fs;
+use std::time::Duration;
+
+use hankweave_testing::{Finished, TestProject};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{assert_usd, project, shell_agent, strace_is_there};
+
+/// A project of codons that append their ids to `done.txt`.
+fn with_codons(project: TestProject, ids: &[&str]) -> TestProject {
+    let agent = shell_agent(&project);
+    let codons = ids.iter().map(|id| {
+        json!({"id": id, "name": id, "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh",
+            "promptText": id, "checkpointedFiles": ["done.txt"]})
+    });
+    project.write_hank(&json!({"hank": codons.collect::<Vec<_>>()}));
+    project
+}
+
+fn done(project: &TestProject) -> String {
+    fs::read_to_string(project.directory().join("done.txt")).unwrap_or_default()
+}
+
+fn log(project: &TestProject) -> Vec<Value> {
+    let log = project
+        .run(["op", "log", "--json"])
+        .expect_code(0)
+        .json_document();
+    log.as_array().unwrap().clone()
+}
+
+fn kinds(log: &[Value]) -> Vec<&str> {
+    log.iter().map(|row| row["kind"].as_str().unwrap()).collect()
+}
+
+fn id(row: &Value) -> String {
+    row["id"].as_str().unwrap().to_owned()
+}
+
+// covers: STATE-66, STATE-67, CLI-31, CLI-32
+#[test]
+fn the_last_operation_is_taken_back_and_anything_can_be_gone_to() {
+    let project = with_codons(project(), &["one", "two"]);
+    let nothing = project.run(["run", "--headless"]);
+    nothing.expect_code(0);
+    let run = &log(&project)[0];
+    assert_eq!(
+        (&run["kind"], &run["files"], &run["command"]),
+        (&json!("run"), &json!(1), &json!("run"))
+    );
+    assert_usd(&run["cost"], 0.5);
+    let text = project.run(["op", "log"]).expect_code(0).stdout.clone();
+    assert!(
+        text.contains("one completed, two completed") && text.contains("1 file  "),
+        "{text}"
+    );
+
+    // What somebody wrote meanwhile is kept, and told.
+    project.write("done.txt", "mine\n");
+    let planned = project.run(["undo", "--dry-run"]).expect_code(0).stdout.clone();
+    assert!(planned.contains("would delete  done.txt"), "{planned}");
+    assert_eq!((log(&project).len(), &*done(&project)), (1, "mine\n"));
+    let undone = project.run(["undo"]).expect_code(0).stdout.clone();
+    let told = format!("took back operation {}; what it cost stays counted\n", id(run));
+    assert!(
+        undone.starts_with(&told) && undone.contains("what was there is kept in checkpoint"),
+        "{undone}"
+    );
+    assert_eq!(done(&project), "");
+    let kept = &project.run(["op", "log", "--json"]).json_document()[0]["before"]["checkpointSha"];
+    let shown = project.checkpoints_git(
+        &project.directory(),
+        &["show", &format!("{}:done.txt", kept.as_str().unwrap())],
+    );
+    assert_eq!(shown.expect_code(0).stdout, "mine\n");
+    let status = project.run(["status", "--json"]).json_document();
+    assert_eq!(status["nextCodonId"], "one");
+    assert_usd(&status["totalSpend"], 0.5);
+    let rows = log(&project);
+    assert_eq!(kinds(&rows), ["undo", "run"]);
+    assert_eq!(
+        (&rows[1]["undone"], &rows[0]["undoes"]),
+        (&json!(true), &rows[1]["id"])
+    );
+    let nothing = project.run(["undo"]);
+    assert!(
+        nothing
+            .expect_code(1)
+            .stderr
+            .contains("no operation left to undo"),
+        "{nothing}"
+    );
+
+    // An undo is an operation, from which one goes on or back.
+    project.run(["op", "restore", &id(&rows[1])[..6]]).expect_code(0);
+    assert_eq!(done(&project), "one\ntwo\n");
+    let shown = project
+        .run(["op", "show", &id(&rows[0])])
+        .expect_code(0)
+        .stdout
+        .clone();
+    assert!(
+        shown.contains("  took back  ") && shown.contains("hankweave op restore "),
+        "{shown}"
+    );
+    project.run(["undo"]).expect_code(0);
+    assert_eq!(
+        (done(&project), kinds(&log(&project))),
+        (String::new(), vec!["undo", "restore", "undo", "run"])
+    );
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(
+        (done(&project), kinds(&log(&project))[0]),
+        ("one\ntwo\n".to_owned(), "run")
+    );
+    let unknown = project.run(["op", "restore", "ffffffffffffffff"]);
+    assert!(
+        unknown
+            .expect_code(65)
+            .stderr
+            .contains("`hankweave op log` lists"),
+        "{unknown}"
+    );
+}
+
+// covers: STATE-67
+#[test]
+fn undo_after_undo_takes_back_older_operations() {
+    let project = with_codons(project(), &["one", "two", "three"]);
+    project.run(["run", "--headless"]).expect_code(0);
+    project.run(["rollback", "--codon", "one"]).expect_code(0);
+    assert_eq!(done(&project), "one\n");
+    project.run(["undo"]).expect_code(0);
+    assert_eq!(done(&project), "one\ntwo\nthree\n");
+    let thread = project.run(["thread", "--json"]).json_document();
+    assert_eq!(thread["codons"].as_array().unwrap().len(), 3);
+    project.run(["undo"]).expect_code(0);
+    assert_eq!(done(&project), "");
+    let rows = log(&project);
+    assert_eq!(kinds(&rows), ["undo", "undo", "rollback", "run"]);
+    assert_eq!(
+        rows.iter().map(|row| row["undone"] == true).collect::<Vec<_>>(),
+        [false, false, true, true]
+    );
+    // Nothing is out of reach: the rollback, behind two undos.
+    project.run(["op", "restore", &id(&rows[2])]).expect_code(0);
+    assert_eq!(done(&project), "one\n");
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(done(&project), "one\ntwo\nthree\n");
+}
+
+// covers: CLI-32
+#[test]
+fn while_a_run_lives_nothing_is_undone() {
+    let project = with_codons(project(), &["one"]);
+    let mut running = project.start(["run", "--headless", "--no-autostart", "--json"]);
+    running.wait_for_line(|line| line.contains("\"server.idle\""));
+    let refused = project.run(["undo"]);
+    assert!(
+        refused.expect_code(75).stderr.contains("hankweave stop"),
+        "{refused}"
+    );
+    running.signal(Signal::TERM);
+    running.finish_within(Duration::from_secs(60)).expect_code(143);
+}
+
+/// Undoes under strace, which kills it at the `when`th of these calls of a thread; tells whether it was hit.
+fn killed(project: &TestProject, call: &str, when: usize) -> bool {
+    let injection = format!("inject={call}:signal=SIGKILL:when={when}");
+    let traced = [
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        &injection,
+        env!("CARGO_BIN_EXE_hankweave"),
+    ];
+    let undone: Finished = project.run(traced.into_iter().chain(["undo"]));
+    undone.code != Some(0)
+}
+
+// covers: STATE-67
+#[test]
+fn an_undo_that_is_killed_is_done_or_is_not() {
+    if !strace_is_there() {
+        return;
+    }
+    let mut hits = 0;
+    for call in ["fdatasync", "fsync", "syncfs", "renameat", "unlinkat"] {
+        for when in 1..=12 {
+            let project = with_codons(TestProject::in_memory("strace"), &["one", "two"]);
+            let hankweave = |arguments: &[&str]| {
+                let program = [
+                    "-qq",
+                    "-o",
+                    "/dev/null",
+                    "-e",
+                    "trace=none",
+                    env!("CARGO_BIN_EXE_hankweave"),
+                ];
+                project.run(program.iter().chain(arguments))
+            };
+            hankweave(&["run", "--headless"]).expect_code(0);
+            let run = hankweave(&["op", "log", "--json"]).json_document()[0]["id"].clone();
+            if !killed(&project, call, when) {
+                break;
+            }
+            hits += 1;
+            // Whatever comes next finishes what was begun.
+            hankweave(&["op", "restore", run.as_str().unwrap()]).expect_code(0);
+            assert_eq!(done(&project), "one\ntwo\n", "{call} {when}");
+            let log = hankweave(&["op", "log", "--json"]).json_document();
+            let log = log.as_array().unwrap();
+            let was_done = log.iter().any(|row| row["kind"] == "undo");
+            hankweave(&["undo"]).expect_code(0);
+            let expected = if was_done { "" } else { "one\ntwo\n" };
+            assert_eq!(done(&project), expected, "{call} {when}: {log:#?}");
+        }
+    }
+    assert!(hits > 0, "nothing was killed");
+}
