@@ -149,6 +149,41 @@ fn an_anthropic_stream_adds_up_to_the_document() {
 }
 
 #[test]
+fn gemini_is_answered_in_its_own_words() {
+    let server =
+        server(json!({"after": rich_turn(), "turns": [{"error": {"status": 429, "message": "slow down"}}]}));
+    let question = json!({
+        "systemInstruction": {"parts": [{"text": "Working directory: /w"}]},
+        "contents": [{"role": "user", "parts": [{"text": "hello"}]}, {"role": "model", "parts": [{"text": "hi"}]}],
+        "tools": [{"functionDeclarations": [{"name": "write_file", "parametersJsonSchema": {"properties": {"file_path": {}, "content": {}}}}]}],
+    });
+    let path = |method: &str| format!("/v1beta/models/gemini-2.5-pro:{method}");
+    let refused = ask(&server, &path("generateContent"), &question);
+    assert_eq!(refused.status, 429);
+    assert_eq!(refused.json()["error"]["status"], "RESOURCE_EXHAUSTED");
+    let whole = ask(&server, &path("generateContent"), &question).json();
+    let content = &whole["candidates"][0]["content"];
+    assert_eq!(content["parts"][0]["thought"], true);
+    assert_eq!(
+        content["parts"][2]["functionCall"]["args"]["file_path"],
+        "/w/a.txt"
+    );
+    assert_eq!(whole["usageMetadata"]["promptTokenCount"], 1230);
+    assert_eq!(whole["modelVersion"], "gemini-2.5-pro");
+    let pieces = ask(&server, &path("streamGenerateContent?alt=sse"), &question).events();
+    let parts = pieces
+        .iter()
+        .flat_map(|piece| piece["candidates"][0]["content"]["parts"].as_array());
+    let said = parts.flatten().filter(|part| part["thought"].is_null());
+    let said: String = said.filter_map(|part| part["text"].as_str()).collect();
+    assert_eq!(said, rich_turn()["text"]);
+    assert_eq!(pieces.last().unwrap()["candidates"][0]["finishReason"], "STOP");
+    let counted = ask(&server, &path("countTokens"), &question).json();
+    assert!(counted["totalTokens"].as_u64().is_some_and(|tokens| tokens > 10));
+    assert!(server.served().last().is_some_and(|served| served.whole));
+}
+
+#[test]
 fn the_other_dialects_answer_in_their_own_words() {
     let server = server(json!({"after": rich_turn(), "turns": []}));
     let chat = ask(&server, "/v1/chat/completions", &question(false)).json();

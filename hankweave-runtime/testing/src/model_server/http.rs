@@ -57,7 +57,7 @@ pub(super) async fn answer(
     };
     let posted = parts.method == Method::POST;
     if let Some(dialect) = Dialect::of_path(&path).filter(|_| posted) {
-        return model_turn(&shared, dialect, &parts.headers, &bytes, asked).await;
+        return model_turn(&shared, (dialect, &path), &parts.headers, &bytes, asked).await;
     }
     let (kind, response) = if posted {
         control(&shared, &path, &bytes)
@@ -81,12 +81,10 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn control(shared: &Shared, path: &str, bytes: &Bytes) -> (AskedKind, Response<Body>) {
-    if path.ends_with("/count_tokens") {
+    if path.ends_with("/count_tokens") || path.ends_with(":countTokens") {
         let tokens = estimated_tokens(bytes.len());
-        return (
-            AskedKind::CountTokens,
-            document(StatusCode::OK, &json!({"input_tokens": tokens})),
-        );
+        let told = json!({"input_tokens": tokens, "totalTokens": tokens});
+        return (AskedKind::CountTokens, document(StatusCode::OK, &told));
     }
     if !path.ends_with("/__scenario") {
         return (AskedKind::Unknown, not_found());
@@ -132,7 +130,7 @@ fn model_list(models: &[String]) -> Value {
 
 async fn model_turn(
     shared: &Shared,
-    dialect: Dialect,
+    (dialect, path): (Dialect, &str),
     headers: &HeaderMap,
     bytes: &Bytes,
     asked: impl Fn(AskedKind) -> Asked,
@@ -142,7 +140,7 @@ async fn model_turn(
         shared.note(asked(AskedKind::Unknown));
         return Ok(refusal(dialect, &failure, &shared.ids));
     };
-    let request = ModelRequest::new(dialect, body, bytes.len());
+    let request = ModelRequest::new(dialect, body, bytes.len()).at(path);
     let (picked, failure) = {
         let mut script = lock(&shared.script);
         let picked = script.pick(&request);
@@ -180,8 +178,7 @@ fn prepare(
     let error = stream_error.map(|failure| request.dialect.error_frame(failure, &shared.ids));
     let steps = stream_steps(&picked.turn, &frames, error.as_ref());
     let meter = Meter {
-        // The last frame but one tells the usage of the whole answer, the last one nothing.
-        whole_after: frames.len().saturating_sub(1),
+        whole_after: frames.len().saturating_sub(request.dialect.frames_behind_usage()),
         ..meter
     };
     Ok(event_stream(steps, meter))
@@ -267,7 +264,8 @@ fn invalid_request(message: &str) -> Failure {
 
 fn key(headers: &HeaderMap) -> Option<&str> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    text("x-api-key").or_else(|| text("authorization")?.strip_prefix("Bearer "))
+    let named = text("x-api-key").or_else(|| text("x-goog-api-key"));
+    named.or_else(|| text("authorization")?.strip_prefix("Bearer "))
 }
 
 fn model_call(picked: &Picked, request: ModelRequest, status: Option<u16>) -> AskedKind {

@@ -2,7 +2,7 @@
 //!
 //! A [`Scenario`] says what the model answers and how the line misbehaves; [`ModelServer`] plays it on a free port
 //! of 127.0.0.1 until it is dropped. The dialect is chosen by the request path: `/v1/messages` (Anthropic),
-//! `/responses` and `/chat/completions` (OpenAI). Everything that decides is a plain function from the request and
+//! `/responses` and `/chat/completions` (OpenAI), `:generateContent` and `:streamGenerateContent` (Gemini). Everything that decides is a plain function from the request and
 //! the script to a list of steps; only `server` and `http` wait for anything. The scenario format is described in
 //! `docs/testing.md`.
 //!

@@ -53,10 +53,21 @@ impl ModelRequest {
         }
     }
 
+    /// The same request at this path, which names the model in Gemini's dialect and says whether the answer is streamed.
+    pub(super) fn at(mut self, path: &str) -> Self {
+        let named = path.rsplit('/').next().and_then(|last| last.split_once(':'));
+        if let (Dialect::Gemini, Some((model, method))) = (self.dialect, named) {
+            model.clone_into(&mut self.model);
+            self.stream = method.starts_with("stream");
+        }
+        self
+    }
+
     pub(super) fn system_text(&self) -> String {
         let mut text = Text::default();
         text.take(&self.body["system"]);
         text.take(&self.body["instructions"]);
+        text.take(&self.body["systemInstruction"]);
         for message in self
             .messages
             .iter()
@@ -69,8 +80,7 @@ impl ModelRequest {
 
     pub(super) fn user_text(&self) -> String {
         let mut text = Text::default();
-        self.user_messages()
-            .for_each(|message| text.take(&message["content"]));
+        self.user_messages().for_each(|message| text.take(said(message)));
         text.0
     }
 
@@ -78,7 +88,7 @@ impl ModelRequest {
         let mut text = Text::default();
         self.user_messages()
             .take(1)
-            .for_each(|message| text.take(&message["content"]));
+            .for_each(|message| text.take(said(message)));
         text.0
     }
 
@@ -149,8 +159,16 @@ fn role(message: &Value) -> Option<&str> {
     message["role"].as_str()
 }
 
+/// What a message says; Gemini has a word of its own for it.
+fn said(message: &Value) -> &Value {
+    match &message["parts"] {
+        Value::Null => &message["content"],
+        parts => parts,
+    }
+}
+
 fn is_from_model(message: &Value) -> bool {
-    role(message) == Some("assistant")
+    matches!(role(message), Some("assistant" | "model"))
         || matches!(
             message["type"].as_str(),
             Some("function_call" | "reasoning" | "custom_tool_call" | "local_shell_call")
@@ -159,6 +177,9 @@ fn is_from_model(message: &Value) -> bool {
 
 /// `input` of the Responses interface may be one bare text.
 fn messages(body: &Value) -> Vec<Value> {
+    if let Value::Array(contents) = &body["contents"] {
+        return contents.clone();
+    }
     match (&body["messages"], &body["input"]) {
         (Value::Array(messages), _) | (_, Value::Array(messages)) => messages.clone(),
         (_, Value::String(text)) => vec![serde_json::json!({"role": "user", "content": text})],
@@ -189,13 +210,15 @@ fn tools_of_entry(entry: &Value) -> Vec<Tool> {
             .map(|name| tool(name, ToolKind::Custom, &Value::Null))
             .into_iter()
             .collect(),
+        _ if entry["functionDeclarations"].is_array() => {
+            let declared = entry["functionDeclarations"].as_array();
+            declared.into_iter().flatten().flat_map(tools_of_entry).collect()
+        }
         _ if entry["function"].is_object() => tools_of_entry(&entry["function"]),
         _ => {
-            let schema = if entry["input_schema"].is_object() {
-                "input_schema"
-            } else {
-                "parameters"
-            };
+            let names = ["input_schema", "parametersJsonSchema"];
+            let schema = names.into_iter().find(|name| entry[*name].is_object());
+            let schema = schema.unwrap_or("parameters");
             text("name")
                 .map(|name| tool(name, ToolKind::Function, &entry[schema]))
                 .into_iter()
@@ -257,9 +280,20 @@ mod tests {
             {"type": "function", "name": "shell", "parameters": {}},
             {"type": "namespace", "name": "team", "tools": [{"type": "function", "name": "spawn"}]},
             {"type": "custom", "name": "patch"},
-            {"type": "local_shell"}, {"type": "web_search"}, 7]}));
+            {"type": "local_shell"}, {"type": "web_search"}, 7,
+            {"functionDeclarations": [{"name": "write_file", "parametersJsonSchema": {"properties": {"content": {}}}}]}]}));
         let names: Vec<_> = found.tools.iter().map(|tool| tool.name.as_str()).collect();
-        assert_eq!(names, ["Write", "bash", "shell", "spawn", "patch", "local_shell"]);
+        let wanted = [
+            "Write",
+            "bash",
+            "shell",
+            "spawn",
+            "patch",
+            "local_shell",
+            "write_file",
+        ];
+        assert_eq!(names, wanted);
+        assert!(found.tools[6].parameters.contains_key("content"));
         assert_eq!(found.tools[0].required, ["file_path"]);
         assert!(found.tools[1].parameters.contains_key("cmd"));
         assert_eq!(found.tools[3].namespace.as_deref(), Some("team"));

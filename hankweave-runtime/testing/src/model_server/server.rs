@@ -128,6 +128,11 @@ impl ModelServer {
         format!("http://{}", self.address)
     }
 
+    /// Goes on with another scenario, from its beginning.
+    pub fn play(&self, scenario: Scenario) {
+        *lock(&self.shared.script) = Script::new(scenario);
+    }
+
     /// Returns everything that was asked so far, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<Asked> {

@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod chat;
+mod gemini;
 mod responses;
 
 use serde::Serialize;
@@ -22,6 +23,8 @@ pub enum Dialect {
     Responses,
     /// OpenAI Chat Completions.
     Chat,
+    /// Gemini.
+    Gemini,
 }
 
 /// One server-sent event.
@@ -64,6 +67,8 @@ impl Dialect {
             ("/messages", Self::Anthropic),
             ("/responses", Self::Responses),
             ("/chat/completions", Self::Chat),
+            (":streamGenerateContent", Self::Gemini),
+            (":generateContent", Self::Gemini),
         ]
         .into_iter()
         .find_map(|(end, dialect)| path.ends_with(end).then_some(dialect))
@@ -74,6 +79,7 @@ impl Dialect {
             Self::Anthropic => "anthropic",
             Self::Responses => "responses",
             Self::Chat => "chat",
+            Self::Gemini => "gemini",
         }
     }
 
@@ -82,6 +88,7 @@ impl Dialect {
             Self::Anthropic => anthropic::whole(reply),
             Self::Responses => responses::whole(reply),
             Self::Chat => chat::whole(reply),
+            Self::Gemini => gemini::whole(reply),
         }
     }
 
@@ -90,6 +97,15 @@ impl Dialect {
             Self::Anthropic => anthropic::stream(reply),
             Self::Responses => responses::stream(reply),
             Self::Chat => chat::stream(reply),
+            Self::Gemini => gemini::stream(reply),
+        }
+    }
+
+    /// How many frames come behind the one that tells the usage of the whole answer.
+    pub(super) fn frames_behind_usage(self) -> usize {
+        match self {
+            Self::Anthropic | Self::Responses | Self::Chat => 1,
+            Self::Gemini => 0,
         }
     }
 
@@ -103,6 +119,7 @@ impl Dialect {
             Self::Responses | Self::Chat => json!({
                 "error": {"message": failure.message, "type": failure.kind, "param": null, "code": failure.code},
             }),
+            Self::Gemini => gemini::error(failure),
         }
     }
 
