@@ -148,9 +148,6 @@ fn check_agent(codon: &CodonConfig, drivers: &DriverSet) -> Result<(), StartErro
     let Some(driver) = drivers.get(codon.agent_name()) else {
         return Ok(());
     };
-    let command: &[String] = match &codon.agent {
-        Some(AgentChoice::Command(custom)) => &custom.command,
-        Some(AgentChoice::Named(_) | AgentChoice::Script { .. }) | None => &[],
-    };
+    let command = codon.agent.as_ref().map_or(&[][..], AgentChoice::command);
     driver.check(command)
 }

@@ -20,6 +20,8 @@ pub struct Capabilities {
     pub model_choice: bool,
     /// It asks before it acts, and somebody has to answer.
     pub permissions: bool,
+    /// It says whether it has succeeded. What another one did is a success only where something shows it (AGENT-24).
+    pub success: bool,
 }
 
 impl Capabilities {
@@ -32,6 +34,7 @@ impl Capabilities {
         system_prompt: false,
         model_choice: false,
         permissions: false,
+        success: true,
     };
 }
 

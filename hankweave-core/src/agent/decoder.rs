@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use serde::Deserialize;
 
+use super::acp::Order;
 use super::event::AgentEvent;
 use super::lenient::Object;
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit};
@@ -15,6 +16,12 @@ use crate::id::SessionId;
 pub trait AgentDecoder: Send + Debug {
     /// Adds what a line says, often nothing.
     fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>);
+
+    /// What the agent has to be told, and what is to be done for it, in this order; taken after each line and before the first one. Only an agent that
+    /// talks both ways gives orders.
+    fn take_orders(&mut self) -> Vec<Order> {
+        Vec::new()
+    }
 
     /// Decides how the process did, after its last line.
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::acp::Permissions;
 use crate::cost::Usd;
 use crate::cost::pricing::Prices;
 use crate::id::SessionId;
@@ -47,6 +48,10 @@ pub struct Launch {
     pub program: Option<PathBuf>,
     /// Program and arguments of a custom agent; empty for the others.
     pub command: Vec<String>,
+    /// What an agent is answered that asks before it acts; others do not look at it.
+    pub permissions: Permissions,
+    /// How an agent signs in that can be told so, by its own name for that way.
+    pub auth: Option<String>,
     /// Text that no other launch has, such as run, codon and try. Each process of the agent carries it in
     /// `HANKWEAVE_CODON`, so that those which escaped can be found.
     pub marker: String,

@@ -3,6 +3,7 @@
 //! A driver of the runtime starts a program and translates what it prints into [`AgentEvent`]s; everything that such a
 //! translation has to decide is here and pure. Not here: processes, pipes and files.
 
+pub mod acp;
 mod capabilities;
 pub mod classify;
 pub mod claude;
@@ -10,21 +11,27 @@ pub mod codex;
 mod decoder;
 mod event;
 mod failure;
+pub mod gemini;
 mod launch;
 mod lenient;
 mod open_tools;
+pub mod opencode;
 mod outcome;
 pub mod pi;
 mod records;
 mod resets;
+mod speech;
 
+pub use acp::{AcpDecoder, Order, Permission, Permissions};
 pub use capabilities::{Capabilities, CostReport};
 pub use claude::{ClaudeDecoder, Transcript};
 pub use codex::{CodexDecoder, Rollout};
 pub use decoder::{AgentDecoder, AgentLine, ProcessEnd};
 pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 pub use failure::{FailureKind, FailureReason, InterruptedBy};
+pub use gemini::GeminiDecoder;
 pub use launch::Launch;
+pub use opencode::OpencodeDecoder;
 pub use outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
 pub use pi::PiDecoder;
 pub use records::{Recorded, RecordedMessage, Records};

@@ -12,6 +12,9 @@ pub struct ExitOutcome {
     pub exit: ProcessExit,
     /// What that means, together with what the agent said.
     pub verdict: Verdict,
+    /// What becomes of a success that the agent does not claim itself, unless something shows it: a check that passes, or a file that has changed
+    /// (AGENT-24).
+    pub unless_shown: Option<Verdict>,
     /// What this process used, not counting earlier processes of a resumed session.
     pub usage: UsageTotals,
     /// Whether the agent printed its closing message (`resultMessageReceived`).
@@ -29,6 +32,7 @@ impl ExitOutcome {
         Self {
             exit,
             verdict,
+            unless_shown: None,
             usage: UsageTotals::default(),
             result_received: true,
             stderr_tail: String::new(),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::agent::Permissions;
 use crate::cost::pricing::is_alias;
 
 /// The value of a codon's field `agent`.
@@ -9,10 +10,12 @@ use crate::cost::pricing::is_alias;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum AgentChoice {
-    /// An agent by name: `claude`, `codex`, `pi`, `scripted`, or one that an embedding program registered.
+    /// An agent by name: `claude`, `codex`, `gemini`, `opencode`, `pi`, `scripted`, or one that an embedding program registered.
     Named(String),
     /// A program of the author's own.
     Command(AgentCommand),
+    /// A program that speaks the Agent Client Protocol.
+    Acp(AcpAgent),
     /// The built-in scripted agent with this script.
     Script {
         /// Path of the script relative to the folder of hank.json.
@@ -31,14 +34,30 @@ pub struct AgentCommand {
     pub stream: String,
 }
 
+/// A program that speaks the Agent Client Protocol, version 1, over its standard input and output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AcpAgent {
+    /// The program and its arguments, at least the program; no shell is involved.
+    pub acp: Vec<String>,
+    /// What it is answered when it asks before it acts: `allow`, `deny`, or one of them for `read`, `edit` and `execute` each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::permissions"))]
+    pub permissions: Option<Permissions>,
+    /// How it signs in, by its own name for that way; without it, it has to be signed in already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth: Option<String>,
+}
+
 impl AgentChoice {
-    /// The name of its driver and of its log files: the name itself, `command` for a program and `scripted`
+    /// The name of its driver and of its log files: the name itself, `command` or `acp` for a program and `scripted`
     /// for a script.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Named(name) => name,
             Self::Command(_) => "command",
+            Self::Acp(_) => "acp",
             Self::Script { .. } => "scripted",
         }
     }
@@ -48,7 +67,17 @@ impl AgentChoice {
     pub fn works_without_model(&self) -> bool {
         match self {
             Self::Named(name) => name == "scripted",
-            Self::Command(_) | Self::Script { .. } => true,
+            Self::Command(_) | Self::Acp(_) | Self::Script { .. } => true,
+        }
+    }
+
+    /// Program and arguments of an agent that is named by them; empty for the others.
+    #[must_use]
+    pub fn command(&self) -> &[String] {
+        match self {
+            Self::Command(agent) => &agent.command,
+            Self::Acp(agent) => &agent.acp,
+            Self::Named(_) | Self::Script { .. } => &[],
         }
     }
 }
@@ -61,6 +90,8 @@ pub fn agent_for_model(model: &str) -> &'static str {
         "scripted" => "scripted",
         model if is_alias(model) || is_anthropic(model) => "claude",
         model if is_openai(model) => "codex",
+        model if is_google(model) => "gemini",
+        model if model == "opencode" || model.starts_with("opencode/") => "opencode",
         _ => "pi",
     }
 }
@@ -75,6 +106,10 @@ fn is_openai(model: &str) -> bool {
     let family = model.split('-').next().unwrap_or(model);
     let o_series = matches!(family.as_bytes(), [b'o', b'0'..=b'9', ..]);
     matches!(family, "gpt" | "codex") || o_series
+}
+
+fn is_google(model: &str) -> bool {
+    model.split('-').next() == Some("gemini")
 }
 
 #[cfg(test)]
@@ -116,6 +151,8 @@ mod tests {
                 "o4-mini",
             ],
         );
+        check("gemini", &["gemini", "gemini-2.5-pro"]);
+        check("opencode", &["opencode", "opencode/big-pickle"]);
         check("scripted", &["scripted"]);
         check(
             "pi",

@@ -119,6 +119,8 @@ pub(super) static LOOP: Keys = Keys {
     known_mistakes: &[("codons", "strand hank"), ("terminateOn", "iterations limit")],
 };
 pub(super) static AGENT_COMMAND: Keys = Keys::new("an agent command", "command stream");
+pub(super) static AGENT_ACP: Keys = Keys::new("an agent that speaks ACP", "acp permissions auth");
+pub(super) static PERMISSIONS: Keys = Keys::new("permissions", "read edit execute");
 pub(super) static AGENT_SCRIPT: Keys = Keys::new("an agent script", "script");
 pub(super) static ITERATION_LIMIT: Keys = Keys::new("`terminateOn`", "type limit");
 pub(super) static CONTEXT_EXCEEDED: Keys = Keys::new("`terminateOn`", "type");

@@ -31,7 +31,7 @@ mod schema;
 mod setting;
 mod template;
 
-pub use agent::{AgentChoice, AgentCommand, agent_for_model};
+pub use agent::{AcpAgent, AgentChoice, AgentCommand, agent_for_model};
 pub use budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
 pub use check::repeated_sentinels;
 pub use document::{

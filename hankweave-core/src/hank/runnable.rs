@@ -13,7 +13,7 @@ use crate::cost::pricing::{ALIASES, Prices};
 pub const STREAMS: [&str; 1] = ["claude"];
 
 /// Agents whose models should be in the list of prices.
-const KNOWS_PRICES: [&str; 2] = ["claude", "codex"];
+const KNOWS_PRICES: [&str; 3] = ["claude", "codex", "gemini"];
 
 /// Agents and streams that do not exist, as errors, and unknown names of models, as warnings.
 ///
@@ -49,12 +49,17 @@ pub fn unknown_names(hank: &Hank, agents: &[&str], prices: &Prices) -> Vec<Probl
 
 const OWN_PROGRAM: &str = r#"{ "command": ["your-program"], "stream": "claude" }"#;
 
+const ACP_PROGRAM: &str = r#"{ "acp": ["your-program"] }"#;
+
+/// Agents that are named by their programs.
+const PROGRAMS: [&str; 2] = ["acp", "command"];
+
 fn unknown_agent(codon: &CodonConfig, agents: &[&str], prices: &Prices) -> Option<(String, String)> {
     let name = codon.agent_name();
     match (&codon.agent, &codon.model) {
-        (Some(AgentChoice::Named(_)), _) if name == "command" => Some((
-            "`command` alone names no program".to_owned(),
-            format!("write {OWN_PROGRAM}"),
+        (Some(AgentChoice::Named(_)), _) if PROGRAMS.contains(&name) => Some((
+            format!("`{name}` alone names no program"),
+            format!("write {}", if name == "acp" { ACP_PROGRAM } else { OWN_PROGRAM }),
         )),
         // Pi runs what nobody else does, so a misspelling would, too.
         (None, Some(model))
@@ -63,7 +68,7 @@ fn unknown_agent(codon: &CodonConfig, agents: &[&str], prices: &Prices) -> Optio
             let message = format!("no agent here runs the model {}", quoted(model));
             let program = || {
                 format!(
-                    "claude runs Anthropic's models, such as \"sonnet\", codex those of OpenAI and pi many others; name an agent, or a program that prints \
+                    "claude runs Anthropic's models, such as \"sonnet\", codex those of OpenAI, gemini those of Google and pi many others; name an agent, or a program that prints \
                      claude's stream: \"agent\": {OWN_PROGRAM}"
                 )
             };
@@ -71,7 +76,7 @@ fn unknown_agent(codon: &CodonConfig, agents: &[&str], prices: &Prices) -> Optio
         }
         _ if agents.contains(&name) => None,
         _ => {
-            let known = agents.iter().copied().filter(|agent| *agent != "command");
+            let known = agents.iter().copied().filter(|agent| !PROGRAMS.contains(agent));
             let known: Vec<&str> = known.collect();
             let all = || format!("write \"{}\", or {OWN_PROGRAM}", known.join("\" or \""));
             let hint = did_you_mean(name, &known).unwrap_or_else(all);
@@ -112,7 +117,10 @@ pub fn nearest_models<'p>(model: &str, prices: &'p Prices) -> Vec<&'p str> {
 #[must_use]
 pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) -> Vec<Problem> {
     let mut problems = Vec::new();
+    // The patterns of earlier codons stay.
+    let mut watches_files = false;
     for (path, codon) in hank.located_codons() {
+        watches_files |= !codon.checkpointed_files.is_empty();
         let Some(can) = can(codon.agent_name()) else {
             continue;
         };
@@ -146,14 +154,25 @@ pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) ->
                 "write it into the prompt",
             );
         }
-        let tokens = codon.budget.and_then(|budget| budget.max_output_tokens);
-        if can.cost == CostReport::Unknown && tokens.is_some() {
-            let cannot = "does not tell what it uses, so this limit cannot be held";
+        for key in token_limits(codon) {
+            if can.cost == CostReport::Unknown {
+                let cannot = "does not tell what it uses, so this limit cannot be held";
+                refuse(key, cannot, "limit its time with maxTimeSeconds");
+            }
+        }
+        if !can.success && codon.check.is_none() && !watches_files {
             refuse(
-                "budget.maxOutputTokens",
-                cannot,
-                "limit its time with maxTimeSeconds",
+                "agent",
+                "does not say whether it has succeeded, and nothing else would show it",
+                "write a \"check\", or the \"checkpointedFiles\" that its work changes",
             );
+        }
+        for key in late_limits(codon, can) {
+            let message = format!(
+                "agent {agent} tells only at its end what it has used, so this limit does not end it while it works"
+            );
+            let problem = Problem::warning(&hank.places, format!("{path}.{key}"), message);
+            problems.push(problem.with_hint("limit its time with maxTimeSeconds as well"));
         }
         if !can.model_choice && codon.model.is_some() {
             let message = format!("agent {agent} works with the model of its own settings");
@@ -161,6 +180,26 @@ pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) ->
         }
     }
     problems
+}
+
+/// The limits in tokens that a codon has.
+fn token_limits(codon: &CodonConfig) -> impl Iterator<Item = &'static str> + use<> {
+    let budget = codon.budget.unwrap_or_default();
+    let limits = [
+        ("budget.maxOutputTokens", budget.max_output_tokens),
+        ("budget.maxContextTokens", budget.max_context_tokens),
+    ];
+    limits.into_iter().filter_map(|(key, limit)| limit.map(|_| key))
+}
+
+/// The limits that are compared only when the agent has ended, since it tells nothing before.
+fn late_limits(codon: &CodonConfig, can: Capabilities) -> Vec<&'static str> {
+    if can.per_message_usage || can.cost == CostReport::Unknown {
+        return Vec::new();
+    }
+    let dollars = codon.budget.and_then(|budget| budget.max_dollars);
+    let dollars = dollars.map(|_| "budget.maxDollars");
+    dollars.into_iter().chain(token_limits(codon)).collect()
 }
 
 /// Limits in dollars that cannot be enforced because the dollars are unknown, as errors, and money that is
@@ -261,8 +300,8 @@ fn uncounted(
             ),
             hint,
         )),
-        // It reports its money itself: claude at its end, pi with each answer, if it knows the price.
-        (_, Some(_)) if matches!(codon.agent_name(), "claude" | "pi") => Some((
+        // It reports its money itself: claude at its end, opencode and pi with each answer, if it knows the price.
+        (_, Some(_)) if matches!(codon.agent_name(), "claude" | "opencode" | "pi") => Some((
             Level::Warning,
             format!(
                 "the price of {name} is not known, so the dollars of codon `{id}` count only when {} reports them",
@@ -310,25 +349,62 @@ mod tests {
             "claude" => CostReport::Cumulative,
             "codex" => CostReport::TokensOnly,
             "mute" => return Some(Capabilities::NONE),
+            "acp" => CostReport::Unknown,
             _ => CostReport::Exact,
         };
         let resume = true;
         Some(Capabilities {
             resume,
             cost,
-            per_message_usage: true,
+            per_message_usage: agent != "late",
             interrupt: false,
             system_prompt: true,
             model_choice: true,
             permissions: false,
+            success: agent != "acp",
         })
+    }
+
+    // covers: AGENT-22
+    #[test]
+    fn a_limit_that_is_seen_only_at_the_end_is_a_warning() {
+        let limits =
+            r#", "model": "sonnet", "budget": {"maxDollars": 1, "maxOutputTokens": 9, "maxTimeSeconds": 9}"#;
+        let told = |agent: &str| {
+            let codons = [codon("a", &format!(r#""agent": "{agent}"{limits}"#))];
+            let problems = beyond_agents(&hank("{}", &codons), can);
+            problems
+                .into_iter()
+                .map(|problem| (problem.level, problem.path))
+                .collect::<Vec<_>>()
+        };
+        let warning = |key: &str| (Level::Warning, format!("hank[0].budget.{key}"));
+        assert_eq!(told("late"), [warning("maxDollars"), warning("maxOutputTokens")]);
+        assert_eq!(told("claude"), []);
+    }
+
+    // covers: AGENT-24
+    #[test]
+    fn an_agent_that_says_nothing_of_success_needs_what_shows_it() {
+        let codon = |id: &str, more: &str| codon(id, &format!(r#""agent": {{"acp": ["x"]}}{more}"#));
+        let refused = |codons: &[String]| {
+            let problems = beyond_agents(&hank("{}", codons), can);
+            problems
+                .into_iter()
+                .map(|problem| problem.path)
+                .collect::<Vec<_>>()
+        };
+        let files = r#", "checkpointedFiles": ["*.md"]"#;
+        assert_eq!(refused(&[codon("a", ""), codon("b", files)]), ["hank[0].agent"]);
+        assert_eq!(refused(&[codon("a", files), codon("b", "")]), [""; 0]);
+        assert_eq!(refused(&[codon("a", r#", "check": {"run": "true"}"#)]), [""; 0]);
     }
 
     // covers: AGENT-22
     #[test]
     fn what_an_agent_cannot_do_is_refused_where_it_is_written() {
         let mute = r#""agent": "mute", "model": "sonnet", "appendSystemPromptText": "t", "exhaustWithPrompt": "on", "check": {"run": "true"},
-            "budget": {"maxDollars": 1, "maxOutputTokens": 9}"#;
+            "budget": {"maxDollars": 1, "maxOutputTokens": 9, "maxContextTokens": 9}"#;
         let first = codon("a", r#""agent": "mute", "model": "sonnet""#);
         let codons = [first, codon("b", mute).replace("fresh", "continue-previous")];
         let problems = |agent: &str| {
@@ -346,6 +422,7 @@ mod tests {
             (error, "[1].check"),
             (error, "[1].appendSystemPromptText"),
             (error, "[1].budget.maxOutputTokens"),
+            (error, "[1].budget.maxContextTokens"),
             (warning, "[1].model"),
             (error, "[1].budget.maxDollars"),
         ];

@@ -62,6 +62,21 @@ pub(super) fn global_system_prompt(_: &mut SchemaGenerator) -> Schema {
     one_of("globalSystemPromptFile", "globalSystemPromptText")
 }
 
+/// One answer for everything, or one for each sort of act.
+pub(super) fn permissions(_: &mut SchemaGenerator) -> Schema {
+    let answer = json!({"enum": ["allow", "deny"], "default": "allow"});
+    json_schema!({
+        "anyOf": [
+            answer,
+            {
+                "type": "object",
+                "properties": {"read": answer, "edit": answer, "execute": answer},
+                "additionalProperties": false,
+            },
+        ],
+    })
+}
+
 /// Text from files or in place, not both.
 fn one_of(file: &str, text: &str) -> Schema {
     let path = json!({"type": "string", "minLength": 1});

@@ -6,10 +6,11 @@ use std::ops::Range;
 use std::path::Path;
 
 use hankweave_core::agent::{
-    AgentDecoder, AgentLine, ClaudeDecoder, CodexDecoder, EndedBy, PiDecoder, ProcessEnd, ProcessExit,
-    Records, Rollout,
+    AcpDecoder, AgentDecoder, AgentLine, ClaudeDecoder, CodexDecoder, EndedBy, GeminiDecoder,
+    OpencodeDecoder, PiDecoder, ProcessEnd, ProcessExit, Records, Rollout,
 };
 use hankweave_core::cost::Usd;
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::document::{parse, render};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::hank;
@@ -141,6 +142,9 @@ fn no_damage_to_an_agents_stream_panics() {
     for version in ["pi", "pi-0.87"] {
         hear(version, PiDecoder::new);
     }
+    hear("opencode", || OpencodeDecoder::new("m"));
+    hear("gemini", GeminiDecoder::new);
+    hear("acp", || AcpDecoder::of_log(Prices::listed(), None));
 }
 
 fn hear<D: AgentDecoder>(agent: &str, decoder: impl Fn() -> D) {

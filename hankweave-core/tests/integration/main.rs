@@ -13,6 +13,7 @@ mod machine_codon;
 mod machine_schema;
 mod machines;
 mod memory;
+mod other_streams;
 mod pi_streams;
 mod policy;
 mod protocol_page;

@@ -136,7 +136,7 @@ fn agents() -> Vec<CompletionCandidate> {
     candidates(
         drivers
             .names()
-            .filter(|name| *name != "command")
+            .filter(|name| !["acp", "command"].contains(name))
             .map(str::to_owned)
             .collect(),
     )

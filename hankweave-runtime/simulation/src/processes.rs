@@ -194,6 +194,7 @@ impl Processes {
         SpawnedProcess {
             pid,
             start_time: u64::from(pid) * 10,
+            stdin: None,
             stdout: Box::pin(stdout),
             stderr: Box::pin(tokio::io::empty()),
             control: Box::new(SimControl {

@@ -19,6 +19,7 @@ mod listen;
 mod open;
 mod orders;
 mod prepare;
+mod proof;
 mod run;
 mod set_up;
 mod silence;
@@ -32,6 +33,7 @@ pub(crate) use orders::{Order, Orders};
 pub(crate) use watch::{FileWatcher, tree_now};
 
 use self::context::{Ended, Stage};
+use self::proof::Proof;
 use self::run::SoFar;
 use crate::state_manager::TransitionError;
 
@@ -53,9 +55,10 @@ async fn run_stages(codon: &CodonRun<'_>) -> Stage<CodonEnd> {
     codon.run.watch.begin(codon).await;
     let starting = prepare::prepare(codon, preparing).await?;
     let starting = watchers::load(codon, starting).await?;
+    let proof = Proof::begin(codon).await;
     let (initializing, agent) = start::start(codon, starting).await?;
     let (running, agent) = initialize::initialize(codon, initializing, agent).await?;
-    let (running, work) = run::run(codon, running, agent, SoFar::nothing(codon)).await?;
+    let (running, work) = run::run(codon, running, agent, SoFar::nothing(codon, proof)).await?;
     let (running, work) = extend::extend(codon, running, work).await?;
     let (running, work) = check::check(codon, running, work).await?;
     finish::finish(codon, running, work).await

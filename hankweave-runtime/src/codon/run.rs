@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::context::{CodonRun, Stage};
 use super::listen::{Handled, Listener};
 use super::orders::Interruption;
+use super::proof::Proof;
 use super::silence::{Due, Silence};
 use crate::driver::RunningAgent;
 
@@ -44,14 +45,16 @@ pub(super) enum Outcome {
 pub(super) struct SoFar {
     meter: Meter,
     usage: UsageTotals,
+    proof: Proof,
 }
 
 impl SoFar {
     /// There was no earlier process.
-    pub(super) fn nothing(codon: &CodonRun<'_>) -> Self {
+    pub(super) fn nothing(codon: &CodonRun<'_>, proof: Proof) -> Self {
         Self {
             meter: Meter::new(codon.limits),
             usage: UsageTotals::default(),
+            proof,
         }
     }
 }
@@ -63,6 +66,7 @@ pub(super) struct Work {
     /// The agent shortened its conversation because its context was full.
     pub(super) compacted: bool,
     meter: Meter,
+    proof: Proof,
     /// The time that the codon had taken when the agent ended, or was told to.
     elapsed: Duration,
     /// The limit for which the agent was stopped.
@@ -111,6 +115,7 @@ impl Work {
         SoFar {
             meter: self.meter,
             usage,
+            proof: self.proof,
         }
     }
 
@@ -137,6 +142,7 @@ pub(super) async fn run(
     mut agent: RunningAgent,
     so_far: SoFar,
 ) -> Stage<(Codon<Running>, Work)> {
+    let proof = so_far.proof;
     let mut listener = Listener::new(codon, running, so_far.meter, so_far.usage.clone());
     let mut silence = Silence::of(codon);
     let time_is_over = codon.time_is_over();
@@ -196,10 +202,14 @@ pub(super) async fn run(
     if let Outcome::Ended(exit) | Outcome::Stopped(_, exit) = &mut outcome {
         exit.usage.merge(&so_far.usage);
     }
+    if let Outcome::Ended(exit) = &mut outcome {
+        proof.judge(codon, exit).await;
+    }
     let work = Work {
         outcome,
         compacted: listener.compacted,
         meter: listener.meter,
+        proof,
         elapsed: codon.begun.elapsed(),
         reached,
     };

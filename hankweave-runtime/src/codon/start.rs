@@ -164,13 +164,17 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     };
     let system = run.loaded.system_prompt(disk, codon.config).map_err(unreadable)?;
     let agent = codon.config.agent_name();
-    let (script, command) = match &codon.config.agent {
+    let choice = codon.config.agent.as_ref();
+    let script = match choice {
         Some(AgentChoice::Script { script }) => {
             let names = reference(script).expect("its spelling was checked when the hank was read");
-            (Some(run.loaded.root.join(PathBuf::from_iter(names))), Vec::new())
+            Some(run.loaded.root.join(PathBuf::from_iter(names)))
         }
-        Some(AgentChoice::Command(custom)) => (None, custom.command.clone()),
-        Some(AgentChoice::Named(_)) | None => (None, Vec::new()),
+        _ => None,
+    };
+    let acp = match choice {
+        Some(AgentChoice::Acp(agent)) => Some(agent),
+        _ => None,
     };
     Ok(Launch {
         model: codon.config.model.clone().unwrap_or_else(|| agent.to_owned()),
@@ -189,7 +193,9 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         temp_dir: run.dir.temp_dir(),
         script,
         program: None,
-        command,
+        command: choice.map_or_else(Vec::new, |choice| choice.command().to_owned()),
+        permissions: acp.and_then(|agent| agent.permissions).unwrap_or_default(),
+        auth: acp.and_then(|agent| agent.auth.clone()),
         marker: codon.marker(),
         grace: run.options.grace,
     })

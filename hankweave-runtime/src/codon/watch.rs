@@ -48,6 +48,8 @@ struct Seen {
     files: Option<Arc<Files>>,
     /// Which files counted then.
     patterns: Vec<String>,
+    /// How many changes were seen, all surveys together.
+    changes: u64,
     /// When the next survey is due.
     due: Option<Instant>,
 }
@@ -107,6 +109,12 @@ impl FileWatcher {
         }
     }
 
+    /// Surveys, and returns how many changes were seen since the run began.
+    pub(super) async fn changes_now(&self, codon: &CodonRun<'_>) -> u64 {
+        self.survey(codon).await;
+        self.0.lock().await.changes
+    }
+
     /// The same with the files that a checkpoint has just seen.
     pub(super) async fn learn(&self, codon: &CodonRun<'_>, files: Vec<SurveyedFile>) {
         self.0.lock().await.take(codon, files).await;
@@ -137,6 +145,7 @@ impl Seen {
         let compare = move || compare(&*store, before.as_deref(), files, &mut content);
         let survey = codon.run.world.blocking.run(compare).await;
         let changed = !survey.changes.is_empty();
+        self.changes += survey.changes.len() as u64;
         let more = survey.changes.len().saturating_sub(MOST_CHANGES);
         for change in survey.changes.into_iter().take(MOST_CHANGES) {
             codon.run.publish(change.into_event()).await;

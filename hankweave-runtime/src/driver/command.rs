@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReport, Launch};
 
 use super::process::{Invocation, ProcessHost};
+use super::program::{check_own_program, own_program};
 use super::{AgentDriver, RunningAgent, StartError};
 
 const NAME: &str = "command";
@@ -37,25 +37,15 @@ impl CommandDriver {
             });
         };
         let invocation = Invocation {
-            program: self.program(program, &launch),
+            program: own_program(&self.host, program, &launch),
             args: args.iter().map(OsString::from).collect(),
             env: environment(&launch),
             decoder: Box::new(ClaudeDecoder::of(&launch)),
+            is_attended: false,
             interrupt_first: false,
             records: None,
         };
         self.host.run(launch, invocation)
-    }
-
-    /// A bare name is looked up; a path counts from the agent's folder. What is not found fails when it is
-    /// started.
-    fn program(&self, program: &str, launch: &Launch) -> PathBuf {
-        if program.contains('/') {
-            return launch.work_dir.join(program);
-        }
-        self.host
-            .find_program(program, &self.host.search_path(launch))
-            .unwrap_or_else(|| Path::new(program).to_owned())
     }
 }
 
@@ -73,23 +63,12 @@ impl AgentDriver for CommandDriver {
             system_prompt: true,
             model_choice: true,
             permissions: false,
+            success: true,
         }
     }
 
     fn check(&self, command: &[String]) -> Result<(), StartError> {
-        let Some(program) = command.first() else {
-            return Err(StartError::NoCommand {
-                agent: NAME.to_owned(),
-            });
-        };
-        let path = self.host.variable("PATH").unwrap_or_default();
-        // A path counts from the agent's folder, which may not exist yet, and a rig may make the program.
-        if program.contains('/') || self.host.find_program(program, path).is_some() {
-            return Ok(());
-        }
-        Err(StartError::CommandNotFound {
-            program: program.clone(),
-        })
+        check_own_program(&self.host, NAME, command)
     }
 
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {

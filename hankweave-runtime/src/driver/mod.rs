@@ -6,11 +6,14 @@
 //! [`AgentEvent`]: hankweave_core::agent::AgentEvent
 //! [`AgentEvent::Finished`]: hankweave_core::agent::AgentEvent::Finished
 
+mod acp;
 mod agent;
 mod claude;
 mod codex;
 mod command;
 mod events;
+mod gemini;
+mod opencode;
 mod pi;
 mod process;
 mod program;
@@ -18,11 +21,14 @@ mod scripted;
 mod set;
 mod version;
 
+pub use acp::AcpDriver;
 pub use agent::{AgentControl, AgentDriver, RunningAgent, StartError};
 pub use claude::ClaudeDriver;
 pub use codex::CodexDriver;
 pub use command::CommandDriver;
 pub use events::{EventReceiver, EventSender, NotSent, event_channel};
+pub use gemini::GeminiDriver;
+pub use opencode::OpencodeDriver;
 pub use pi::PiDriver;
 pub(crate) use process::CutOff;
 pub use process::{ProcessHost, ProcessLimits};
@@ -42,7 +48,10 @@ pub(crate) fn reckon(
     agent: &CutOff<'_>,
 ) -> std::io::Result<hankweave_core::cost::UsageTotals> {
     match name {
+        acp::NAME => AcpDriver::new(host).reckon(agent),
         codex::NAME => CodexDriver::new(host).reckon(agent),
+        gemini::NAME => GeminiDriver::new(host).reckon(agent),
+        opencode::NAME => OpencodeDriver::new(host).reckon(agent),
         pi::NAME => PiDriver::new(host).reckon(agent),
         // The programs of others print what claude prints.
         _ => ClaudeDriver::new(host).reckon(agent),

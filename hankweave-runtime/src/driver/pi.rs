@@ -54,6 +54,7 @@ impl PiDriver {
             args: arguments(&launch, system_prompt.as_deref()),
             env: BTreeMap::new(),
             decoder: Box::new(PiDecoder::of(&launch)),
+            is_attended: false,
             interrupt_first: false,
             records: None,
         };
@@ -85,6 +86,7 @@ impl AgentDriver for PiDriver {
             system_prompt: true,
             model_choice: true,
             permissions: false,
+            success: true,
         }
     }
 

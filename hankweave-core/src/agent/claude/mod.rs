@@ -430,6 +430,7 @@ impl AgentDecoder for ClaudeDecoder {
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
         ExitOutcome {
             exit: end.exit,
+            unless_shown: None,
             verdict: self.verdict(end.exit, end.ended_by, &end.stderr_tail),
             usage: AgentDecoder::usage(self),
             result_received: self.deciding.is_some(),

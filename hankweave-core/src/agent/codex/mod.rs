@@ -329,6 +329,7 @@ impl AgentDecoder for CodexDecoder {
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
         ExitOutcome {
             exit: end.exit,
+            unless_shown: None,
             verdict: self.verdict(&end),
             usage: self.totals(),
             result_received: self.ended.is_some(),

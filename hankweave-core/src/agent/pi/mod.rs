@@ -259,6 +259,7 @@ impl AgentDecoder for PiDecoder {
         self.end_message();
         ExitOutcome {
             exit: end.exit,
+            unless_shown: None,
             verdict: self.verdict(&end),
             usage: self.totals(),
             result_received: self.ended,

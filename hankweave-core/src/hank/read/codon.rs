@@ -8,7 +8,8 @@ use super::{
     at_least_one, globs, model, name_item, on_exceeded, prompt_source, reference, rig, seconds_of_silence,
     seconds_to_settle, sentinel, settings,
 };
-use crate::hank::agent::{AgentChoice, AgentCommand};
+use crate::agent::{Permission, Permissions};
+use crate::hank::agent::{AcpAgent, AgentChoice, AgentCommand};
 use crate::hank::budget::CodonBudget;
 use crate::hank::document::{
     ApprovalQuestion, Check, CodonConfig, ContinuationMode, OnFailure, PromptSource, RetryConfig,
@@ -73,6 +74,17 @@ fn agent(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<AgentChoice> {
                 .required(reader, "script", reference)
                 .map(|script| AgentChoice::Script { script })
         }
+        Value::Object(object) if object.get("acp").is_some() => {
+            let fields = reader.fields(node, &keys::AGENT_ACP)?;
+            let acp = fields.required(reader, "acp", non_empty_list(argument));
+            let permissions = fields.optional(reader, "permissions", permissions);
+            let auth = fields.optional(reader, "auth", Reader::non_empty);
+            Some(AgentChoice::Acp(AcpAgent {
+                acp: acp?,
+                permissions,
+                auth,
+            }))
+        }
         Value::Object(_) => {
             let fields = reader.fields(node, &keys::AGENT_COMMAND)?;
             let command = fields.required(reader, "command", non_empty_list(argument));
@@ -84,10 +96,31 @@ fn agent(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<AgentChoice> {
         }
         Value::StringLit(_) => agent_name(reader, node).map(AgentChoice::Named),
         _ => {
-            let hint = r#"write "claude", { "command": ["program"], "stream": "claude" } or { "script": "script.json" }"#;
+            let hint = r#"write "claude", { "command": ["program"], "stream": "claude" }, { "acp": ["program"] } or { "script": "script.json" }"#;
             reader.refuse_with_hint(node, "must be the name of an agent or an object", hint)
         }
     }
+}
+
+/// What is not said is permitted.
+fn permissions(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Permissions> {
+    if !matches!(node.value, Value::Object(_)) {
+        return permission(reader, node).map(Permissions::all);
+    }
+    let fields = reader.fields(node, &keys::PERMISSIONS)?;
+    let mut one = |key| {
+        let said = fields.optional(reader, key, permission);
+        said.unwrap_or(Permission::Allow)
+    };
+    Some(Permissions {
+        read: one("read"),
+        edit: one("edit"),
+        execute: one("execute"),
+    })
+}
+
+fn permission(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Permission> {
+    choice(&[("allow", Permission::Allow), ("deny", Permission::Deny)])(reader, node)
 }
 
 /// The name becomes part of file names.

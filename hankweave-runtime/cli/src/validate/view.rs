@@ -129,7 +129,7 @@ fn spawns(codon: &CodonConfig) -> Vec<String> {
         RigAction::Command { command } => Some(shell(command)),
     });
     let agent = match &codon.agent {
-        Some(AgentChoice::Command(agent)) => agent.command.join(" "),
+        Some(choice @ (AgentChoice::Command(_) | AgentChoice::Acp(_))) => choice.command().join(" "),
         Some(AgentChoice::Script { script }) => format!("hankweave, playing {script}"),
         Some(AgentChoice::Named(_)) | None => match codon.agent_name() {
             "scripted" => "hankweave, playing its own script".to_owned(),

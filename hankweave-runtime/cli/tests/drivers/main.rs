@@ -8,6 +8,8 @@
     reason = "a story is told in the real world"
 )]
 
+mod suite;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,6 +81,8 @@ impl Stage {
             script: Some(self.path("script.json")),
             program: None,
             command: Vec::new(),
+            permissions: hankweave_core::agent::Permissions::default(),
+            auth: None,
             marker: self.folder.path().to_string_lossy().into_owned(),
             grace: Launch::DEFAULT_GRACE,
         }
@@ -532,7 +536,9 @@ async fn the_built_in_drivers_are_found_by_name() {
     let drivers = DriverSet::built_in(&HOST);
     assert_eq!(
         drivers.names().collect::<Vec<_>>(),
-        ["claude", "codex", "command", "pi", "scripted"]
+        [
+            "acp", "claude", "codex", "command", "gemini", "opencode", "pi", "scripted"
+        ]
     );
     assert!(
         drivers

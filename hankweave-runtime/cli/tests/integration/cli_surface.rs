@@ -128,7 +128,7 @@ fn bash_completes_commands_codons_runs_agents_and_models() {
         ("hankweave state cost --since ", vec![run.as_str().unwrap()]),
         (
             "hankweave run --agent ",
-            vec!["claude", "codex", "pi", "scripted"],
+            vec!["claude", "codex", "gemini", "opencode", "pi", "scripted"],
         ),
         (
             "hankweave validate --model claude-opus-4-8",

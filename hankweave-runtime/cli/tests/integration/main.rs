@@ -10,6 +10,7 @@
     reason = "a test fails by panicking, its helpers as well"
 )]
 
+mod acp;
 mod approval;
 mod bad_input;
 mod browser;
@@ -39,6 +40,7 @@ mod policy;
 mod prices;
 mod private;
 mod public_hank;
+mod real_acp;
 mod real_agents;
 mod real_claude;
 mod real_clients;

@@ -107,7 +107,7 @@ impl RealAgent {
 }
 
 /// The settings of each agent, in the home of the project.
-fn settings(server: &ModelServer) -> [(&'static str, String); 3] {
+pub(crate) fn settings(server: &ModelServer) -> [(&'static str, String); 3] {
     let url = server.url();
     let codex = format!(
         "model_provider = \"scripted\"\ncheck_for_update_on_startup = false\n[analytics]\nenabled = false\n\

@@ -60,6 +60,7 @@ impl ClaudeDriver {
             args: arguments(&launch, system_prompt.as_deref()),
             env: environment(&launch, self.host.user_id()),
             decoder: Box::new(ClaudeDecoder::of(&launch)),
+            is_attended: false,
             interrupt_first: true,
             records: transcripts.map(|transcripts| Arc::new(transcripts) as Arc<dyn RecordSource>),
         };
@@ -96,6 +97,7 @@ impl AgentDriver for ClaudeDriver {
             system_prompt: true,
             model_choice: true,
             permissions: false,
+            success: true,
         }
     }
 

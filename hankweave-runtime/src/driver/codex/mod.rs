@@ -18,7 +18,7 @@ use hankweave_core::cost::UsageTotals;
 
 use self::rollouts::Rollouts;
 use super::process::{CutOff, Invocation, ProcessHost, RecordSource};
-use super::program::{AgentProgram, Program, check_argument, check_model};
+use super::program::{AgentProgram, Program, check_argument, check_model, prompt_behind_system};
 use super::{AgentDriver, RunningAgent, StartError};
 
 pub(super) const NAME: &str = "codex";
@@ -52,7 +52,7 @@ impl CodexDriver {
         let program = self.native(PROGRAM.find(&self.host, Some(&launch))?);
         let since = launch.resume.as_ref().map(|_| self.host.world().clock.now());
         let rollouts = Rollouts::of(&self.host, &launch.work_dir, &launch.env, since);
-        launch.prompt = prompt(&launch);
+        launch.prompt = prompt_behind_system(&launch);
         let invocation = Invocation {
             program,
             args: arguments(&launch),
@@ -61,6 +61,7 @@ impl CodexDriver {
                 Some(_) => CodexDecoder::of(&launch),
                 None => CodexDecoder::of(&launch).unrecorded(),
             }),
+            is_attended: false,
             interrupt_first: false,
             records: rollouts.map(|rollouts| Arc::new(rollouts) as Arc<dyn RecordSource>),
         };
@@ -110,6 +111,7 @@ impl AgentDriver for CodexDriver {
             system_prompt: true,
             model_choice: true,
             permissions: false,
+            success: true,
         }
     }
 
@@ -166,15 +168,6 @@ fn arguments(launch: &Launch) -> Vec<OsString> {
     args
 }
 
-/// Codex takes text for its system prompt only from its settings or from the command line, which every user of the machine can read. So it stands before
-/// the prompt.
-fn prompt(launch: &Launch) -> String {
-    match &launch.appended_system_prompt {
-        Some(system) => format!("{system}\n\n{}", launch.prompt),
-        None => launch.prompt.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use hankweave_core::id::SessionId;
@@ -197,7 +190,7 @@ mod tests {
         launch.appended_system_prompt = Some("a secret rule".to_owned());
         let rest = "--json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox";
         assert_eq!(line(&launch), format!("exec {rest} --model gpt-5.2 -"));
-        assert_eq!(prompt(&launch), "a secret rule\n\na secret prompt");
+        assert_eq!(prompt_behind_system(&launch), "a secret rule\n\na secret prompt");
         launch.resume = Some(SessionId::new("t-1").unwrap());
         launch.model = OWN_MODEL.to_owned();
         assert_eq!(line(&launch), format!("exec resume t-1 {rest} -"));

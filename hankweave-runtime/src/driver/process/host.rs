@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::{AgentDecoder, Launch};
 
+use super::attend::{Attendant, Surroundings};
 use super::lines::LineFramer;
 use super::log::Log;
 use super::output::{OutputLogger, RecordSource};
@@ -35,6 +36,8 @@ pub struct ProcessHost {
 pub struct ProcessLimits {
     /// Longest line that is decoded, in bytes; a longer one is only reported with its length. 1 MiB.
     pub line_bytes: usize,
+    /// The same for an agent that talks both ways, whose lines hold whole files. 16 MiB.
+    pub message_bytes: usize,
     /// Largest log file, in bytes. 1 GiB.
     pub log_bytes: u64,
     /// How long output is still read after the end of the process, when something else holds the pipe. 500
@@ -46,6 +49,7 @@ impl Default for ProcessLimits {
     fn default() -> Self {
         Self {
             line_bytes: 1 << 20,
+            message_bytes: 16 << 20,
             log_bytes: 1 << 30,
             drain: Duration::from_millis(500),
         }
@@ -61,6 +65,8 @@ pub(in crate::driver) struct Invocation {
     pub(in crate::driver) env: BTreeMap<String, String>,
     /// Decodes what the program prints.
     pub(in crate::driver) decoder: Box<dyn AgentDecoder>,
+    /// The agent talks both ways: its decoder gives orders, the prompt among them.
+    pub(in crate::driver) is_attended: bool,
     /// The program reports its usage when it is interrupted, so a stop begins with an interrupt.
     pub(in crate::driver) interrupt_first: bool,
     /// What the program writes down itself, which its decoder may want.
@@ -166,24 +172,38 @@ impl ProcessHost {
         let records = invocation.records.clone().map(|records| (records, *blocking));
         let program = invocation.program.clone();
         let grace = launch.grace;
+        let is_attended = invocation.is_attended;
         let (spec, decoder) = self.command(launch, invocation);
-        let process = self
+        let place = Surroundings {
+            work_dir: spec.work_dir.clone(),
+            env: spec.env.clone(),
+            marker: spec.marker.clone(),
+        };
+        let mut process = self
             .world
             .spawner
             .spawn(spec)
             .map_err(|source| StartError::Spawn { program, source })?;
         let (sender, events) = event_channel(WAITING);
+        let input = process.stdin.take();
+        let attendant = input.map(|input| Attendant::new(self, input, place));
+        let line_bytes = match is_attended {
+            true => self.limits.message_bytes,
+            false => self.limits.line_bytes,
+        };
         let logger = OutputLogger {
             log,
             passed: interrupt_first.then(PassOver::default),
-            framer: LineFramer::new(self.limits.line_bytes),
+            framer: LineFramer::new(line_bytes),
             decoder,
             records,
+            orders: None,
             events: sender.clone(),
         };
         let pid = process.pid;
         let control = supervise(Supervisor {
             process,
+            attendant,
             logger,
             events: sender,
             drain: self.limits.drain,
@@ -214,7 +234,10 @@ impl ProcessHost {
             args: invocation.args,
             env: self.environment(&own),
             work_dir: launch.work_dir,
-            stdin: Stdin::Bytes(launch.prompt.into_bytes()),
+            stdin: match invocation.is_attended {
+                true => Stdin::Open,
+                false => Stdin::Bytes(launch.prompt.into_bytes()),
+            },
             marker: launch.marker,
         };
         (spec, invocation.decoder)

@@ -3,6 +3,7 @@
 //! [`ProcessHost::run`] starts the process and one task that owns it. The task copies standard output into the
 //! log file, decodes its lines into events, watches for the end and for a stop, and cleans up.
 
+mod attend;
 mod host;
 mod lines;
 mod log;

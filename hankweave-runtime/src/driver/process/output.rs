@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use hankweave_core::agent::{AgentDecoder, AgentEvent, ProcessEnd, Recorded, Records};
+use hankweave_core::agent::{AgentDecoder, AgentEvent, Order, ProcessEnd, Recorded, Records};
 use hankweave_core::id::SessionId;
 use tokio::sync::mpsc;
 
@@ -34,11 +34,14 @@ pub(super) struct OutputLogger {
     /// What the agent writes down itself, and where that is read.
     pub(super) records: Option<(Arc<dyn RecordSource>, Blocking)>,
     pub(super) events: EventSender,
+    /// Whoever carries out what the decoder orders, for an agent that talks both ways.
+    pub(super) orders: Option<mpsc::Sender<Vec<Order>>>,
 }
 
 impl OutputLogger {
     /// Works until the output has ended, and returns what sends the end of the process.
     pub(super) async fn run(mut self, mut chunks: mpsc::Receiver<Vec<u8>>) -> Self {
+        self.order().await;
         while let Some(mut chunk) = chunks.recv().await {
             if let Some(passed) = &mut self.passed {
                 passed.filter(&mut chunk);
@@ -54,6 +57,8 @@ impl OutputLogger {
             self.decoder.hear(line.as_agent_line(), &mut events);
         }
         self.send(events).await;
+        // Nothing more is ordered.
+        self.orders = None;
         self
     }
 
@@ -76,6 +81,17 @@ impl OutputLogger {
         }
         self.recall(Records::SoFar, &mut events).await;
         self.send(events).await;
+        self.order().await;
+    }
+
+    /// Has done what the decoder wants. While the agent does not listen, its output waits.
+    async fn order(&mut self) {
+        let Some(attendant) = &self.orders else { return };
+        let orders = self.decoder.take_orders();
+        if !orders.is_empty() {
+            // The attendant ends with the process.
+            let _ = attendant.send(orders).await;
+        }
     }
 
     /// Reads what the agent has written down itself, where that tells more than its lines.
@@ -114,6 +130,7 @@ mod tests {
             framer: LineFramer::new(100),
             decoder: Box::new(ClaudeDecoder::new(false)),
             records: None,
+            orders: None,
             events: sender,
         };
         let (chunks, output) = mpsc::channel(8);

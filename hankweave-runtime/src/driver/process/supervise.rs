@@ -4,6 +4,9 @@
 //! of its own, writes it into the log and sends its events; while it waits for the disk or the receiver, the
 //! pump waits too. The *watch* waits for the end of the process or a stop and never waits for a receiver. The
 //! end of the process, not of its output, is the end of the agent (S4).
+//!
+//! An agent that talks both ways has an *attendant* as well, which does what the decoder orders and tells the watch when the work is over: such an agent does
+//! not end by itself.
 
 use std::io;
 use std::time::Duration;
@@ -12,9 +15,10 @@ use futures_util::future::BoxFuture;
 use hankweave_core::agent::{EndedBy, ProcessEnd, ProcessExit};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::attend::{Attendant, Signs, WAITING_ORDERS, is_true};
 use super::output::OutputLogger;
 use crate::driver::{AgentControl, EventSender};
 use crate::world::blocking::Blocking;
@@ -31,9 +35,14 @@ const LATE_BYTES: usize = 1 << 20;
 
 const STDERR_TAIL_BYTES: usize = 16 << 10;
 
+/// How long an agent that talks both ways may take to end when its work is over and it hears no more.
+const AFTER_WORK: Duration = Duration::from_secs(1);
+
 /// Everything the task needs.
 pub(super) struct Supervisor {
     pub(super) process: SpawnedProcess,
+    /// Talks to the process, if somebody does.
+    pub(super) attendant: Option<Attendant>,
     pub(super) logger: OutputLogger,
     /// Shows when the receiver is dropped.
     pub(super) events: EventSender,
@@ -83,7 +92,8 @@ async fn run(
 ) {
     let Supervisor {
         process,
-        logger,
+        attendant,
+        mut logger,
         events,
         drain,
         blocking,
@@ -91,16 +101,25 @@ async fn run(
         interrupt_first,
     } = supervisor;
     let (chunks, waiting) = mpsc::channel(WAITING_CHUNKS);
+    let (ask_to_stop, stopping) = watch::channel(false);
+    let (tell_over, over) = watch::channel(false);
+    let signs = Signs {
+        stopping,
+        over: tell_over,
+    };
+    let attending = attend(attendant, &mut logger, signs, ended.subscribe());
     let logger = blocking.spawn(logger.run(waiting));
     let stdout = Drain::new(process.stdout, &ended, drain);
     let stderr = Drain::new(process.stderr, &ended, drain);
     let mut process = Stoppable {
         control: process.control,
         interrupt_first,
+        ask_to_stop,
+        over,
     };
     let watched = watch_process(&mut process, asked, &ended, &events, grace);
-    let ((), stderr_tail, (exit, ended_by, sweep)) =
-        tokio::join!(pump(stdout, chunks), tail(stderr), watched);
+    let ((), stderr_tail, (exit, ended_by, sweep), ()) =
+        tokio::join!(pump(stdout, chunks), tail(stderr), watched, attending);
     let logger = match logger.await {
         Ok(logger) => logger,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -122,6 +141,28 @@ async fn run(
     logger.finish(end).await;
 }
 
+/// Lets the attendant work until nothing more is ordered, or the process has ended.
+fn attend(
+    attendant: Option<Attendant>,
+    logger: &mut OutputLogger,
+    signs: Signs,
+    mut ended: watch::Receiver<Option<Instant>>,
+) -> impl Future<Output = ()> + use<> {
+    let attending = attendant.map(|attendant| {
+        let (orders, ordered) = mpsc::channel(WAITING_ORDERS);
+        logger.orders = Some(orders);
+        attendant.attend(ordered, signs)
+    });
+    async move {
+        let Some(attending) = attending else { return };
+        // An agent that has ended need not be told anything.
+        tokio::select! {
+            () = attending => {}
+            _ = ended.wait_for(Option::is_some) => {}
+        }
+    }
+}
+
 /// Waits for the end of the process, stops it when asked, and cleans up. Then lets the readers of its pipes
 /// know.
 async fn watch_process(
@@ -131,11 +172,13 @@ async fn watch_process(
     events: &EventSender,
     grace: Duration,
 ) -> (ProcessExit, EndedBy, Sweep) {
+    let mut over = process.over.clone();
     // The other arms only wait: losing them loses nothing.
     let (exit, ended_by) = tokio::select! {
         biased;
         exit = process.control.wait() => (exit, EndedBy::Itself),
         grace = asked_to_stop(&mut asked) => (end(process, grace, &mut asked).await, EndedBy::Us),
+        () = is_true(&mut over) => (end_of_work(process, grace, &mut asked).await, EndedBy::Us),
         () = events.closed() => (process.stop(grace).await, EndedBy::Us),
     };
     let exit = exit.unwrap_or_else(|error| {
@@ -168,14 +211,49 @@ async fn end(
     }
 }
 
+/// Lets an agent end whose work is over, and asks it to when it does not.
+async fn end_of_work(
+    process: &mut Stoppable,
+    grace: Duration,
+    asked: &mut watch::Receiver<Option<Duration>>,
+) -> io::Result<ProcessExit> {
+    match timeout(AFTER_WORK.min(grace), process.control.wait()).await {
+        Ok(exit) => exit,
+        Err(_) => end(process, grace, asked).await,
+    }
+}
+
 /// A process, and how it is asked to end.
 struct Stoppable {
     control: Box<dyn ProcessControl>,
     interrupt_first: bool,
+    /// Has an agent told to stop that is talked to.
+    ask_to_stop: watch::Sender<bool>,
+    /// Its work is over.
+    over: watch::Receiver<bool>,
 }
 
 impl Stoppable {
     async fn stop(&mut self, grace: Duration) -> io::Result<ProcessExit> {
+        if self.ask_to_stop.receiver_count() == 0 || *self.over.borrow() {
+            return self.signal(grace).await;
+        }
+        // Half of the time is for words.
+        self.ask_to_stop.send_replace(true);
+        let mut over = self.over.clone();
+        let has_stopped = async {
+            is_true(&mut over).await;
+            tokio::time::sleep(AFTER_WORK).await;
+        };
+        tokio::select! {
+            biased;
+            exit = self.control.wait() => return exit,
+            _ = timeout(grace / 2, has_stopped) => {}
+        }
+        self.signal(grace / 2).await
+    }
+
+    async fn signal(&mut self, grace: Duration) -> io::Result<ProcessExit> {
         match self.interrupt_first {
             true => interrupt(&mut *self.control, grace).await,
             false => stop(&mut *self.control, grace).await,

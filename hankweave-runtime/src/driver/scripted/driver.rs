@@ -45,6 +45,7 @@ impl ScriptedDriver {
             args: arguments(&launch),
             env: BTreeMap::new(),
             decoder: Box::new(ClaudeDecoder::of(&launch)),
+            is_attended: false,
             interrupt_first: false,
             records: None,
         };
@@ -77,6 +78,7 @@ impl AgentDriver for ScriptedDriver {
             system_prompt: true,
             model_choice: true,
             permissions: false,
+            success: true,
         }
     }
 

@@ -72,16 +72,18 @@ impl Spawner for ChildSpawner {
         let (stdout, stderr) = (stdout.expect("it is piped"), stderr.expect("it is piped"));
         // Less is what the system gives to users with many pipes, and it does.
         let _ = fcntl_setpipe_size(&stdout, PIPE_BYTES);
-        let writer = match (stdin, spec.stdin) {
+        let (stdin, writer) = match (stdin, spec.stdin) {
             (Some(stdin), Stdin::Bytes(bytes)) => {
-                Some(AbortOnDropHandle::new(tokio::spawn(feed(stdin, bytes))))
+                let feeding = tokio::spawn(feed(stdin, bytes));
+                (None, Some(AbortOnDropHandle::new(feeding)))
             }
-            _ => None,
+            (stdin, _) => (stdin, None),
         };
         let pid = leader.as_raw_nonzero().get().unsigned_abs();
         Ok(SpawnedProcess {
             pid,
             start_time: sweep::start_time(pid).unwrap_or_default(),
+            stdin: stdin.map(|stdin| Box::pin(stdin) as _),
             stdout: Box::pin(stdout),
             stderr: Box::pin(stderr),
             control: Box::new(ChildControl {

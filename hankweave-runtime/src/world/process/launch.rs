@@ -32,7 +32,7 @@ pub(super) fn command(spec: &CommandSpec) -> Command {
         .current_dir(&spec.work_dir)
         .stdin(match spec.stdin {
             Stdin::Closed => Stdio::null(),
-            Stdin::Bytes(_) => Stdio::piped(),
+            Stdin::Bytes(_) | Stdin::Open => Stdio::piped(),
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

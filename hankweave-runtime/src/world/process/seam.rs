@@ -10,7 +10,7 @@ use std::pin::Pin;
 use futures_util::future::BoxFuture;
 use hankweave_core::agent::ProcessExit;
 use hankweave_core::id::{CodonId, RunId};
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Sweep;
 
@@ -56,13 +56,15 @@ pub struct CommandSpec {
     pub marker: String,
 }
 
-/// The standard input of a child. It is never left open: an agent would wait for it.
+/// The standard input of a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stdin {
     /// Nothing to read.
     Closed,
     /// These bytes and then the end. A child that does not read them to the end is no error.
     Bytes(Vec<u8>),
+    /// What is written to [`SpawnedProcess::stdin`], until that is dropped: for a child that is talked to. Others would wait for it.
+    Open,
 }
 
 /// A process that was started. Dropping it kills the process and what it started.
@@ -71,6 +73,8 @@ pub struct SpawnedProcess {
     pub pid: u32,
     /// When it started, in clock ticks since the machine did: together with `pid` it names this process for good.
     pub start_time: u64,
+    /// Its standard input, if it is [open](Stdin::Open).
+    pub stdin: Option<Pin<Box<dyn AsyncWrite + Send>>>,
     /// Its standard output.
     pub stdout: Pin<Box<dyn AsyncRead + Send>>,
     /// Its standard error.

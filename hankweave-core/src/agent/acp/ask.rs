@@ -1,0 +1,247 @@
+//! What is asked of the agent, from the greeting to the prompt.
+
+use super::order::{Order, notification_line, request_line};
+use super::{AcpDecoder, AgentEvent, Answer, Launch, OWN_MODEL, Permissions, SessionId, Stage, Value, json};
+
+/// The version of the protocol that is spoken.
+const VERSION: u64 = 1;
+
+/// How many names of models or ways to sign in are told.
+const MOST_NAMES: usize = 12;
+
+/// What the agent is to do.
+#[derive(Debug, Default)]
+pub(super) struct Task {
+    prompt: String,
+    pub(super) model: Option<String>,
+    pub(super) resume: Option<SessionId>,
+    work_dir: String,
+    pub(super) permissions: Permissions,
+    /// How to sign in, as the agent names it.
+    auth: Option<String>,
+    /// The ways to sign in that the agent knows.
+    offered: Vec<String>,
+    loads_sessions: bool,
+}
+
+impl Task {
+    pub(super) fn of(launch: &Launch) -> Self {
+        Self {
+            // The protocol has no place for text for the system prompt.
+            prompt: match &launch.appended_system_prompt {
+                Some(system) => format!("{system}\n\n{}", launch.prompt),
+                None => launch.prompt.clone(),
+            },
+            model: Some(launch.model.clone()).filter(|model| model != OWN_MODEL),
+            resume: launch.resume.clone(),
+            work_dir: launch.work_dir.to_string_lossy().into_owned(),
+            permissions: launch.permissions,
+            auth: launch.auth.clone(),
+            offered: Vec::new(),
+            loads_sessions: false,
+        }
+    }
+
+    /// What is known of it when there is only a log.
+    pub(super) fn of_log(resume: Option<SessionId>) -> Self {
+        Self {
+            resume,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn sign_in_hint(&self) -> String {
+        match self.offered.as_slice() {
+            [] => String::new(),
+            offered => format!(
+                "; sign in with the program itself, or name one of its ways in the hank, such as \"auth\": \"{}\" (it knows {})",
+                offered[0],
+                offered.join(", ")
+            ),
+        }
+    }
+}
+
+impl AcpDecoder {
+    pub(super) fn greet(&mut self) {
+        let permissions = self.task.permissions;
+        let (read, write, run) = (
+            permissions.permit("read"),
+            permissions.permit("edit"),
+            permissions.permit("execute"),
+        );
+        let params = json!({
+            "protocolVersion": VERSION,
+            "clientCapabilities": {"fs": {"readTextFile": read, "writeTextFile": write}, "terminal": run},
+            "clientInfo": {"name": "hankweave", "title": "hankweave", "version": env!("CARGO_PKG_VERSION")},
+        });
+        self.orders
+            .push_back(Order::Say(request_line(self.awaited, "initialize", &params)));
+    }
+
+    fn ask(&mut self, stage: Stage, method: &str, params: &Value) {
+        self.stage = stage;
+        self.awaited += 1;
+        self.orders
+            .push_back(Order::Say(request_line(self.awaited, method, params)));
+    }
+
+    /// Goes on with what follows the answer.
+    pub(super) fn answered(&mut self, answer: Answer<'_>, events: &mut Vec<AgentEvent>) {
+        match self.stage {
+            Stage::Greeting => self.greeted(answer),
+            Stage::SigningIn => self.open(),
+            Stage::Opening => self.opened(answer, events),
+            Stage::ChoosingModel => self.prompt(),
+            Stage::Working => self.turned(&answer, events),
+            Stage::Over => {}
+        }
+    }
+
+    fn greeted(&mut self, answer: Answer<'_>) {
+        let version = answer.protocol_version.0;
+        if version != Some(VERSION) {
+            let spoken = version.map_or("no version".to_owned(), |version| format!("version {version}"));
+            return self.give_up(format!(
+                "the agent speaks {spoken} of the Agent Client Protocol; version {VERSION} is needed"
+            ));
+        }
+        let offers = answer.agent_capabilities.0.unwrap_or_default();
+        self.task.loads_sessions = offers.load_session.0;
+        let methods = answer.auth_methods.objects();
+        let methods = methods.filter_map(|method| method.id.into_owned());
+        self.task.offered = methods.take(MOST_NAMES).collect();
+        match self.task.auth.clone() {
+            Some(auth) if self.task.offered.contains(&auth) => {
+                self.ask(Stage::SigningIn, "authenticate", &json!({"methodId": auth}));
+            }
+            Some(auth) => {
+                let offered = self.task.offered.join(", ");
+                self.give_up(format!(
+                    "the agent does not know the way to sign in `{auth}`; it knows {offered}"
+                ));
+            }
+            None => self.open(),
+        }
+    }
+
+    fn open(&mut self) {
+        let mut params = json!({"cwd": self.task.work_dir, "mcpServers": []});
+        let Some(session) = &self.task.resume else {
+            return self.ask(Stage::Opening, "session/new", &params);
+        };
+        if !self.task.loads_sessions {
+            return self.give_up(
+                "the agent cannot go on with a session (it offers no session/load); write \"continuationMode\": \"fresh\"".to_owned(),
+            );
+        }
+        params["sessionId"] = session.as_str().into();
+        self.ask(Stage::Opening, "session/load", &params);
+    }
+
+    fn opened(&mut self, answer: Answer<'_>, events: &mut Vec<AgentEvent>) {
+        let named = answer.session_id.as_deref();
+        let session = self.task.resume.clone();
+        let Some(session_id) = session.or_else(|| SessionId::new(named?).ok()) else {
+            return self.give_up("the agent began a session without a name".to_owned());
+        };
+        self.session = Some(session_id.clone());
+        let cancel = notification_line("session/cancel", &json!({"sessionId": session_id.as_str()}));
+        self.orders.push_back(Order::StopWith(cancel));
+        let offer = Offer::of(answer);
+        if self.task.model.is_none()
+            && let Some(current) = &offer.current
+        {
+            self.model.clone_from(current);
+        }
+        events.push(AgentEvent::SessionStarted {
+            session_id,
+            model: offer.current.clone(),
+        });
+        match self.task.model.clone() {
+            Some(model) => self.choose(&model, &offer),
+            None => self.prompt(),
+        }
+    }
+
+    fn choose(&mut self, model: &str, offer: &Offer) {
+        if offer.current.as_deref() == Some(model) {
+            return self.prompt();
+        }
+        let names: Vec<&str> = offer.names.iter().map(String::as_str).take(MOST_NAMES).collect();
+        if names.is_empty() {
+            return self.give_up(format!(
+                "the agent offers no choice of models, so it cannot work with `{model}`; leave out `model`"
+            ));
+        }
+        if !offer.names.iter().any(|name| name == model) {
+            let more = if offer.names.len() > names.len() {
+                ", …"
+            } else {
+                ""
+            };
+            return self.give_up(format!(
+                "the agent does not offer the model `{model}`; it offers {}{more}",
+                names.join(", ")
+            ));
+        }
+        let session = self.session_name();
+        match &offer.setting {
+            Some(setting) => self.ask(
+                Stage::ChoosingModel,
+                "session/set_config_option",
+                &json!({"sessionId": session, "configId": setting, "value": model}),
+            ),
+            None => self.ask(
+                Stage::ChoosingModel,
+                "session/set_model",
+                &json!({"sessionId": session, "modelId": model}),
+            ),
+        }
+    }
+
+    fn prompt(&mut self) {
+        let text = std::mem::take(&mut self.task.prompt);
+        let params = json!({"sessionId": self.session_name(), "prompt": [{"type": "text", "text": text}]});
+        self.ask(Stage::Working, "session/prompt", &params);
+    }
+
+    fn session_name(&self) -> &str {
+        self.session.as_ref().map_or("", SessionId::as_str)
+    }
+}
+
+/// The models from which one can be chosen.
+struct Offer {
+    names: Vec<String>,
+    current: Option<String>,
+    /// The setting of the session that chooses; `None` where a request of its own does.
+    setting: Option<String>,
+}
+
+impl Offer {
+    fn of(answer: Answer<'_>) -> Self {
+        let setting = answer
+            .config_options
+            .objects()
+            .find(|option| option.category.as_deref() == Some("model"));
+        if let Some(setting) = setting {
+            let choices = setting.options.objects().flat_map(|choice| {
+                let inner = choice.options.objects().map(|inner| inner.value);
+                std::iter::once(choice.value).chain(inner)
+            });
+            return Self {
+                names: choices.filter_map(|value| value.into_owned()).collect(),
+                current: setting.current_value.into_owned(),
+                setting: setting.id.into_owned(),
+            };
+        }
+        let models = answer.models.0.unwrap_or_default();
+        let names = models.available_models.objects();
+        Self {
+            names: names.filter_map(|model| model.model_id.into_owned()).collect(),
+            current: models.current_model_id.into_owned(),
+            setting: None,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What the lines of gemini's stream hold, as far as anybody asks.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::agent::lenient::{Count, Flag, Members, Object, Text};
+use crate::cost::TokenUsage;
+
+/// A line of the stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct StreamLine<'l> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'l>,
+    #[serde(borrow)]
+    pub(super) session_id: Text<'l>,
+    #[serde(borrow)]
+    pub(super) model: Text<'l>,
+    #[serde(borrow)]
+    pub(super) role: Text<'l>,
+    #[serde(borrow)]
+    pub(super) content: Text<'l>,
+    pub(super) delta: Flag,
+    #[serde(borrow)]
+    pub(super) tool_name: Text<'l>,
+    #[serde(borrow)]
+    pub(super) tool_id: Text<'l>,
+    pub(super) parameters: Value,
+    #[serde(borrow)]
+    pub(super) status: Text<'l>,
+    #[serde(borrow)]
+    pub(super) output: Text<'l>,
+    #[serde(borrow)]
+    pub(super) error: Object<Failure<'l>>,
+    pub(super) stats: Object<Stats>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Failure<'l> {
+    #[serde(borrow)]
+    pub(super) message: Text<'l>,
+}
+
+/// What a run has used.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Stats {
+    pub(super) models: Members<Object<ModelStats>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ModelStats {
+    total_tokens: Count,
+    input_tokens: Count,
+    output_tokens: Count,
+    cached: Count,
+}
+
+impl ModelStats {
+    /// What is read counts the part from the cache; the whole counts thoughts, which what is written does not.
+    pub(super) fn tokens(&self) -> TokenUsage {
+        let (read, cached) = (self.input_tokens.or_none(), self.cached.or_none());
+        let written = self.total_tokens.or_none().saturating_sub(read);
+        TokenUsage {
+            input_tokens: read.saturating_sub(cached),
+            output_tokens: self.output_tokens.or_none().max(written),
+            cache_creation_tokens: 0,
+            cache_read_tokens: cached,
+        }
+    }
+}

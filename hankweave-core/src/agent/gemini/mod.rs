@@ -1,0 +1,224 @@
+//! The line protocol of gemini, as a pure state machine.
+//!
+//! Input: the lines of `gemini --output-format stream-json`. Output: [`AgentEvent`]s. Tokens are told by the line that ends a run, and money not at all
+//! (AGENT-29).
+
+mod line;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::classify::{is_context_exceeded, reason, without_result};
+use super::decoder::{AgentDecoder, AgentLine, ProcessEnd};
+use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
+use super::launch::Launch;
+use super::open_tools::OpenTools;
+use super::outcome::{EndedBy, ExitOutcome, Verdict};
+use super::records::Records;
+use super::speech::Speech;
+use crate::cost::pricing::Prices;
+use crate::cost::{Billed, ModelUsage, TokenUsage, UsageTotals, Usd};
+use crate::id::SessionId;
+
+use line::{Stats, StreamLine};
+
+/// The model that stands for the one of gemini's own settings.
+pub const OWN_MODEL: &str = "gemini";
+
+/// Reads the output of one gemini process.
+#[derive(Debug, Default)]
+pub struct GeminiDecoder {
+    prices: Arc<Prices>,
+    session: Option<SessionId>,
+    usage: UsageTotals,
+    /// A model has no price.
+    unpriced: bool,
+    speech: Speech,
+    tools: OpenTools,
+    last: Option<AgentResult>,
+}
+
+impl GeminiDecoder {
+    /// A decoder for one process.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The decoder of what is launched.
+    #[must_use]
+    pub fn of(launch: &Launch) -> Self {
+        Self::new().priced_by(launch.prices.clone())
+    }
+
+    /// The same with other prices than those of the list.
+    #[must_use]
+    pub fn priced_by(self, prices: Arc<Prices>) -> Self {
+        Self { prices, ..self }
+    }
+
+    fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+        let kind = line.kind.as_deref();
+        let is_piece = kind == Some("message") && line.delta.0;
+        if !is_piece {
+            self.speech.pause(events);
+        }
+        match kind {
+            Some("init") => {
+                events.extend(self.started(line.session_id.into_owned(), line.model.into_owned()))
+            }
+            Some("message") if line.role.as_deref() == Some("assistant") => {
+                let text = line.content.as_deref().unwrap_or_default();
+                self.speech.piece(text, false, None, events);
+            }
+            Some("tool_use") => {
+                let id = line.tool_id.into_owned().unwrap_or_default();
+                let name = line.tool_name.into_owned().unwrap_or_default();
+                self.tools.insert(&id, &name);
+                events.push(AgentEvent::ToolUse {
+                    id,
+                    name,
+                    input: line.parameters,
+                    parent_tool_use_id: None,
+                });
+            }
+            Some("tool_result") => {
+                let id = line.tool_id.into_owned().unwrap_or_default();
+                let name = self.tools.remove(&id);
+                let is_error = line.status.as_deref() == Some("error");
+                let error = line.error.0.and_then(|error| error.message.into_owned());
+                let answer = line.output.into_owned().or(error).unwrap_or_default();
+                events.push(AgentEvent::ToolResult(ToolResult::new(
+                    id, name, answer, is_error,
+                )));
+            }
+            Some("result") => self.ended(line, events),
+            _ => {}
+        }
+    }
+
+    fn started(&mut self, id: Option<String>, model: Option<String>) -> Option<AgentEvent> {
+        let session_id = SessionId::new(id?).ok()?;
+        self.session = Some(session_id.clone());
+        Some(AgentEvent::SessionStarted { session_id, model })
+    }
+
+    fn ended(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+        self.used(line.stats.0.unwrap_or_default(), events);
+        let success = line.status.as_deref() == Some("success");
+        let error = line.error.0.and_then(|error| error.message.into_owned());
+        let text = match success {
+            true => self.speech.last().to_owned(),
+            false => error.unwrap_or_default(),
+        };
+        let result = AgentResult {
+            success,
+            context_exceeded: !success && is_context_exceeded(&text),
+            error_status: if success { None } else { status(&text) },
+            text,
+            terminal_reason: line.status.into_owned(),
+            usage: self.totals(),
+            ..AgentResult::default()
+        };
+        self.last = Some(result.clone());
+        events.push(AgentEvent::Result(result));
+    }
+
+    fn used(&mut self, stats: Stats, events: &mut Vec<AgentEvent>) {
+        for (model, stats) in stats.models.0 {
+            let tokens = stats.0.unwrap_or_default().tokens();
+            if tokens == TokenUsage::ZERO {
+                continue;
+            }
+            let billed = Billed {
+                tokens,
+                ..Billed::default()
+            };
+            let cost = billed.price(&model, &self.prices);
+            self.unpriced |= cost.is_none();
+            let added = ModelUsage {
+                tokens,
+                cost: cost.unwrap_or(Usd::ZERO),
+            };
+            self.usage.add(&model, added);
+            events.push(AgentEvent::Usage(MessageUsage {
+                message_id: format!("run-{model}"),
+                model,
+                usage: added,
+                added,
+                is_new: true,
+                is_lower_bound: self.unpriced,
+                parent_tool_use_id: None,
+            }));
+        }
+    }
+
+    /// A run that was cut off has not told what it used.
+    fn totals(&self) -> UsageTotals {
+        UsageTotals {
+            lower_bound: self.unpriced,
+            ..self.usage.clone()
+        }
+    }
+
+    fn totals_at_end(&self) -> UsageTotals {
+        let mut totals = self.totals();
+        totals.lower_bound |= self.session.is_some() && self.last.is_none();
+        totals
+    }
+
+    fn verdict(&self, end: &ProcessEnd) -> Verdict {
+        let had_session = self.session.is_some();
+        let exit_is_fine = end.exit.is_success() || end.ended_by == EndedBy::Us;
+        let (words, message) = match &self.last {
+            Some(last) if last.success && exit_is_fine => return Verdict::Success,
+            Some(last) if last.success => ("", format!("the agent reported success but {}", end.exit)),
+            Some(last) if !last.text.is_empty() => (last.text.as_str(), last.text.clone()),
+            _ => without_result(end.exit, &end.stderr_tail, had_session),
+        };
+        let context_exceeded = is_context_exceeded(words);
+        Verdict::Failure {
+            reason: reason(words, message, had_session, context_exceeded),
+            context_exceeded,
+        }
+    }
+}
+
+/// `[API Error: {"error":{"code":401,…`
+fn status(words: &str) -> Option<u16> {
+    let json = words.find('{').map(|start| &words[start..])?;
+    let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
+    let code = values.next()?.ok()?["error"]["code"].as_u64()?;
+    u16::try_from(code).ok().filter(|code| (100..600).contains(code))
+}
+
+impl AgentDecoder for GeminiDecoder {
+    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+        if let Some(line) = line.read(events) {
+            self.said(line, events);
+        }
+    }
+
+    fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
+        ExitOutcome {
+            exit: end.exit,
+            verdict: self.verdict(&end),
+            unless_shown: None,
+            usage: self.totals_at_end(),
+            result_received: self.last.is_some(),
+            stderr_tail: end.stderr_tail,
+            leftovers: end.leftovers,
+        }
+    }
+
+    fn usage(&self) -> UsageTotals {
+        self.totals_at_end()
+    }
+
+    /// Nothing else tells what a run used that has not ended.
+    fn wants(&self, records: Records) -> Option<&SessionId> {
+        let wanted = records == Records::Whole && self.last.is_none();
+        self.session.as_ref().filter(|_| wanted)
+    }
+}

@@ -1,0 +1,278 @@
+//! The line protocol of opencode, as a pure state machine.
+//!
+//! Input: the lines of `opencode run --format json`. Output: [`AgentEvent`]s. There is no line that ends the work: it has succeeded when its last step just
+//! stopped and the program exits with 0 (AGENT-28).
+
+mod line;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::classify::{is_context_exceeded, reason, without_result};
+use super::decoder::{AgentDecoder, AgentLine, ProcessEnd};
+use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
+use super::launch::Launch;
+use super::outcome::{EndedBy, ExitOutcome, Verdict};
+use super::records::Records;
+use crate::cost::pricing::Prices;
+use crate::cost::{ModelUsage, TokenUsage, UsageTotals, Usd};
+use crate::id::SessionId;
+
+use line::{Failure, Part, StreamLine};
+
+/// The model that stands for the one of opencode's own settings.
+pub const OWN_MODEL: &str = "opencode";
+
+/// Reads the output of one opencode process.
+#[derive(Debug)]
+pub struct OpencodeDecoder {
+    prices: Arc<Prices>,
+    /// The model, which no line names.
+    model: String,
+    session: Option<SessionId>,
+    usage: UsageTotals,
+    steps: u64,
+    /// A step has begun and not ended.
+    is_asking: bool,
+    /// A model was paid for that nobody told of.
+    untold: bool,
+    said: String,
+    last: Option<AgentResult>,
+}
+
+impl OpencodeDecoder {
+    /// A decoder for one process with this model.
+    #[must_use]
+    pub fn new(model: &str) -> Self {
+        Self {
+            prices: Arc::default(),
+            model: model.to_owned(),
+            session: None,
+            usage: UsageTotals::default(),
+            steps: 0,
+            is_asking: false,
+            untold: false,
+            said: String::new(),
+            last: None,
+        }
+    }
+
+    /// The decoder of what is launched.
+    #[must_use]
+    pub fn of(launch: &Launch) -> Self {
+        Self::new(&launch.model).priced_by(launch.prices.clone())
+    }
+
+    /// The same with other prices than those of the list.
+    #[must_use]
+    pub fn priced_by(self, prices: Arc<Prices>) -> Self {
+        Self { prices, ..self }
+    }
+
+    fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+        if self.session.is_none() {
+            events.extend(self.started(line.session.into_owned()));
+        }
+        let part = line.part.0.unwrap_or_default();
+        let parent_tool_use_id = None;
+        match line.kind.as_deref() {
+            Some("step_start") => {
+                self.is_asking = true;
+                self.last = None;
+            }
+            Some("text") => events.extend(part.text.into_owned().map(|text| {
+                self.said.clone_from(&text);
+                AgentEvent::Message {
+                    text,
+                    parent_tool_use_id,
+                }
+            })),
+            Some("reasoning") => events.extend(part.text.into_owned().map(|text| AgentEvent::Thinking {
+                text,
+                parent_tool_use_id,
+            })),
+            Some("tool_use") => {
+                // What a sub-agent uses, no line tells.
+                self.untold |= part.tool.as_deref() == Some("task");
+                tool(part, events);
+            }
+            Some("step_finish") => self.stepped(&part, events),
+            Some("error") => self.failed(line.error.0.unwrap_or_default(), events),
+            _ => {}
+        }
+    }
+
+    fn started(&mut self, id: Option<String>) -> Option<AgentEvent> {
+        let session_id = SessionId::new(id?).ok()?;
+        self.session = Some(session_id.clone());
+        Some(AgentEvent::SessionStarted {
+            session_id,
+            model: None,
+        })
+    }
+
+    fn stepped(&mut self, part: &Part<'_>, events: &mut Vec<AgentEvent>) {
+        self.is_asking = false;
+        self.steps += 1;
+        events.extend(self.used(part));
+        let stop = part.reason.as_deref().unwrap_or_default().to_owned();
+        if stop == "tool-calls" {
+            return;
+        }
+        let success = matches!(stop.as_str(), "stop" | "length");
+        self.result(
+            AgentResult {
+                success,
+                text: self.said.clone(),
+                terminal_reason: Some(stop),
+                ..AgentResult::default()
+            },
+            events,
+        );
+    }
+
+    fn used(&mut self, part: &Part<'_>) -> Option<AgentEvent> {
+        let billed = part.billed();
+        let stated = part.cost().filter(|cost| *cost > Usd::ZERO);
+        let cost = stated.or_else(|| billed.price(&self.model, &self.prices));
+        self.untold |= cost.is_none() && billed.tokens != TokenUsage::ZERO;
+        let added = ModelUsage {
+            tokens: billed.tokens,
+            cost: cost.unwrap_or(Usd::ZERO),
+        };
+        if added == ModelUsage::default() {
+            return None;
+        }
+        self.usage.add(&self.model, added);
+        let id = part.message.as_deref().map(str::to_owned);
+        Some(AgentEvent::Usage(MessageUsage {
+            message_id: id.unwrap_or_else(|| format!("step-{}", self.steps)),
+            model: self.model.clone(),
+            usage: added,
+            added,
+            is_new: true,
+            is_lower_bound: self.is_lower_bound(),
+            parent_tool_use_id: None,
+        }))
+    }
+
+    fn failed(&mut self, failure: Failure<'_>, events: &mut Vec<AgentEvent>) {
+        // An answer that was cut off may have been paid for; a request that was refused costs nothing.
+        self.untold |= self.is_asking;
+        self.is_asking = false;
+        let data = failure.data.0.unwrap_or_default();
+        let status = data.status_code.0.and_then(|status| u16::try_from(status).ok());
+        let name = failure.name.into_owned().unwrap_or_default();
+        let message = data.message.into_owned().unwrap_or_else(|| name.clone());
+        let text = match status {
+            Some(status) => format!("{status} {message}"),
+            None => message,
+        };
+        self.result(
+            AgentResult {
+                success: false,
+                context_exceeded: is_context_exceeded(&text),
+                text,
+                error_status: status,
+                terminal_reason: Some(name),
+                ..AgentResult::default()
+            },
+            events,
+        );
+    }
+
+    fn result(&mut self, result: AgentResult, events: &mut Vec<AgentEvent>) {
+        let usage = self.totals();
+        self.last = Some(result.clone());
+        events.push(AgentEvent::Result(AgentResult { usage, ..result }));
+    }
+
+    fn is_lower_bound(&self) -> bool {
+        self.is_asking || self.untold
+    }
+
+    fn totals(&self) -> UsageTotals {
+        UsageTotals {
+            lower_bound: self.is_lower_bound(),
+            ..self.usage.clone()
+        }
+    }
+
+    fn verdict(&self, end: &ProcessEnd) -> Verdict {
+        let had_session = self.session.is_some();
+        let exit_is_fine = end.exit.is_success() || end.ended_by == EndedBy::Us;
+        let (words, message) = match &self.last {
+            Some(last) if last.success && exit_is_fine => return Verdict::Success,
+            Some(last) if last.success => ("", format!("the agent reported success but {}", end.exit)),
+            Some(last) if !last.text.is_empty() => (last.text.as_str(), last.text.clone()),
+            Some(last) => {
+                let stop = last.terminal_reason.as_deref().unwrap_or("nothing");
+                ("", format!("the last step of the agent ended with `{stop}`"))
+            }
+            None => without_result(end.exit, &end.stderr_tail, had_session),
+        };
+        let context_exceeded = is_context_exceeded(words);
+        Verdict::Failure {
+            reason: reason(words, message, had_session, context_exceeded),
+            context_exceeded,
+        }
+    }
+}
+
+/// A call is told when its tool has answered.
+fn tool(part: Part<'_>, events: &mut Vec<AgentEvent>) {
+    let (Some(id), Some(name)) = (part.call.into_owned(), part.tool.into_owned()) else {
+        return;
+    };
+    let state = part.state.0.unwrap_or_default();
+    let is_error = state.status.as_deref() == Some("error");
+    let input = match state.input {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        input => input,
+    };
+    events.push(AgentEvent::ToolUse {
+        id: id.clone(),
+        name: name.clone(),
+        input,
+        parent_tool_use_id: None,
+    });
+    let answer = if is_error { state.error } else { state.output };
+    let answer = answer.into_owned().unwrap_or_default();
+    events.push(AgentEvent::ToolResult(ToolResult::new(
+        id,
+        Some(name),
+        answer,
+        is_error,
+    )));
+}
+
+impl AgentDecoder for OpencodeDecoder {
+    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+        if let Some(line) = line.read(events) {
+            self.said(line, events);
+        }
+    }
+
+    fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
+        ExitOutcome {
+            exit: end.exit,
+            verdict: self.verdict(&end),
+            unless_shown: None,
+            usage: self.totals(),
+            result_received: self.last.is_some(),
+            stderr_tail: end.stderr_tail,
+            leftovers: end.leftovers,
+        }
+    }
+
+    fn usage(&self) -> UsageTotals {
+        self.totals()
+    }
+
+    /// Opencode tells everything itself; what it did that nobody heard would have to be read.
+    fn wants(&self, records: Records) -> Option<&SessionId> {
+        let wanted = records == Records::Whole && self.last.is_none();
+        self.session.as_ref().filter(|_| wanted)
+    }
+}

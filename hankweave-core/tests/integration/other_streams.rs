@@ -1,0 +1,222 @@
+//! The decoders of opencode and gemini, and that of programs that speak ACP, on recordings of the real programs; the expected numbers are those of the model scripts.
+
+use hankweave_core::agent::{
+    AcpDecoder, AgentDecoder, AgentEvent, AgentLine, EndedBy, ExitOutcome, FailureKind, GeminiDecoder,
+    OpencodeDecoder, ProcessEnd, ProcessExit, Records, Verdict,
+};
+use hankweave_core::cost::pricing::Prices;
+use hankweave_core::cost::{TokenUsage, Usd};
+use serde_json::Value;
+
+struct Played {
+    events: Vec<AgentEvent>,
+    outcome: ExitOutcome,
+    wants_more: bool,
+}
+
+fn play(agent: &str, name: &str) -> Played {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/agent-streams");
+    let read = |ending| std::fs::read_to_string(format!("{folder}/{agent}/{name}.{ending}")).unwrap();
+    let exit = match agent {
+        // They are ended when they have answered.
+        "acp" => ProcessExit::Signaled(15),
+        _ => {
+            let meta: Value = serde_json::from_str(&read("meta.json")).unwrap();
+            let code = meta["exit_code"].as_i64();
+            code.map_or(ProcessExit::Signaled(15), |code| {
+                ProcessExit::Exited(code.try_into().unwrap())
+            })
+        }
+    };
+    let mut decoder: Box<dyn AgentDecoder> = match agent {
+        "acp" => Box::new(AcpDecoder::of_log(Prices::listed(), None)),
+        "gemini" => Box::new(GeminiDecoder::new()),
+        _ => Box::new(OpencodeDecoder::new("anthropic/claude-sonnet-4-5")),
+    };
+    let mut events = Vec::new();
+    for line in read("jsonl").split('\n') {
+        decoder.hear(AgentLine::Text(line), &mut events);
+    }
+    let outcome = decoder.finish(ProcessEnd::of(exit, EndedBy::Itself));
+    let wants_more = decoder.wants(Records::Whole).is_some();
+    Played {
+        events,
+        outcome,
+        wants_more,
+    }
+}
+
+fn tokens(input: u64, output: u64, cache_creation: u64, cache_read: u64) -> TokenUsage {
+    TokenUsage {
+        input_tokens: input,
+        output_tokens: output,
+        cache_creation_tokens: cache_creation,
+        cache_read_tokens: cache_read,
+    }
+}
+
+#[track_caller]
+fn succeeded(agent: &str, name: &str, nanos: u64, wanted: TokenUsage) {
+    let played = play(agent, name);
+    let outcome = &played.outcome;
+    assert_eq!(outcome.verdict, Verdict::Success, "{agent}/{name}");
+    assert_eq!(outcome.usage.tokens, wanted, "{agent}/{name}");
+    assert_eq!(
+        (outcome.usage.cost, outcome.usage.lower_bound),
+        (Usd::from_nanos(nanos), false),
+        "{agent}/{name}"
+    );
+    let added = played.events.iter().map(|event| match event {
+        AgentEvent::Usage(usage) => usage.added.cost,
+        _ => Usd::ZERO,
+    });
+    assert_eq!(
+        added.sum::<Usd>(),
+        outcome.usage.cost,
+        "the events have the whole cost"
+    );
+    assert!(outcome.result_received && !played.wants_more);
+}
+
+// covers: AGENT-28
+#[test]
+fn opencode_tells_tokens_and_money_of_each_step() {
+    succeeded("opencode", "answer", 6_930_000, tokens(1_200, 37, 500, 3_000));
+    succeeded(
+        "opencode",
+        "two-tools",
+        21_300_000,
+        tokens(3_300, 180, 2_000, 4_000),
+    );
+    succeeded(
+        "opencode",
+        "resume-2-same",
+        6_930_000,
+        tokens(1_200, 37, 500, 3_000),
+    );
+}
+
+// covers: AGENT-29
+#[test]
+fn gemini_tells_tokens_at_its_end_and_they_are_priced() {
+    // 1,700 tokens at 1.25, 3,000 from the cache at 0.125 and 37 written at 10 dollars a million.
+    succeeded("gemini", "answer", 2_870_000, tokens(1_700, 37, 0, 3_000));
+    succeeded("gemini", "two-tools", 8_925_000, tokens(5_300, 180, 0, 4_000));
+    succeeded("gemini", "resume-2-same", 2_870_000, tokens(1_700, 37, 0, 3_000));
+}
+
+// covers: AGENT-28, AGENT-29
+#[test]
+fn both_are_told_in_the_order_in_which_it_happened() {
+    for (agent, [write, run]) in [
+        ("opencode", ["write", "bash"]),
+        ("gemini", ["write_file", "run_shell_command"]),
+    ] {
+        let played = play(agent, "two-tools");
+        let told = played.events.iter().filter_map(|event| match event {
+            AgentEvent::SessionStarted { .. } => Some("session".to_owned()),
+            AgentEvent::Message { text, .. } => Some(format!("says {text}")),
+            AgentEvent::ToolUse { name, .. } => Some(format!("calls {name}")),
+            AgentEvent::ToolResult(result) => result.tool_name.as_ref().map(|name| format!("{name} answers")),
+            AgentEvent::Result(result) => Some(format!("result {}", result.text)),
+            AgentEvent::Usage(_) => None,
+            other => Some(format!("{other:?}")),
+        });
+        let wanted = [
+            "session".to_owned(),
+            "says I will write the note.".to_owned(),
+            format!("calls {write}"),
+            format!("{write} answers"),
+            "says Now I will check it.".to_owned(),
+            format!("calls {run}"),
+            format!("{run} answers"),
+            "says Done: note.txt holds 22 bytes.".to_owned(),
+            "result Done: note.txt holds 22 bytes.".to_owned(),
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), wanted, "{agent}");
+    }
+}
+
+// covers: AGENT-28, AGENT-29
+#[test]
+fn a_refused_key_is_a_failure_and_a_killed_run_costs_at_least_what_it_told() {
+    for agent in ["opencode", "gemini"] {
+        let Verdict::Failure { reason, .. } = play(agent, "error-401").outcome.verdict else {
+            panic!("{agent} succeeded");
+        };
+        assert_eq!(
+            (reason.kind, reason.retriable),
+            (FailureKind::ApiError, false),
+            "{agent}"
+        );
+        assert!(reason.message.unwrap().contains("401"));
+        let killed = play(agent, "kill-term-in-tool");
+        assert!(!killed.outcome.verdict.is_success());
+        assert!(killed.outcome.usage.lower_bound && killed.wants_more, "{agent}");
+    }
+}
+
+// covers: AGENT-28
+#[test]
+fn a_step_without_an_end_and_a_sub_agent_make_the_cost_a_lower_bound() {
+    let played = |lines: &[&str]| {
+        let mut decoder = OpencodeDecoder::new("no-such-model");
+        for line in lines {
+            decoder.hear(AgentLine::Text(line), &mut Vec::new());
+        }
+        decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself))
+    };
+    let step = r#"{"type":"step_start","sessionID":"s","part":{}}"#;
+    let stop = r#"{"type":"step_finish","sessionID":"s","part":{"reason":"stop","cost":0.5}}"#;
+    let task = r#"{"type":"tool_use","sessionID":"s","part":{"tool":"task","callID":"c","state":{"status":"error","error":"no"}}}"#;
+    let unpriced =
+        r#"{"type":"step_finish","sessionID":"s","part":{"reason":"stop","tokens":{"input":9},"cost":0}}"#;
+    assert!(!played(&[step, stop]).usage.lower_bound);
+    assert!(played(&[step, task, stop]).usage.lower_bound);
+    assert!(
+        played(&[step, unpriced]).usage.lower_bound,
+        "a model without a price"
+    );
+    let cut_off = played(&[step, stop, step]);
+    assert!(cut_off.usage.lower_bound && !cut_off.verdict.is_success());
+    let tool_calls = stop.replace("stop\"", "tool-calls\"");
+    assert!(
+        !played(&[step, &tool_calls]).verdict.is_success(),
+        "more was to come"
+    );
+}
+
+/// Answer of opencode 1.18.33, the others of codex-acp 0.16.0.
+// covers: AGENT-23, AGENT-24, AGENT-25
+#[test]
+fn what_real_speakers_of_acp_say_is_understood() {
+    let answer = play("acp", "answer").outcome;
+    assert!(answer.verdict.is_success() && answer.unless_shown.is_some());
+    assert_eq!(answer.usage.tokens, tokens(1_200, 37, 500, 3_000));
+    assert!(answer.usage.lower_bound);
+
+    let played = play("acp", "two-tools");
+    let told = played.events.iter().filter_map(|event| match event {
+        AgentEvent::SessionStarted { .. } => Some("session".to_owned()),
+        AgentEvent::Message { text, .. } => Some(format!("says {text}")),
+        AgentEvent::ToolUse { name, .. } => Some(format!("calls {name}")),
+        AgentEvent::ToolResult(result) => Some(format!("answers {}", !result.is_error)),
+        AgentEvent::Result(result) => Some(format!("result {}", result.text)),
+        other => Some(format!("{other:?}")),
+    });
+    let wanted = [
+        "session",
+        "says I write.",
+        "calls printf hello > note.txt",
+        "answers true",
+        "says Done.",
+        "result Done.",
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), wanted);
+
+    let Verdict::Failure { reason, .. } = play("acp", "error-401").outcome.verdict else {
+        panic!("it succeeded");
+    };
+    assert_eq!((reason.kind, reason.retriable), (FailureKind::ApiError, false));
+    assert!(reason.message.unwrap().contains("401 Unauthorized"));
+}

@@ -1,0 +1,414 @@
+//! Agents that speak the Agent Client Protocol (AGENT-23 to AGENT-26), played by this very test binary.
+
+use std::fs;
+use std::time::Duration;
+
+use hankweave_testing::acp_agent::{self, SCRIPT};
+use hankweave_testing::{Finished, TestProject};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{codon, project};
+
+/// Not a story: what the stories start as their agent.
+#[test]
+#[ignore = "it is the agent of the others"]
+fn plays() {
+    acp_agent::play_if_asked();
+}
+
+/// A codon whose agent follows `script`.
+fn acp(script: &Value, more: &Value) -> Value {
+    let mut only = json!({"id": "only", "name": "Only", "agent": {"acp": acp_agent::command("acp::plays")},
+        "continuationMode": "fresh", "promptText": "begin", "env": {SCRIPT: script.to_string()}, "checkpointedFiles": ["*.txt"]});
+    only.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    only
+}
+
+fn stage(script: &Value, more: &Value) -> TestProject {
+    let project = project();
+    project.write_hank(&json!({"hank": [acp(script, more)]}));
+    project
+}
+
+fn run(project: &TestProject, code: i32) -> Value {
+    let finished = project.run(["run", "--headless", "--json"]);
+    finished.expect_code(code);
+    record(project)
+}
+
+fn record(project: &TestProject) -> Value {
+    assert_eq!(project.left_behind(), []);
+    let state = project.state(&project.directory());
+    let run = state["runs"].as_array().unwrap().last().unwrap();
+    codon(run, "only").clone()
+}
+
+fn why(record: &Value) -> &str {
+    assert_eq!(record["status"], "failed", "{record:#}");
+    record["failureReason"]["message"].as_str().unwrap()
+}
+
+/// What the agent was answered, in order.
+fn answers(project: &TestProject) -> Vec<Value> {
+    let lines = fs::read_to_string(project.directory().join("answers.jsonl")).unwrap();
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn writes() -> Value {
+    json!({"write": {"path": "work.txt", "content": "done"}})
+}
+
+// covers: AGENT-23, AGENT-24
+#[test]
+fn an_ended_turn_with_a_changed_file_completes_a_codon() {
+    let tool = json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Write work.txt", "kind": "edit", "status": "completed"});
+    let usage = json!({"sessionUpdate": "usage_update", "used": 9, "size": 99, "cost": {"amount": 0.25, "currency": "USD"}});
+    let project = stage(
+        &json!({"turn": [{"say": "I was told ${PROMPT}."}, writes(), {"update": tool}, {"update": usage}]}),
+        &json!({}),
+    );
+    let finished = project.run(["run", "--headless", "--json"]);
+    finished.expect_code(0);
+    let record = record(&project);
+    assert_eq!(record["status"], "completed", "{record:#}");
+    assert_eq!(record["claudeSessionId"], "s-1");
+    assert_eq!(record["finalCost"], 0.25);
+    assert_eq!(record["costIsLowerBound"], true, "what else it used is not known");
+    for told in ["I was told begin.", "Write work.txt"] {
+        assert!(finished.stdout.contains(told), "{told}: {}", finished.stdout);
+    }
+}
+
+// covers: AGENT-24
+#[test]
+fn an_ended_turn_that_nothing_shows_to_be_a_success_fails_the_codon() {
+    let project = stage(&json!({"turn": [{"say": "429 Too Many Requests"}]}), &json!({}));
+    let record = run(&project, 1);
+    let why = why(&record);
+    assert!(
+        why.contains("without a word of success") && why.ends_with("429 Too Many Requests"),
+        "{why}"
+    );
+    assert_eq!(record["failureReason"]["type"], "rate-limit");
+}
+
+// covers: AGENT-24
+#[test]
+fn a_check_shows_the_success_and_sends_the_agent_back_to_its_session() {
+    let count = r#"echo >> tries; [ "$(wc -l < tries)" -ge 3 ]"#;
+    let check = |retries: u64| json!({"check": {"run": count, "retries": retries}});
+    let project = stage(&json!({"turn": [{"say": "${PROMPT}"}]}), &check(3));
+    let finished = project.run(["run", "--headless", "--json"]);
+    finished.expect_code(0);
+    assert_eq!(record(&project)["status"], "completed");
+    assert!(
+        finished.stdout.contains("Your work was checked"),
+        "{}",
+        finished.stdout
+    );
+    assert!(
+        !finished.stdout.contains("an old message"),
+        "the past of a session is not told again"
+    );
+    let project = stage(&json!({"turn": []}), &check(0));
+    assert!(why(&run(&project, 1)).contains("has not passed"));
+}
+
+// covers: AGENT-24
+#[test]
+fn every_other_end_fails_the_codon_with_its_reason() {
+    for (script, words, retriable) in [
+        (
+            json!({"end": {"result": {"stopReason": "refusal"}}}),
+            "refused to go on",
+            false,
+        ),
+        (
+            json!({"end": {"result": {"stopReason": "max_tokens"}}}),
+            "output limit",
+            true,
+        ),
+        (json!({"end": {"result": {}}}), "version 1 of the protocol", false),
+        (
+            json!({"end": {"error": {"code": -32603, "message": "Internal error", "data": {"status": 401}}}}),
+            "gave up: Internal error",
+            false,
+        ),
+        (json!({"turn": [{"exit": 3}]}), "exited with code 3", true),
+        (
+            json!({"turn": [writes(), {"exit": 0}]}),
+            "without reporting a result",
+            true,
+        ),
+        (
+            json!({"greeting": {"protocolVersion": 2}}),
+            "speaks version 2",
+            false,
+        ),
+        (
+            json!({"opening": {"code": -32000, "message": "Authentication required"}}),
+            "sign in first",
+            false,
+        ),
+    ] {
+        let record = run(&stage(&script, &json!({})), 1);
+        assert!(why(&record).contains(words), "{script}: {record:#}");
+        assert_eq!(record["failureReason"]["retriable"], retriable, "{script}");
+    }
+}
+
+// covers: AGENT-25
+#[test]
+fn a_session_goes_on_only_where_the_agent_loads_sessions() {
+    let two = |script: &Value| {
+        let mut second = acp(script, &json!({"continuationMode": "continue-previous"}));
+        second["id"] = json!("second");
+        let project = project();
+        project.write_hank(&json!({"hank": [acp(script, &json!({})), second]}));
+        project
+    };
+    let turn =
+        json!([{"write": {"path": "work.txt", "content": "x"}}, {"write": {"path": "a.txt", "content": ""}}]);
+    let project = two(&json!({"turn": turn, "agentCapabilities": {}}));
+    project.run(["run", "--headless"]).expect_code(1);
+    let state = project.state(&project.directory());
+    let second = codon(&state["runs"][0], "second");
+    assert!(why(second).contains("cannot go on with a session"), "{second:#}");
+    assert_eq!(codon(&state["runs"][0], "only")["status"], "completed");
+}
+
+fn ask(method: &str, params: &Value) -> Value {
+    json!({"ask": {"method": method, "params": params}})
+}
+
+// covers: AGENT-26
+#[test]
+fn files_and_processes_of_the_workspace_are_served_and_no_others() {
+    let secret = json!({"path": "${CWD}/../secret"});
+    let greets = json!({"command": "sh", "args": ["-c", "echo $WORD; exit 4"], "env": [{"name": "WORD", "value": "hello"}]});
+    let first = json!({"terminalId": "terminal-1"});
+    let project = stage(
+        &json!({"turn": [
+            ask("fs/write_text_file", &json!({"path": "${CWD}/made/note.txt", "content": "one\ntwo\n"})),
+            ask("fs/read_text_file", &json!({"path": "${CWD}/made/note.txt", "line": 2})),
+            ask("fs/read_text_file", &secret),
+            ask("fs/read_text_file", &json!({"path": "${CWD}/.hankweave/state.json"})),
+            ask("terminal/create", &greets),
+            ask("terminal/wait_for_exit", &first),
+            ask("terminal/output", &first),
+            ask("terminal/release", &first),
+            ask("terminal/output", &first),
+            ask("terminal/create", &json!({"command": "sleep", "args": ["1000"]})),
+            ask("terminal/kill", &json!({"terminalId": "terminal-2"})),
+            ask("terminal/wait_for_exit", &json!({"terminalId": "terminal-2"})),
+            ask("terminal/create", &json!({"command": "sleep", "args": ["1000"], "cwd": "${CWD}/.."})),
+            ask("terminal/create", &json!({"command": "sh", "args": ["-c", "setsid sleep 1000 & sleep 1000"]})),
+            ask("later/method", &json!({})),
+        ]}),
+        &json!({"checkpointedFiles": ["made/*"]}),
+    );
+    project.write("../secret", "s");
+    let record = run(&project, 0);
+    assert_eq!(record["status"], "completed");
+    let told: Vec<String> = answers(&project)
+        .iter()
+        .map(|answer| match &answer["error"] {
+            Value::Null => answer["result"].to_string(),
+            error => error["code"].to_string(),
+        })
+        .collect();
+    let expected = [
+        "{}",
+        r#"{"content":"two\n"}"#,
+        "-32603",
+        "-32603",
+        r#"{"terminalId":"terminal-1"}"#,
+        r#"{"exitCode":4,"signal":null}"#,
+        r#"{"output":"hello\n","truncated":false,"exitStatus":{"exitCode":4,"signal":null}}"#,
+        "{}",
+        "-32602",
+        r#"{"terminalId":"terminal-2"}"#,
+        "{}",
+        r#"{"exitCode":null,"signal":"SIGKILL"}"#,
+        "-32603",
+        r#"{"terminalId":"terminal-3"}"#,
+        "-32601",
+    ];
+    assert_eq!(told, expected);
+}
+
+// covers: AGENT-26
+#[test]
+fn the_hank_decides_what_an_agent_may_do() {
+    let options =
+        json!([{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]);
+    let wants = |kind: &str| {
+        let call = json!({"toolCallId": kind, "title": kind, "kind": kind});
+        ask(
+            "session/request_permission",
+            &json!({"toolCall": call, "options": options}),
+        )
+    };
+    let turn = json!([
+        wants("edit"),
+        wants("execute"),
+        ask("terminal/create", &json!({"command": "true"})),
+        writes()
+    ]);
+    for (permissions, expected) in [
+        (json!("allow"), ["yes", "yes", ""]),
+        (json!("deny"), ["no", "no", "the hank does not permit this"]),
+        (
+            json!({"execute": "deny"}),
+            ["yes", "no", "the hank does not permit this"],
+        ),
+    ] {
+        let project = stage(&json!({"turn": turn}), &json!({}));
+        let mut hank = acp(&json!({"turn": turn}), &json!({}));
+        hank["agent"]["permissions"] = permissions;
+        project.write_hank(&json!({"hank": [hank]}));
+        run(&project, 0);
+        let told: Vec<String> = answers(&project)
+            .iter()
+            .map(|answer| {
+                let option = answer["result"]["outcome"]["optionId"].as_str();
+                option
+                    .or(answer["error"]["message"].as_str())
+                    .unwrap_or_default()
+                    .to_owned()
+            })
+            .collect();
+        assert_eq!(told, expected);
+    }
+}
+
+// covers: AGENT-23
+#[test]
+fn garbage_long_lines_and_a_storm_of_requests_are_survived() {
+    let read = json!({"method": "fs/read_text_file", "params": {"path": "${CWD}/nothing"}});
+    let project = stage(
+        &json!({"turn": [
+            {"raw": "Listening on port 4096"}, {"raw": "{\"id\":"}, {"raw": "[]"}, {"raw": "{}"}, {"raw": "\u{0}"},
+            {"long": 17 << 20},
+            {"storm": {"count": 2000, "ask": read}},
+            {"storm": {"count": 40, "ask": {"method": "terminal/create", "params": {"command": "sleep", "args": ["1000"]}}}},
+            writes()]}),
+        &json!({}),
+    );
+    let finished = project.run(["run", "--headless", "--json"]);
+    finished.expect_code(0);
+    assert!(finished.stdout.contains("output.truncated"));
+    record(&project);
+    let answers = answers(&project);
+    assert_eq!(answers.len(), 2_040);
+    let refused = answers.iter().filter(|answer| {
+        let why = answer["error"]["message"].as_str();
+        why.is_some_and(|why| why.contains("terminals already"))
+    });
+    assert_eq!(refused.count(), 8);
+}
+
+/// Runs until the agent has said so, signals the run, and returns its end.
+fn stopped(project: &TestProject, said: &str) -> Finished {
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(|line| line.contains(said));
+    running.signal(Signal::TERM);
+    running.finish_within(Duration::from_secs(60))
+}
+
+// covers: AGENT-23, AGENT-14
+#[test]
+fn a_stopped_agent_is_told_to_cancel_and_leaves_nothing_behind() {
+    let detach = json!({"detach": "sleep 1000 & sleep 1000"});
+    let start = ask("terminal/create", &json!({"command": "sleep", "args": ["1000"]}));
+    for last in [json!({"wait": true}), json!({"deaf": true})] {
+        let project = stage(
+            &json!({"turn": [detach, start, {"say": "ready"}, {"raw": "now"}, last]}),
+            &json!({}),
+        );
+        let finished = stopped(&project, "\"now\"");
+        let record = record(&project);
+        assert_eq!(record["status"], "failed", "{record:#}");
+        assert_eq!(record["failureReason"]["interrupted"], true, "{record:#}");
+        // One that does not listen is killed, and nobody waits for it for ever.
+        assert!(
+            finished.elapsed < Duration::from_secs(30),
+            "{:?}",
+            finished.elapsed
+        );
+    }
+}
+
+#[test]
+fn an_agent_that_never_answers_is_ended_by_the_limits_of_its_codon() {
+    let limit = json!({"budget": {"maxTimeSeconds": 1, "onExceeded": "fail"}});
+    for script in [json!({"greeting": "never"}), json!({"turn": [{"deaf": true}]})] {
+        let record = run(&stage(&script, &limit), 1);
+        assert_eq!(record["status"], "failed", "{record:#}");
+    }
+}
+
+// covers: AGENT-22, AGENT-24
+#[test]
+fn what_cannot_be_held_or_shown_is_refused_before_anything_is_written() {
+    let nothing = json!({});
+    for (more, words) in [
+        (json!({"budget": {"maxDollars": 1}}), "does not tell what it uses"),
+        (
+            json!({"budget": {"maxOutputTokens": 1}}),
+            "this limit cannot be held",
+        ),
+        (
+            json!({"budget": {"maxContextTokens": 1}}),
+            "this limit cannot be held",
+        ),
+        (
+            json!({"checkpointedFiles": []}),
+            "does not say whether it has succeeded",
+        ),
+        (
+            json!({"agent": "acp", "model": "x"}),
+            r#"write { "acp": ["your-program"] }"#,
+        ),
+        (
+            json!({"agent": {"acp": ["no-such-agent"]}}),
+            "was not found on PATH",
+        ),
+        (
+            json!({"agent": {"acp": ["sh"], "permissions": "ask"}}),
+            "must be one of allow, deny",
+        ),
+        (
+            json!({"agent": {"acp": ["sh"], "permissions": {"write": "deny"}}}),
+            "write",
+        ),
+    ] {
+        let project = stage(&nothing, &more);
+        let before = project.files();
+        let finished = project.run(["run", "--headless"]);
+        assert_ne!(finished.code, Some(0), "{more}");
+        let told = format!("{}{}", finished.stdout, finished.stderr);
+        assert!(told.contains(words), "{more}: {told}");
+        assert_eq!(project.files(), before, "{more}");
+    }
+    let project = stage(&nothing, &nothing);
+    project.run(["validate"]).expect_code(0);
+}
+
+#[test]
+fn the_example_is_valid_and_stands_on_the_page() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let example = fs::read_to_string(root.join("examples/acp/hank.json")).unwrap();
+    let page = fs::read_to_string(root.join("docs/agents.md")).unwrap();
+    assert!(page.contains(&format!("```json\n{example}```")));
+    let project = project();
+    project.write("hank.json", example);
+    let document = project.run(["validate", "--json"]).expect_code(0).json_document();
+    assert_eq!(document["valid"], true, "{document:#}");
+}

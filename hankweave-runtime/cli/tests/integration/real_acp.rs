@@ -1,0 +1,301 @@
+//! Real programs that speak the Agent Client Protocol, against the scripted model.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use hankweave_testing::{Finished, ModelServer, Scenario, Skip, TestProject, agents};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::real_agents::settings;
+use crate::real_money::begun;
+use crate::support::{codon, project};
+
+/// Longer than the limits of the codons here.
+const DEADLINE: Duration = Duration::from_secs(180);
+
+/// A program that speaks the protocol.
+struct Speaker {
+    command: Vec<String>,
+    env: Value,
+    path: Option<OsString>,
+}
+
+impl Speaker {
+    /// All five; those that are missing are told.
+    fn all(server: &ModelServer) -> impl Iterator<Item = Self> {
+        let url = server.url();
+        [
+            Self::opencode(),
+            Self::gemini(&url),
+            Self::codex(),
+            Self::claude(&url),
+            Self::pi(),
+        ]
+        .into_iter()
+        .filter_map(|speaker| speaker.inspect_err(|skip| println!("{skip}")).ok())
+        .inspect(|speaker| println!("with {}", speaker.command.join(" ")))
+    }
+
+    fn new(program: &Path, args: &[&str], env: Value) -> Self {
+        let program = program.to_str().unwrap().to_owned();
+        let args = args.iter().map(|arg| (*arg).to_owned());
+        Self {
+            command: std::iter::once(program).chain(args).collect(),
+            env,
+            path: None,
+        }
+    }
+
+    fn opencode() -> Result<Self, Skip> {
+        let env = json!({"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1"});
+        Ok(Self::new(&agents::opencode()?, &["acp"], env))
+    }
+
+    fn gemini(url: &str) -> Result<Self, Skip> {
+        let env = json!({"GEMINI_API_KEY": "sk-good", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"});
+        Ok(Self::new(
+            &agents::gemini()?,
+            &["--acp", "--model", "gemini-2.5-pro"],
+            env,
+        ))
+    }
+
+    fn codex() -> Result<Self, Skip> {
+        let free = [
+            "-c",
+            "sandbox_mode=\"danger-full-access\"",
+            "-c",
+            "approval_policy=\"never\"",
+        ];
+        Ok(Self::new(
+            &agents::codex_acp()?,
+            &free,
+            json!({"SCRIPTED_KEY": "sk-good"}),
+        ))
+    }
+
+    fn claude(url: &str) -> Result<Self, Skip> {
+        let env = json!({"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-good", "IS_SANDBOX": "1", "CLAUDE_CODE_MAX_RETRIES": "1"});
+        Ok(Self::new(&agents::claude_acp()?, &[], env))
+    }
+
+    fn pi() -> Result<Self, Skip> {
+        let (program, path) = agents::newest_pi()?;
+        let folders = program.parent().map(Path::to_owned).into_iter();
+        let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)));
+        let env = json!({"SCRIPTED_KEY": "sk-good", "PI_OFFLINE": "1", "PI_TELEMETRY": "0"});
+        Ok(Self {
+            path: path.ok(),
+            ..Self::new(&agents::pi_acp()?, &[], env)
+        })
+    }
+
+    fn stage(&self, server: &ModelServer) -> TestProject {
+        let mut project = project();
+        if let Some(path) = &self.path {
+            project.set("PATH", path);
+        }
+        let (url, home) = (server.url(), project.home());
+        let opencode = json!({"autoupdate": false, "model": "scripted/m", "provider": {"scripted": {"npm": "@ai-sdk/anthropic", "name": "s",
+            "options": {"baseURL": format!("{url}/v1"), "apiKey": "sk-good"}, "models": {"m": {"name": "m"}}}}});
+        let gemini = json!({"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"disableAutoUpdate": true}});
+        let pi = json!({"defaultProvider": "scripted", "defaultModel": "scripted-model", "retry": {"enabled": true, "maxRetries": 1, "baseDelayMs": 10}});
+        let own = [
+            (".config/opencode/opencode.json", opencode.to_string()),
+            (".gemini/settings.json", gemini.to_string()),
+        ];
+        let shared = settings(server).into_iter();
+        for (file, text) in shared
+            .chain(own)
+            .chain([(".pi/agent/settings.json", pi.to_string())])
+        {
+            let file = home.join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        let limit = json!({"maxTimeSeconds": 40, "onExceeded": "fail"});
+        project.write_hank(&json!({"hank": [{"id": "only", "name": "Only", "agent": {"acp": self.command}, "continuationMode": "fresh",
+            "promptText": "TASK", "env": self.env, "checkpointedFiles": ["*.txt"], "budget": limit}]}));
+        project
+    }
+}
+
+/// A server with nothing to say yet.
+fn serve() -> ModelServer {
+    ModelServer::start(scenario(json!({"turns": []}))).unwrap()
+}
+
+fn scenario(scenario: Value) -> Scenario {
+    scenario.try_into().unwrap()
+}
+
+fn record(project: &TestProject, finished: &Finished) -> Value {
+    assert_eq!(project.left_behind(), []);
+    let state = project.state(&project.directory());
+    let record = codon(&state["runs"][0], "only").clone();
+    println!(
+        "{} after {:?}: {}",
+        record["status"], finished.elapsed, record["failureReason"]
+    );
+    record
+}
+
+fn run(project: &TestProject) -> Value {
+    let finished = project
+        .start(["run", "--headless", "--json"])
+        .finish_within(DEADLINE);
+    record(project, &finished)
+}
+
+// covers: AGENT-23, AGENT-24
+#[test]
+fn the_work_of_real_speakers_completes_a_codon() {
+    let call = json!({"op": "bash", "command": "printf hello > note.txt", "description": "Write"});
+    let turns = json!([{"text": "I write.", "tools": [call]}, {"text": "Done."}]);
+    let server = serve();
+    for speaker in Speaker::all(&server) {
+        server.play(scenario(json!({"turns": turns})));
+        let project = speaker.stage(&server);
+        let record = run(&project);
+        assert_eq!(record["status"], "completed", "{record:#}");
+        let note = std::fs::read_to_string(project.directory().join("note.txt")).unwrap();
+        assert_eq!(note, "hello");
+        assert_eq!(record["costIsLowerBound"], true, "{record:#}");
+    }
+}
+
+// covers: AGENT-24
+#[test]
+fn what_providers_refuse_real_speakers_is_no_success() {
+    let server = serve();
+    let error = |status: u16, kind: &str, message: &str| json!({"turns": [{"error": {"status": status, "type": kind, "message": message}, "repeat": "forever"}]});
+    for refusal in [
+        error(401, "authentication_error", "invalid x-api-key"),
+        error(429, "rate_limit_error", "slow down"),
+        json!({"context_limit": 100, "turns": [{"text": "Done.", "repeat": "forever"}]}),
+    ] {
+        for speaker in Speaker::all(&server) {
+            server.play(scenario(refusal.clone()));
+            let record = run(&speaker.stage(&server));
+            assert_eq!(record["status"], "failed", "{record:#}");
+        }
+    }
+}
+
+// covers: AGENT-14, AGENT-23
+#[test]
+fn real_speakers_that_are_stopped_leave_nothing_behind() {
+    let server = serve();
+    let call = json!({"op": "bash", "command": "sleep 1000", "description": "Wait"});
+    for speaker in Speaker::all(&server) {
+        let before = server.served().len();
+        server.play(scenario(
+            json!({"turns": [{"text": "I wait.", "tools": [call]}, {"text": "Never.", "hang": true}]}),
+        ));
+        let project = speaker.stage(&server);
+        let running = project.start(["run", "--headless"]);
+        begun(&server, before + 1);
+        running.signal(Signal::TERM);
+        let finished = running.finish_within(DEADLINE);
+        let record = record(&project, &finished);
+        assert_eq!(record["failureReason"]["interrupted"], true, "{record:#}");
+    }
+}
+
+/// The programs that also run natively, with the model that they take.
+fn natives(server: &ModelServer) -> impl Iterator<Item = (&'static str, &'static str, Speaker)> {
+    let found = [
+        ("opencode", "scripted/m", Speaker::opencode()),
+        ("gemini", "gemini-2.5-pro", Speaker::gemini(&server.url())),
+    ];
+    found.into_iter().filter_map(|(name, model, speaker)| {
+        let speaker = speaker.inspect_err(|skip| println!("{skip}")).ok()?;
+        Some((name, model, speaker))
+    })
+}
+
+fn native(name: &str, model: &str, speaker: &Speaker, server: &ModelServer) -> TestProject {
+    let mut project = speaker.stage(server);
+    project.set(
+        format!("HANKWEAVE_{}_PATH", name.to_uppercase()),
+        &speaker.command[0],
+    );
+    let limit = json!({"maxTimeSeconds": 40, "onExceeded": "fail"});
+    let first = json!({"id": "only", "name": "Only", "agent": name, "model": model, "continuationMode": "fresh", "promptText": "FIRST",
+        "appendSystemPromptText": "RULE", "env": speaker.env, "checkpointedFiles": ["*.txt"], "budget": limit});
+    project.write_hank(&json!({"hank": [first]}));
+    project
+}
+
+// covers: AGENT-28, AGENT-29
+#[test]
+fn opencode_and_gemini_do_the_work_of_codons() {
+    let server = serve();
+    for (name, model, speaker) in natives(&server) {
+        let call = json!({"op": "bash", "command": "printf hello > note.txt", "description": "Write"});
+        let turns = json!([
+            {"text": "I write.", "usage": {"input": 1000, "output": 50}, "tools": [call]},
+            {"text": "Done.", "usage": {"input": 1100, "output": 20}},
+            {"text": "More.", "usage": {"input": 1200, "output": 30}}]);
+        server.play(scenario(json!({"turns": turns})));
+        let project = native(name, model, &speaker, &server);
+        let hank = std::fs::read_to_string(project.directory().join("hank.json")).unwrap();
+        let mut hank: Value = serde_json::from_str(&hank).unwrap();
+        let mut second = hank["hank"][0].clone();
+        second["id"] = json!("second");
+        second["continuationMode"] = json!("continue-previous");
+        hank["hank"].as_array_mut().unwrap().push(second);
+        project.write_hank(&hank);
+
+        let first = run(&project);
+
+        let state = project.state(&project.directory());
+        let second = codon(&state["runs"][0], "second");
+        for (record, output) in [(&first, 70), (second, 30)] {
+            assert_eq!(record["status"], "completed", "{name}: {record:#}");
+            assert_eq!(
+                record["finalTokens"]["outputTokens"], output,
+                "{name}: {record:#}"
+            );
+        }
+        assert_eq!(first["claudeSessionId"], second["claudeSessionId"]);
+        let note = std::fs::read_to_string(project.directory().join("note.txt")).unwrap();
+        assert_eq!(note, "hello");
+        assert!(format!("{:?}", server.requests()).contains("RULE"));
+    }
+}
+
+// covers: AGENT-28, AGENT-29
+#[test]
+fn opencode_and_gemini_fail_and_stop_as_they_should() {
+    let server = serve();
+    for (name, model, speaker) in natives(&server) {
+        let refusal = json!({"status": 401, "type": "authentication_error", "message": "invalid x-api-key"});
+        server.play(scenario(
+            json!({"turns": [{"error": refusal, "repeat": "forever"}]}),
+        ));
+        let refused = run(&native(name, model, &speaker, &server));
+        assert_eq!(refused["status"], "failed", "{name}: {refused:#}");
+
+        server.play(scenario(json!({"context_limit": 100, "turns": []})));
+        let full = run(&native(name, model, &speaker, &server));
+        assert_eq!(full["status"], "failed", "{name}: {full:#}");
+
+        let before = server.served().len();
+        let call = json!({"op": "bash", "command": "sleep 1000", "description": "Wait"});
+        server.play(scenario(json!({"turns": [{"text": "I wait.", "tools": [call]}]})));
+        let project = native(name, model, &speaker, &server);
+        let running = project.start(["run", "--headless"]);
+        begun(&server, before + 1);
+        running.signal(Signal::TERM);
+        let finished = running.finish_within(DEADLINE);
+        let stopped = record(&project, &finished);
+        assert_eq!(
+            stopped["failureReason"]["interrupted"], true,
+            "{name}: {stopped:#}"
+        );
+    }
+}

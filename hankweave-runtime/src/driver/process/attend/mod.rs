@@ -1,0 +1,199 @@
+//! An agent that talks both ways: it is told what its decoder orders, and what it asks for is done (AGENT-26).
+//!
+//! The attendant owns the standard input of the agent and the processes that it has asked for. It waits only for the agent to read, and whoever stops the
+//! agent does not wait for that.
+
+mod files;
+mod terminals;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use hankweave_core::agent::Order;
+use hankweave_core::agent::acp::{BAD_PARAMS, Deed, FAILED, error_line, result_line};
+use serde_json::{Value, json};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
+
+use self::files::Workspace;
+use self::terminals::Terminals;
+use super::host::ProcessHost;
+
+/// The standard input of an agent.
+pub(super) type AgentInput = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// Lists of orders that may wait; then the agent waits at its pipe.
+pub(super) const WAITING_ORDERS: usize = 4;
+
+/// Talks to one agent.
+pub(super) struct Attendant {
+    /// `None` when the agent no longer listens, or is to hear nothing more.
+    input: Option<AgentInput>,
+    workspace: Workspace,
+    terminals: Terminals,
+    /// What asks the agent to stop.
+    stop_with: Option<String>,
+    is_stopping: bool,
+}
+
+/// Where the agent works, and as what its processes are known.
+#[derive(Debug, Clone)]
+pub(super) struct Surroundings {
+    pub(super) work_dir: PathBuf,
+    pub(super) env: BTreeMap<OsString, OsString>,
+    pub(super) marker: String,
+}
+
+/// How the attendant and whoever ends the process know of each other.
+pub(super) struct Signs {
+    /// The agent is to stop what it does.
+    pub(super) stopping: watch::Receiver<bool>,
+    /// The work of the agent is over.
+    pub(super) over: watch::Sender<bool>,
+}
+
+impl Attendant {
+    pub(super) fn new(host: &ProcessHost, input: AgentInput, place: Surroundings) -> Self {
+        Self {
+            input: Some(input),
+            workspace: Workspace::new(host.world(), place.work_dir.clone()),
+            terminals: Terminals::new(host.clone(), place),
+            stop_with: None,
+            is_stopping: false,
+        }
+    }
+
+    /// Works until nothing more can be ordered. What was started is killed when this is dropped.
+    pub(super) async fn attend(mut self, mut orders: mpsc::Receiver<Vec<Order>>, mut signs: Signs) {
+        loop {
+            // Every arm is cancel safe: they only wait, or take nothing before they return.
+            tokio::select! {
+                biased;
+                () = is_true(&mut signs.stopping), if !self.is_stopping => self.stop().await,
+                ended = self.terminals.ended() => self.say_all(ended).await,
+                orders = orders.recv() => {
+                    let Some(orders) = orders else { return };
+                    for order in orders {
+                        self.carry_out(order, &signs.over).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn stop(&mut self) {
+        self.is_stopping = true;
+        if let Some(line) = self.stop_with.take() {
+            self.say(line).await;
+        }
+    }
+
+    async fn carry_out(&mut self, order: Order, over: &watch::Sender<bool>) {
+        match order {
+            Order::Say(line) => self.say(line).await,
+            Order::Permit { answer, stopped } => {
+                let line = if self.is_stopping { stopped } else { answer };
+                self.say(line).await;
+            }
+            Order::StopWith(line) => self.stop_with = Some(line),
+            Order::Over => {
+                self.input = None;
+                over.send_replace(true);
+            }
+            Order::Do { id, what } => {
+                if let Some(done) = self.act(&id, what).await {
+                    self.say(done.into_line(&id)).await;
+                }
+            }
+        }
+    }
+
+    /// Does what the agent asks for; `None` when it is answered later.
+    async fn act(&mut self, id: &Value, what: Deed) -> Option<Done> {
+        match what {
+            Deed::Read { path, line, limit } => {
+                let read = self.workspace.read(path, line, limit).await;
+                Some(Done::of(read.map(|content| json!({"content": content}))))
+            }
+            Deed::Write { path, content } => {
+                let written = self.workspace.write(path, content).await;
+                Some(Done::of(written.map(|()| json!({}))))
+            }
+            Deed::Start {
+                command,
+                args,
+                env,
+                cwd,
+                output_byte_limit,
+            } => {
+                let folder = self.workspace.folder(cwd).await;
+                let started = folder.and_then(|folder| {
+                    self.terminals
+                        .start(command, args, env, folder, output_byte_limit)
+                });
+                Some(Done::of(started.map(|name| json!({"terminalId": name}))))
+            }
+            Deed::Output(name) => Some(Done::known(self.terminals.output(&name))),
+            Deed::Wait(name) => match self.terminals.wait(&name, id) {
+                Some(status) => status.map(Done::Result),
+                None => Some(Done::known(None)),
+            },
+            Deed::Kill(name) => Some(Done::known(self.terminals.kill(&name).then(|| json!({})))),
+            Deed::Release(name) => Some(Done::known(self.terminals.release(&name).then(|| json!({})))),
+        }
+    }
+
+    async fn say_all(&mut self, lines: Vec<String>) {
+        for line in lines {
+            self.say(line).await;
+        }
+    }
+
+    /// An agent that has closed its standard input hears no more; how it ends tells whether that matters.
+    async fn say(&mut self, mut line: String) {
+        let Some(input) = &mut self.input else { return };
+        line.push('\n');
+        let mut said = input.write_all(line.as_bytes()).await;
+        if said.is_ok() {
+            said = input.flush().await;
+        }
+        if said.is_err() {
+            self.input = None;
+        }
+    }
+}
+
+/// What came of a request.
+enum Done {
+    Result(Value),
+    Error(i64, String),
+}
+
+impl Done {
+    fn of(result: Result<Value, String>) -> Self {
+        result.map_or_else(|why| Self::Error(FAILED, why), Self::Result)
+    }
+
+    fn known(result: Option<Value>) -> Self {
+        match result {
+            Some(result) => Self::Result(result),
+            None => Self::Error(BAD_PARAMS, "there is no such terminal".to_owned()),
+        }
+    }
+
+    fn into_line(self, id: &Value) -> String {
+        match self {
+            Self::Result(result) => result_line(id, &result),
+            Self::Error(code, why) => error_line(id, code, &why),
+        }
+    }
+}
+
+/// Waits until the sign is given; for ever when nobody is left to give it.
+pub(super) async fn is_true(sign: &mut watch::Receiver<bool>) {
+    if sign.wait_for(|given| *given).await.is_err() {
+        std::future::pending().await
+    }
+}
