@@ -63,3 +63,21 @@ impl AgentControl for Finished {
         ready(()).boxed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hankweave_driver_suite::{DriverSuite, Scene};
+
+    use super::*;
+
+    /// It is no process and has done its work before anybody could stop it, so this is all that there is to show.
+    #[tokio::test]
+    async fn it_keeps_the_contract_of_drivers() {
+        let suite = DriverSuite::new(Arc::new(Shouter)).scene(Scene::Succeeds, |launch| {
+            launch.prompt = "hello".to_owned();
+        });
+        suite.run().await.assert_kept();
+    }
+}

@@ -1,0 +1,124 @@
+//! The published contract, for the drivers that are built in.
+
+use std::sync::Arc;
+
+use hankweave_core::agent::Launch;
+use hankweave_driver_suite::{DriverSuite, Line, Report, Scene};
+use hankweave_runtime::driver::{AcpDriver, AgentDriver, CommandDriver, ScriptedDriver};
+use hankweave_testing::acp_agent::{self, SCRIPT};
+use serde_json::{Value, json};
+
+use super::{BINARY, HOST, Stage};
+
+/// Not a test of its own: the agent that speaks ACP.
+#[test]
+#[ignore = "it is the agent of the others"]
+fn plays() {
+    acp_agent::play_if_asked();
+}
+
+fn follows(script: &Value) -> impl Fn(&mut Launch) + 'static {
+    let script = script.to_string();
+    move |launch| {
+        let path = launch.work_dir.join("script.json");
+        std::fs::write(&path, &script).expect("the folder is writable");
+        launch.script = Some(path);
+    }
+}
+
+fn runs(lines: &'static str) -> impl Fn(&mut Launch) + 'static {
+    move |launch| launch.command = ["sh", "-c", lines].map(str::to_owned).into()
+}
+
+fn speaks(script: &Value) -> impl Fn(&mut Launch) + 'static {
+    let script = script.to_string();
+    move |launch| {
+        launch.model = "acp".to_owned();
+        launch.command = acp_agent::command("suite::plays");
+        launch.env.insert(SCRIPT.to_owned(), script.clone());
+    }
+}
+
+async fn looked_at(suite: DriverSuite) -> Report {
+    let _turn = Stage::new();
+    suite.run().await
+}
+
+// covers: AGENT-27
+#[tokio::test]
+async fn the_scripted_driver_keeps_the_contract() {
+    let turn =
+        json!({"text": "t", "usage": {"input": 10, "output": 5}, "tools": [{"bash": {"command": "true"}}]});
+    let driver = ScriptedDriver::new(HOST.clone()).with_program(BINARY);
+    let works = json!({"turns": [{"spawnDetached": "sleep 1000 & sleep 1000"}, {"hang": true}]});
+    let suite = DriverSuite::new(Arc::new(driver))
+        .scene(Scene::Succeeds, follows(&json!({"turns": [turn]})))
+        .scene(
+            Scene::Fails,
+            follows(&json!({"result": {"message": "overloaded", "status": 529}})),
+        )
+        .scene(Scene::Works, follows(&works));
+    looked_at(suite).await.assert_kept();
+}
+
+const SESSION: &str = r#"echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"${HANKWEAVE_RESUME_SESSION:-c-1}\"}"; "#;
+
+// covers: AGENT-27
+#[tokio::test]
+async fn the_driver_of_commands_keeps_the_contract() {
+    let lines = |rest: &str| -> &'static str { format!("{SESSION}{rest}").leak() };
+    let suite = DriverSuite::new(Arc::new(CommandDriver::new(HOST.clone())))
+        .scene(
+            Scene::Succeeds,
+            runs(lines(
+                r#"echo '{"type":"result","is_error":false,"result":"done"}'"#,
+            )),
+        )
+        .scene(Scene::Fails, runs(lines("exit 3")))
+        .scene(
+            Scene::Works,
+            runs(lines(
+                "trap '' TERM; setsid sleep 1000 & while :; do sleep 1; done",
+            )),
+        );
+    looked_at(suite).await.assert_kept();
+}
+
+// covers: AGENT-27, AGENT-23
+#[tokio::test]
+async fn the_driver_of_agents_that_speak_acp_keeps_the_contract() {
+    let usage =
+        json!({"update": {"sessionUpdate": "usage_update", "cost": {"amount": 0.5, "currency": "USD"}}});
+    let works = json!({"turn": [{"detach": "sleep 1000 & sleep 1000"}, {"deaf": true}]});
+    let suite = DriverSuite::new(Arc::new(AcpDriver::new(HOST.clone())))
+        .scene(
+            Scene::Succeeds,
+            speaks(&json!({"turn": [{"say": "done"}, usage]})),
+        )
+        .scene(Scene::Fails, speaks(&json!({"turn": [{"exit": 3}]})))
+        .scene(Scene::Works, speaks(&works));
+    looked_at(suite).await.assert_kept();
+}
+
+/// What a driver does wrong is found, and what it does not show is told.
+// covers: AGENT-27
+#[tokio::test]
+async fn what_is_broken_is_told() {
+    let driver: Arc<dyn AgentDriver> = Arc::new(CommandDriver::new(HOST.clone()));
+    let suite = DriverSuite::new(driver).scene(Scene::Succeeds, runs("echo no session"));
+    let report = looked_at(suite).await;
+    let broken: Vec<&str> = report.broken().map(|(rule, _)| rule).collect();
+    assert_eq!(
+        broken,
+        [
+            "an agent that did its work has succeeded",
+            "the session is named before anything is said or used"
+        ]
+    );
+    assert!(report.lines().contains(&Line::NotShown(Scene::Works)));
+    assert!(
+        report
+            .to_string()
+            .contains("BROKEN: an agent that did its work has succeeded: ")
+    );
+}
