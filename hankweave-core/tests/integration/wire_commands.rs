@@ -159,7 +159,7 @@ fn every_command_is_read_and_written() {
     }
 }
 
-// covers: WIRE-6, WIRE-8, WIRE-16
+// covers: WIRE-6, WIRE-8, WIRE-14
 #[test]
 fn a_reader_may_list_fetch_ping_and_stop_the_server() {
     let all = samples();

@@ -119,23 +119,26 @@ async fn listen(mut events: Subscription, waits: watch::Sender<bool>) -> Infalli
         let Delivery::Events(events) = delivery else {
             continue;
         };
-        match events.entries().filter_map(|entry| is_asked(&entry.event)).last() {
-            Some(true) => {
-                tell("  y approves what waits, n denies it and ends the run\n");
+        match events.entries().filter_map(|entry| asked_by(entry.event)).last() {
+            Some(Some(question)) => {
+                tell(format!("{question}\n  y approves, n denies and ends the run\n"));
                 waits.send_replace(true);
             }
-            Some(false) => drop(waits.send_replace(false)),
+            Some(None) => drop(waits.send_replace(false)),
             None => {}
         }
     }
     std::future::pending().await
 }
 
-/// Whether a question is put now, or counts no more; the report shows it.
-const fn is_asked(event: &Event) -> Option<bool> {
+/// The question that an event puts, or that none counts any more. The run screen does not show it.
+fn asked_by(event: Event) -> Option<Option<String>> {
     match event {
-        Event::ServerIdle { reason, .. } => Some(matches!(reason, IdleReason::ApprovalRequired)),
-        Event::StateTransition { .. } => Some(false),
+        Event::ServerIdle {
+            reason: IdleReason::ApprovalRequired,
+            message,
+        } => Some(Some(message)),
+        Event::ServerIdle { .. } | Event::StateTransition { .. } => Some(None),
         _ => None,
     }
 }

@@ -186,6 +186,7 @@ fn a_key_on_the_terminal_approves() {
         let Some(mut terminal) = Terminal::open(&project, "run") else {
             return;
         };
+        terminal.until("deploy waits for an approval: Deploy to production?");
         terminal.until("y approves");
         terminal.press(key);
         assert_eq!(terminal.close(), Some(code));

@@ -118,7 +118,7 @@ function answer(type) {
       say("this address is for reading: `hankweave page --control` prints the one that may answer");
       socket.close();
     } else if (kind === "handshake.response") {
-      socket.send(JSON.stringify({ id: "page", type, data: {} }));
+      socket.send(JSON.stringify({ id: "page-" + Date.now() + Math.random(), type, data: {} }));
     } else if (kind === "command.ack" || kind === "error") {
       say(data.message || data.outcome);
       socket.close();
