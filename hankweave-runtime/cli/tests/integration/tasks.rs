@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 
-use hankweave_testing::{Finished, Running, Signal, TestProject};
+use hankweave_testing::{Finished, Running, TestProject};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::project;
