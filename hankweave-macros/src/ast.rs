@@ -6,7 +6,6 @@ use syn::{Attribute, Expr, Generics, Ident, LitStr, Path, Type, Visibility};
 use crate::case::Case;
 
 /// One declaration.
-#[derive(Debug)]
 pub(crate) struct Ast {
     /// The name given to the attribute, `Codon`.
     pub(crate) name: Ident,
@@ -42,7 +41,6 @@ pub(crate) struct Ast {
 }
 
 /// How values are stored.
-#[derive(Debug)]
 pub(crate) struct Storage {
     pub(crate) tag: String,
     /// Spelling of the statuses.
@@ -52,7 +50,6 @@ pub(crate) struct Storage {
 }
 
 /// One variant.
-#[derive(Debug)]
 pub(crate) struct State {
     pub(crate) ident: Ident,
     pub(crate) docs: Vec<Attribute>,
@@ -74,14 +71,13 @@ pub(crate) struct State {
 }
 
 /// `#[initial]` or `#[initial("label")]`.
-#[derive(Debug)]
 pub(crate) struct Initial {
     pub(crate) attr: Attribute,
     pub(crate) label: Option<LitStr>,
 }
 
 /// `method("label") { changed } => Target`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Exit {
     pub(crate) method: Ident,
     pub(crate) label: Option<LitStr>,
@@ -93,14 +89,14 @@ pub(crate) struct Exit {
 }
 
 /// Names given with `#[serde(rename = "..", alias = "..")]`.
-#[derive(Debug, Default, Clone)]
+#[derive(Default, Clone)]
 pub(crate) struct Names {
     pub(crate) rename: Option<String>,
     pub(crate) aliases: Vec<String>,
 }
 
 /// One field.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Field {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
@@ -116,7 +112,7 @@ pub(crate) struct Field {
 }
 
 /// What serde is told about a field.
-#[derive(Debug, Default, Clone)]
+#[derive(Default, Clone)]
 pub(crate) struct Serde {
     /// The content of the attributes, as written.
     pub(crate) metas: Vec<TokenStream>,
@@ -127,7 +123,7 @@ pub(crate) struct Serde {
 }
 
 /// `#[carry(from, start = .., next = ..)]` or `#[carry_or_ask(from, next = ..)]`.
-#[derive(Debug, Default, Clone)]
+#[derive(Default, Clone)]
 pub(crate) struct Carry {
     /// The field of the source, when it has another name there.
     pub(crate) from: Option<Ident>,
@@ -140,7 +136,7 @@ pub(crate) struct Carry {
 }
 
 /// Which setters a live field has.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Default, Clone, Copy)]
 pub(crate) struct Setters {
     /// Whether there is `add_` besides `set_`.
     pub(crate) add: bool,
@@ -149,7 +145,7 @@ pub(crate) struct Setters {
 }
 
 /// Where the value of a field comes from when its state is entered.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum Mark {
     /// From the caller.
     None,

@@ -9,14 +9,16 @@ mod groups;
 mod names;
 mod reach;
 mod spoken;
+mod storable;
 
 use crate::ast::Ast;
 use crate::case::Case;
 use crate::error::Errors;
 use crate::model::{Machine, State};
 
-/// Resolves names and checks all rules; returns nothing for an enum without states.
+/// Resolves names and checks all rules; returns nothing for an enum without states, or one whose parameters hide them.
 pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
+    storable::check(&mut ast, errors);
     groups::resolve(&mut ast, errors);
     names::unique_states(&mut ast.states, errors);
     if ast.states.is_empty() {
@@ -24,6 +26,9 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
             &ast.stored,
             "a machine needs at least an initial and a terminal state",
         );
+        return None;
+    }
+    if names::parameters(&ast, errors) {
         return None;
     }
     let edges = edges::resolve(&ast.states, errors);

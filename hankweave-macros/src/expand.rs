@@ -3,7 +3,9 @@
 mod accessors;
 mod any;
 mod branches;
+mod drawing;
 mod dynamic;
+mod events;
 mod field_table;
 mod generics;
 mod graph;
@@ -24,7 +26,7 @@ use crate::case::{is_name, snake, text};
 use crate::model::Machine;
 
 /// Whether the stored form is generated. It needs serde, which a build without `std` may want to do without.
-const STORED: bool = cfg!(feature = "serde");
+pub(crate) const STORED: bool = cfg!(feature = "serde");
 
 /// Generates the module of the machine and the re-exports beside it.
 pub(crate) fn expand(machine: &Machine) -> TokenStream {
@@ -41,8 +43,8 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
     } = &out;
     let (vis, stored, attrs) = (&machine.vis, &machine.stored, &machine.attrs);
     let cfgs: Vec<_> = attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
-    let summary = format!("The `{typed}` machine: its states, what each step demands, and its stored form.");
-    let diagram = graph::fenced(machine);
+    let summary = format!("The `{typed}` machine: its states, and what each step demands.");
+    let diagram = drawing::drawing(machine);
     let types = [
         states::typed(machine, &out),
         states::states(machine, &out),
@@ -50,7 +52,6 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
         transitions::edges(machine, &out),
         transitions::methods(machine, &out),
         branches::branches(machine, &out),
-        stubs::stubs(machine, &out),
         names::statuses(machine, &out),
         any::any(machine, &out),
         graph::graph(machine, &out),
@@ -60,6 +61,7 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
             dynamic::execution(machine, &out),
             accessors::accessors(machine, &out),
             dynamic::transition(machine, &out),
+            events::events(machine, &out),
             rehydrate::rehydrate(machine, &out),
             stored::stored(machine, &out),
             schema::schema(machine, &out),
@@ -77,6 +79,7 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
         #[doc = ""]
         #[doc = #diagram]
         #[allow(deprecated, reason = "whoever marks a state for others has to generate it")]
+        #[allow(clippy::derive_partial_eq_without_eq, reason = "only the declaration knows whether its types are `Eq`")]
         #vis mod #module {
             use super::*;
             #(#types)*

@@ -16,6 +16,8 @@ use proc_macro2::TokenStream as TokenStream2;
 
 /// Turns the declaration of a stored enum into a typestate machine: `#[machine(Door)]`.
 ///
+/// The attribute stands above all others of the enum: a `derive` below it is given to the data of each state.
+///
 /// # Arguments
 ///
 /// | Argument | Effect |

@@ -11,7 +11,6 @@ pub(crate) const STORED_METHODS: [&str; 6] =
     ["status", "is_terminal", "apply", "validate", "schema", "typed"];
 
 /// A machine that can be generated.
-#[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) name: Ident,
     /// The crate that generated code stands on, when it has another name here.
@@ -47,7 +46,6 @@ pub(crate) struct Machine {
 }
 
 /// One state.
-#[derive(Debug)]
 pub(crate) struct State {
     pub(crate) ident: Ident,
     pub(crate) docs: Vec<Attribute>,
@@ -63,7 +61,7 @@ pub(crate) struct State {
 }
 
 /// One edge, seen from the state that it leaves.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Exit {
     /// Index of the method.
     pub(crate) method: usize,
@@ -71,7 +69,6 @@ pub(crate) struct Exit {
 }
 
 /// All edges of one name; they lead to one state.
-#[derive(Debug)]
 pub(crate) struct Method {
     pub(crate) ident: Ident,
     /// What it is called among events and in the module of steps.
@@ -87,7 +84,6 @@ pub(crate) struct Method {
 }
 
 /// One method with several outcomes.
-#[derive(Debug)]
 pub(crate) struct Branch {
     pub(crate) ident: Ident,
     /// The enum of what the caller says: the outcome, with what that demands.
@@ -101,7 +97,6 @@ pub(crate) struct Branch {
 }
 
 /// A live field whose changes are events.
-#[derive(Debug)]
 pub(crate) struct Change<'a> {
     pub(crate) field: &'a Field,
     /// Whether it adds to the field instead of replacing it.
@@ -111,7 +106,7 @@ pub(crate) struct Change<'a> {
 }
 
 /// One field of a state.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Field {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
@@ -131,7 +126,7 @@ pub(crate) struct Field {
 }
 
 /// Where a value comes from when the state is entered.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum Entry {
     /// A field of every state: it stays.
     Shared,
@@ -152,7 +147,7 @@ pub(crate) enum Entry {
 }
 
 /// How the value of a field comes from the state that is left.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Carried {
     /// The field of the source.
     pub(crate) from: Ident,
@@ -264,7 +259,13 @@ impl State {
     }
 
     pub(crate) fn has(&self, field: &Ident) -> bool {
-        self.fields.iter().any(|known| known.ident == *field)
+        self.type_of(field).is_some()
+    }
+
+    /// The type of the field of this name.
+    pub(crate) fn type_of(&self, field: &Ident) -> Option<&Type> {
+        let field = self.fields.iter().find(|known| known.ident == *field)?;
+        Some(&field.ty)
     }
 
     /// The documentation as plain lines.

@@ -36,7 +36,7 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         return None;
     }
     paths::of_generics(&mut generics);
-    let (mut attrs, storage) = serde::storage(item.attrs, errors);
+    let (mut attrs, storage) = serde::storage(one_machine(item.attrs, errors), errors);
     let derives = derives(&mut attrs, arguments.types, errors);
     let (docs, attrs) = split_docs(attrs);
     let mut ast = Ast {
@@ -70,6 +70,21 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         }
     }
     Some(ast)
+}
+
+/// Leaves out what would make a second machine of the enum.
+fn one_machine(attrs: Vec<Attribute>, errors: &mut Errors) -> Vec<Attribute> {
+    let is_machine = |attr: &Attribute| {
+        attr.path()
+            .segments
+            .last()
+            .is_some_and(|last| last.ident == "machine")
+    };
+    let (machines, others) = attrs.into_iter().partition::<Vec<_>, _>(is_machine);
+    for second in machines {
+        errors.at(second, "an enum declares one machine");
+    }
+    others
 }
 
 fn parse_enum(item: TokenStream) -> syn::Result<ItemEnum> {
@@ -272,12 +287,21 @@ struct Step {
 
 impl Parse for Step {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        if input.peek(Token![async]) {
+            return Err(
+                input.error("a step never waits: wait before it, and make the step that fits the outcome")
+            );
+        }
         let method = plain(input.parse()?);
         let (mut label, mut changes) = (None, None);
         if input.peek(syn::token::Paren) {
             let content;
             syn::parenthesized!(content in input);
-            label = Some(content.parse()?);
+            label = Some(
+                content
+                    .parse()
+                    .map_err(|error| syn::Error::new(error.span(), LABEL))?,
+            );
         }
         if input.peek(syn::token::Brace) {
             let content;
@@ -285,19 +309,34 @@ impl Parse for Step {
             let names = Punctuated::<Ident, Token![,]>::parse_terminated(&content)?;
             changes = Some(names.into_iter().map(plain).collect());
         }
+        not_offered(input)?;
+        if !input.peek(Token![=>]) {
+            let place = if input.is_empty() {
+                method.span()
+            } else {
+                input.span()
+            };
+            let message = "a step is written `step => Target`: its name, and the state that it leads to";
+            return Err(syn::Error::new(place, message));
+        }
         input.parse::<Token![=>]>()?;
         let targets = Punctuated::<Ident, Token![|]>::parse_separated_nonempty(input)?;
-        if input.peek(Token![if]) || input.peek(syn::token::Bracket) {
-            return Err(input.error(
-                "a step has no condition, because stored events must replay without it: name the outcomes, `step => Open | Closed`, \
-                 and choose between them in the code that calls",
-            ));
-        }
+        not_offered(input)?;
         let targets: Vec<Ident> = targets.into_iter().map(plain).collect();
         if let (Some(_), [_, second, ..]) = (&changes, &targets[..]) {
             let message =
                 "a step that changes only what it names leads back to its own state, and to no other";
             return Err(syn::Error::new(second.span(), message));
+        }
+        let twice = targets
+            .iter()
+            .enumerate()
+            .find(|(index, target)| targets[..*index].contains(target));
+        if let Some((_, target)) = twice {
+            return Err(syn::Error::new(
+                target.span(),
+                format!("`{target}` is among the outcomes already"),
+            ));
         }
         Ok(Self {
             method,
@@ -306,6 +345,24 @@ impl Parse for Step {
             targets,
         })
     }
+}
+
+const LABEL: &str = "in brackets stands what diagrams print, `step(\"label\")`: what a step demands are the fields of its target that have no mark";
+
+/// Names what other crates let stand here, with what to write instead.
+fn not_offered(input: ParseStream<'_>) -> syn::Result<()> {
+    let word = input
+        .cursor()
+        .ident()
+        .map(|(word, _)| word.to_string())
+        .unwrap_or_default();
+    if input.peek(syn::token::Bracket) || ["if", "when", "unless"].contains(&word.as_str()) {
+        return Err(input.error(attribute::NO_CONDITION));
+    }
+    if input.peek(Token![/]) {
+        return Err(input.error(attribute::NO_ACTION));
+    }
+    Ok(())
 }
 
 impl Step {

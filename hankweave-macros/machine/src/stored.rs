@@ -2,10 +2,10 @@
 //!
 //! The tag usually comes first; then the fields are read straight into the state. When it comes later, the fields
 //! before it are kept as JSON values until the state is known. It is written as a map in every format, so that compact ones keep the names too.
-//! Generated code implements [`Stored`]; nothing else needs
-//! this module.
+//! Events are read and written in the same way. Generated code implements [`Stored`] and [`Event`]; nothing else needs this module.
 
 mod as_map;
+mod event;
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -23,6 +23,8 @@ use serde_json::Value;
 use self::as_map::AsMap;
 
 use crate::{Extra, Name, Violation};
+
+pub use self::event::{Event, read_event, read_metadata, write_event, write_metadata};
 
 /// A stored enum, as its machine describes it.
 pub trait Stored: Sized {
@@ -85,8 +87,7 @@ pub fn write<T: Stored, V: Serialize, S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     state.serialize(AsMap {
         inner: serializer,
-        tag: T::TAG,
-        name: status.as_str(),
+        tag: Some((T::TAG, status.as_str())),
     })
 }
 

@@ -3,10 +3,11 @@
 #![allow(unreachable_pub, reason = "an author elsewhere would write it so")]
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use hankweave_machine::{Extra, machine};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// An order as it is stored.
 #[machine(Order, tests)]
@@ -120,26 +121,96 @@ fn keeps<T: Serialize + DeserializeOwned + PartialEq + Debug>(format: &impl Form
 }
 
 #[test]
-fn formats_that_describe_themselves_keep_every_value_and_event() {
-    let (values, events) = everything();
-    keeps(&Json, &values);
-    keeps(&Json, &events);
-    keeps(&JsonTree, &values);
-    keeps(&JsonTree, &events);
-    keeps(&Toml, &values);
-    keeps(&Toml, &events);
-    keeps(&Cbor, &values);
-    keeps(&Cbor, &events);
-    keeps(&MessagePackNamed, &values);
-    keeps(&MessagePackNamed, &events);
+fn every_format_keeps_every_value_and_event() {
+    keeps_everything(&Json);
+    keeps_everything(&JsonTree);
+    keeps_everything(&Toml);
+    keeps_everything(&Cbor);
+    keeps_everything(&MessagePackNamed);
+    // Their structs have no names, and what a machine writes is a map all the same.
+    keeps_everything(&MessagePackCompact);
+    keeps_everything(&Postcard);
 }
 
-/// Their structs have no names, and the stored form is a map all the same.
+#[track_caller]
+fn keeps_everything(format: &impl Format) {
+    let (values, events) = everything();
+    keeps(format, &values);
+    keeps(format, &events);
+}
+
+/// As other writers put it: in another order, and with names that nobody knows.
 #[test]
-fn compact_formats_keep_every_value() {
-    let (values, _) = everything();
-    keeps(&MessagePackCompact, &values);
-    keeps(&Postcard, &values);
+fn an_event_is_read_in_any_order_and_refused_with_the_reason() {
+    let read = serde_json::from_str::<OrderTransition>;
+    let pay = order::Pay {
+        receipt: None,
+        payment_id: "pay-1".to_owned(),
+    };
+    let late = r#"{"metadata":{"paymentId":"pay-1"},"by":"ann","method":"pay"}"#;
+    assert_eq!(read(late).unwrap(), OrderTransition::Pay(pay));
+    assert_eq!(read(r#"{"method":"cancel"}"#).unwrap(), OrderTransition::Cancel);
+    for (text, reason) in [
+        ("7", "an object with `method`"),
+        ("{}", "missing field `method`"),
+        (
+            r#"{"method":"pya"}"#,
+            "unknown variant `pya`, expected one of `pay`, `cancel`, `send`, `set_total`",
+        ),
+        (r#"{"method":"pay"}"#, "missing field `metadata`"),
+        (r#"{"method":"add_total"}"#, "missing field `metadata`"),
+        (r#"{"method":"pay","metadata":{}}"#, "missing field `paymentId`"),
+        (r#"{"method":"pay","metadata":["pay-1"]}"#, "expected an object"),
+        (
+            r#"{"method":"pay","method":"cancel"}"#,
+            "duplicate field `method`",
+        ),
+        (
+            r#"{"metadata":1,"method":"add_total","metadata":2}"#,
+            "duplicate field `metadata`",
+        ),
+        (r#"{"method":"cancel","metadata":1}"#, "expected unit"),
+    ] {
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+}
+
+/// A machine whose field is written in a way of its own, in its states and in its events.
+#[machine(Timer, tests)]
+pub enum TimerRecord {
+    #[initial]
+    #[to(stop => Stopped)]
+    Going {
+        #[live(start = Duration::ZERO, add, record)]
+        #[serde(with = "self::millis")]
+        passed: Duration,
+    },
+    #[terminal]
+    #[keeps(passed)]
+    Stopped,
+}
+
+mod millis {
+    use super::{Deserialize, Deserializer, Duration, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(value.as_millis().try_into().map_err(serde::ser::Error::custom)?)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+}
+
+#[test]
+fn an_event_is_written_as_its_field_is() {
+    let mut timer = Timer::new();
+    let events = [timer.add_passed(Duration::from_millis(1500))];
+    let stored = serde_json::to_string(&events).unwrap();
+    assert_eq!(stored, r#"[{"method":"add_passed","metadata":1500}]"#);
+    keeps(&Postcard, &events);
+    keeps(&Toml, &[timer.stop().into_record()]);
 }
 
 /// A machine that keeps names of other programs.

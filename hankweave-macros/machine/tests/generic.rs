@@ -73,3 +73,54 @@ fn a_machine_reads_from_any_source() {
     let reader::Closed { closed_during, .. } = closed.into_data();
     assert_eq!(closed_during, ReaderPhase::Opened);
 }
+
+/// Parameters with defaults and bounds of all kinds, under names that the generated code uses as well.
+#[machine(Pipe, types)]
+#[derive(Debug, Clone)]
+pub enum AnyPipe<
+    'a,
+    'de,
+    S: ?Sized + 'a = str,
+    E = Vec<u8>,
+    To: Iterator = std::vec::IntoIter<u8>,
+    const N: usize = 3,
+> where
+    'de: 'a,
+    E: Default,
+    To: Clone,
+    To::Item: Clone + Debug,
+{
+    #[initial]
+    #[to(fill => Full | Broken)]
+    Empty {
+        #[carry_or_ask]
+        label: &'a S,
+        other: Option<&'de u8>,
+        items: To,
+    },
+    #[terminal]
+    #[keeps(items)]
+    Full {
+        #[carry]
+        label: &'a S,
+        first: To::Item,
+        rest: [E; N],
+    },
+    #[terminal]
+    Broken,
+}
+
+#[test]
+fn parameters_may_have_defaults_and_any_names() {
+    let empty: Pipe<pipe::Empty<'_, '_, str, u8, _, 2>> = Pipe::new("label", None, vec![7_u8].into_iter());
+    let filled = empty.fill(pipe::Fill::Full(pipe::FillFull {
+        first: 7,
+        rest: [0, 1],
+    }));
+    let pipe::FillTo::Full(full) = filled else {
+        panic!("it is full")
+    };
+    assert_eq!((full.label, full.first, full.rest), ("label", 7, [0, 1]));
+    let whole: Option<Pipe<pipe::Full<'_, '_>>> = None;
+    assert!(whole.is_none());
+}

@@ -255,3 +255,121 @@ mod many_loops {
         Place1, Place16
     );
 }
+
+/// An attribute `test` of somebody else, as `use tokio::test` brings it.
+mod attributes {
+    #[allow(unused_imports, reason = "it must not be taken for the one of Rust")]
+    use core::prelude::v1::derive as test;
+
+    use hankweave_machine::machine;
+
+    #[machine(Bell, tests)]
+    pub enum BellRecord {
+        #[initial]
+        #[to(ring => Rung)]
+        Silent,
+        #[terminal]
+        Rung,
+    }
+}
+
+/// `Self` in a field is the enum that it stands in.
+mod itself {
+    use hankweave_machine::machine;
+
+    #[machine(Draft)]
+    pub enum DraftRecord {
+        #[initial]
+        #[to(revise => Revised)]
+        First,
+        #[terminal]
+        Revised { before: Option<Box<Self>>, pages: u8 },
+    }
+
+    #[machine(Node, types)]
+    pub enum AnyNode<T> {
+        #[initial]
+        #[to(close => Closed)]
+        Open { value: T },
+        #[terminal]
+        Closed { below: Vec<Self> },
+    }
+
+    #[test]
+    fn a_field_may_hold_the_enum() {
+        let first = Draft::new();
+        let revised = first.revise(draft::Revise {
+            before: Some(Box::new(Draft::new().into_record())),
+            pages: 2,
+        });
+        let stored = serde_json::to_string(&revised.into_record()).unwrap();
+        assert_eq!(
+            stored,
+            r#"{"status":"Revised","before":{"status":"First"},"pages":2}"#
+        );
+        let leaf = AnyNode::from(Node::new("leaf"));
+        let closed = Node::new("root").close(node::Close { below: vec![leaf] });
+        assert_eq!(closed.below[0].status(), NodeStatus::Open);
+    }
+}
+
+/// Visibility, raw names, documentation, attributes, a macro that writes the declaration, and a function that holds it.
+mod places {
+    use hankweave_machine::machine;
+
+    #[cfg(test)]
+    #[machine(Raw, tests)]
+    #[cfg_attr(test, derive(Eq, Hash))]
+    #[doc(alias = "uncooked")]
+    #[must_use]
+    #[non_exhaustive]
+    pub(in crate::places) enum RawRecord {
+        #[initial]
+        #[to(r#type => End)]
+        r#Start {
+            r#match: u8,
+            #[doc(hidden)]
+            r#fn: Option<u8>,
+        },
+        #[terminal]
+        End {
+            #[carry]
+            r#match: u8,
+        },
+    }
+
+    macro_rules! switch {
+        ($(#[$meta:meta])* $vis:vis $name:ident $record:ident { $off:ident, $step:ident, $on:ident } $field:ident: $ty:ty = $start:expr) => {
+            $(#[$meta])*
+            #[machine($name, tests)]
+            $vis enum $record {
+                #[initial]
+                #[to($step => $on)]
+                $off {
+                    #[live(start = $start)]
+                    $field: $ty,
+                },
+                #[terminal]
+                #[keeps($field)]
+                $on,
+            }
+        };
+    }
+
+    switch!(/** Written by a macro. */ pub(super) Lever LeverRecord { Up, pull, Down } force: Option<u32> = Some(1 + 2));
+
+    #[test]
+    fn a_machine_stands_wherever_an_enum_may() {
+        #[machine(Inner)]
+        enum InnerRecord {
+            #[initial]
+            #[to(go => There)]
+            Here,
+            #[terminal]
+            There { how: u8 },
+        }
+        assert_eq!(Inner::new().go(inner::Go { how: 1 }).how, 1);
+        assert_eq!(Lever::new().pull().force, Some(3));
+        assert_eq!(Raw::new(1, None).r#type().r#match, 1);
+    }
+}

@@ -11,7 +11,7 @@ use crate::error::{Errors, did_you_mean, nearest};
 use crate::model::{Branch, Exit, Method};
 
 /// All edges of a machine.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Edges {
     /// The exits of each state.
     pub(crate) exits: Vec<Vec<Exit>>,

@@ -368,7 +368,7 @@ fn tolerated(ast: &Ast, states: &[StateFields], state: usize, errors: &mut Error
 /// Leaves out fields whose name is taken.
 fn unique(fields: Vec<Field>, errors: &mut Errors) -> Vec<Field> {
     let mut kept: Vec<Field> = Vec::new();
-    for field in fields {
+    for mut field in fields {
         if kept.iter().any(|known| known.ident == field.ident) {
             errors.at(
                 &field.ident,
@@ -376,12 +376,15 @@ fn unique(fields: Vec<Field>, errors: &mut Errors) -> Vec<Field> {
             );
             continue;
         }
-        if let Some(known) = kept.iter().find(|known| known.shares_stored_name(&field)) {
+        if let Some(known) = kept.iter_mut().find(|known| known.shares_stored_name(&field)) {
             let message = format!(
                 "`{}` and `{}` are stored under the same name",
                 known.ident, field.ident
             );
             errors.at(&field.ident, message);
+            // What serde would say about it besides is not told.
+            known.serde.clear();
+            field.serde.clear();
         }
         kept.push(field);
     }

@@ -21,9 +21,14 @@ pub(super) fn resolve(ast: &mut Ast, errors: &mut Errors) {
             next = parents[index];
         }
         used.extend(seen);
+        no_way_into_a_group(state, &groups, errors);
     }
     for (index, group) in groups.iter().enumerate() {
         let ident = &group.ident;
+        let around = std::iter::successors(parents[index], |parent| parents[*parent]);
+        if around.take(groups.len()).any(|parent| parent == index) {
+            errors.at(ident, format!("group `{ident}` is within itself"));
+        }
         if ast.states.iter().any(|state| state.ident == *ident) {
             errors.at(ident, format!("there is already a state `{ident}`"));
         } else if !used.contains(&index) {
@@ -47,6 +52,20 @@ fn parent(child: &State, groups: &[State], errors: &mut Errors) -> Option<usize>
         errors.at(within, format!("unknown group `{within}`{hint}"));
     }
     found
+}
+
+/// A group is no state, so no step leads there.
+fn no_way_into_a_group(state: &mut State, groups: &[State], errors: &mut Errors) {
+    state.exits.retain(|exit| {
+        let target = &exit.target;
+        let is_state = groups.iter().all(|group| group.ident != *target);
+        if !is_state {
+            let message = format!("`{target}` is a group, and no value is in it: lead to one of its states");
+            errors.at(target, message);
+            state.unread = true;
+        }
+        is_state
+    });
 }
 
 fn join(state: &mut State, group: &State) {

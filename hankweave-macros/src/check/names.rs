@@ -35,31 +35,85 @@ pub(super) fn unique_states(states: &mut Vec<ast::State>, errors: &mut Errors) {
     });
 }
 
+/// Reports parameters that would hide a part of the machine, and tells whether there are any.
+pub(super) fn parameters(ast: &ast::Ast, errors: &mut Errors) -> bool {
+    let mut hidden = false;
+    let inner = inner_names();
+    for param in ast
+        .generics
+        .type_params()
+        .map(|param| &param.ident)
+        .chain(ast.generics.const_params().map(|param| &param.ident))
+    {
+        if inner.contains(&param.to_string()) || ast.states.iter().any(|state| state.ident == *param) {
+            errors.at(
+                param,
+                format!("the machine has a `{param}` of its own: give the parameter another name"),
+            );
+            hidden = true;
+        }
+    }
+    hidden
+}
+
 /// Reports names that the generated code would give to two things, and lets the step give way, so that the rest still expands.
 pub(super) fn collisions(machine: &mut Machine, errors: &mut Errors) {
     machine_name(machine, errors);
     let taken = generated_names(machine);
-    for state in machine
-        .states
-        .iter()
-        .filter(|state| taken.contains(&state.ident.to_string()))
-    {
-        let message = format!(
-            "the machine makes a `{}` of its own: give the state another name",
-            state.ident
-        );
-        errors.at(&state.ident, message);
-    }
+    state_names(machine, &taken, errors);
+    stored_names(machine, errors);
     method_names(machine, errors);
     metadata_names(machine, &taken, errors);
     field_types(machine, &inner_names(), errors);
     field_names(machine, errors);
 }
 
+/// A state leaves their names to the parts of the machine.
+fn state_names(machine: &mut Machine, taken: &[String], errors: &mut Errors) {
+    for state in &mut machine.states {
+        let name = state.ident.to_string();
+        if taken.contains(&name) {
+            let message = format!("the machine makes a `{name}` of its own: give the state another name");
+            errors.at(&state.ident, message);
+            state.ident = format_ident!("{name}OfMachine", span = state.ident.span());
+        }
+    }
+}
+
+/// What is stored must name one state.
+fn stored_names(machine: &mut Machine, errors: &mut Errors) {
+    let mut seen: Vec<(String, Ident)> = Vec::new();
+    for state in &mut machine.states {
+        let names = std::iter::once(&state.stored_name).chain(&state.aliases);
+        let names: Vec<String> = names.cloned().collect();
+        for name in &names {
+            if let Some((_, other)) = seen.iter().find(|(known, _)| known == name) {
+                let message = match *other == state.ident {
+                    true => format!("`{name}` is a stored name of `{other}` already"),
+                    false => format!(
+                        "a stored `{name}` would be `{other}` and `{}`: give one of them another stored name",
+                        state.ident
+                    ),
+                };
+                errors.at(&state.ident, message);
+                state.aliases.clear();
+            }
+            seen.push((name.clone(), state.ident.clone()));
+        }
+    }
+}
+
 /// The module and the field of a step are called like the machine in small letters, the graph in capital ones.
 fn machine_name(machine: &mut Machine, errors: &mut Errors) {
     let name = text(&machine.name);
     let module = snake(&name);
+    if name == text(&machine.stored) {
+        let message =
+            format!("the enum is called `{name}` as well: give it another name, such as `{name}Record`");
+        errors.at(&machine.stored, message);
+        machine.name = format_ident!("{name}Machine", span = machine.name.span());
+        return;
+    }
     if module == name {
         let better = Some(pascal(&name)).filter(|better| snake(better) != *better && is_name(better));
         let better = better.unwrap_or_else(|| "Machine".to_owned());

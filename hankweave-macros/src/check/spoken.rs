@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use syn::visit_mut::{self, VisitMut};
-use syn::{ExprPath, Ident, Path, PathSegment, Token};
+use syn::{ExprPath, Ident, Path, PathSegment, Token, parse_quote};
 
 use crate::model::{Carried, Entry, Machine};
 
@@ -19,11 +19,16 @@ pub(super) fn names(machine: &mut Machine, values: bool) -> HashSet<String> {
     names
 }
 
-/// Lets names of types mean what they mean beside the machine, where the generated module has them as well.
+/// Lets names of types mean what they mean beside the machine, where the generated module has them as well. `Self` is the enum there.
 pub(super) fn lift(machine: &mut Machine, own: &HashSet<String>) {
-    let lift = |path: &mut Path, is_value: bool| {
+    let (_, arguments, _) = machine.generics.split_for_impl();
+    let (stored, arguments) = (&machine.stored, arguments.as_turbofish());
+    let this: Path = parse_quote!(#stored #arguments);
+    let lift = move |path: &mut Path, is_value: bool| {
         let first = &path.segments[0].ident;
-        if !is_value && own.contains(&first.to_string()) {
+        if first == "Self" && !is_value {
+            path.segments[0] = this.segments[0].clone();
+        } else if !is_value && own.contains(&first.to_string()) {
             let up = Ident::from(Token![super](first.span()));
             path.segments.insert(0, PathSegment::from(up));
         }

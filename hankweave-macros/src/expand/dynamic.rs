@@ -170,21 +170,9 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
         vis,
         typed,
         transition,
-        krate,
-        serde_path,
         ..
     } = out;
     let docs = format!("A step of a {typed} as an event.");
-    let serde = if_stored(
-        machine,
-        quote! {
-            #[derive(
-                #krate::__private::serde::Serialize,
-                #krate::__private::serde::Deserialize
-            )]
-            #[serde(crate = #serde_path, tag = "method", content = "metadata")]
-        },
-    );
     let names: Vec<_> = machine.methods.iter().map(|method| text(&method.ident)).collect();
     let targets: Vec<_> = machine
         .methods
@@ -204,15 +192,14 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
             }
         })
         .collect();
-    let variants = machine.methods.iter().zip(&names).map(|(method, name)| {
+    let variants = machine.methods.iter().map(|method| {
         let (variant, key, to) = (&method.variant, &method.metadata, &machine.target(method).ident);
         let docs = format!("The step to [`{to}`].");
-        let rename = if_stored(machine, quote!(#[serde(rename = #name)]));
         let content = has_metadata(&method).then(|| quote!((#key)));
-        quote!(#[doc = #docs] #rename #variant #content,)
+        quote!(#[doc = #docs] #variant #content,)
     });
     let changes = machine.changes();
-    let change_variants = changes.iter().map(|change| change_variant(change, machine));
+    let change_variants = changes.iter().map(change_variant);
     let change_names: Vec<_> = changes.iter().map(Change::method).collect();
     let change_patterns: Vec<_> = changes.iter().map(Change::variant).collect();
     let target = target(&patterns, &targets, &change_patterns, out);
@@ -234,7 +221,6 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
     quote! {
         #[doc = #docs]
         #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq)]
-        #serde
         #vis enum #transition {
             #(#variants)*
             #(#change_variants)*
@@ -280,22 +266,11 @@ fn target(patterns: &[TokenStream], targets: &[&Ident], changes: &[Ident], out: 
     }
 }
 
-fn change_variant(change: &Change<'_>, machine: &Machine) -> TokenStream {
-    let (name, variant, field) = (change.method(), change.variant(), change.field);
-    let (ident, ty) = (&field.ident, &field.ty);
+fn change_variant(change: &Change<'_>) -> TokenStream {
+    let (variant, ident, ty) = (change.variant(), &change.field.ident, &change.field.ty);
     let what = if change.adds { "Adds to" } else { "Replaces" };
     let docs = format!("{what} `{ident}`; the status stays.");
-    let rename = if_stored(machine, quote!(#[serde(rename = #name)]));
-    // How the value is written, and nothing that is about a field among others.
-    let is_way = |meta: &&TokenStream| {
-        meta.to_string()
-            .split_whitespace()
-            .next()
-            .is_some_and(|word| word.ends_with("with"))
-    };
-    let ways = field.serde.iter().filter(is_way);
-    let serde = if_stored(machine, quote!(#(#[serde(#ways)])*));
     // What its type lacks is then reported at the field.
     let here = Span::call_site().located_at(ident.span());
-    quote_spanned!(here=> #[doc = #docs] #rename #variant(#serde #ty),)
+    quote_spanned!(here=> #[doc = #docs] #variant(#ty),)
 }

@@ -1,6 +1,4 @@
-//! The machine as constant data, and its diagram for the documentation.
-
-use std::fmt::Write;
+//! The machine as constant data.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -80,25 +78,4 @@ fn start_label(machine: &Machine) -> String {
         .start_label
         .as_ref()
         .map_or_else(String::new, syn::LitStr::value)
-}
-
-/// The diagram as documentation that many readers draw.
-pub(super) fn fenced(machine: &Machine) -> String {
-    format!("```mermaid\n{}```", mermaid(machine))
-}
-
-/// The diagram for the documentation; the text is the one of `Machine::to_mermaid`.
-fn mermaid(machine: &Machine) -> String {
-    let mut text = String::from("stateDiagram-v2\n");
-    let (start, words) = (&machine.states[machine.initial].ident, start_label(machine));
-    let colon = if words.is_empty() { "" } else { " : " };
-    let _ = writeln!(text, "    [*] --> {start}{colon}{words}");
-    for (from, method, exit) in machine.edges() {
-        let to = &machine.target(method).ident;
-        let _ = writeln!(text, "    {} --> {to} : {}", from.ident, label(method, exit));
-    }
-    for state in machine.states.iter().filter(|state| state.terminal) {
-        let _ = writeln!(text, "    {} --> [*]", state.ident);
-    }
-    text
 }

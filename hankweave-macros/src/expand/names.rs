@@ -2,6 +2,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
+use syn::Path;
 
 use crate::model::{Machine, State};
 
@@ -94,11 +95,6 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out
     let (vis, krate) = (&out.vis, &out.krate);
     let idents: Vec<_> = states.iter().map(|state| &state.ident).collect();
     let names: Vec<_> = states.iter().map(|state| &state.stored_name).collect();
-    let readable = states.iter().map(|state| {
-        let aliases = &state.aliases;
-        let name = &state.stored_name;
-        quote!(#name #(| #aliases)*)
-    });
     let variants = states.iter().map(|state| {
         let (ident, summary) = (&state.ident, summary(state));
         quote!(#[doc = #summary] #ident,)
@@ -126,8 +122,13 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out
             }
         },
     );
+    // With types alone there is nobody who has read a name.
+    let read = (!machine.types).then(|| reading(name, states, krate));
+    let unused = (machine.types)
+        .then(|| quote!(#[allow(dead_code, reason = "not every state is asked for its name")]));
     quote! {
         #[doc = #docs]
+        #unused
         #[derive(
             ::core::fmt::Debug,
             ::core::clone::Clone,
@@ -155,6 +156,28 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out
         }
 
         #[automatically_derived]
+        impl ::core::fmt::Display for #name {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        #read
+        #serde
+    }
+}
+
+/// A set of names that can be read, for code that is generic over such sets.
+fn reading(name: &Ident, states: &[&State], krate: &Path) -> TokenStream {
+    let idents = states.iter().map(|state| &state.ident);
+    let names = states.iter().map(|state| &state.stored_name);
+    let readable = states.iter().map(|state| {
+        let aliases = &state.aliases;
+        let name = &state.stored_name;
+        quote!(#name #(| #aliases)*)
+    });
+    quote! {
+        #[automatically_derived]
         impl #krate::Name for #name {
             const ALL: &'static [Self] = Self::ALL;
             const NAMES: &'static [&'static str] = &[#(#names),*];
@@ -172,13 +195,6 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out
         }
 
         #[automatically_derived]
-        impl ::core::fmt::Display for #name {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-
-        #[automatically_derived]
         impl ::core::str::FromStr for #name {
             type Err = #krate::UnknownName;
 
@@ -187,8 +203,6 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out
                     .ok_or_else(|| #krate::UnknownName::new::<Self>(name))
             }
         }
-
-        #serde
     }
 }
 

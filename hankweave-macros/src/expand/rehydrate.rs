@@ -6,7 +6,7 @@ use quote::quote;
 use crate::model::{Entry, Field, Machine, State};
 
 use super::Names;
-use super::states::distinct;
+use super::states::{at, distinct};
 
 /// `TryFrom` for all states, and `validate`.
 pub(super) fn rehydrate(machine: &Machine, out: &Names) -> TokenStream {
@@ -86,8 +86,9 @@ fn checks(state: &State, machine: &Machine, out: &Names) -> TokenStream {
         .collect();
     let extra = machine.extra().map(|Field { ident: extra, .. }| {
         let (stored, status, state) = (&out.stored, &out.status, &state.ident);
+        let extra = at(quote!(&state.#extra), extra);
         quote! {
-            .chain(#krate::stored::known_names::<#stored>(#status::#state, &state.#extra))
+            .chain(#krate::stored::known_names::<#stored>(#status::#state, #extra))
         }
     });
     if checks.is_empty() && extra.is_none() {
@@ -120,8 +121,9 @@ fn check(field: &Field, state: usize, machine: &Machine, out: &Names) -> Option<
         Entry::Origin => {
             let phase = &out.phase;
             let sources = origins(state, machine);
+            let found = at(quote!(state.#ident), ident);
             Some(quote! {
-                #krate::Violation::unless_among(#stored_name, &[#(#phase::#sources),*], state.#ident)
+                #krate::Violation::unless_among(#stored_name, &[#(#phase::#sources),*], #found)
             })
         }
         _ => None,

@@ -34,7 +34,7 @@ pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
     let steps: TokenStream = steps.collect();
     let round_trips = STORED.then(|| {
         quote! {
-            #[test]
+            #[::core::prelude::v1::test]
             fn every_stored_value_and_every_event_survives_json() {
                 testing::every_value_round_trips::<#stored>();
             }
@@ -75,12 +75,12 @@ pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
 
             #subject
 
-            #[test]
+            #[::core::prelude::v1::test]
             fn types_table_and_apply_agree_on_every_pair() {
                 testing::agree_on_every_pair::<#stored>(&[#pairs], &[#steps]);
             }
 
-            #[test]
+            #[::core::prelude::v1::test]
             fn every_edge_is_the_same_by_types_and_by_events() {
                 testing::walk_every_edge::<#stored>();
             }

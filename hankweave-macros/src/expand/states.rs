@@ -1,9 +1,10 @@
 //! The typed value, one struct for each state, one struct for what each step demands.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::Type;
 
-use crate::model::{Carried, Entry, Field, Machine, Method, State};
+use crate::model::{Carried, Entry, Field, Machine, Method, State, inside_option};
 
 use super::generics::{self, phantom};
 use super::{Names, if_stored, visibility};
@@ -21,7 +22,7 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
         ..
     } = out;
     let docs = format!("A value of the `{typed}` machine that is known to be in state `S`.");
-    let diagram = super::graph::fenced(machine);
+    let diagram = super::drawing::drawing(machine);
     let not_a_state = format!("`{{Self}}` is not a state of machine `{typed}`");
     let not_active = format!("`{{Self}}` is a terminal state of machine `{typed}`, or none of its states");
     let active = machine
@@ -66,7 +67,7 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
             where
                 for<'a> S: sealed::Copied<'a>,
             {
-                ::core::unreachable!("the bound never holds")
+                sealed::never()
             }
 
             /// The status of this state.
@@ -181,21 +182,23 @@ fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
     let State {
         ident, docs, attrs, ..
     } = state;
-    let summary = format!("A {} in state `{}`.", typed, state.stored_name);
+    let summary = format!("A {typed} in state `{}`.", state.stored_name);
     let summary = if docs.is_empty() {
         quote!(#[doc = #summary])
     } else {
         quote!()
     };
-    let serde = serde_container(&["Serialize"], machine, out);
     let derives = derives(machine, true);
+    let serde = serde_container(&["Serialize"], machine, out);
+    let derives = at(quote!(#derives #serde), ident);
     let fields = state.fields.iter().map(|field| {
         let serde = match field.entry {
             Entry::Extra => quote!(#[serde(flatten)]),
             _ => serde_field(field),
         };
-        plain_field(field, if_stored(machine, serde), out)
+        plain_field(field, serde, machine, out)
     });
+    let undocumented = undocumented(machine);
     let bounds = &machine.generics.where_clause;
     let params = &machine.generics;
     let phantom = phantom(&state.fields, machine).map(|ty| quote!(of_machine: #ty,));
@@ -203,8 +206,8 @@ fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
         #(#docs)*
         #summary
         #(#attrs)*
+        #undocumented
         #derives
-        #serde
         #vis struct #ident #params #bounds {
             #(#fields)*
             #phantom
@@ -216,16 +219,18 @@ fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
 pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
     let Names { vis, typed, .. } = out;
     let serde = serde_container(&["Serialize", "Deserialize"], machine, out);
-    let derives = derives(machine, false);
+    let (derives, undocumented) = (derives(machine, false), undocumented(machine));
+    let derives = quote!(#derives #serde);
     let structs = machine.methods.iter().map(|method| {
         let (ident, target) = (&method.metadata, &machine.target(method).ident);
+        let derives = at(derives.clone(), &method.ident);
         let docs = format!(
             "What `{}` demands on the way of a {typed} to [`{target}`].",
             method.ident
         );
         let fields: Vec<_> = machine
             .metadata(method)
-            .map(|field| plain_field(field, if_stored(machine, serde_field(field)), out))
+            .map(|field| plain_field(field, serde_field(field), machine, out))
             .collect();
         let params = generics::used(machine.metadata(method), machine);
         let bounds = &params.where_clause;
@@ -236,8 +241,8 @@ pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
         };
         quote! {
             #[doc = #docs]
+            #undocumented
             #derives
-            #serde
             #vis struct #ident #body
         }
     });
@@ -272,13 +277,39 @@ pub(super) fn derives(machine: &Machine, is_state: bool) -> TokenStream {
     quote!(#[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #asked)*)])
 }
 
-fn plain_field(field: &Field, serde: TokenStream, out: &Names) -> TokenStream {
-    let (vis, Field { ident, ty, attrs, .. }) = (&out.vis, field);
-    let docs = (!attrs.iter().any(|attr| attr.path().is_ident("doc"))).then(|| {
+/// A field whose name says all needs no documentation; one that is stored tells under which name.
+fn undocumented(machine: &Machine) -> Option<TokenStream> {
+    let reason = "whoever declares a field may leave it to its name";
+    machine
+        .types
+        .then(|| quote!(#[allow(missing_docs, reason = #reason)]))
+}
+
+fn plain_field(field: &Field, serde: TokenStream, machine: &Machine, out: &Names) -> TokenStream {
+    let Field { ident, ty, attrs, .. } = field;
+    let is_documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
+    let docs = (!is_documented && !machine.types).then(|| {
         let docs = format!("Stored as `{}`.", field.stored_name);
         quote!(#[doc = #docs])
     });
-    quote!(#docs #(#attrs)* #serde #vis #ident: #ty,)
+    let serde = if_stored(machine, serde);
+    let vis = &out.vis;
+    let head = at(quote!(#docs #vis), ident);
+    quote!(#(#attrs)* #serde #head #ident: #ty,)
+}
+
+/// Tokens that mean what they do, and stand where another word does: what derives find missing is then reported there.
+pub(super) fn at(tokens: TokenStream, word: &Ident) -> TokenStream {
+    let moved = tokens.into_iter().map(|token| {
+        let here = token.span().located_at(word.span());
+        let mut token = match token {
+            TokenTree::Group(group) => Group::new(group.delimiter(), at(group.stream(), word)).into(),
+            other => other,
+        };
+        token.set_span(here);
+        token
+    });
+    moved.collect()
 }
 
 /// `#[derive(..)]` and the attributes that make serde spell names as the user wants.
@@ -306,7 +337,7 @@ pub(super) fn serde_field(field: &Field) -> TokenStream {
     if metas.is_empty() {
         TokenStream::new()
     } else {
-        quote!(#[serde(#(#metas),*)])
+        at(quote!(#[serde(#(#metas),*)]), &field.ident)
     }
 }
 
@@ -356,6 +387,7 @@ fn first_value(field: &Field) -> TokenStream {
         Entry::Carried(Carried {
             start: Some(value), ..
         }) => quote!(#value),
+        _ if inside_option(&field.ty).is_some() => quote_spanned!(here=> ::core::option::Option::None),
         _ => quote_spanned!(here=> ::core::default::Default::default()),
     }
 }
@@ -368,16 +400,39 @@ fn entry_value(field: &Field, source: &State, out: &Names) -> TokenStream {
         Entry::Shared | Entry::Extra | Entry::Kept => quote!(from.#ident),
         Entry::Origin => {
             let (phase, source) = (&out.phase, &source.ident);
-            quote!(#phase::#source)
+            at(quote!(#phase::#source), ident)
         }
         Entry::Carried(Carried { from, next, .. }) if source.has(from) => {
             let mut from = from.clone();
             from.set_span(here);
             match next {
-                Some(next) => quote_spanned!(here=> #krate::__private::next(from.#from, #next)),
-                None => quote_spanned!(here=> ::core::convert::Into::into(from.#from)),
+                Some(next) => {
+                    let path = at(quote!(#krate::__private::next), ident);
+                    quote_spanned!(here=> #path(from.#from, #next))
+                }
+                None => converted(
+                    quote_spanned!(here=> from.#from),
+                    source.type_of(&from),
+                    field,
+                    here,
+                ),
             }
         }
         _ => first_value(field),
+    }
+}
+
+/// A value of one type where another is wanted. What is plain to see is not left to the compiler, which takes longer to find it.
+fn converted(value: TokenStream, found: Option<&Type>, field: &Field, here: Span) -> TokenStream {
+    let is_written = |ty: Option<&Type>| {
+        let [found, ty] = [found, ty].map(|ty| ty.map(|ty| ty.to_token_stream().to_string()));
+        ty.is_some() && found == ty
+    };
+    if is_written(Some(&field.ty)) {
+        value
+    } else if is_written(inside_option(&field.ty)) {
+        quote_spanned!(here=> ::core::option::Option::Some(#value))
+    } else {
+        quote_spanned!(here=> ::core::convert::Into::into(#value))
     }
 }

@@ -9,7 +9,7 @@ use quote::{format_ident, quote};
 
 use crate::model::{Entry, Field, Machine, State};
 
-use super::states::{serde_container, serde_field};
+use super::states::{at, serde_container, serde_field};
 use super::{Names, if_stored};
 
 /// `Deserialize` for the stored enum.
@@ -76,7 +76,7 @@ fn mirror_name(state: &State) -> Ident {
 
 fn mirror(state: &State, machine: &Machine, out: &Names) -> TokenStream {
     let (name, remote) = (mirror_name(state), state.ident.to_string());
-    let container = serde_container(&["Deserialize"], machine, out);
+    let container = at(serde_container(&["Deserialize"], machine, out), &state.ident);
     let fields = state.fields.iter().map(|field| {
         let Field { ident, ty, .. } = field;
         let serde = match field.entry {

@@ -1,7 +1,8 @@
 //! Illegal steps, so that the compiler can say in the words of the machine why they are illegal.
 //!
 //! For each state and each method that the state lacks there is a hidden method whose bound can never hold. rustc
-//! prints the text of that bound. Editors hide the stubs, because they are `#[doc(hidden)]`.
+//! prints the text of that bound. Editors hide the stubs, because they are `#[doc(hidden)]`. Their number is the square of the machine's
+//! size, so each is as short as can be.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -61,26 +62,49 @@ fn calls<'a>(machine: &'a Machine, out: &Names) -> Vec<Call<'a>> {
     steps.chain(branches).collect()
 }
 
-/// One hidden method and one trait for each illegal pair.
-pub(super) fn stubs(machine: &Machine, out: &Names) -> TokenStream {
-    let calls = calls(machine, out);
-    if machine.states.len() * calls.len() > MOST_PAIRS {
-        return TokenStream::new();
-    }
-    let pairs = machine.states.iter().enumerate().flat_map(|(index, state)| {
-        let illegal = calls.iter().filter(move |call| !call.sources.contains(&index));
-        illegal.map(move |call| (state, call))
-    });
-    let (traits, methods): (Vec<_>, Vec<_>) = pairs
-        .map(|(state, call)| (bound(state, call, machine, out), stub(state, call, machine, out)))
-        .unzip();
-    quote! {
-        #[doc(hidden)]
-        pub mod illegal {
-            #(#traits)*
-        }
+/// What cannot be called, for the states of a machine.
+pub(super) struct Stubs<'a> {
+    calls: Vec<Call<'a>>,
+    machine: &'a Machine,
+    out: &'a Names,
+}
 
-        #(#methods)*
+impl<'a> Stubs<'a> {
+    pub(super) fn new(machine: &'a Machine, out: &'a Names) -> Self {
+        let mut calls = calls(machine, out);
+        if machine.states.len() * calls.len() > MOST_PAIRS {
+            calls.clear();
+        }
+        Self { calls, machine, out }
+    }
+
+    /// One trait for each illegal pair.
+    pub(super) fn bounds(&self) -> TokenStream {
+        let states = self.machine.states.iter().enumerate();
+        let bounds = states.flat_map(|(index, state)| {
+            let illegal = self.illegal(index);
+            illegal.map(move |call| bound(state, call, self.machine, self.out))
+        });
+        quote! {
+            #[doc(hidden)]
+            pub mod illegal {
+                #(#bounds)*
+            }
+        }
+    }
+
+    /// One hidden method for each call that is illegal on a state.
+    pub(super) fn methods(&self, index: usize) -> TokenStream {
+        let state = &self.machine.states[index];
+        self.illegal(index)
+            .map(|call| stub(state, call, self.machine))
+            .collect()
+    }
+
+    fn illegal(&self, state: usize) -> impl Iterator<Item = &Call<'a>> {
+        self.calls
+            .iter()
+            .filter(move |call| !call.sources.contains(&state))
     }
 }
 
@@ -109,28 +133,26 @@ fn bound(state: &State, call: &Call<'_>, machine: &Machine, out: &Names) -> Toke
     }
 }
 
-fn stub(state: &State, call: &Call<'_>, machine: &Machine, out: &Names) -> TokenStream {
-    let (typed, ident, bound) = (&out.typed, &state.ident, bound_name(state, call));
+fn stub(state: &State, call: &Call<'_>, machine: &Machine) -> TokenStream {
+    let (ident, bound) = (&state.ident, bound_name(state, call));
     let Call {
         name,
         argument,
         gives,
         ..
     } = call;
-    let (params, arguments, bounds) = machine.generics.split_for_impl();
+    let (_, arguments, _) = machine.generics.split_for_impl();
     let lifetime = generics::lifetime(machine);
     // The compiler's last note then shows the state with its `#[to(..)]`.
     let here = Span::call_site().located_at(ident.span());
     let name = format_ident!("{name}", span = here);
     quote_spanned! {here=>
-        impl #params #typed<#ident #arguments> #bounds {
-            #[doc(hidden)]
-            pub fn #name(self #argument) -> #gives
-            where
-                for<#lifetime> #ident #arguments: illegal::#bound<#lifetime>,
-            {
-                ::core::unreachable!("the bound never holds")
-            }
+        #[doc(hidden)]
+        pub fn #name(self #argument) -> #gives
+        where
+            for<#lifetime> #ident #arguments: illegal::#bound<#lifetime>,
+        {
+            sealed::never()
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::case::{pascal, text};
 use crate::model::{Field, Machine, Method, State};
 
 use super::states::{distinct, entered, started};
+use super::stubs::Stubs;
 use super::{Names, generics, list};
 
 /// The traits of steps and their implementations.
@@ -78,6 +79,10 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
 
         /// Nobody else can name these traits, so nobody else can implement what stands on them.
         mod sealed {
+            /// What is behind a bound that never holds.
+            pub fn never() -> ! {
+                ::core::unreachable!("the bound never holds")
+            }
             #[diagnostic::on_unimplemented(message = #only_declared, label = "not a state of the declaration")]
             pub trait State: Sized {
                 #narrow
@@ -203,25 +208,28 @@ pub(super) fn legal_moves(state: &State, machine: &Machine) -> String {
     format!("legal from `{}`: {}", state.ident, list(moves))
 }
 
-/// `new`, and for each state its methods and setters.
+/// `new`, and for each state its methods, its setters, and what it has not.
 pub(super) fn methods(machine: &Machine, out: &Names) -> TokenStream {
-    let new = new(machine, out);
-    let impls = machine.states.iter().map(|state| {
+    let (new, stubs) = (new(machine, out), Stubs::new(machine, out));
+    let bounds = stubs.bounds();
+    let impls = machine.states.iter().enumerate().map(|(index, state)| {
         let (typed, ident) = (&out.typed, &state.ident);
         let moves = state
             .exits
             .iter()
             .map(|exit| method(&machine.methods[exit.method], machine, out));
         let setters = state.fields.iter().map(|field| setters(field, machine, out));
+        let stubs = stubs.methods(index);
         let (params, arguments, bounds) = machine.generics.split_for_impl();
         quote! {
             impl #params #typed<#ident #arguments> #bounds {
                 #(#moves)*
                 #(#setters)*
+                #stubs
             }
         }
     });
-    quote!(#new #(#impls)*)
+    quote!(#new #(#impls)* #bounds)
 }
 
 fn new(machine: &Machine, out: &Names) -> TokenStream {

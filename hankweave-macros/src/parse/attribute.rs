@@ -77,6 +77,29 @@ const OF_RUST: [&str; 10] = [
     "warn",
 ];
 
+pub(super) const NO_CONDITION: &str = "a step has no condition, because stored events must replay without it: name the outcomes, `step => Open | Closed`, \
+                                   and choose between them in the code that calls";
+pub(super) const NO_ACTION: &str = "a step only moves data, because stored events must replay without anything else: act in the code that calls, \
+                                before the step or after it";
+const NO_SUPERSTATE: &str = "what several states have in common is a group: a variant with `#[group]`, and `#[within(Group)]` at its states";
+
+/// What other crates offer under these names.
+const OF_OTHERS: [(&str, &str); 13] = [
+    ("guard", NO_CONDITION),
+    ("when", NO_CONDITION),
+    ("unless", NO_CONDITION),
+    ("action", NO_ACTION),
+    ("before", NO_ACTION),
+    ("after", NO_ACTION),
+    ("on_entry", NO_ACTION),
+    ("on_exit", NO_ACTION),
+    ("entry_action", NO_ACTION),
+    ("exit_action", NO_ACTION),
+    ("superstate", NO_SUPERSTATE),
+    ("parent", NO_SUPERSTATE),
+    ("substates", NO_SUPERSTATE),
+];
+
 /// Refuses what was probably meant as a mark; the compiler would only say that there is no such attribute.
 pub(super) fn refuse_misspelt(attr: &Attribute, place: Place) -> syn::Result<()> {
     let Some(found) = attr.path().get_ident().map(Ident::to_string) else {
@@ -88,6 +111,9 @@ pub(super) fn refuse_misspelt(attr: &Attribute, place: Place) -> syn::Result<()>
     };
     if other.marks().contains(&found.as_str()) {
         return Err(Error::new_spanned(attr, format!("`#[{found}]` stands on {here}")));
+    }
+    if let Some((_, message)) = OF_OTHERS.iter().find(|(name, _)| *name == found) {
+        return Err(Error::new_spanned(attr, message));
     }
     let known: Vec<String> = place.marks().iter().map(ToString::to_string).collect();
     match nearest(&found, &known) {

@@ -5,19 +5,20 @@ use core::fmt::Display;
 
 use serde::ser::{Error, Impossible, Serialize, SerializeMap, SerializeStruct, Serializer};
 
-/// Writes the fields of a struct after the tag.
+/// Writes the fields of a struct, after the tag if there is one.
 pub(super) struct AsMap<'a, S> {
     pub(super) inner: S,
-    /// The name of the tag.
-    pub(super) tag: &'static str,
-    /// What it holds.
-    pub(super) name: &'a str,
+    /// The name of the tag, and what it holds.
+    pub(super) tag: Option<(&'static str, &'a str)>,
 }
 
 impl<S: Serializer> AsMap<'_, S> {
     fn begin(self, length: Option<usize>) -> Result<S::SerializeMap, S::Error> {
-        let mut map = self.inner.serialize_map(length.map(|length| length + 1))?;
-        map.serialize_entry(self.tag, self.name)?;
+        let tags = usize::from(self.tag.is_some());
+        let mut map = self.inner.serialize_map(length.map(|length| length + tags))?;
+        if let Some((tag, name)) = self.tag {
+            map.serialize_entry(tag, name)?;
+        }
         Ok(map)
     }
 

@@ -1,0 +1,188 @@
+//! Events: a map of the method and what it was told, in every format.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use serde::de::value::{MapAccessDeserializer, UnitDeserializer};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor,
+};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+
+use super::Key;
+use super::as_map::AsMap;
+
+const METHOD: &str = "method";
+const METADATA: &str = "metadata";
+
+/// An event enum, as its machine describes it.
+pub trait Event: Sized {
+    /// The name of every method and of every change of a live field.
+    const METHODS: &'static [&'static str];
+
+    /// Reads what one of them was told.
+    ///
+    /// # Errors
+    ///
+    /// Fails when that is not what the method demands.
+    fn read<'de, D: Deserializer<'de>>(method: &'static str, metadata: D) -> Result<Self, D::Error>;
+}
+
+/// Reads an event from anything that looks like a map.
+///
+/// # Errors
+///
+/// Fails when the method is missing or unknown, or when [`Event::read`] fails.
+pub fn read_event<'de, T: Event, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    deserializer.deserialize_map(EventVisitor(PhantomData))
+}
+
+/// Reads the struct of what a method demands; it was written as a map.
+///
+/// # Errors
+///
+/// Fails when a field is missing or malformed.
+pub fn read_metadata<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    deserializer.deserialize_map(MetadataVisitor(PhantomData))
+}
+
+/// Writes an event: its method, and what it was told, if it was told anything.
+///
+/// # Errors
+///
+/// Fails when the format does.
+pub fn write_event<T: Serialize, S: Serializer>(
+    method: &str,
+    metadata: Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(1 + usize::from(metadata.is_some())))?;
+    map.serialize_entry(METHOD, method)?;
+    if let Some(metadata) = metadata {
+        map.serialize_entry(METADATA, &metadata)?;
+    }
+    map.end()
+}
+
+/// Writes the struct of what a method demands as a map.
+pub fn write_metadata<T: Serialize>(metadata: &T) -> impl Serialize {
+    Named(metadata)
+}
+
+struct Named<'a, T>(&'a T);
+
+impl<T: Serialize> Serialize for Named<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let named = AsMap {
+            inner: serializer,
+            tag: None,
+        };
+        self.0.serialize(named)
+    }
+}
+
+struct MetadataVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for MetadataVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(Names(map)))
+    }
+}
+
+/// A map whose keys are read as texts: compact formats know no others.
+struct Names<A>(A);
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Names<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        let key = self
+            .0
+            .next_key()?
+            .map(|Key(name)| seed.deserialize(name.into_deserializer()));
+        key.transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.0.next_value_seed(seed)
+    }
+}
+
+struct EventVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Event> Visitor<'de> for EventVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with `{METHOD}`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+        let (mut method, mut early, mut event) = (None, None, None);
+        while let Some(Key(key)) = map.next_key()? {
+            match (&*key, method) {
+                (METHOD, None) => method = Some(map.next_value_seed(MethodSeed::<T>(PhantomData))?),
+                (METHOD, Some(_)) => return Err(A::Error::duplicate_field(METHOD)),
+                (METADATA, _) if early.is_some() || event.is_some() => {
+                    return Err(A::Error::duplicate_field(METADATA));
+                }
+                (METADATA, Some(method)) => {
+                    event = Some(map.next_value_seed(Told::<T>(method, PhantomData))?)
+                }
+                (METADATA, None) => early = Some(map.next_value::<Value>()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        match (method, event, early) {
+            (None, ..) => Err(A::Error::missing_field(METHOD)),
+            (_, Some(event), _) => Ok(event),
+            (Some(method), None, Some(early)) => T::read(method, early).map_err(A::Error::custom),
+            // Some formats leave out what is nothing.
+            (Some(method), None, None) => {
+                let nothing: UnitDeserializer<A::Error> = ().into_deserializer();
+                T::read(method, nothing).map_err(|_| A::Error::missing_field(METADATA))
+            }
+        }
+    }
+}
+
+/// Reads what the method was told.
+struct Told<T>(&'static str, PhantomData<T>);
+
+impl<'de, T: Event> DeserializeSeed<'de> for Told<T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        T::read(self.0, deserializer)
+    }
+}
+
+struct MethodSeed<T>(PhantomData<T>);
+
+impl<'de, T: Event> DeserializeSeed<'de> for MethodSeed<T> {
+    type Value = &'static str;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<T: Event> Visitor<'_> for MethodSeed<T> {
+    type Value = &'static str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a method")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<&'static str, E> {
+        let known = T::METHODS.iter().find(|known| **known == name);
+        known.copied().ok_or_else(|| E::unknown_variant(name, T::METHODS))
+    }
+}

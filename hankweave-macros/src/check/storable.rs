@@ -1,0 +1,42 @@
+//! Types of which another value would be read than was written, or none.
+
+use syn::{Type, parse_quote};
+
+use crate::ast::{Ast, Field};
+use crate::error::Errors;
+use crate::expand::STORED;
+use crate::model::inside_option;
+
+/// Checks the fields of a machine that is stored.
+pub(super) fn check(ast: &mut Ast, errors: &mut Errors) {
+    if !STORED || ast.types {
+        return;
+    }
+    let states = ast.states.iter_mut().chain(&mut ast.groups);
+    let fields = states.flat_map(|state| &mut state.fields).chain(&mut ast.shared);
+    for field in fields.filter(|field| !field.serde.custom_read) {
+        field_type(field, errors);
+    }
+}
+
+fn field_type(field: &mut Field, errors: &mut Errors) {
+    if inside_option(&field.ty).is_some_and(is_nothing) {
+        let message = "two values of this type are stored as the same `null`: use an enum of your own, or say how it is stored with \
+                       `#[serde(with = \"..\")]`";
+        errors.at(&field.ty, message);
+    }
+    if let Type::Reference(_) = inside_option(&field.ty).unwrap_or(&field.ty) {
+        let message = "a value that is read again borrows from nobody: use a type that owns, such as `String`, or ask for types alone, \
+                       `#[machine(Name, types)]`";
+        errors.at(&field.ty, message);
+        // What the compiler would say about the borrow besides is not told.
+        field.ty = parse_quote!(::std::string::String);
+    }
+}
+
+fn is_nothing(ty: &Type) -> bool {
+    match ty {
+        Type::Tuple(tuple) => tuple.elems.is_empty(),
+        _ => inside_option(ty).is_some(),
+    }
+}

@@ -1,0 +1,141 @@
+//! Reading and writing events: a map of the method and what it was told, in every format.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+
+use crate::case::text;
+use crate::model::{Change, Machine, Method};
+
+use super::{Names, if_stored};
+
+/// `Serialize` and `Deserialize` for the event enum.
+pub(super) fn events(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        transition, krate, ..
+    } = out;
+    let changes = machine.changes();
+    let steps = machine.methods.iter().map(|method| step(method, machine));
+    let changed = changes.iter().map(|change| self::change(change));
+    let (writes, reads): (Vec<_>, Vec<_>) = steps.chain(changed).unzip();
+    let methods = machine.methods.iter().map(|method| text(&method.ident));
+    let methods = methods.chain(changes.iter().map(Change::method));
+    let mirrors = changes.iter().filter_map(|change| mirror(change, out));
+    if_stored(
+        machine,
+        quote! {
+            const _: () = {
+                use #krate::__private::serde;
+                use #krate::stored;
+
+                #(#mirrors)*
+
+                #[automatically_derived]
+                impl serde::Serialize for #transition {
+                    fn serialize<S: serde::Serializer>(&self, serializer: S) -> ::core::result::Result<S::Ok, S::Error> {
+                        match *self {
+                            #(#writes)*
+                        }
+                    }
+                }
+
+                #[automatically_derived]
+                impl stored::Event for #transition {
+                    const METHODS: &'static [&'static str] = &[#(#methods),*];
+
+                    fn read<'de, D: serde::Deserializer<'de>>(
+                        method: &'static str,
+                        metadata: D,
+                    ) -> ::core::result::Result<Self, D::Error> {
+                        match method {
+                            #(#reads)*
+                            other => ::core::result::Result::Err(serde::de::Error::unknown_variant(other, Self::METHODS)),
+                        }
+                    }
+                }
+
+                #[automatically_derived]
+                impl<'de> serde::Deserialize<'de> for #transition {
+                    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> ::core::result::Result<Self, D::Error> {
+                        stored::read_event(deserializer)
+                    }
+                }
+            };
+        },
+    )
+}
+
+/// How a step is written, and how it is read.
+fn step(method: &Method, machine: &Machine) -> (TokenStream, TokenStream) {
+    let (name, variant) = (text(&method.ident), &method.variant);
+    match machine.metadata(method).next() {
+        Some(_) => (
+            quote! {
+                Self::#variant(ref metadata) => {
+                    stored::write_event(#name, ::core::option::Option::Some(stored::write_metadata(metadata)), serializer)
+                }
+            },
+            quote!(#name => stored::read_metadata(metadata).map(Self::#variant),),
+        ),
+        None => (
+            quote!(Self::#variant => stored::write_event(#name, ::core::option::Option::None::<()>, serializer),),
+            quote!(#name => <() as serde::Deserialize>::deserialize(metadata).map(|()| Self::#variant),),
+        ),
+    }
+}
+
+/// How the change of a live field is written, and how it is read.
+fn change(change: &Change<'_>) -> (TokenStream, TokenStream) {
+    let (name, variant) = (change.method(), change.variant());
+    // What its type lacks is then reported at the field.
+    let here = Span::call_site().located_at(change.field.ident.span());
+    let (written, read) = match ways(change).next() {
+        Some(_) => {
+            let mirror = mirror_name(change);
+            (
+                quote!(#mirror(::core::clone::Clone::clone(value))),
+                quote!(<#mirror as serde::Deserialize>::deserialize(metadata).map(|mirror| Self::#variant(mirror.0))),
+            )
+        }
+        None => (
+            quote!(value),
+            quote_spanned!(here=> serde::Deserialize::deserialize(metadata).map(Self::#variant)),
+        ),
+    };
+    let written =
+        quote_spanned!(here=> stored::write_event(#name, ::core::option::Option::Some(#written), serializer));
+    (
+        quote!(Self::#variant(ref value) => #written,),
+        quote!(#name => #read,),
+    )
+}
+
+/// A struct for serde to fill, where the field says how it is written.
+fn mirror(change: &Change<'_>, out: &Names) -> Option<TokenStream> {
+    ways(change).next()?;
+    let (name, ways, ty, path) = (
+        mirror_name(change),
+        ways(change),
+        &change.field.ty,
+        &out.serde_path,
+    );
+    Some(quote! {
+        #[derive(serde::Serialize, serde::Deserialize)]
+        #[serde(crate = #path, transparent)]
+        struct #name(#(#[serde(#ways)])* #ty);
+    })
+}
+
+fn mirror_name(change: &Change<'_>) -> Ident {
+    format_ident!("Stored{}", change.variant(), span = Span::call_site())
+}
+
+/// How the value is written, and nothing that is about a field among others.
+fn ways<'a>(change: &'a Change<'_>) -> impl Iterator<Item = &'a TokenStream> {
+    let is_way = |meta: &&TokenStream| {
+        let text = meta.to_string();
+        text.split_whitespace()
+            .next()
+            .is_some_and(|word| word.ends_with("with"))
+    };
+    change.field.serde.iter().filter(is_way)
+}
