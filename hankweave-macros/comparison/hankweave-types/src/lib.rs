@@ -1,6 +1,4 @@
-//! The machine with `#[machine]`, without the feature `serde`: types, events, `apply` and the graph.
+//! The machine with `#[machine]`, types alone.
 
-#[path = "../../hankweave/src/machine.rs"]
 pub mod machine;
-#[path = "../../hankweave/src/walk.rs"]
 pub mod walk;

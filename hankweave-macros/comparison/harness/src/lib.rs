@@ -6,12 +6,13 @@ use data::Input;
 pub type Walk = fn(Input) -> u64;
 
 /// Every walk with its name, the empty one included.
-pub fn walks() -> [(&'static str, Walk); 15] {
+pub fn walks() -> [(&'static str, Walk); 17] {
     [
         ("nothing", nothing),
         ("by-hand", comparison_by_hand::walk::walk),
         ("by-hand-stored", comparison_by_hand_stored::walk::walk),
         ("hankweave", comparison_hankweave::walk::walk),
+        ("hankweave-types", comparison_hankweave_types::walk::walk),
         ("state-shift", comparison_state_shift::walk::walk),
         ("statum", comparison_statum::walk::walk),
         ("typestate", comparison_typestate::walk::walk),
@@ -21,6 +22,10 @@ pub fn walks() -> [(&'static str, Walk); 15] {
             comparison_by_hand_stored::walk::walk_apart,
         ),
         ("hankweave/apart", comparison_hankweave::walk::walk_apart),
+        (
+            "hankweave-types/apart",
+            comparison_hankweave_types::walk::walk_apart,
+        ),
         ("state-shift/apart", comparison_state_shift::walk::walk_apart),
         ("statum/apart", comparison_statum::walk::walk_apart),
         ("typestate/apart", comparison_typestate::walk::walk_apart),

@@ -11,6 +11,7 @@ use data::Input;
 fn every_typed_state_is_as_large_as_one_written_by_hand() {
     let by_hand = comparison_by_hand::walk::SIZES;
     assert_eq!(comparison_hankweave::walk::SIZES, by_hand);
+    assert_eq!(comparison_hankweave_types::walk::SIZES, by_hand);
     assert_eq!(comparison_by_hand_stored::walk::SIZES, by_hand);
     // What the page says about the others.
     assert_eq!(by_hand, [64, 88, 144, 184, 184, 216, 248, 232]);
