@@ -64,7 +64,7 @@ pub(super) fn global_system_prompt(_: &mut SchemaGenerator) -> Schema {
 
 /// One answer for everything, or one for each sort of act.
 pub(super) fn permissions(_: &mut SchemaGenerator) -> Schema {
-    let answer = json!({"enum": ["allow", "deny"], "default": "allow"});
+    let answer = json!({"enum": ["allow", "deny"]});
     json_schema!({
         "anyOf": [
             answer,
@@ -74,6 +74,7 @@ pub(super) fn permissions(_: &mut SchemaGenerator) -> Schema {
                 "additionalProperties": false,
             },
         ],
+        "default": "allow",
     })
 }
 

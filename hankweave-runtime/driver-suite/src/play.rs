@@ -1,4 +1,4 @@
-//! The scenes, and what is looked at in them.
+//! The scenes, and what is looked at in them (AGENT-27).
 
 use std::time::Duration;
 

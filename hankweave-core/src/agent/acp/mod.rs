@@ -164,7 +164,7 @@ impl AcpDecoder {
         own.is_some_and(|own| Some(own.as_str()) == session)
     }
 
-    /// What happens in the session. An agent that loads one tells all of it again, and only what follows is new.
+    /// What happens in the session. An agent that loads one tells all of it again, and only what follows is new (AGENT-25).
     fn update(&mut self, update: Update<'_>, events: &mut Vec<AgentEvent>) {
         let is_new = self.stage >= Stage::Working;
         match update.session_update.as_deref() {

@@ -6,7 +6,6 @@ use std::path::{Component, Path, PathBuf};
 use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::hank::exclude::DATA;
 
-use crate::error::chain;
 use crate::world::World;
 use crate::world::disk::{Disk, FileKind, Folder, Found};
 
@@ -86,7 +85,7 @@ impl Workspace {
             Place::Data(path) => (self.disk().real_path(&self.root.join(DATA)).map_err(told)?, path),
         };
         let folder = self.disk().open_folder(&root).map_err(told)?;
-        match folder.find(path).map_err(|error| chain(&error))? {
+        match folder.find(path).map_err(|error| told(error.into()))? {
             Found::File(file) => text(file.content, line, limit),
             Found::Folder(_) => Err("is a folder".to_owned()),
             Found::Other(kind) => Err(not_a_file(kind)),
@@ -111,7 +110,7 @@ impl Workspace {
             };
             folder.create_file(name, mode, &mut content.as_bytes())
         });
-        written.map_err(|error| chain(&error))
+        written.map_err(|error| told(error.into()))
     }
 
     fn folder_now(&self, path: &Path) -> Result<PathBuf, String> {
@@ -119,7 +118,7 @@ impl Workspace {
             return Err("is of the data, which is only read".to_owned());
         };
         let folder = self.disk().open_folder(&self.root).map_err(told)?;
-        folder.folder(&path).map_err(|error| chain(&error))?;
+        folder.folder(&path).map_err(|error| told(error.into()))?;
         Ok(self.root.join(path))
     }
 
@@ -141,7 +140,7 @@ impl Workspace {
 }
 
 fn told(error: io::Error) -> String {
-    chain(&error)
+    error.to_string()
 }
 
 fn not_a_file(kind: FileKind) -> String {
