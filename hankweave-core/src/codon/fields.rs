@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{BudgetExceeded, CheckpointType, CodonExecution, Fail};
+use super::{BudgetExceeded, CheckpointType, CodonExecution, Fail, LoopCheck};
 use crate::agent::{FailureReason, InterruptedBy};
 use crate::id::CheckpointSha;
 use crate::time::Timestamp;
@@ -14,6 +14,9 @@ const CONTEXT_EXCEEDED: &str = "contextExceeded";
 
 /// The key under which a record keeps which limit of its budget it reached (STATE-10).
 const BUDGET_EXCEEDED: &str = "budgetExceeded";
+
+/// The key under which a record keeps what the check of its loop said.
+const LOOP_CHECK: &str = "loopCheck";
 
 /// The key under which a record keeps that its codon cost more than is known.
 const COST_IS_LOWER_BOUND: &str = "costIsLowerBound";
@@ -75,6 +78,17 @@ impl CodonExecution {
     /// Notes which limit of its budget the codon reached.
     pub(crate) fn set_budget_exceeded(&mut self, exceeded: Value) {
         self.extra_mut().insert(BUDGET_EXCEEDED, exceeded);
+    }
+
+    /// What the check of its loop said behind the codon; `None` when it was not due.
+    #[must_use]
+    pub fn loop_check(&self) -> Option<LoopCheck> {
+        serde_json::from_value(self.extra().get(LOOP_CHECK)?.clone()).ok()
+    }
+
+    /// Notes what the check of its loop said.
+    pub(crate) fn set_loop_check(&mut self, check: Value) {
+        self.extra_mut().insert(LOOP_CHECK, check);
     }
 
     /// Whether the codon cost more than is recorded, and nobody knows how much: its agent was cut off in an answer.

@@ -4,12 +4,14 @@ mod checkpoint;
 mod cost;
 mod exceeded;
 mod fields;
+mod loop_check;
 pub mod machine;
 mod place;
 mod sentinels;
 
 pub use checkpoint::CheckpointType;
 pub use exceeded::BudgetExceeded;
+pub use loop_check::LoopCheck;
 pub use machine::codon::*;
 pub use place::LoopContext;
 pub use sentinels::{

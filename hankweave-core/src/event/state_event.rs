@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use super::encode_metadata;
 use crate::agent::InterruptedBy;
 use crate::codon::{
-    BudgetExceeded, CheckpointType, CodonPhase, CodonStatus, CodonTransition, LoopContext, SentinelState,
+    BudgetExceeded, CheckpointType, CodonPhase, CodonStatus, CodonTransition, LoopCheck, LoopContext,
+    SentinelState,
 };
 use crate::cost::{TokenUsage, Usd};
 use crate::document::{Approval, PendingRollback, PlanEntry, StartingConditions};
@@ -269,6 +270,16 @@ impl StateEvent {
             Ok(value) => self.with_note("budgetExceeded", value),
             // Three numbers and a word always are JSON.
             Err(error) => unreachable!("{exceeded:?} is not written: {error}"),
+        }
+    }
+
+    /// Notes on the end of a codon what the check of its loop said; other events stay as they are.
+    #[must_use]
+    pub fn with_loop_check(self, check: &LoopCheck) -> Self {
+        match serde_json::to_value(check) {
+            Ok(value) => self.with_note("loopCheck", value),
+            // A truth value and a text always are JSON.
+            Err(error) => unreachable!("{check:?} is not written: {error}"),
         }
     }
 

@@ -450,8 +450,26 @@ pub struct LoopConfig {
     pub archive_on_success: Vec<String>,
 }
 
+impl LoopConfig {
+    /// How often it goes round at most; `None` when only the context ends it.
+    #[must_use]
+    pub const fn most_iterations(&self) -> Option<u32> {
+        match self.terminate_on {
+            TerminateOn::IterationLimit { limit } => Some(limit),
+            TerminateOn::UntilCheckPasses {
+                limit: Some(limit), ..
+            } => Some(limit),
+            TerminateOn::UntilCheckPasses { limit: None, .. } => Some(CHECKED_ITERATIONS),
+            TerminateOn::ContextExceeded => None,
+        }
+    }
+}
+
+/// How often a loop goes round until its check passes, unless the hank says otherwise.
+const CHECKED_ITERATIONS: u32 = 10;
+
 /// When a loop ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum TerminateOn {
@@ -462,6 +480,15 @@ pub enum TerminateOn {
     },
     /// When the context of the agent is full.
     ContextExceeded,
+    /// When a command passes, which runs at the end of each iteration.
+    UntilCheckPasses {
+        /// Text for the shell, not empty; it passes with the exit code 0.
+        run: String,
+        /// How many iterations there are at most, 1 to 100; then the loop has failed.
+        #[cfg_attr(feature = "schema", schemars(extend("default" = 10)))]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        limit: Option<u32>,
+    },
 }
 
 /// One step that prepares the workspace.

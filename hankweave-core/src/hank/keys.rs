@@ -124,6 +124,7 @@ pub(super) static PERMISSIONS: Keys = Keys::new("permissions", "read edit execut
 pub(super) static AGENT_SCRIPT: Keys = Keys::new("an agent script", "script");
 pub(super) static ITERATION_LIMIT: Keys = Keys::new("`terminateOn`", "type limit");
 pub(super) static CONTEXT_EXCEEDED: Keys = Keys::new("`terminateOn`", "type");
+pub(super) static UNTIL_CHECK_PASSES: Keys = Keys::new("`terminateOn`", "type run limit");
 pub(super) static CHECK: Keys = Keys::new("`check`", "run retries");
 pub(super) static RETRY: Keys = Keys::new("`retryConfig`", "maxAttempts delayMs maxDelayMs");
 pub(super) static COPY_ITEM: Keys = Keys::new("a copy item", "type copy replace allowFailure");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::policy::{Consequence, consequence, usage_limit};
-use super::{ExpandError, LoopStep, Overrun, Retry, UsageLimit, advance_loop};
+use super::{ExpandError, LoopSignal, LoopStep, Retry, UsageLimit, advance_loop};
 use crate::codon::{CodonExecution, Failed};
 use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::{Hank, OnFailure};
@@ -176,7 +176,7 @@ fn planned(state: &HankweaveState, id: &CodonId) -> Result<Box<PlanEntry>, Block
 /// What follows a codon that has ended and does not block (STATE-42).
 fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decision {
     let plan = &state.execution_plan;
-    let step = match advance_loop(hank, plan, ended.codon_id(), Overrun::of(ended)) {
+    let step = match advance_loop(hank, plan, ended.codon_id(), LoopSignal::of(ended)) {
         Ok(step) => step,
         Err(error) => return Decision::Blocked(BlockedBy::ChangedHank(error)),
     };

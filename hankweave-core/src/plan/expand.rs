@@ -29,7 +29,7 @@ pub enum LoopStep {
     /// These entries follow, inserted at the index: the next iteration, or the rest of this one, which had
     /// been dropped before a rollback.
     Expand(Vec<PlanEntry>, usize),
-    /// The context is full or a budget is used up: the loop has ended, and these entries, the rest of the
+    /// The context is full, a budget is used up or the check has passed: the loop has ended, and these entries, the rest of the
     /// iteration, are removed.
     DropRest {
         /// The loop.
@@ -48,35 +48,43 @@ pub enum LoopEnd {
     IterationLimit,
     /// The agent's context is full.
     ContextExceeded,
+    /// The check of the loop has passed.
+    CheckPassed,
     /// A limit of the codon's budget was reached.
     BudgetExceeded,
     /// [`MAX_OPEN_ITERATIONS`] are done and the context never was full.
     SafetyLimit,
 }
 
-/// What an agent has exhausted (STATE-40, STATE-41).
+/// What the end of a codon says to its loop (STATE-40, STATE-41, STATE-65).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overrun {
+pub enum LoopSignal {
     /// Nothing.
     Nothing,
-    /// Its context; only a loop that waits for that ends with it.
+    /// The context of its agent is full; only a loop that waits for that ends with it.
     Context,
-    /// Its budget.
+    /// Its budget is used up.
     Budget,
+    /// The check of the loop has passed.
+    CheckPassed,
 }
 
-impl Overrun {
-    /// The overrun of a recorded codon. A budget comes first: it ends every loop, unless the codon only
+impl LoopSignal {
+    /// That of a recorded codon. A budget comes first: it ends every loop, unless the codon only
     /// pauses.
     #[must_use]
     pub fn of(codon: &CodonExecution) -> Self {
         if codon.interruption().is_some() {
             return Self::Nothing;
         }
-        match (codon.budget_exceeded(), codon.context_exceeded()) {
-            (Some(_), _) => Self::Budget,
-            (None, true) => Self::Context,
-            (None, false) => Self::Nothing,
+        if codon.budget_exceeded().is_some() {
+            Self::Budget
+        } else if codon.loop_check().is_some_and(|check| check.passed) {
+            Self::CheckPassed
+        } else if codon.context_exceeded() {
+            Self::Context
+        } else {
+            Self::Nothing
         }
     }
 }
@@ -142,7 +150,7 @@ pub fn initial_plan(hank: &Hank) -> Vec<PlanEntry> {
 
 /// What changes after the codon `finished` has ended, however it ended.
 ///
-/// `overrun` is what its agent has exhausted. Asking twice about the same codon expands a loop only once, so
+/// `signal` is what its end says to its loop. Asking twice about the same codon expands a loop only once, so
 /// an interrupted run can ask again.
 ///
 /// # Errors
@@ -152,7 +160,7 @@ pub fn advance_loop(
     hank: &Hank,
     plan: &[PlanEntry],
     finished: &CodonId,
-    overrun: Overrun,
+    signal: LoopSignal,
 ) -> Result<LoopStep, ExpandError> {
     let index = plan.iter().position(|entry| entry.codon_id == *finished);
     let index = index.ok_or_else(|| ExpandError::UnknownCodon(finished.clone()))?;
@@ -173,11 +181,11 @@ pub fn advance_loop(
         });
     }
     let rest = index + 1..index + 1 + count_same_loop(&plan[index + 1..], &loop_id);
-    let waits_for_context = found.terminate_on == TerminateOn::ContextExceeded;
-    let end = match overrun {
-        Overrun::Budget => Some(LoopEnd::BudgetExceeded),
-        Overrun::Context if waits_for_context => Some(LoopEnd::ContextExceeded),
-        Overrun::Context | Overrun::Nothing => None,
+    let end = match (signal, &found.terminate_on) {
+        (LoopSignal::Budget, _) => Some(LoopEnd::BudgetExceeded),
+        (LoopSignal::Context, TerminateOn::ContextExceeded) => Some(LoopEnd::ContextExceeded),
+        (LoopSignal::CheckPassed, TerminateOn::UntilCheckPasses { .. }) => Some(LoopEnd::CheckPassed),
+        (LoopSignal::Context | LoopSignal::CheckPassed | LoopSignal::Nothing, _) => None,
     };
     match (end, rest.is_empty()) {
         (Some(reason), false) => Ok(LoopStep::DropRest {
@@ -226,10 +234,11 @@ fn next_entries(
 
 /// Why no iteration follows the one with this number, if none does (STATE-39, STATE-40).
 fn limit_reached(found: &LoopConfig, iteration: u32) -> Option<LoopEnd> {
-    let (limit, reason) = match found.terminate_on {
-        TerminateOn::IterationLimit { limit } => (limit, LoopEnd::IterationLimit),
-        TerminateOn::ContextExceeded => (MAX_OPEN_ITERATIONS, LoopEnd::SafetyLimit),
+    let reason = match found.terminate_on {
+        TerminateOn::ContextExceeded => LoopEnd::SafetyLimit,
+        TerminateOn::IterationLimit { .. } | TerminateOn::UntilCheckPasses { .. } => LoopEnd::IterationLimit,
     };
+    let limit = found.most_iterations().unwrap_or(MAX_OPEN_ITERATIONS);
     (iteration >= limit.saturating_sub(1)).then_some(reason)
 }
 
@@ -284,6 +293,7 @@ mod tests {
     }
 
     const THREE_TIMES: &str = r#"{"type":"iterationLimit","limit":3}"#;
+    const UNTIL_PASSED: &str = r#"{"type":"untilCheckPasses","run":"true","limit":2}"#;
     const UNTIL_FULL: &str = r#"{"type":"contextExceeded"}"#;
 
     fn ids(plan: &[PlanEntry]) -> Vec<&str> {
@@ -320,12 +330,12 @@ mod tests {
         let hank = hank(THREE_TIMES);
         let mut plan = initial_plan(&hank);
         for last in ["c#0", "c#1"] {
-            plan = advance_loop(&hank, &plan, &id(last), Overrun::Nothing)
+            plan = advance_loop(&hank, &plan, &id(last), LoopSignal::Nothing)
                 .unwrap()
                 .applied_to(&plan);
         }
         assert_eq!(ids(&plan), ["a", "b#0", "c#0", "b#1", "c#1", "b#2", "c#2", "d"]);
-        let end = advance_loop(&hank, &plan, &id("c#2"), Overrun::Nothing).unwrap();
+        let end = advance_loop(&hank, &plan, &id("c#2"), LoopSignal::Nothing).unwrap();
         assert!(
             matches!(
                 end,
@@ -343,11 +353,11 @@ mod tests {
     fn asking_twice_about_the_same_codon_expands_only_once() {
         let hank = hank(THREE_TIMES);
         let plan = initial_plan(&hank);
-        let plan = advance_loop(&hank, &plan, &id("c#0"), Overrun::Nothing)
+        let plan = advance_loop(&hank, &plan, &id("c#0"), LoopSignal::Nothing)
             .unwrap()
             .applied_to(&plan);
         assert_eq!(
-            advance_loop(&hank, &plan, &id("c#0"), Overrun::Nothing),
+            advance_loop(&hank, &plan, &id("c#0"), LoopSignal::Nothing),
             Ok(LoopStep::MidIteration)
         );
     }
@@ -357,11 +367,11 @@ mod tests {
         let hank = hank(THREE_TIMES);
         let plan = initial_plan(&hank);
         assert_eq!(
-            advance_loop(&hank, &plan, &id("a"), Overrun::Nothing),
+            advance_loop(&hank, &plan, &id("a"), LoopSignal::Nothing),
             Ok(LoopStep::NotInLoop)
         );
         assert_eq!(
-            advance_loop(&hank, &plan, &id("b#0"), Overrun::Nothing),
+            advance_loop(&hank, &plan, &id("b#0"), LoopSignal::Nothing),
             Ok(LoopStep::MidIteration)
         );
     }
@@ -371,9 +381,9 @@ mod tests {
     fn a_full_context_ends_a_loop_that_waits_for_it_and_drops_the_rest_of_the_iteration() {
         let hank = hank(UNTIL_FULL);
         let plan = initial_plan(&hank);
-        let dropped = advance_loop(&hank, &plan, &id("b#0"), Overrun::Context).unwrap();
+        let dropped = advance_loop(&hank, &plan, &id("b#0"), LoopSignal::Context).unwrap();
         assert_eq!(ids(&dropped.applied_to(&plan)), ["a", "b#0", "d"]);
-        let ended = advance_loop(&hank, &plan, &id("c#0"), Overrun::Context).unwrap();
+        let ended = advance_loop(&hank, &plan, &id("c#0"), LoopSignal::Context).unwrap();
         assert!(
             matches!(
                 ended,
@@ -392,20 +402,73 @@ mod tests {
         let hank = hank(THREE_TIMES);
         let plan = initial_plan(&hank);
         assert!(matches!(
-            advance_loop(&hank, &plan, &id("c#0"), Overrun::Context),
+            advance_loop(&hank, &plan, &id("c#0"), LoopSignal::Context),
             Ok(LoopStep::Expand(..))
         ));
+    }
+
+    // covers: STATE-65
+    #[test]
+    fn a_loop_until_a_check_passes_ends_with_the_check_or_after_its_limit() {
+        let passing = hank(UNTIL_PASSED);
+        let plan = initial_plan(&passing);
+        let step = |plan: &[PlanEntry], ended: &str, signal| {
+            advance_loop(&passing, plan, &id(ended), signal).unwrap()
+        };
+        let ends =
+            |step: LoopStep, expected| matches!(step, LoopStep::Ended { reason, .. } if reason == expected);
+        assert!(ends(
+            step(&plan, "c#0", LoopSignal::CheckPassed),
+            LoopEnd::CheckPassed
+        ));
+        assert_eq!(step(&plan, "b#0", LoopSignal::Context), LoopStep::MidIteration);
+        let plan = step(&plan, "c#0", LoopSignal::Nothing).applied_to(&plan);
+        assert_eq!(ids(&plan), ["a", "b#0", "c#0", "b#1", "c#1", "d"]);
+        assert!(ends(
+            step(&plan, "c#1", LoopSignal::CheckPassed),
+            LoopEnd::CheckPassed
+        ));
+        assert!(ends(
+            step(&plan, "c#1", LoopSignal::Nothing),
+            LoopEnd::IterationLimit
+        ));
+        // What another loop said ends none that is counted.
+        let counted = hank(THREE_TIMES);
+        let step = advance_loop(
+            &counted,
+            &initial_plan(&counted),
+            &id("c#0"),
+            LoopSignal::CheckPassed,
+        );
+        assert!(matches!(step, Ok(LoopStep::Expand(..))));
+    }
+
+    // covers: HANK-62
+    #[test]
+    fn the_check_of_a_loop_is_due_behind_its_last_codon_or_when_a_budget_ends_it() {
+        let until_passed = hank(UNTIL_PASSED);
+        let plan = initial_plan(&until_passed);
+        let due = |at: usize, ends| plan[at].due_check(&until_passed, ends);
+        assert_eq!((due(0, true), due(1, false), due(3, true)), (None, None, None));
+        assert_eq!(
+            (due(1, true), due(2, false)),
+            (Some(("true", true)), Some(("true", false)))
+        );
+        let again = advance_loop(&until_passed, &plan, &id("c#0"), LoopSignal::Nothing);
+        let plan = again.unwrap().applied_to(&plan);
+        assert_eq!(plan[4].due_check(&until_passed, false), Some(("true", true)));
+        assert_eq!(plan[4].due_check(&hank(THREE_TIMES), false), None);
     }
 
     // covers: STATE-41
     #[test]
     fn a_budget_that_is_used_up_ends_its_loop_and_drops_the_rest_of_the_iteration() {
-        for terminate_on in [THREE_TIMES, UNTIL_FULL] {
+        for terminate_on in [THREE_TIMES, UNTIL_FULL, UNTIL_PASSED] {
             let hank = hank(terminate_on);
             let plan = initial_plan(&hank);
-            let dropped = advance_loop(&hank, &plan, &id("b#0"), Overrun::Budget).unwrap();
+            let dropped = advance_loop(&hank, &plan, &id("b#0"), LoopSignal::Budget).unwrap();
             assert_eq!(ids(&dropped.applied_to(&plan)), ["a", "b#0", "d"]);
-            let ended = advance_loop(&hank, &plan, &id("c#0"), Overrun::Budget).unwrap();
+            let ended = advance_loop(&hank, &plan, &id("c#0"), LoopSignal::Budget).unwrap();
             assert!(
                 matches!(
                     ended,
@@ -424,15 +487,15 @@ mod tests {
     fn the_rest_of_an_iteration_is_planned_again_when_somebody_went_back_into_it() {
         let hank = hank(UNTIL_FULL);
         let plan = initial_plan(&hank);
-        let dropped = advance_loop(&hank, &plan, &id("b#0"), Overrun::Context)
+        let dropped = advance_loop(&hank, &plan, &id("b#0"), LoopSignal::Context)
             .unwrap()
             .applied_to(&plan);
         assert_eq!(ids(&dropped), ["a", "b#0", "d"]);
-        let again = advance_loop(&hank, &dropped, &id("b#0"), Overrun::Nothing)
+        let again = advance_loop(&hank, &dropped, &id("b#0"), LoopSignal::Nothing)
             .unwrap()
             .applied_to(&dropped);
         assert_eq!(again, plan);
-        let next = advance_loop(&hank, &again, &id("c#0"), Overrun::Nothing)
+        let next = advance_loop(&hank, &again, &id("c#0"), LoopSignal::Nothing)
             .unwrap()
             .applied_to(&again);
         assert_eq!(ids(&next), ["a", "b#0", "c#0", "b#1", "c#1", "d"]);
@@ -443,10 +506,10 @@ mod tests {
     fn a_loop_without_a_limit_ends_after_a_thousand_iterations() {
         let hank = hank(UNTIL_FULL);
         let mut plan = iteration(hank.find_loop(&LoopId::new("l").unwrap()).unwrap(), 998).unwrap();
-        plan = advance_loop(&hank, &plan, &id("c#998"), Overrun::Nothing)
+        plan = advance_loop(&hank, &plan, &id("c#998"), LoopSignal::Nothing)
             .unwrap()
             .applied_to(&plan);
-        let end = advance_loop(&hank, &plan, &id("c#999"), Overrun::Nothing).unwrap();
+        let end = advance_loop(&hank, &plan, &id("c#999"), LoopSignal::Nothing).unwrap();
         assert!(
             matches!(
                 end,
@@ -465,17 +528,17 @@ mod tests {
         let hank = hank(THREE_TIMES);
         let mut plan = initial_plan(&hank);
         assert_eq!(
-            advance_loop(&hank, &plan, &id("z"), Overrun::Nothing),
+            advance_loop(&hank, &plan, &id("z"), LoopSignal::Nothing),
             Err(ExpandError::UnknownCodon(id("z")))
         );
         plan[1].loop_context.as_mut().unwrap().codon_index_in_loop = 2;
         assert!(matches!(
-            advance_loop(&hank, &plan, &id("b#0"), Overrun::Nothing),
+            advance_loop(&hank, &plan, &id("b#0"), LoopSignal::Nothing),
             Err(ExpandError::OutsideLoop { index: 2, .. })
         ));
         plan[2].loop_context.as_mut().unwrap().loop_id = LoopId::new("gone").unwrap();
         assert!(matches!(
-            advance_loop(&hank, &plan, &id("c#0"), Overrun::Nothing),
+            advance_loop(&hank, &plan, &id("c#0"), LoopSignal::Nothing),
             Err(ExpandError::UnknownLoop { .. })
         ));
     }

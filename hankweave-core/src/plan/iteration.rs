@@ -1,10 +1,11 @@
 //! The result of one iteration of a loop.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::policy::{Consequence, consequence};
-use super::{LoopEnd, LoopStep, Overrun, advance_loop};
-use crate::codon::{CodonExecution, LoopContext};
+use super::{LoopEnd, LoopSignal, LoopStep, advance_loop};
+use crate::codon::{CodonExecution, LoopCheck, LoopContext};
 use crate::cost::{TokenUsage, Usd};
 use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::{Hank, TerminateOn};
@@ -82,7 +83,14 @@ fn next(
             Consequence::GoOn => {}
         }
     }
-    match advance_loop(hank, &state.execution_plan, codon.codon_id(), Overrun::of(codon)).ok()? {
+    match advance_loop(
+        hank,
+        &state.execution_plan,
+        codon.codon_id(),
+        LoopSignal::of(codon),
+    )
+    .ok()?
+    {
         LoopStep::NotInLoop | LoopStep::MidIteration => None,
         LoopStep::Expand(entries, _) => {
             let iteration = |context: &LoopContext| context.iteration;
@@ -103,6 +111,42 @@ impl PlanEntry {
         let context = self.loop_context.as_ref();
         let found = context.and_then(|context| hank.find_loop(&context.loop_id));
         found.is_some_and(|found| found.terminate_on == TerminateOn::ContextExceeded)
+    }
+}
+
+impl HankweaveState {
+    /// What the check of its loop said behind the iteration before, when `entry` is the first codon of a later one.
+    #[must_use]
+    pub fn check_before(&self, entry: &PlanEntry) -> Option<LoopCheck> {
+        let context = entry.loop_context.as_ref()?;
+        let before = context
+            .iteration
+            .checked_sub(1)
+            .filter(|_| context.codon_index_in_loop == 0)?;
+        let is_before = |codon: &&Arc<CodonExecution>| {
+            let place = codon.loop_context().as_ref();
+            place.is_some_and(|place| place.loop_id == context.loop_id && place.iteration == before)
+        };
+        let codons = self.runs.iter().flat_map(|run| run.codons.iter().rev());
+        codons.filter(is_before).find_map(|codon| codon.loop_check())
+    }
+}
+
+impl PlanEntry {
+    /// The command that ends the loop of this codon when it passes, if the codon is the last one of its iteration or `ends_loop` in another way,
+    /// and whether no iteration can follow.
+    #[must_use]
+    pub fn due_check<'h>(&self, hank: &'h Hank, ends_loop: bool) -> Option<(&'h str, bool)> {
+        let context = self.loop_context.as_ref()?;
+        let found = hank.find_loop(&context.loop_id)?;
+        let TerminateOn::UntilCheckPasses { run, .. } = &found.terminate_on else {
+            return None;
+        };
+        let is_last = context.codon_index_in_loop as usize + 1 == found.codons.len();
+        let is_over = found
+            .most_iterations()
+            .is_some_and(|most| context.iteration + 1 >= most);
+        (is_last || ends_loop).then_some((run, is_over || ends_loop))
     }
 }
 

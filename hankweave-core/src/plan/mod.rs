@@ -11,6 +11,8 @@ mod iteration;
 mod policy;
 
 pub use decide::{BlockedBy, Decision, decide, obstacle};
-pub use expand::{ExpandError, LoopEnd, LoopStep, MAX_OPEN_ITERATIONS, Overrun, advance_loop, initial_plan};
+pub use expand::{
+    ExpandError, LoopEnd, LoopSignal, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan,
+};
 pub use iteration::{IterationEnd, NextIteration, checkpoint_patterns, iteration_end};
 pub use policy::{Retry, UsageLimit};

@@ -410,6 +410,9 @@ impl Reducer<'_> {
         if let Some(exceeded) = metadata.and_then(|metadata| metadata.get("budgetExceeded")) {
             changed.set_budget_exceeded(exceeded.clone());
         }
+        if let Some(check) = metadata.and_then(|metadata| metadata.get("loopCheck")) {
+            changed.set_loop_check(check.clone());
+        }
         if let Some(metadata) = metadata.filter(|_| changed.is_terminal()) {
             changed.set_measured(metadata);
         }

@@ -25,5 +25,6 @@ const fn termination(next: NextIteration) -> Option<&'static str> {
         NextIteration::Failed => Some("failure"),
         NextIteration::Ended(LoopEnd::IterationLimit | LoopEnd::SafetyLimit) => Some("iteration_limit"),
         NextIteration::Ended(LoopEnd::ContextExceeded) => Some("context_exceeded"),
+        NextIteration::Ended(LoopEnd::CheckPassed) => Some("check_passed"),
     }
 }

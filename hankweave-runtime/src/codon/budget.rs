@@ -3,7 +3,7 @@
 use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
 use hankweave_core::budget::{Limits, Meter};
 use hankweave_core::codon::{
-    BudgetExceeded, Codon, Complete, Completed, Edge, Fail, Failed, Preparing, Skip, Skipped,
+    BudgetExceeded, Codon, Complete, Completed, Edge, Fail, Failed, LoopCheck, Preparing, Skip, Skipped,
 };
 use hankweave_core::hank::OnExceeded;
 use tokio::time::Instant;
@@ -51,17 +51,19 @@ pub(super) async fn end<S: Watched>(
     running: Codon<S>,
     exit: &ExitOutcome,
     exceeded: BudgetExceeded,
+    loop_check: Option<LoopCheck>,
 ) -> Stage<CodonEnd>
 where
     Complete: Edge<S, To = Completed>,
     Fail: Edge<S, To = Failed>,
 {
-    let notes = Notes::of_budget(exceeded);
+    let notes = Notes::of_budget(exceeded).with_check(loop_check.clone());
     let reason = match codon.limits.consequence(&exceeded) {
         OnExceeded::Complete => return complete(codon, running, exit, notes).await,
         // Its last answer used up the rest, and its work is done: the run pauses before the next codon.
         OnExceeded::Pause if exit.verdict.is_success() => {
-            return complete(codon, running, exit, Notes::default()).await;
+            let notes = Notes::default().with_check(loop_check);
+            return complete(codon, running, exit, notes).await;
         }
         OnExceeded::Fail => used_up(exceeded),
         OnExceeded::Pause => paused(codon, exceeded),

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use hankweave_core::agent::{ExitOutcome, FailureReason};
 use hankweave_core::codon::{Codon, Running};
-use hankweave_core::hank::{Check, RigAction, RigCommand, RigItem, WorkingDirectory};
+use hankweave_core::hank::{RigAction, RigCommand, RigItem, WorkingDirectory};
 use hankweave_core::wire::Event;
 
 use super::context::{CodonRun, Stage};
@@ -36,7 +36,7 @@ pub(super) async fn check(
         let Some((exit, may_go_on)) = work.checkable(codon) else {
             break;
         };
-        let missed = match examine(codon, check, may_go_on).await {
+        let missed = match examine(codon, &check.run, may_go_on, MOST_BYTES).await {
             Ok(()) => break,
             Err(missed) => missed,
         };
@@ -61,27 +61,26 @@ pub(super) async fn check(
 }
 
 fn failed(missed: Missed, exit: ExitOutcome) -> Outcome {
-    Outcome::Stopped(
-        Interruption::Failure(FailureReason::unknown(true, missed.why)),
-        exit,
-    )
+    let reason = FailureReason::unknown(true, missed.why);
+    Outcome::Stopped(Interruption::Failure(reason), exit)
 }
 
-async fn tell(codon: &CodonRun<'_>, what: String) {
+pub(super) async fn tell(codon: &CodonRun<'_>, what: String) {
     let message = format!("{}: {what}", codon.entry.codon_id);
     codon.run.publish(Event::Info { message }).await;
 }
 
 /// A check that was not passed.
-struct Missed {
-    why: String,
+pub(super) struct Missed {
+    pub(super) why: String,
     printed: Tail,
     /// The time of the codon is over.
-    is_over: bool,
+    pub(super) is_over: bool,
 }
 
 impl Missed {
-    fn prompt(&self) -> String {
+    /// What an agent is told.
+    pub(super) fn prompt(&self) -> String {
         let (why, printed) = (&self.why, self.printed.text());
         format!(
             "Your work was checked, and {why}. It printed:\n\n{printed}\n\nMend what is wrong. The check is done again when you have finished."
@@ -89,21 +88,26 @@ impl Missed {
     }
 }
 
-/// Runs the command once; the time of the codon ends it, where that is still to come.
-async fn examine(codon: &CodonRun<'_>, check: &Check, in_time: bool) -> Result<(), Missed> {
+/// Runs the command once, and keeps at most `most` bytes of what it prints; the time of the codon ends it, where that is still to come.
+pub(super) async fn examine(
+    codon: &CodonRun<'_>,
+    run: &str,
+    in_time: bool,
+    most: usize,
+) -> Result<(), Missed> {
     let rig = Rig {
         ignore_failures: false,
         ..set_up::rig(codon)
     };
     let command = RigCommand {
-        run: check.run.clone(),
+        run: run.to_owned(),
         working_directory: WorkingDirectory::Project,
     };
     let items = [RigItem {
         action: RigAction::Command { command },
         allow_failure: false,
     }];
-    let printed = Mutex::new(Tail::default());
+    let printed = Mutex::new(Tail::new(most));
     let index = codon.config.rig_setup.len();
     let report = |event| {
         let event = match event {
@@ -126,7 +130,7 @@ async fn examine(codon: &CodonRun<'_>, check: &Check, in_time: bool) -> Result<(
         }
     };
     let Err(error) = result else {
-        tell(codon, format!("the check `{}` has passed", check.run)).await;
+        tell(codon, format!("the check `{run}` has passed")).await;
         return Ok(());
     };
     let why = match &error {
@@ -135,27 +139,41 @@ async fn examine(codon: &CodonRun<'_>, check: &Check, in_time: bool) -> Result<(
         RigError::Cancelled { .. } => "the command was stopped".to_owned(),
     };
     Err(Missed {
-        why: format!("the check `{}` has not passed: {why}", check.run),
-        printed: std::mem::take(&mut printed.lock().unwrap_or_else(PoisonError::into_inner)),
+        why: format!("the check `{run}` has not passed: {why}"),
+        printed: std::mem::replace(
+            &mut printed.lock().unwrap_or_else(PoisonError::into_inner),
+            Tail::new(most),
+        ),
         is_over,
     })
 }
 
-/// The last lines of an output, at most [`MOST_BYTES`] of them.
-#[derive(Debug, Default)]
+/// The last lines of an output.
+#[derive(Debug)]
 struct Tail {
+    /// How many bytes they are at most.
+    most: usize,
     lines: VecDeque<String>,
     bytes: usize,
     left_out: u64,
 }
 
 impl Tail {
+    const fn new(most: usize) -> Self {
+        Self {
+            most,
+            lines: VecDeque::new(),
+            bytes: 0,
+            left_out: 0,
+        }
+    }
+
     fn push(&mut self, line: &str) {
-        let mut ends = line.len().saturating_sub(MOST_BYTES)..=line.len();
+        let mut ends = line.len().saturating_sub(self.most)..=line.len();
         let line = ends.find_map(|start| line.get(start..)).unwrap_or_default();
         self.bytes += line.len() + 1;
         self.lines.push_back(line.to_owned());
-        while self.bytes > MOST_BYTES + 1 {
+        while self.bytes > self.most + 1 {
             let Some(first) = self.lines.pop_front() else {
                 break;
             };
@@ -182,7 +200,7 @@ mod tests {
     // covers: HANK-61
     #[test]
     fn only_the_last_lines_of_an_output_are_told() {
-        let mut tail = Tail::default();
+        let mut tail = Tail::new(MOST_BYTES);
         assert_eq!(tail.text(), "(nothing)");
         for number in 0..100_000 {
             tail.push(&format!("line {number}"));

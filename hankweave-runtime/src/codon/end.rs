@@ -7,7 +7,7 @@ use std::time::Duration;
 use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
 use hankweave_core::codon::Active as _;
 use hankweave_core::codon::{
-    BudgetExceeded, CheckpointType, Codon, Complete, Completed, Edge, Fail, Failed, Preparing, Skip, Skipped,
+    BudgetExceeded, CheckpointType, Codon, Complete, Completed, Edge, Fail, Failed, LoopCheck, Preparing, Skip, Skipped,
 };
 use hankweave_core::cost::Usd;
 use hankweave_core::event::StateEvent;
@@ -25,10 +25,11 @@ use crate::state_manager::Ticket;
 use crate::world::secrets::Secrets;
 
 /// What the last record of a codon says besides its state.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Notes {
     pub(super) context_exceeded: bool,
     pub(super) budget_exceeded: Option<BudgetExceeded>,
+    pub(super) loop_check: Option<LoopCheck>,
 }
 
 impl Notes {
@@ -39,13 +40,20 @@ impl Notes {
         }
     }
 
-    fn add_to(self, mut event: StateEvent, time: Measured) -> StateEvent {
+    pub(super) fn with_check(self, loop_check: Option<LoopCheck>) -> Self {
+        Self { loop_check, ..self }
+    }
+
+    fn add_to(&self, mut event: StateEvent, time: Measured) -> StateEvent {
         event = event.with_measured(time.codon, time.run);
         if self.context_exceeded {
             event = event.with_context_exceeded();
         }
         if let Some(exceeded) = self.budget_exceeded {
             event = event.with_budget_exceeded(exceeded);
+        }
+        if let Some(check) = &self.loop_check {
+            event = event.with_loop_check(check);
         }
         event
     }
@@ -79,14 +87,14 @@ where
         result_message_received: exit.result_received,
     };
     let time = codon.measured();
-    let (completed, recorded) = codon.last_step(running, complete, notes, time).await;
+    let (completed, recorded) = codon.last_step(running, complete, &notes, time).await;
     recorded.await?;
     codon
         .publish_end(
             (completed.final_cost, completed.sentinels.recorded().1),
             ExitStatus::Success,
             None,
-            (notes, time),
+            (&notes, time),
         )
         .await;
     Ok(CodonEnd::Completed(completed))
@@ -188,7 +196,7 @@ impl CodonRun<'_> {
             error_checkpoint,
         };
         let time = self.measured();
-        let (failed, recorded) = self.last_step(codon, fail, notes, time).await;
+        let (failed, recorded) = self.last_step(codon, fail, &notes, time).await;
         if let Err(error) = recorded.await {
             return Ended::Unrecorded(error);
         }
@@ -197,7 +205,7 @@ impl CodonRun<'_> {
             (failed.partial_cost, failed.sentinels.recorded().1),
             status,
             Some(reason),
-            (notes, time),
+            (&notes, time),
         )
         .await;
         Ended::Codon(CodonEnd::Failed(failed))
@@ -285,7 +293,7 @@ impl CodonRun<'_> {
             skip_checkpoint: self.last_checkpoint(CheckpointType::Skipped).await,
         };
         let time = self.measured();
-        let (skipped, recorded) = self.last_step(codon, skip, notes, time).await;
+        let (skipped, recorded) = self.last_step(codon, skip, &notes, time).await;
         if let Err(error) = recorded.await {
             return Ended::Unrecorded(error);
         }
@@ -294,7 +302,7 @@ impl CodonRun<'_> {
             (skipped.partial_cost, skipped.sentinels.recorded().1),
             status,
             None,
-            (notes, time),
+            (&notes, time),
         )
         .await;
         Ended::Codon(CodonEnd::Skipped(skipped))
@@ -305,7 +313,7 @@ impl CodonRun<'_> {
         &self,
         mut codon: Codon<S>,
         edge: E,
-        notes: Notes,
+        notes: &Notes,
         time: Measured,
     ) -> (Codon<E::To>, Ticket)
     where
@@ -324,7 +332,7 @@ impl CodonRun<'_> {
         (cost, of_sentinels): (Usd, Usd),
         exit_status: ExitStatus,
         failure_reason: Option<FailureReason>,
-        (notes, time): (Notes, Measured),
+        (notes, time): (&Notes, Measured),
     ) {
         let ignores = self.config.failure_policy() == OnFailure::Ignore;
         let is_ignored = |reason: &FailureReason| ignores && !reason.interrupted;

@@ -56,11 +56,12 @@ where
     Fail: Edge<S, To = Failed>,
 {
     if let Some(exceeded) = work.exceeded(&exit.usage) {
-        return budget::end(codon, running, exit, exceeded).await;
+        return budget::end(codon, running, exit, exceeded, work.loop_check).await;
     }
     let code = i64::from(exit.exit.code());
     let full = |context_exceeded| Notes {
         context_exceeded: context_exceeded && codon.waits_for_context(),
+        loop_check: work.loop_check.clone(),
         ..Notes::default()
     };
     match exit.verdict.clone() {

@@ -16,6 +16,7 @@ mod finish;
 mod initialize;
 mod limit;
 mod listen;
+mod loop_check;
 mod open;
 mod orders;
 mod prepare;
@@ -60,6 +61,7 @@ async fn run_stages(codon: &CodonRun<'_>) -> Stage<CodonEnd> {
     let (running, agent) = initialize::initialize(codon, initializing, agent).await?;
     let (running, work) = run::run(codon, running, agent, SoFar::nothing(codon, proof)).await?;
     let (running, work) = extend::extend(codon, running, work).await?;
-    let (running, work) = check::check(codon, running, work).await?;
+    let (running, mut work) = check::check(codon, running, work).await?;
+    loop_check::check(codon, &mut work).await;
     finish::finish(codon, running, work).await
 }

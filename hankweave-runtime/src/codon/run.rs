@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason, Verdict};
 use hankweave_core::budget::Meter;
-use hankweave_core::codon::{BudgetExceeded, Codon, Running};
+use hankweave_core::codon::{BudgetExceeded, Codon, LoopCheck, Running};
 use hankweave_core::cost::{UsageTotals, Usd};
 use hankweave_core::hank::OnExceeded;
 use hankweave_core::wire::Event;
@@ -71,6 +71,8 @@ pub(super) struct Work {
     elapsed: Duration,
     /// The limit for which the agent was stopped.
     reached: Option<BudgetExceeded>,
+    /// What the check of its loop said.
+    pub(super) loop_check: Option<LoopCheck>,
 }
 
 impl Work {
@@ -212,6 +214,7 @@ pub(super) async fn run(
         proof,
         elapsed: codon.begun.elapsed(),
         reached,
+        loop_check: None,
     };
     Ok((listener.running, work))
 }

@@ -159,7 +159,12 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         true => GO_ON.to_owned(),
         false => {
             let prompt = run.loaded.prompt_text(disk, codon.config).map_err(unreadable)?;
-            prompt::render(&prompt.text, variables)
+            let mut prompt = prompt::render(&prompt.text, variables);
+            let before = run.manager.snapshot().check_before(codon.entry);
+            if let Some(says) = before.and_then(|check| check.says) {
+                prompt = format!("{prompt}\n\n{says}");
+            }
+            prompt
         }
     };
     let system = run.loaded.system_prompt(disk, codon.config).map_err(unreadable)?;

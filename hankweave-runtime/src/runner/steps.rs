@@ -610,7 +610,10 @@ async fn run_codon(
 
 /// Whether the record has facts that the typed codon does not know.
 fn has_notes(codon: &CodonExecution) -> bool {
-    codon.budget_exceeded().is_some() || codon.context_exceeded() || codon.cost_is_lower_bound()
+    codon.budget_exceeded().is_some()
+        || codon.context_exceeded()
+        || codon.cost_is_lower_bound()
+        || codon.loop_check().is_some()
 }
 
 /// The end of a codon with which the run pauses.

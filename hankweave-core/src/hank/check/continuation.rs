@@ -60,10 +60,7 @@ fn inside_loop(hank: &Hank, path: &str, found: &LoopConfig, before: Option<Befor
 }
 
 fn repeats(found: &LoopConfig) -> bool {
-    match found.terminate_on {
-        TerminateOn::IterationLimit { limit } => limit > 1,
-        TerminateOn::ContextExceeded => true,
-    }
+    found.most_iterations().is_none_or(|most| most > 1)
 }
 
 fn continuation(hank: &Hank, path: &str, codon: &CodonConfig, before: Option<Before<'_>>) -> Option<Problem> {

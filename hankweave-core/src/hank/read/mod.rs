@@ -28,6 +28,9 @@ pub(super) struct ReadHank {
 /// Iterations are counted in ids of at most nine digits.
 const MAX_ITERATIONS: u64 = 1_000_000_000;
 
+/// The highest limit of an `untilCheckPasses` loop: what each of its checks said stays in state.json.
+const MAX_CHECKED_ITERATIONS: u64 = 100;
+
 /// Reads the whole document; also the contents of files in the older formats, after their names have been
 /// reported.
 pub(super) fn hank(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<ReadHank> {
@@ -129,9 +132,20 @@ fn terminate_on(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<TerminateOn>
                 limit: u32::try_from(limit).ok()?,
             })
         }
+        Some("untilCheckPasses") => {
+            let fields = reader.fields(node, &keys::UNTIL_CHECK_PASSES)?;
+            let limit = fields.optional(reader, "limit", integer(1..=MAX_CHECKED_ITERATIONS));
+            let run = fields.required(reader, "run", Reader::non_empty)?;
+            let limit = limit.and_then(|limit| u32::try_from(limit).ok());
+            Some(TerminateOn::UntilCheckPasses { run, limit })
+        }
         _ => {
-            let hint = r#"write { "type": "iterationLimit", "limit": 3 } or { "type": "contextExceeded" }"#;
-            reader.refuse_with_hint(node, "must be an iterationLimit or contextExceeded", hint)
+            let hint = r#"write { "type": "iterationLimit", "limit": 3 }, { "type": "contextExceeded" } or { "type": "untilCheckPasses", "run": "cargo test" }"#;
+            reader.refuse_with_hint(
+                node,
+                "must be an iterationLimit, contextExceeded or untilCheckPasses",
+                hint,
+            )
         }
     }
 }

@@ -207,7 +207,7 @@ fn loops_have_codons_end_somehow_and_do_not_nest() {
     );
     check(
         &[loop_of(r#"{"type": "forever"}"#, &[fresh("a", "")])],
-        "hank[0].terminateOn (loop \"l\"): must be an iterationLimit or contextExceeded",
+        "hank[0].terminateOn (loop \"l\"): must be an iterationLimit, contextExceeded or untilCheckPasses",
     );
     check(
         &[loop_of(

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use hankweave_core::document::PlanEntry;
 use hankweave_core::hank::{Hank, parse};
-use hankweave_core::plan::{LoopStep, Overrun, advance_loop, initial_plan};
+use hankweave_core::plan::{LoopSignal, LoopStep, advance_loop, initial_plan};
 use proptest::prelude::*;
 
 /// Hanks of codons and loops; a loop is given by its number of codons and its limit, 0 meaning until the context is full.
@@ -77,7 +77,7 @@ proptest! {
         let mut plan = initial_plan(&hank);
         for (next, full) in full.into_iter().enumerate() {
             let Some(entry) = plan.get(next) else { break };
-            let overrun = if full { Overrun::Context } else { Overrun::Nothing };
+            let overrun = if full { LoopSignal::Context } else { LoopSignal::Nothing };
             let step = advance_loop(&hank, &plan, &entry.codon_id.clone(), overrun).unwrap();
             let finished = ids(&plan[..=next]);
             let may_grow = matches!(step, LoopStep::Expand(..));

@@ -25,9 +25,13 @@ pub(super) fn write(text: &mut Text, hank: &Hank, codons: &[CodonView<'_>]) -> R
         match item {
             HankItem::Codon(_) => branch(text, "", last, codons.by_ref().take(count))?,
             HankItem::Loop(found) => {
-                let until = match found.terminate_on {
+                let until = match &found.terminate_on {
                     TerminateOn::IterationLimit { limit } => format!("{limit} times"),
                     TerminateOn::ContextExceeded => "until the context is full".to_owned(),
+                    TerminateOn::UntilCheckPasses { run, .. } => {
+                        let most = found.most_iterations().unwrap_or_default();
+                        format!("until `{run}` passes, at most {most} times")
+                    }
                 };
                 writeln!(text, "{} {}  loop, {until}", fork(last), found.id)?;
                 if let Some(limits) = found.budget.as_ref().and_then(budgets::of_container) {

@@ -1,8 +1,8 @@
 //! What a person wants to know of a codon before letting it run.
 
 use hankweave_core::hank::{
-    AgentChoice, CodonBudget, CodonConfig, ContinuationMode, Hank, HankItem, OnFailure, RigAction,
-    RigCommand, redirecting_variables,
+    AgentChoice, CodonBudget, CodonConfig, ContinuationMode, Hank, LoopConfig, OnFailure, RigAction,
+    RigCommand, TerminateOn, redirecting_variables,
 };
 use hankweave_core::id::{CodonId, LoopId};
 use hankweave_core::sentinel::SentinelConfig;
@@ -49,10 +49,7 @@ impl<'a> CodonView<'a> {
         let mut views = Vec::new();
         let mut before = None;
         for item in &hank.items {
-            let loop_id = match item {
-                HankItem::Codon(_) => None,
-                HankItem::Loop(found) => Some(&found.id),
-            };
+            let loop_id = item.as_loop().map(|found| &found.id);
             for (index, codon) in item.codons().iter().enumerate() {
                 // The first codon of a loop continues what stands before the loop, and later the iteration before.
                 let last = item.codons().last().filter(|_| index == 0 && loop_id.is_some());
@@ -64,6 +61,9 @@ impl<'a> CodonView<'a> {
                     continues.into_iter().flatten().collect(),
                 ));
                 before = Some(&codon.id);
+            }
+            if let (Some(check), Some(last)) = (item.as_loop().and_then(loop_check), views.last_mut()) {
+                last.spawns.push(check);
             }
         }
         views
@@ -120,6 +120,14 @@ fn copies(codon: &CodonConfig) -> Vec<String> {
         RigAction::Command { .. } => None,
     });
     copies.collect()
+}
+
+/// The command at the end of each iteration.
+fn loop_check(found: &LoopConfig) -> Option<String> {
+    match &found.terminate_on {
+        TerminateOn::UntilCheckPasses { run, .. } => Some(format!("sh -c {run:?}")),
+        TerminateOn::IterationLimit { .. } | TerminateOn::ContextExceeded => None,
+    }
 }
 
 fn spawns(codon: &CodonConfig) -> Vec<String> {

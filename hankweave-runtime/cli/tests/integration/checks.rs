@@ -98,6 +98,168 @@ fn a_codon_whose_work_never_passes_has_failed() {
     }
 }
 
+// covers: HANK-61
+#[test]
+fn a_check_that_was_killed_is_done_again_in_the_same_session() {
+    let waits = "[ -e go ] || { echo checking; exec sleep 600; }; [ $(wc -l < work.txt) -ge 3 ]";
+    let project = stage(&json!({"run": waits}), &json!({}));
+    kill_at(&project, "\"checking\"");
+    project.write("go", "");
+    project
+        .run(["run", "--headless", "--recover", "session"])
+        .expect_code(0);
+    let state = project.state(&project.directory());
+    let record = codon(&state["runs"][0], "only");
+    assert_eq!(record["claudeSessionId"], "s-new");
+    assert!(prompt(&project, 2).starts_with("You were interrupted"));
+    assert!(prompt(&project, 3).contains("has not passed"));
+    assert_eq!(project.left_behind(), []);
+    assert_usd(&record["finalCost"], 0.5);
+    assert_usd(&codon(&state["runs"][1], "only")["partialCost"], 0.25);
+}
+
+/// Starts a run and kills it as soon as it prints a line with this.
+fn kill_at(project: &TestProject, said: &str) {
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(|line| line.contains(said));
+    running.signal(Signal::KILL);
+    let killed = running.finish_within(crate::real_money::DEADLINE);
+    assert_eq!(killed.signal, Some(9));
+}
+
+/// A loop of one codon until `check` passes, and a codon behind it; `more` is laid over both codons, `policy` is theirs.
+fn stage_loop(check: &Value, more: &Value, policy: &str) -> TestProject {
+    let project = project();
+    let script = project.write("agent.sh", AGENT);
+    let codon = |id: &str| {
+        let mut codon = json!({"id": id, "name": id, "agent": {"command": ["sh", script], "stream": "claude"}, "model": "shell",
+            "continuationMode": "fresh", "promptText": id, "env": {"WANTED": "3"}, "onFailure": policy, "checkpointedFiles": ["work.txt"]});
+        let keys = codon.as_object_mut().unwrap();
+        keys.extend(more.as_object().unwrap().clone());
+        codon
+    };
+    let found =
+        json!({"type": "loop", "id": "l", "name": "L", "terminateOn": check, "codons": [codon("turn")]});
+    project.write_hank(&json!({"hank": [found, codon("end")]}));
+    project
+}
+
+/// `ID status` of each codon of the newest run.
+fn ends(project: &TestProject) -> Vec<String> {
+    let state = project.state(&project.directory());
+    let codons = state["runs"][0]["codons"].as_array().unwrap().iter();
+    let end = |codon: &Value| format!("{} {}", codon["codonId"], codon["status"]).replace('"', "");
+    codons.map(end).collect()
+}
+
+fn until(run: &str, limit: u64) -> Value {
+    json!({"type": "untilCheckPasses", "run": run, "limit": limit})
+}
+
+// covers: HANK-62, STATE-65
+#[test]
+fn a_loop_goes_round_until_its_check_passes_and_each_iteration_is_told_what_was_missing() {
+    let project = stage_loop(&until(COUNT, 9), &json!({}), "abort");
+    let finished = project.run(["run", "--headless", "--json"]);
+    finished.expect_code(0);
+    let expected = [
+        "turn#0 completed",
+        "turn#1 completed",
+        "turn#2 completed",
+        "end completed",
+    ];
+    assert_eq!(ends(&project), expected);
+    assert_eq!(prompt(&project, 1), "turn");
+    for number in [2, 3] {
+        let told = format!(
+            "turn\n\nYour work was checked, and the check `{COUNT}` has not passed: the command exited with code 1. It printed:\n\nthere are {} <!-- kept -->\n\n",
+            number - 1
+        );
+        assert!(
+            prompt(&project, number).starts_with(&told),
+            "{}",
+            prompt(&project, number)
+        );
+    }
+    assert_eq!(prompt(&project, 4), "end");
+    let run = &project.state(&project.directory())["runs"][0];
+    assert_eq!(codon(run, "turn#1")["loopCheck"]["passed"], false);
+    assert_eq!(codon(run, "turn#2")["loopCheck"], json!({"passed": true}));
+    let lines = finished.json_lines();
+    let last = lines
+        .iter()
+        .rfind(|event| event["type"] == "loop.iteration.completed");
+    let last = &last.unwrap()["data"];
+    assert_eq!(
+        (&last["isFinal"], &last["terminationReason"]),
+        (&json!(true), &json!("check_passed"))
+    );
+
+    // Who goes back into it, goes on from there with what was said there.
+    project.run(["rollback", "--codon", "turn#0"]).expect_code(0);
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(ends(&project), expected[1..]);
+    let validated = project.run(["validate", "--json"]).expect_code(0).json_document();
+    assert_eq!(validated["codons"][0]["spawns"][1], format!("sh -c {COUNT:?}"));
+    let tree = project.run(["validate"]);
+    assert!(tree.stdout.contains("passes, at most 9 times"), "{tree}");
+}
+
+// covers: HANK-62
+#[test]
+fn a_loop_whose_check_never_passes_has_failed_unless_that_is_ignored() {
+    let never = until("echo no; exit 7", 2);
+    let short = json!({"budget": {"maxOutputTokens": 10}});
+    for (more, policy, code, expected) in [
+        (json!({}), "abort", 1, vec!["turn#0 completed", "turn#1 failed"]),
+        (json!({}), "retry", 1, vec!["turn#0 completed", "turn#1 failed"]),
+        (
+            json!({}),
+            "ignore",
+            0,
+            vec!["turn#0 completed", "turn#1 failed", "end completed"],
+        ),
+        // A limit that ends the loop does not get around its check.
+        (short, "abort", 1, vec!["turn#0 failed"]),
+    ] {
+        let project = stage_loop(&never, &more, policy);
+        project.run(["run", "--headless"]).expect_code(code);
+        assert_eq!(ends(&project), expected);
+        let state = project.state(&project.directory());
+        let failed = expected
+            .iter()
+            .find_map(|end| end.strip_suffix(" failed"))
+            .unwrap();
+        let why = &codon(&state["runs"][0], failed)["failureReason"]["message"];
+        assert_eq!(
+            why,
+            "the check `echo no; exit 7` has not passed: the command exited with code 7"
+        );
+    }
+}
+
+// covers: HANK-62, STATE-65
+#[test]
+fn a_loop_that_was_killed_in_its_check_goes_on_with_the_iteration_and_what_it_knew() {
+    let check = "lines=$(wc -l < work.txt); echo \"lines $lines\"; [ -e go ] || [ $lines -lt 2 ] || exec sleep 600; [ $lines -ge 4 ]";
+    let project = stage_loop(&until(check, 9), &json!({}), "abort");
+    kill_at(&project, "\"lines 2\"");
+    project.write("go", "");
+    project
+        .run(["run", "--headless", "--recover", "session"])
+        .expect_code(0);
+    // The killed iteration goes on in its session, and the next one is told what the check said behind it.
+    assert_eq!(
+        ends(&project),
+        ["turn#1 completed", "turn#2 completed", "end completed"]
+    );
+    assert!(
+        prompt(&project, 2).contains("lines 1") && prompt(&project, 3).starts_with("You were interrupted")
+    );
+    assert!(prompt(&project, 4).contains("lines 3"));
+    assert_eq!(project.left_behind(), []);
+}
+
 #[test]
 fn a_run_that_is_stopped_ends_its_check() {
     let project = stage(&json!({"run": "echo checking; tail -f /dev/null"}), &json!({}));

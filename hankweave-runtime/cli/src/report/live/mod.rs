@@ -10,7 +10,7 @@ use std::time::Duration;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
 use hankweave_core::document::HankweaveState;
-use hankweave_core::hank::{Hank, HankItem, LoopConfig, TerminateOn};
+use hankweave_core::hank::{Hank, HankItem, LoopConfig};
 use hankweave_core::id::LoopId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::JournalEntry;
@@ -32,10 +32,7 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) fn of(ceiling: Ceiling, hank: Option<&Hank>) -> Self {
         let items = hank.map_or(&[][..], |hank| &hank.items);
-        let limited = |found: &LoopConfig| match found.terminate_on {
-            TerminateOn::IterationLimit { limit } => Some((found.id.clone(), limit)),
-            TerminateOn::ContextExceeded => None,
-        };
+        let limited = |found: &LoopConfig| Some((found.id.clone(), found.most_iterations()?));
         Self {
             ceiling: ceiling.max_dollars,
             loops: items

@@ -1,0 +1,45 @@
+//! Loops until a check passes: behind the last codon of an iteration the command of the loop runs (HANK-62).
+
+use hankweave_core::agent::FailureReason;
+use hankweave_core::codon::LoopCheck;
+
+use super::check::{examine, tell};
+use super::context::CodonRun;
+use super::orders::Interruption;
+use super::run::{Outcome, Work};
+
+/// How much of what a command printed is kept in state.json for the next iteration.
+const MOST_BYTES: usize = 4 << 10;
+
+/// Runs the check of the loop when it is due. When no iteration can follow, a codon whose loop has not passed has failed.
+pub(super) async fn check(codon: &CodonRun<'_>, work: &mut Work) {
+    let Some((exit, in_time)) = work.checkable(codon) else {
+        return;
+    };
+    let ends_loop = work.exceeded(&exit.usage).is_some();
+    let Some((run, is_last)) = codon.entry.due_check(&codon.run.hank, ends_loop) else {
+        return;
+    };
+    let said = examine(codon, run, in_time, MOST_BYTES).await;
+    if let Some(why) = codon.interruption() {
+        work.outcome = Outcome::Stopped(why, exit);
+        return;
+    }
+    let says = match said {
+        Ok(()) => None,
+        Err(missed) if is_last || missed.is_over => {
+            tell(codon, format!("{}; no iteration is left", missed.why)).await;
+            let reason = FailureReason::unknown(false, missed.why);
+            work.outcome = Outcome::Stopped(Interruption::Failure(reason), exit);
+            return;
+        }
+        Err(missed) => {
+            tell(codon, format!("{}; the loop goes on", missed.why)).await;
+            Some(missed.prompt())
+        }
+    };
+    work.loop_check = Some(LoopCheck {
+        passed: says.is_none(),
+        says,
+    });
+}
