@@ -1,9 +1,10 @@
 //! What a failure text means: its kind, whether to try again, and how long to wait first.
 //!
-//! Rows of a table are tried in order; the first that matches decides (AGENT-9).
+//! Everything that words can mean stands in the table of [`ErrorClass`]es; the first that matches decides (AGENT-9).
 
 use std::time::Duration;
 
+use super::error_class::{CONTEXT, ErrorClass, WAIT_HINTS};
 use super::failure::{FailureKind, FailureReason};
 use super::outcome::ProcessExit;
 
@@ -24,21 +25,15 @@ pub struct Classification {
 /// is taken for a wrong set-up, and not tried again (AGENT-10).
 #[must_use]
 pub fn classify(text: &str, had_session: bool) -> Classification {
-    let text = text.to_lowercase();
-    let (kind, retriable) = if text.trim().is_empty() {
-        (FailureKind::Unknown, had_session)
-    } else {
-        TABLE
-            .iter()
-            .find(|row| row.matches(&text))
-            .map_or((FailureKind::ApiError, had_session), |row| {
-                (row.kind, row.retriable)
-            })
+    let (kind, retriable) = match ErrorClass::of(text) {
+        _ if text.trim().is_empty() => (FailureKind::Unknown, had_session),
+        Some(class) => (class.kind, class.retriable),
+        None => (FailureKind::ApiError, had_session),
     };
     Classification {
         kind,
         retriable,
-        retry_after: retry_hint(&text),
+        retry_after: retry_hint(&text.to_lowercase()).map(|hint| hint.min(LONGEST_HINT)),
     }
 }
 
@@ -72,185 +67,81 @@ pub(super) fn without_result(exit: ProcessExit, stderr: &str, had_session: bool)
 /// limit had cut again and again (AGENT-11).
 #[must_use]
 pub fn is_context_exceeded(text: &str) -> bool {
-    const PHRASES: &[&str] = &[
-        "prompt is too long",
-        "prompt_too_long",
-        "context_length_exceeded",
-        "context window is full",
-        "ran out of room in the model's context",
-        "maximum context length",
-        "exceed context limit",
-        "output token maximum",
-    ];
-    let text = text.to_lowercase();
-    PHRASES.iter().any(|phrase| text.contains(phrase))
+    CONTEXT.matches(&text.to_lowercase())
 }
 
-struct Row {
-    /// Match anywhere in the text.
-    phrases: &'static [&'static str],
-    /// Match as whole words only, so that `5000` is no status 500.
-    codes: &'static [&'static str],
-    kind: FailureKind,
-    retriable: bool,
-}
-
-impl Row {
-    fn matches(&self, text: &str) -> bool {
-        self.phrases.iter().any(|phrase| text.contains(phrase))
-            || self.codes.iter().any(|code| has_word(text, code))
-    }
-}
-
-const TABLE: &[Row] = &[
-    Row {
-        phrases: &[
-            "rate limit",
-            "rate-limit",
-            "rate_limit",
-            "ratelimit",
-            "too many requests",
-        ],
-        codes: &[],
-        kind: FailureKind::RateLimit,
-        retriable: true,
-    },
-    Row {
-        phrases: &[
-            "credit",
-            "billing",
-            "insufficient",
-            "quota",
-            "usage limit",
-            "available balance",
-            "out of budget",
-        ],
-        codes: &[],
-        kind: FailureKind::ApiError,
-        retriable: false,
-    },
-    Row {
-        phrases: &["timeout", "timed out"],
-        codes: &[],
-        kind: FailureKind::Timeout,
-        retriable: true,
-    },
-    Row {
-        phrases: &["authentication", "unauthorized", "forbidden", "api key", "oauth"],
-        codes: &["401", "403"],
-        kind: FailureKind::ApiError,
-        retriable: false,
-    },
-    Row {
-        phrases: &["invalid request", "invalid_request", "prompt is too long"],
-        codes: &["400"],
-        kind: FailureKind::ApiError,
-        retriable: false,
-    },
-    // A model that there is not; claude's words and the provider's.
-    Row {
-        phrases: &[
-            "issue with the selected model",
-            "not_found_error",
-            "model_not_found",
-        ],
-        codes: &["404"],
-        kind: FailureKind::ApiError,
-        retriable: false,
-    },
-    Row {
-        phrases: &[],
-        codes: &["429"],
-        kind: FailureKind::RateLimit,
-        retriable: true,
-    },
-    Row {
-        phrases: &[
-            "socket",
-            "econn",
-            "epipe",
-            "enotfound",
-            "eai_again",
-            "unable to connect",
-            "fetch failed",
-            "connection reset",
-            "connection closed",
-            "connection error",
-            "network",
-            "stream terminated",
-        ],
-        codes: &[],
-        kind: FailureKind::ApiError,
-        retriable: true,
-    },
-    Row {
-        phrases: &[
-            "overloaded",
-            "internal server error",
-            "bad gateway",
-            "service unavailable",
-        ],
-        codes: &["500", "502", "503", "504", "529"],
-        kind: FailureKind::ApiError,
-        retriable: true,
-    },
-];
-
-fn has_word(text: &str, word: &str) -> bool {
-    text.split(|separator: char| !separator.is_ascii_alphanumeric())
-        .any(|part| part == word)
-}
-
+/// A longer time to wait is cut to this.
 const LONGEST_HINT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Reads `retry-after: 30`, `retry-after-ms=1500`, `try again in 2 minutes` and the like. A bare number is seconds;
-/// dates, clock times and unknown units are no hint.
+/// Reads `retry-after: 30`, `retry-after-ms=1500`, `try again in 2 minutes`, `"retryDelay": "38s"` and the like (AGENT-25). Dates, clock times and
+/// unknown units are no hint.
 fn retry_hint(lower_case: &str) -> Option<Duration> {
-    const FIELDS: &[(&str, f64)] = &[
-        ("retry-after-ms", 0.001),
-        ("retry_after_ms", 0.001),
-        ("retry-after", 1.0),
-        ("retry_after", 1.0),
-    ];
-    const WORDS: &[&str] = &["retry", "try again", "wait"];
-    let field = FIELDS.iter().find_map(|(name, scale)| {
-        let rest = after(lower_case, name)?;
-        wait(rest.trim_start_matches(['"', '\'', ':', '=', ' ']), *scale)
-    });
-    field.or_else(|| {
-        WORDS.iter().find_map(|word| {
-            let rest = after(lower_case, word)?;
-            let rest = [" again", " after", " in", " for", " at least"]
-                .iter()
-                .fold(rest, |rest, filler| rest.strip_prefix(filler).unwrap_or(rest));
-            wait(rest.strip_prefix(' ')?, 1.0)
-        })
+    WAIT_HINTS.iter().find_map(|hint| {
+        let (_, rest) = lower_case.split_once(hint.before)?;
+        let rest = [" again", " after", " in", " for", " at least"]
+            .iter()
+            .fold(rest, |rest, filler| rest.strip_prefix(filler).unwrap_or(rest));
+        let behind = rest.trim_start_matches(['"', '\'', ':', '=', ' ']);
+        (behind.len() < rest.len()).then(|| wait(behind, hint.bare_ms))?
     })
 }
 
-fn after<'a>(text: &'a str, word: &str) -> Option<&'a str> {
-    Some(text.split_once(word)?.1)
+/// The time at the start of `text`: numbers with units, such as `1h2m3s` or `2 hours 5 minutes`; the first number may
+/// have none, and then counts milliseconds `bare_ms` times.
+pub(super) fn wait(text: &str, bare_ms: u32) -> Option<Duration> {
+    let mut parts = Parts(text);
+    let (first, unit) = parts.next()?;
+    let mut seconds = match unit {
+        Unit::None => return Duration::try_from_secs_f64(first * f64::from(bare_ms) / 1_000.0).ok(),
+        Unit::Seconds(scale) => first * scale,
+        Unit::Unknown => return None,
+    };
+    while let Some((more, Unit::Seconds(scale))) = parts.next() {
+        seconds += more * scale;
+    }
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The duration at the start of `text`: digits and perhaps a unit; a bare number counts in units of `scale` seconds.
-fn wait(text: &str, scale: f64) -> Option<Duration> {
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, rest) = text.split_at(digits);
-    let number: f64 = number.trim_end_matches('.').parse().ok()?;
-    let unit_text = rest.trim_start_matches(' ');
-    let unit: String = unit_text.chars().take_while(char::is_ascii_alphabetic).collect();
-    let seconds = match unit.as_str() {
-        "" if matches!(unit_text.chars().next(), Some(':' | '-' | '/')) => return None,
-        "" => scale,
-        "ms" | "millisecond" | "milliseconds" => 0.001,
-        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
-        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
-        _ => return None,
-    };
-    let duration = Duration::try_from_secs_f64(number * seconds).ok()?;
-    Some(duration.min(LONGEST_HINT))
+/// What a number counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Unit {
+    /// So many seconds.
+    Seconds(f64),
+    /// Nothing stands behind it.
+    None,
+    /// It is no time to wait, such as a date or the time of a clock.
+    Unknown,
+}
+
+/// The numbers at the start of a text, with their units.
+struct Parts<'a>(&'a str);
+
+impl Iterator for Parts<'_> {
+    type Item = (f64, Unit);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let text = self.0.trim_start_matches([' ', ',']);
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let (number, rest) = text.split_at(text.find(|c| !is_number(c)).unwrap_or(text.len()));
+        let number: f64 = number.trim_end_matches('.').parse().ok()?;
+        let rest = rest.trim_start_matches(' ');
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(rest.len());
+        let (unit, rest) = rest.split_at(end);
+        self.0 = rest;
+        let unit = match unit {
+            "" if rest.starts_with([':', '-', '/']) => Unit::Unknown,
+            "" => Unit::None,
+            "ms" | "millisecond" | "milliseconds" => Unit::Seconds(0.001),
+            "s" | "sec" | "secs" | "second" | "seconds" => Unit::Seconds(1.0),
+            "m" | "min" | "mins" | "minute" | "minutes" => Unit::Seconds(60.0),
+            "h" | "hr" | "hrs" | "hour" | "hours" => Unit::Seconds(3_600.0),
+            "d" | "day" | "days" => Unit::Seconds(86_400.0),
+            _ => Unit::Unknown,
+        };
+        Some((number, unit))
+    }
 }
 
 #[cfg(test)]
@@ -414,6 +305,11 @@ mod tests {
         hint("retry in 7s", Some(7_000));
         hint("Retry after 20 seconds", Some(20_000));
         hint("try again in 99999999 min", Some(86_400_000));
+        hint("Please try again in 6m0.5s. Visit", Some(360_500));
+        hint("Your quota will reset after 4h23m12s.", Some(15_792_000));
+        hint("Please retry in 38.2s.", Some(38_200));
+        hint("{\"retryDelay\": \"38s\"}", Some(38_000));
+        hint("try again in 2 hours 5 minutes.", Some(7_500_000));
     }
 
     #[test]

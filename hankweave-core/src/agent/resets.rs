@@ -3,6 +3,7 @@
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 
+use super::classify::wait;
 use crate::time::Timestamp;
 
 /// The data of a time zone by its name, such as `Europe/Berlin`, in the form of TZif; without a name that of the machine.
@@ -10,7 +11,7 @@ pub type ZoneData<'a> = &'a dyn Fn(Option<&str>) -> Option<Vec<u8>>;
 
 /// The moment at which the usage limit ends of which `text` speaks, as it was read at `now`; `None` when it says none.
 ///
-/// Read are what claude prints, `resets 4pm (UTC)`, `resets 3:01pm (Europe/Berlin)`, `resets Nov 26, 2:44pm (UTC)`, and the older
+/// Read are what codex prints, `try again at 3:05 PM`, `at Nov 26th, 2026 3:05 PM` or `in 2 hours 5 minutes`, what claude prints, `resets 4pm (UTC)`, `resets 3:01pm (Europe/Berlin)`, `resets Nov 26, 2:44pm (UTC)`, and the older
 /// `limit reached|1795449600`. Clock times are of whole minutes, so the limit has ended when the minute has. One without a date is the next
 /// such time, or one that is over for less than an hour: a limit that ends while its words are read does not last another day.
 #[must_use]
@@ -22,9 +23,17 @@ pub fn limit_ends_at(text: &str, now: Timestamp, zone: ZoneData<'_>) -> Option<T
     if let Some((_, epoch)) = lower_case.split_once("limit reached|") {
         return moment(leading_number(epoch)?);
     }
-    lower_case
-        .match_indices("resets ")
-        .find_map(|(at, word)| clock_time(&text[at + word.len()..], now, zone))
+    let behind = |word: &'static str| {
+        let found = lower_case.match_indices(word);
+        found.map(move |(at, word)| &text[at + word.len()..])
+    };
+    let clock = behind("resets ").chain(behind("try again at "));
+    let mut clock = clock.filter_map(|rest| clock_time(rest, now, zone));
+    clock.next().or_else(|| {
+        let is_of_a_plan = lower_case.contains("usage limit");
+        let rest = behind("try again in ").next().filter(|_| is_of_a_plan)?;
+        Some(now.after(wait(&rest.to_ascii_lowercase(), 1_000)?))
+    })
 }
 
 /// A number of seconds, or of milliseconds, since 1970.
@@ -66,7 +75,9 @@ fn clock_time(text: &str, now: Timestamp, zone: ZoneData<'_>) -> Option<Timestam
     let year = words
         .next_if(|word| word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_digit()))
         .and_then(|word| word.parse().ok());
-    let time = time_of_day(words.next()?)?;
+    let clock = words.next()?;
+    let half = words.next_if(|word| matches!(word.trim_end_matches('.'), "am" | "pm"));
+    let time = time_of_day(&format!("{clock}{}", half.unwrap_or_default()))?;
     let resolve = |date: Date| resolve(&zone, date.to_datetime(time));
     let (Some(month), Some(day)) = (month, day) else {
         let today = resolve(here.date())?;
@@ -215,6 +226,24 @@ mod tests {
             now,
             Some("2026-11-23T16:00:00Z"),
         );
+    }
+
+    // covers: AGENT-12
+    #[test]
+    fn what_codex_prints_names_the_end_of_the_limit() {
+        let now = "2026-11-23T13:31:03Z";
+        let limit = "You've hit your usage limit. Visit https://chatgpt.com/codex/settings/usage to purchase more credits or try again";
+        // The zone of the machine is UTC+2 here.
+        for (told, ends) in [
+            ("at 4:05 PM.", "2026-11-23T14:06:00Z"),
+            ("at Nov 26th, 2026 3:05 PM.", "2026-11-26T13:06:00Z"),
+            ("in 2 hours 5 minutes.", "2026-11-23T15:36:03Z"),
+            ("in 23h 1m", "2026-11-24T12:32:03Z"),
+        ] {
+            check(&format!("{limit} {told}"), now, Some(ends));
+        }
+        // That of one request is no limit of a plan.
+        check("Rate limit reached. Please try again in 20s.", now, None);
     }
 
     #[test]

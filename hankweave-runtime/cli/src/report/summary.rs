@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anstyle::Style;
+use hankweave_core::agent::{ErrorClass, FailureKind};
 use hankweave_core::codon::CodonStatus;
 use hankweave_runtime::{CodonSummary, RunOutcome, RunResult};
 
@@ -64,6 +65,11 @@ impl Ending<'_> {
         writeln!(text, "  checkpoints  {}", self.checkpoints)?;
         if let RunResult::Failed(id) = &outcome.result {
             writeln!(text, "  its log      {} {id}", self.logs)?;
+            let failed = outcome.codons.iter().rfind(|codon| codon.codon_id == *id);
+            if let Some(class) = failed.and_then(class) {
+                writeln!(text, "  what it is   {}", class.words)?;
+                writeln!(text, "  what helps   {}", class.hint)?;
+            }
         }
         if matches!(outcome.result, RunResult::NothingToDo) {
             writeln!(text, "  start over   {}", self.over)?;
@@ -81,6 +87,16 @@ impl Ending<'_> {
         }
         Ok(())
     }
+}
+
+/// The class of an agent's failure, as its words tell it.
+fn class(codon: &CodonSummary) -> Option<&'static ErrorClass> {
+    let failure = codon.failure.as_ref()?;
+    let is_of_the_agent = !matches!(
+        failure.kind,
+        FailureKind::Unknown | FailureKind::SentinelLoadFailure
+    );
+    ErrorClass::of(failure.message.as_deref().filter(|_| is_of_the_agent)?)
 }
 
 /// What became of a codon, and why.

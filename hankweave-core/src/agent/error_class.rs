@@ -1,0 +1,289 @@
+//! The classes of failures as data: who says what, what it means, and what helps (AGENT-9, AGENT-25).
+
+use super::failure::FailureKind;
+
+/// A class of failures, as the words of an agent or a provider tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorClass {
+    /// Its name, unique in the table.
+    pub id: &'static str,
+    /// The agents and providers of which these words are known.
+    pub said_by: &'static str,
+    /// Match anywhere in the text, which is in lower case.
+    pub phrases: &'static [&'static str],
+    /// Match as whole words only, so that `5000` is no status 500.
+    pub codes: &'static [&'static str],
+    /// What a record calls it.
+    pub kind: FailureKind,
+    /// Whether another try may help.
+    pub retriable: bool,
+    /// What it is, for people; fits behind "what it is:".
+    pub words: &'static str,
+    /// What helps: a command, or what to write into the codon.
+    pub hint: &'static str,
+}
+
+/// How a time to wait is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitHint {
+    /// What stands before it, in lower case.
+    pub before: &'static str,
+    /// Of whom it is known.
+    pub said_by: &'static str,
+    /// What a number without a unit counts, in milliseconds.
+    pub bare_ms: u32,
+}
+
+const AGAIN: &str = r#""onFailure": "retry" in the codon"#;
+const KEYS: &str = "hankweave doctor";
+
+impl ErrorClass {
+    /// The class of a text; `None` for words that nobody knows.
+    #[must_use]
+    pub fn of(text: &str) -> Option<&'static Self> {
+        let text = text.to_lowercase();
+        CLASSES.iter().find(|class| class.matches(&text))
+    }
+
+    /// Whether a text, which is in lower case, has one of its phrases or codes.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        self.phrases.iter().any(|phrase| text.contains(phrase))
+            || self.codes.iter().any(|code| has_word(text, code))
+    }
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split(|separator: char| !separator.is_ascii_alphanumeric())
+        .any(|part| part == word)
+}
+
+/// The conversation no longer fits, or claude gave up on an answer which its output limit had cut again and again (AGENT-11).
+pub(super) const CONTEXT: ErrorClass = ErrorClass {
+    id: "context",
+    said_by: "claude, codex, pi, Anthropic, OpenAI",
+    phrases: &[
+        "prompt is too long",
+        "prompt_too_long",
+        "context_length_exceeded",
+        "context window is full",
+        "ran out of room in the model's context",
+        "maximum context length",
+        "exceed context limit",
+        "output token maximum",
+    ],
+    codes: &[],
+    kind: FailureKind::ApiError,
+    retriable: false,
+    words: "the conversation no longer fits into the context of the model",
+    hint: r#""autoCompact": true in the codon"#,
+};
+
+/// In this order: the first class that matches decides.
+pub const CLASSES: &[ErrorClass] = &[
+    ErrorClass {
+        id: "rate-limit",
+        said_by: "everybody",
+        phrases: &[
+            "rate limit",
+            "rate-limit",
+            "rate_limit",
+            "ratelimit",
+            "too many requests",
+        ],
+        codes: &[],
+        kind: FailureKind::RateLimit,
+        retriable: true,
+        words: "the provider asks to slow down",
+        hint: AGAIN,
+    },
+    ErrorClass {
+        id: "resource-exhausted",
+        said_by: "Google",
+        phrases: &["resource_exhausted", "resource has been exhausted"],
+        codes: &[],
+        kind: FailureKind::RateLimit,
+        retriable: true,
+        words: "the quota of the key is used up for now",
+        hint: AGAIN,
+    },
+    ErrorClass {
+        id: "session-limit",
+        said_by: "claude",
+        phrases: &["hit your limit", "hour limit reached"],
+        codes: &[],
+        kind: FailureKind::RateLimit,
+        retriable: true,
+        words: "the limit of the subscription is used up until it resets",
+        hint: "hankweave run",
+    },
+    ErrorClass {
+        id: "usage-limit",
+        said_by: "claude, codex",
+        phrases: &["usage limit"],
+        codes: &[],
+        kind: FailureKind::ApiError,
+        retriable: false,
+        words: "the limit of the subscription is used up",
+        hint: "hankweave run",
+    },
+    ErrorClass {
+        id: "billing",
+        said_by: "everybody",
+        phrases: &[
+            "credit",
+            "billing",
+            "insufficient",
+            "quota",
+            "available balance",
+            "out of budget",
+        ],
+        codes: &[],
+        kind: FailureKind::ApiError,
+        retriable: false,
+        words: "the provider wants to be paid first",
+        hint: "hankweave run",
+    },
+    ErrorClass {
+        id: "timeout",
+        said_by: "everybody",
+        phrases: &["timeout", "timed out"],
+        codes: &[],
+        kind: FailureKind::Timeout,
+        retriable: true,
+        words: "a request took too long",
+        hint: AGAIN,
+    },
+    ErrorClass {
+        id: "authentication",
+        said_by: "everybody",
+        phrases: &["authentication", "unauthorized", "forbidden", "api key", "oauth"],
+        codes: &["401", "403"],
+        kind: FailureKind::ApiError,
+        retriable: false,
+        words: "the provider does not take the key",
+        hint: KEYS,
+    },
+    CONTEXT,
+    ErrorClass {
+        id: "bad-request",
+        said_by: "everybody",
+        phrases: &["invalid request", "invalid_request"],
+        codes: &["400"],
+        kind: FailureKind::ApiError,
+        retriable: false,
+        words: "the provider does not understand the request",
+        hint: "hankweave validate",
+    },
+    ErrorClass {
+        id: "unknown-model",
+        said_by: "claude, Anthropic, OpenAI",
+        phrases: &[
+            "issue with the selected model",
+            "not_found_error",
+            "model_not_found",
+        ],
+        codes: &["404"],
+        kind: FailureKind::ApiError,
+        retriable: false,
+        words: "there is no such model for this key",
+        hint: "hankweave prices",
+    },
+    ErrorClass {
+        id: "status-429",
+        said_by: "everybody",
+        phrases: &[],
+        codes: &["429"],
+        kind: FailureKind::RateLimit,
+        retriable: true,
+        words: "the provider asks to slow down",
+        hint: AGAIN,
+    },
+    ErrorClass {
+        id: "connection",
+        said_by: "everybody",
+        phrases: &[
+            "socket",
+            "econn",
+            "epipe",
+            "enotfound",
+            "eai_again",
+            "unable to connect",
+            "fetch failed",
+            "connection reset",
+            "connection closed",
+            "connection error",
+            "network",
+            "stream terminated",
+        ],
+        codes: &[],
+        kind: FailureKind::ApiError,
+        retriable: true,
+        words: "the connection to the provider was lost",
+        hint: AGAIN,
+    },
+    ErrorClass {
+        id: "overloaded",
+        said_by: "everybody",
+        phrases: &[
+            "overloaded",
+            "internal server error",
+            "bad gateway",
+            "service unavailable",
+            "experiencing high demand",
+        ],
+        codes: &["500", "502", "503", "504", "529"],
+        kind: FailureKind::ApiError,
+        retriable: true,
+        words: "the provider has too much to do, or is broken",
+        hint: AGAIN,
+    },
+];
+
+/// In this order: the first that a text has, with a time behind it, decides.
+pub const WAIT_HINTS: &[WaitHint] = &[
+    WaitHint {
+        before: "retry-after-ms",
+        said_by: "OpenAI",
+        bare_ms: 1,
+    },
+    WaitHint {
+        before: "retry_after_ms",
+        said_by: "OpenAI",
+        bare_ms: 1,
+    },
+    WaitHint {
+        before: "retry-after",
+        said_by: "Anthropic, OpenAI",
+        bare_ms: 1_000,
+    },
+    WaitHint {
+        before: "retry_after",
+        said_by: "Anthropic, OpenRouter",
+        bare_ms: 1_000,
+    },
+    WaitHint {
+        before: "retrydelay",
+        said_by: "Google",
+        bare_ms: 1_000,
+    },
+    WaitHint {
+        before: "quota will reset after",
+        said_by: "Google",
+        bare_ms: 1_000,
+    },
+    WaitHint {
+        before: "retry",
+        said_by: "Google, pi",
+        bare_ms: 1_000,
+    },
+    WaitHint {
+        before: "try again",
+        said_by: "OpenAI, codex",
+        bare_ms: 1_000,
+    },
+    WaitHint {
+        before: "wait",
+        said_by: "everybody",
+        bare_ms: 1_000,
+    },
+];
