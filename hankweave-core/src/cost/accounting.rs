@@ -118,10 +118,21 @@ pub struct ProcessUsage {
     settled: UsageTotals,
     /// Messages since the previous result.
     unsettled: UsageTotals,
-    /// Hashes of the ids of messages about which nothing more counts; an id may be as long as a line.
-    closed: HashSet<u64>,
+    /// Messages about which nothing more counts.
+    closed: MessageIds,
     /// Messages whose final report may still come, by the hashes of their ids.
     open: HashMap<u64, Open>,
+}
+
+/// Ids of messages, as hashes: an id may be as long as a line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MessageIds(HashSet<u64>);
+
+impl MessageIds {
+    /// Adds one, and tells whether it is new.
+    pub(crate) fn insert(&mut self, id: &str) -> bool {
+        self.0.insert(hash(id))
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -157,7 +168,7 @@ impl ProcessUsage {
         statement: Statement,
     ) -> Option<Counted> {
         let id = hash(id);
-        if billed.is_nothing() || self.closed.contains(&id) {
+        if billed.is_nothing() || self.closed.0.contains(&id) {
             return None;
         }
         let known = self.open.remove(&id);
@@ -175,7 +186,7 @@ impl ProcessUsage {
         };
         self.unsettled.add(&before.model, added);
         if statement == Statement::Final {
-            self.closed.insert(id);
+            self.closed.0.insert(id);
         } else {
             let open = Open {
                 billed,
@@ -193,7 +204,7 @@ impl ProcessUsage {
     fn keep_open(&mut self, id: u64, message: Open) {
         if self.open.len() >= MAX_OPEN {
             self.unsettled.lower_bound = true;
-            self.closed.extend(self.open.drain().map(|(id, _)| id));
+            self.closed.0.extend(self.open.drain().map(|(id, _)| id));
         }
         self.open.insert(id, message);
     }
@@ -206,7 +217,7 @@ impl ProcessUsage {
         // The result of an interrupted process only guesses at the answer that was cut off.
         let cut_off = self.open.values().any(|message| message.begun);
         self.settled.lower_bound |= cut_off;
-        self.closed.extend(self.open.drain().map(|(id, _)| id));
+        self.closed.0.extend(self.open.drain().map(|(id, _)| id));
         let messages = std::mem::take(&mut self.unsettled);
         match reported {
             ReportedUsage::SinceLastResult(totals) => self.settled.merge(&totals),

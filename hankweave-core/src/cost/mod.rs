@@ -6,6 +6,7 @@ pub mod pricing;
 mod tokens;
 mod usd;
 
+pub(crate) use accounting::MessageIds;
 pub use accounting::{Counted, ModelUsage, ProcessUsage, ReportedUsage, Statement, UsageTotals};
 pub use billed::Billed;
 pub use tokens::{RecordedTokens, TokenUsage};

@@ -15,7 +15,7 @@ use super::lenient::{List, Object};
 use super::outcome::{EndedBy, ExitOutcome, Verdict};
 use super::records::Records;
 use crate::cost::pricing::Prices;
-use crate::cost::{ModelUsage, TokenUsage, UsageTotals, Usd};
+use crate::cost::{MessageIds, ModelUsage, TokenUsage, UsageTotals, Usd};
 use crate::id::SessionId;
 
 use line::{Block, Message, StreamLine, Usage};
@@ -32,6 +32,8 @@ pub struct PiDecoder {
     model: Option<String>,
     /// Of all messages.
     usage: UsageTotals,
+    /// The messages that have ended: one may be told twice, and counts once (AGENT-26).
+    ended_messages: MessageIds,
     /// A turn has begun, and its message has not.
     asking: bool,
     /// What was told of the message that is being written, and whether one is.
@@ -147,7 +149,9 @@ impl PiDecoder {
     fn message(&mut self, message: Message<'_>, events: &mut Vec<AgentEvent>) {
         (self.asking, self.writing) = (false, false);
         let id = message.response_id.as_deref().map(str::to_owned);
-        events.extend(self.used(&message, id));
+        if id.as_deref().is_none_or(|id| self.ended_messages.insert(id)) {
+            events.extend(self.used(&message, id));
+        }
         let counted = std::mem::take(&mut self.told);
         self.answers += 1;
         let (stop, error) = (
