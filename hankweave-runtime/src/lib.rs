@@ -32,6 +32,7 @@ mod paths;
 pub mod preflight;
 mod presence;
 mod recovery;
+pub mod replay;
 pub mod rig;
 mod runner;
 mod sentinel;

@@ -48,6 +48,7 @@ const LIBRARY: &[(&str, &str)] = &[
         "presence checkpoint codon error instance_lock options paths recovery rig shutdown state_manager world",
     ),
     ("inspect", "recovery runner"),
+    ("replay", "driver paths world"),
     (
         "open_directory",
         "instance_lock options paths recovery runner state_manager world",
@@ -123,6 +124,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     (
         "operations",
         "args exit output report rollback screen state typed",
+    ),
+    (
+        "replay",
+        "args directory exit logging report screen signals state",
     ),
     ("commands", "rollback screen typed"),
     (

@@ -1,5 +1,6 @@
 //! What passes over the WebSocket (WIRE-1 to WIRE-21): what clients send, what they get, and what is written to the journal.
 
+mod agent;
 mod budget;
 mod checkpoints;
 mod command;

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
@@ -223,6 +224,12 @@ pub(crate) enum Command {
     /// The log of operations: everything that changed the files and the record
     #[command(subcommand)]
     Op(OpCommand),
+    /// Play a recorded execution once more, from the logs of its agents, and compare what comes out
+    ///
+    /// Shows all runs of DIR as `run` shows one. No model, agent, rig or check is started and DIR is not changed: what agents say is read from their logs
+    /// by the code that read them then, everything else is told from the record. Ends with 1 when something comes out in another way than it is recorded,
+    /// and names the first difference. For example: hankweave replay my-hank --speed max
+    Replay(ReplayArgs),
     /// Follow a live run from another terminal
     Attach(AttachArgs),
     /// Print the address that opens the page of a live run
@@ -312,6 +319,50 @@ pub(crate) struct Execution {
     /// The execution directory; it holds .hankweave.
     #[arg(short, long, env = "HANKWEAVE_EXECUTION", value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) execution: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The execution directory that is played; it holds .hankweave.
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) recorded: PathBuf,
+    /// A new directory for what comes out [default: one in the folder for temporary files].
+    #[arg(short, long, value_name = "NEW", value_hint = ValueHint::DirPath)]
+    pub(crate) execution: Option<PathBuf>,
+    /// How many times as fast as it was recorded, or `max` for no wait at all.
+    #[arg(long, value_name = "TIMES", default_value = "1")]
+    pub(crate) speed: Speed,
+}
+
+/// How fast the recorded gaps pass.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Speed {
+    /// So many times as fast as they were.
+    Times(f64),
+    /// Without any wait.
+    Max,
+}
+
+impl FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse::<f64>() {
+            _ if text == "max" => Ok(Self::Max),
+            Ok(times) if times.is_finite() && times > 0.0 => Ok(Self::Times(times)),
+            _ => Err("write a number above 0, or max".to_owned()),
+        }
+    }
+}
+
+impl Speed {
+    /// How long a recorded gap takes now.
+    pub(crate) fn of(self, gap: Duration) -> Duration {
+        match self {
+            Self::Max => Duration::ZERO,
+            Self::Times(times) => Duration::try_from_secs_f64(gap.as_secs_f64() / times).unwrap_or(gap),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -900,6 +951,19 @@ pub(crate) enum SchemaName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // covers: CLI-33
+    #[test]
+    fn the_gaps_of_a_replay_are_scaled() {
+        let speed = |text: &str| text.parse::<Speed>();
+        let gap = Duration::from_secs(30);
+        assert_eq!(speed("10").unwrap().of(gap), Duration::from_secs(3));
+        assert_eq!(speed("0.5").unwrap().of(gap), Duration::from_secs(60));
+        assert_eq!(speed("max").unwrap().of(gap), Duration::ZERO);
+        for wrong in ["0", "-1", "inf", "nan", "fast", ""] {
+            assert!(speed(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn what_was_typed_for_a_run_is_kept_and_what_is_for_once_is_not() {

@@ -52,6 +52,7 @@ mod question;
 mod recorded;
 mod registry;
 mod remote;
+mod replay;
 mod report;
 mod rollback;
 mod run;
@@ -146,6 +147,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Rollback(args) => rollback::rollback(&global, &args),
         Command::Undo(args) => operations::undo(&global, &args),
         Command::Op(command) => operations::op(&global, &command),
+        Command::Replay(args) => replay::replay(&global, &args),
         Command::Attach(args) => remote::attach(&global, &args),
         Command::Page(args) => remote::page(&global, &args),
         Command::Next(execution) => remote::next(&global, &execution),

@@ -7,7 +7,8 @@ use std::time::Duration;
 use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
 use hankweave_core::codon::Active as _;
 use hankweave_core::codon::{
-    BudgetExceeded, CheckpointType, Codon, Complete, Completed, Edge, Fail, Failed, LoopCheck, Preparing, Skip, Skipped,
+    BudgetExceeded, CheckpointType, Codon, Complete, Completed, Edge, Fail, Failed, LoopCheck, Preparing,
+    Skip, Skipped,
 };
 use hankweave_core::cost::Usd;
 use hankweave_core::event::StateEvent;

@@ -9,7 +9,7 @@ use hankweave_core::budget::Meter;
 use hankweave_core::codon::{Codon, Running};
 use hankweave_core::cost::UsageTotals;
 use hankweave_core::event::StateEvent;
-use hankweave_core::wire::{self, AgentAction};
+use hankweave_core::wire;
 use tokio::time::Instant;
 
 use super::context::CodonRun;
@@ -96,43 +96,8 @@ impl<'a> Listener<'a> {
         };
         let codon_id = self.codon.entry.codon_id.clone();
         let event = match event {
-            AgentEvent::Message { text, .. } => self.action(AgentAction::Message, text),
-            AgentEvent::Thinking { text, .. } => self.action(AgentAction::Thinking, text),
-            AgentEvent::ToolUse { id, name, input, .. } => {
-                self.open_tools.insert(id.clone(), (name.clone(), self.now));
-                wire::Event::AssistantAction {
-                    codon_id,
-                    action: AgentAction::ToolUse,
-                    content: name.clone(),
-                    tool_name: Some(name),
-                    tool_input: Some(input),
-                    tool_use_id: Some(id),
-                }
-            }
-            AgentEvent::ToolResult(result) => self.tool_result(result),
             AgentEvent::Usage(usage) => self.count(usage).await,
-            AgentEvent::Compacted => {
-                self.compacted = true;
-                let message = "the agent shortened its conversation".to_owned();
-                wire::Event::Info { message }
-            }
-            AgentEvent::Retrying {
-                attempt,
-                max_retries,
-                error,
-                ..
-            } => {
-                let most = max_retries.map_or(String::new(), |most| format!(" of {most}"));
-                let why = error.unwrap_or_else(|| "a failed request".to_owned());
-                let message = format!("the agent retries after {why} (retry {attempt}{most})");
-                wire::Event::Info { message }
-            }
-            AgentEvent::OutputTruncated { bytes, sha256 } => wire::Event::OutputTruncated {
-                codon_id,
-                length: bytes,
-                sha256,
-            },
-            AgentEvent::Unparsed { start } => wire::Event::OutputUnparsed { codon_id, start },
+            AgentEvent::ToolResult(result) => self.tool_result(result),
             // An agent that has answered is about to end: its report is compared with its limits when it goes
             // on, or has ended.
             AgentEvent::Result(result) => {
@@ -144,20 +109,26 @@ impl<'a> Listener<'a> {
                 }
                 return;
             }
-            // A second opening line after background work changes nothing.
-            AgentEvent::SessionStarted { .. } | AgentEvent::Finished(_) => return,
+            event => {
+                self.note(&event);
+                // A second opening line after background work changes nothing.
+                match wire::Event::of_agent(codon_id, event) {
+                    Some(event) => event,
+                    None => return,
+                }
+            }
         };
         self.codon.run.publish(event).await;
     }
 
-    fn action(&self, action: AgentAction, content: String) -> wire::Event {
-        wire::Event::AssistantAction {
-            codon_id: self.codon.entry.codon_id.clone(),
-            action,
-            content,
-            tool_name: None,
-            tool_input: None,
-            tool_use_id: None,
+    /// Remembers what later events are understood by.
+    fn note(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::ToolUse { id, name, .. } => {
+                self.open_tools.insert(id.clone(), (name.clone(), self.now));
+            }
+            AgentEvent::Compacted => self.compacted = true,
+            _ => {}
         }
     }
 

@@ -17,6 +17,7 @@ mod opencode;
 mod pi;
 mod process;
 mod program;
+mod recording;
 mod scripted;
 mod set;
 mod version;
@@ -33,9 +34,15 @@ pub use pi::PiDriver;
 pub(crate) use process::CutOff;
 pub use process::{ProcessHost, ProcessLimits};
 pub use program::AgentProgram;
+pub(crate) use recording::Recording;
 pub use scripted::{ScriptedDriver, play};
 pub use set::DriverSet;
 pub use version::version_of;
+
+use hankweave_core::agent::{
+    AcpDecoder, AgentDecoder, ClaudeDecoder, CodexDecoder, GeminiDecoder, OpencodeDecoder, PiDecoder,
+};
+use hankweave_core::cost::pricing::Prices;
 
 /// What the agent of this name had used that nobody heard to its end. Blocks.
 ///
@@ -55,5 +62,18 @@ pub(crate) fn reckon(
         pi::NAME => PiDriver::new(host).reckon(agent),
         // The programs of others print what claude prints.
         _ => ClaudeDriver::new(host).reckon(agent),
+    }
+}
+
+/// The decoder of a process of the agent of this name. That of codex does without its rollout file.
+pub(crate) fn decoder(name: &str, resumed: bool) -> Box<dyn AgentDecoder> {
+    match name {
+        acp::NAME => Box::new(AcpDecoder::of_log(Prices::listed(), None)),
+        codex::NAME => Box::new(CodexDecoder::new(resumed).unrecorded()),
+        gemini::NAME => Box::new(GeminiDecoder::new()),
+        opencode::NAME => Box::new(OpencodeDecoder::new(hankweave_core::agent::opencode::OWN_MODEL)),
+        pi::NAME => Box::new(PiDecoder::new()),
+        // The programs of others print what claude prints.
+        _ => Box::new(ClaudeDecoder::new(resumed)),
     }
 }

@@ -50,6 +50,7 @@ mod real_stories;
 mod reference;
 mod refusals;
 mod remote;
+mod replay;
 mod results;
 mod resume;
 mod rollback;

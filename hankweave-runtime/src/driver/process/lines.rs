@@ -55,7 +55,7 @@ impl Dropped {
 
 impl Line<'_> {
     /// The same for a decoder.
-    pub(super) fn as_agent_line(&self) -> AgentLine<'_> {
+    pub(in crate::driver) fn as_agent_line(&self) -> AgentLine<'_> {
         match self {
             Self::Text(text) => AgentLine::Text(text),
             Self::TooLong { bytes, sha256 } => AgentLine::TooLong {
@@ -93,7 +93,7 @@ impl LineFramer {
     }
 
     /// The last line, when the stream did not end with a line break.
-    pub(super) fn finish(&mut self) -> Option<Line<'static>> {
+    pub(in crate::driver) fn finish(&mut self) -> Option<Line<'static>> {
         (self.dropped.is_some() || !self.unfinished.is_empty()).then(|| self.take())
     }
 

@@ -275,9 +275,9 @@ mod tests {
         let mut first = one.open_shared("log".as_ref()).unwrap();
         let mut second = other.open_shared("log".as_ref()).unwrap();
         assert_eq!(first.last_byte().unwrap(), None);
-        for (file, bytes) in [(&mut first, b"a\n"), (&mut second, b"b\n"), (&mut first, b"c.")] {
-            file.add(bytes).unwrap();
-        }
+        first.add(b"a\n").unwrap();
+        second.add(b"b\n").unwrap();
+        first.add(b"c.").unwrap();
         second.sync_data().unwrap();
         assert_eq!(second.last_byte().unwrap(), Some(b'.'));
         one.rename("log".as_ref(), "new".as_ref()).unwrap();

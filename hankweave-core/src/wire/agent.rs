@@ -1,0 +1,68 @@
+//! What agents say, as clients get it.
+
+use super::{AgentAction, Event};
+use crate::agent::AgentEvent;
+use crate::id::CodonId;
+
+impl Event {
+    /// What an agent has said or done, in its codon; `None` for what clients are told in another way: sessions, usage and ends.
+    ///
+    /// The name of a tool may be unknown and the time of its call is not known here.
+    #[must_use]
+    pub fn of_agent(codon_id: CodonId, event: AgentEvent) -> Option<Self> {
+        let action = |codon_id, action, content| Self::AssistantAction {
+            codon_id,
+            action,
+            content,
+            tool_name: None,
+            tool_input: None,
+            tool_use_id: None,
+        };
+        Some(match event {
+            AgentEvent::Message { text, .. } => action(codon_id, AgentAction::Message, text),
+            AgentEvent::Thinking { text, .. } => action(codon_id, AgentAction::Thinking, text),
+            AgentEvent::ToolUse { id, name, input, .. } => Self::AssistantAction {
+                codon_id,
+                action: AgentAction::ToolUse,
+                content: name.clone(),
+                tool_name: Some(name),
+                tool_input: Some(input),
+                tool_use_id: Some(id),
+            },
+            AgentEvent::ToolResult(result) => Self::ToolResult {
+                codon_id,
+                tool_use_id: result.tool_use_id,
+                tool_name: result.tool_name.unwrap_or_default(),
+                result: result.text,
+                truncated: result.truncated,
+                original_length: result.original_length,
+                execution_time_ms: 0,
+                is_error: result.is_error,
+            },
+            AgentEvent::Compacted => Self::Info {
+                message: "the agent shortened its conversation".to_owned(),
+            },
+            AgentEvent::Retrying {
+                attempt,
+                max_retries,
+                error,
+                ..
+            } => {
+                let most = max_retries.map_or(String::new(), |most| format!(" of {most}"));
+                let why = error.unwrap_or_else(|| "a failed request".to_owned());
+                let message = format!("the agent retries after {why} (retry {attempt}{most})");
+                Self::Info { message }
+            }
+            AgentEvent::OutputTruncated { bytes, sha256 } => Self::OutputTruncated {
+                codon_id,
+                length: bytes,
+                sha256,
+            },
+            AgentEvent::Unparsed { start } => Self::OutputUnparsed { codon_id, start },
+            AgentEvent::SessionStarted { .. }
+            | AgentEvent::Usage(_)
+            | AgentEvent::Result(_)
+            | AgentEvent::Finished(_) => return None,
+        })
+    }
+}

@@ -1,0 +1,239 @@
+//! `hankweave replay`
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::discovery::STATE_DIR;
+use hankweave_core::document::render;
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::JournalEntry;
+use hankweave_runtime::journal::{Batch, EventJournal, FileJournal, JournalLimits, JournalTail, TailLine};
+use hankweave_runtime::replay::{Replay, Replayed};
+use hankweave_runtime::world::clock::{Clock, SystemClock};
+use hankweave_runtime::world::disk::{Disk, IoError, RealDisk, replace};
+use hankweave_runtime::{ExecutionDir, Shutdown};
+use serde_json::json;
+
+use crate::args::{Global, ReplayArgs, Speed};
+use crate::directory::existing_state_dir;
+use crate::exit::{Failure, FailureKind};
+use crate::report::{Known, Report};
+use crate::screen::{come_back, is_drawable, tell};
+use crate::signals;
+use crate::state::read_execution;
+
+/// How many entries are read at once.
+const AT_ONCE: usize = 256;
+
+/// Plays a recorded execution once more and compares what comes out with the record (CLI-33).
+pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Failure> {
+    crate::logging::install(global);
+    existing_state_dir(&args.recorded)?;
+    let recorded = read_execution(&args.recorded)?;
+    let place = new_place(args)?;
+    let out = FileJournal::open(Arc::new(RealDisk), &place.events(), JournalLimits::default());
+    let out = out.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let from = ExecutionDir::new(args.recorded.clone());
+    let mut played = Played {
+        replay: Replay::new(Arc::new(RealDisk), &from),
+        tail: JournalTail::new(Arc::new(RealDisk), from.events(), 0),
+        out,
+        report: choose_report(global),
+        speed: args.speed,
+        before: None,
+    };
+    let shutdown = Shutdown::new();
+    let stopped = runtime.block_on(async {
+        let mut watch = pin!(signals::watch(shutdown.clone()));
+        tokio::select! {
+            biased;
+            never = &mut watch => match never {},
+            () = shutdown.requested() => Ok(true),
+            never = come_back() => match never {},
+            all = played.all() => all.map(|()| false),
+        }
+    })?;
+    if stopped {
+        return Ok(signals::stopped(&shutdown));
+    }
+    let Played {
+        replay, out, report, ..
+    } = played;
+    let state = place.state_dir().join("state.json");
+    let written = out.sync().and_then(|()| {
+        let document = render(replay.state());
+        replace(&RealDisk, &state, document.as_bytes()).map_err(IoError::at("write", &state))
+    });
+    written.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let outcome = replay.end(&recorded);
+    tell_outcome(global, report, &outcome, place.root());
+    Ok(match outcome.difference {
+        None => ExitCode::SUCCESS,
+        Some(_) => ExitCode::from(FailureKind::Failed.code()),
+    })
+}
+
+/// Where the replay goes: a directory that no execution has.
+fn new_place(args: &ReplayArgs) -> Result<ExecutionDir, Failure> {
+    let root = match &args.execution {
+        Some(root) => root.clone(),
+        None => temporary(),
+    };
+    if RealDisk.metadata(&root.join(STATE_DIR)).is_ok() {
+        let message = format!("`{}` is an execution directory already", root.display());
+        return Err(
+            Failure::new(FailureKind::Input, message).hint("name a new directory with -e DIR, or none")
+        );
+    }
+    let made = RealDisk.make_dirs(&root).map_err(IoError::at("create", &root));
+    let root = made.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let dir = ExecutionDir::new(root);
+    let made = RealDisk.make_private_dirs(&dir.state_dir());
+    let made = made.map_err(IoError::at("create", &dir.state_dir()));
+    made.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    Ok(dir)
+}
+
+fn temporary() -> PathBuf {
+    let name = format!(
+        "hankweave-replay-{}-{}",
+        SystemClock.now().as_millis(),
+        std::process::id()
+    );
+    std::env::temp_dir().join(name)
+}
+
+fn choose_report(global: &Global) -> Report {
+    if global.json() {
+        Report::json()
+    } else if global.quiet {
+        Report::Quiet
+    } else if is_drawable() {
+        Report::live(Known::default())
+    } else {
+        Report::plain()
+    }
+}
+
+/// A replay on its way to whoever watches, and to its directory.
+struct Played {
+    replay: Replay,
+    tail: JournalTail,
+    out: FileJournal,
+    report: Report,
+    speed: Speed,
+    /// When the last event was recorded.
+    before: Option<Timestamp>,
+}
+
+impl Played {
+    async fn all(&mut self) -> Result<(), Failure> {
+        loop {
+            let entries = self.read()?;
+            if entries.is_empty() {
+                return Ok(());
+            }
+            for entry in entries {
+                self.entry(entry).await?;
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<Vec<JournalEntry>, Failure> {
+        let mut entries = Vec::new();
+        let each = |line: TailLine<'_>| {
+            // What this version does not know cannot be shown; its number is missing then.
+            entries.extend(JournalEntry::from_json(line.bytes).ok());
+            match entries.len() < AT_ONCE {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        };
+        let read = self.tail.read(each);
+        read.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+        Ok(entries)
+    }
+
+    async fn entry(&mut self, entry: JournalEntry) -> Result<(), Failure> {
+        let gap = self
+            .before
+            .map_or(Duration::ZERO, |before| entry.timestamp.since(before));
+        self.before = Some(entry.timestamp);
+        let wait = self.speed.of(gap);
+        if !wait.is_zero() {
+            // Whoever watches sees everything that was said before the wait.
+            self.show(|report| report.flush());
+            tokio::time::sleep(wait).await;
+        }
+        let played = self.replay.play(entry);
+        let entry = played.map_err(|error| {
+            Failure::new(
+                FailureKind::Io,
+                format!("the log of an agent cannot be read: {error}"),
+            )
+        })?;
+        let written = self.out.append(&Batch::new(std::slice::from_ref(&entry)));
+        written.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+        self.show(|report| report.event(&entry));
+        Ok(())
+    }
+
+    /// A reader that has gone away does not end the comparison.
+    fn show(&mut self, show: impl FnOnce(&mut Report) -> std::io::Result<()>) {
+        if show(&mut self.report).is_err() {
+            self.report = Report::Quiet;
+        }
+    }
+}
+
+/// Says what the comparison has come to.
+fn tell_outcome(global: &Global, mut report: Report, outcome: &Replayed, place: &Path) {
+    if global.json() {
+        let difference = outcome.difference.as_ref().map(
+            |found| json!({"place": found.place, "recorded": found.recorded, "replayed": found.replayed}),
+        );
+        let data = json!({"events": outcome.events, "fromLogs": outcome.from_logs, "compared": outcome.compared,
+            "toldByTheRecord": outcome.told, "execution": place, "difference": difference});
+        // A reader that has gone away asks for nothing more.
+        let _ = report.unknown(&json!({"type": "replay.completed", "data": data}));
+    }
+    let _ = report.flush();
+    let is_quiet = report.is_quiet() || global.json();
+    drop(report);
+    if !is_quiet {
+        tell(in_words(outcome, place));
+    }
+}
+
+fn in_words(outcome: &Replayed, place: &Path) -> String {
+    let mut text = String::new();
+    let Replayed {
+        events,
+        from_logs,
+        compared,
+        told,
+        difference,
+    } = outcome;
+    // Writing to a String cannot fail.
+    let _ = match difference {
+        None => writeln!(text, "\nReplayed: everything came out as it is recorded."),
+        Some(difference) => writeln!(text, "\nReplayed, and it differs at {difference}"),
+    };
+    let _ = writeln!(
+        text,
+        "  events       {events}, {from_logs} of them out of the logs of agents"
+    );
+    let _ = writeln!(
+        text,
+        "  compared     what {compared} tries used; of {told} only the record tells it"
+    );
+    let _ = writeln!(text, "  kept in      {}", place.display());
+    text
+}

@@ -1,0 +1,198 @@
+//! A recorded execution once more: the journal tells what happened and when, and what agents said comes out of their logs through their
+//! decoders again (RUN-22).
+//!
+//! Nothing is started: what rigs, checks, sentinels, checkpoints and clients did is told from the record, and so is how costs grew. What agents said,
+//! which session they named, how they ended and what they used in the end is compared with it.
+
+mod difference;
+mod stream;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::document::HankweaveState;
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::state::LiveState;
+use hankweave_core::wire::{Event, JournalEntry};
+use serde_json::{Map, Value};
+
+pub use self::difference::Difference;
+use self::difference::first;
+use self::stream::Stream;
+use crate::paths::ExecutionDir;
+use crate::world::disk::Disk;
+
+/// Plays the entries of a journal in their order.
+#[derive(Debug)]
+pub struct Replay {
+    disk: Arc<dyn Disk>,
+    state_dir: PathBuf,
+    live: LiveState,
+    stream: Option<Stream>,
+    outcome: Replayed,
+}
+
+/// What a replay has come to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Replayed {
+    /// How many events were played.
+    pub events: u64,
+    /// How many of them came out of the logs of agents.
+    pub from_logs: u64,
+    /// How many tries of codons were compared with their logs.
+    pub compared: u64,
+    /// Tries whose use of tokens only the record tells, since their logs do not.
+    pub told: u64,
+    /// Where the record and what came out differ first.
+    pub difference: Option<Difference>,
+}
+
+impl Replay {
+    /// The record of an execution directory, before its first event.
+    #[must_use]
+    pub fn new(disk: Arc<dyn Disk>, dir: &ExecutionDir) -> Self {
+        Self {
+            disk,
+            state_dir: dir.state_dir(),
+            live: LiveState::default(),
+            stream: None,
+            outcome: Replayed::default(),
+        }
+    }
+
+    /// Plays one entry, and returns it as it came out. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// When the log of an agent cannot be read.
+    pub fn play(&mut self, mut entry: JournalEntry) -> io::Result<JournalEntry> {
+        self.outcome.events += 1;
+        match &mut entry.event {
+            Event::StateTransition { transition, .. } => {
+                let transition = StateEvent::clone(transition);
+                self.transition(&transition)?;
+                if let Err(refused) = self.live.apply_event(&transition, entry.timestamp) {
+                    let place = format!("event {}", entry.seq);
+                    self.differ(Difference::new(place, transition.name(), refused));
+                }
+            }
+            event if stream::is_of_an_agent(event) => self.said(event)?,
+            _ => {}
+        }
+        Ok(entry)
+    }
+
+    /// The document as it came out.
+    #[must_use]
+    pub fn state(&self) -> &HankweaveState {
+        self.live.document()
+    }
+
+    /// Ends the replay: the document that came out is compared with the recorded one.
+    #[must_use]
+    pub fn end(mut self, recorded: &HankweaveState) -> Replayed {
+        if let Some(difference) = first(recorded, self.live.document()) {
+            self.differ(difference);
+        }
+        self.outcome
+    }
+
+    fn differ(&mut self, difference: Difference) {
+        self.outcome.difference.get_or_insert(difference);
+    }
+
+    /// Lets the agent of the codon say what is recorded of it.
+    fn said(&mut self, event: &mut Event) -> io::Result<()> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(());
+        };
+        let difference = stream.say(event)?;
+        self.outcome.from_logs += 1;
+        difference
+            .into_iter()
+            .for_each(|difference| self.differ(difference));
+        Ok(())
+    }
+
+    fn transition(&mut self, transition: &StateEvent) -> io::Result<()> {
+        let StateEvent::CodonTransitioned {
+            run_id,
+            codon_id,
+            to,
+            metadata,
+            ..
+        } = transition
+        else {
+            return Ok(());
+        };
+        let noted = |name: &str| noted(metadata.as_ref(), name);
+        match to {
+            CodonStatus::Initializing => {
+                let log = noted("claudeLogPath").map(|log| self.state_dir.join(log));
+                let resumed = noted("previousSessionId").is_some();
+                let open = |log| Stream::open(&self.disk, codon_id, log, resumed);
+                self.stream = log.and_then(open);
+            }
+            CodonStatus::Running => {
+                if let (Some(stream), Some(session)) = (&mut self.stream, noted("claudeSessionId")) {
+                    let difference = stream.begin(&session)?;
+                    difference
+                        .into_iter()
+                        .for_each(|difference| self.differ(difference));
+                }
+            }
+            status if status.is_terminal() => self.ended(run_id, codon_id, *status, metadata.as_ref())?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Compares the end of a codon with the end of its log.
+    fn ended(
+        &mut self,
+        run: &RunId,
+        codon: &CodonId,
+        to: CodonStatus,
+        metadata: Option<&Map<String, Value>>,
+    ) -> io::Result<()> {
+        let Some(stream) = self.stream.take() else {
+            return Ok(());
+        };
+        let record = self.live.document().run(run).and_then(|run| {
+            let mut same = run.codons.iter().rev();
+            same.find(|record| record.codon_id() == codon)
+        });
+        let Some(record) = record.cloned() else {
+            return Ok(());
+        };
+        // One that was stopped has said more than anybody heard.
+        let was_heard = to == CodonStatus::Completed
+            && !metadata.is_some_and(|noted| noted.contains_key("budgetExceeded"));
+        let ended = stream.end(&record, was_heard)?;
+        match ended.is_compared {
+            true => self.outcome.compared += 1,
+            false => self.outcome.told += 1,
+        }
+        ended
+            .difference
+            .into_iter()
+            .for_each(|difference| self.differ(difference));
+        Ok(())
+    }
+}
+
+fn noted(metadata: Option<&Map<String, Value>>, name: &str) -> Option<String> {
+    metadata?.get(name)?.as_str().map(str::to_owned)
+}
+
+/// What one codon cost, in words.
+fn used(record: &CodonExecution) -> String {
+    format!(
+        "{}, {}",
+        record.agent_cost(),
+        stream::in_words(record.agent_tokens())
+    )
+}

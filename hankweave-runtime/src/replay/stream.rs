@@ -1,0 +1,200 @@
+//! The log of one try of a codon beside what is recorded of it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hankweave_core::agent::{AgentEvent, EndedBy, FailureKind, ProcessEnd, ProcessExit, Verdict};
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::cost::TokenUsage;
+use hankweave_core::id::CodonId;
+use hankweave_core::wire::Event;
+
+use super::difference::Difference;
+use super::used;
+use crate::driver::{Recording, decoder};
+use crate::world::disk::Disk;
+
+/// What an agent says once more.
+#[derive(Debug)]
+pub(super) struct Stream {
+    codon: CodonId,
+    agent: String,
+    recording: Recording,
+    /// How many things it has said.
+    said: u64,
+}
+
+/// How the end of a try compares with its log.
+pub(super) struct Ended {
+    /// The log tells what was used.
+    pub(super) is_compared: bool,
+    pub(super) difference: Option<Difference>,
+}
+
+/// Whether clients get this because an agent said it.
+pub(super) fn is_of_an_agent(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::AssistantAction { .. }
+            | Event::ToolResult { .. }
+            | Event::OutputTruncated { .. }
+            | Event::OutputUnparsed { .. }
+    )
+}
+
+/// `1200 in, 37 out, 500 written, 3000 read`
+pub(super) fn in_words(tokens: TokenUsage) -> String {
+    let TokenUsage {
+        input_tokens,
+        output_tokens,
+        cache_creation_tokens,
+        cache_read_tokens,
+    } = tokens;
+    format!(
+        "{input_tokens} in, {output_tokens} out, {cache_creation_tokens} written, {cache_read_tokens} read"
+    )
+}
+
+/// The agent that a log is of: `CODON-AGENT.log`, or `CODON-AGENT-2.log` for another try.
+fn agent_of(codon: &CodonId, log: &Path) -> Option<String> {
+    let stem = log.file_stem()?.to_str()?;
+    let rest = stem.strip_prefix(&codon.file_stem())?.strip_prefix('-')?;
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let agent = rest.rsplit_once('-').filter(|(_, number)| is_number(number));
+    Some(agent.map_or(rest, |(agent, _)| agent).to_owned())
+}
+
+impl Stream {
+    /// Opens the log of a codon; `None` when its name is none of ours.
+    pub(super) fn open(disk: &Arc<dyn Disk>, codon: &CodonId, log: PathBuf, resumed: bool) -> Option<Self> {
+        let agent = agent_of(codon, &log)?;
+        let decoder = decoder(&agent, resumed);
+        Some(Self {
+            codon: codon.clone(),
+            recording: Recording::new(Arc::clone(disk), log, decoder),
+            agent,
+            said: 0,
+        })
+    }
+
+    /// Plays up to the session, which must be the recorded one.
+    pub(super) fn begin(&mut self, session: &str) -> io::Result<Option<Difference>> {
+        while let Some(event) = self.recording.next()? {
+            if let AgentEvent::SessionStarted { session_id, .. } = event {
+                let is_same = session_id.as_str() == session;
+                return Ok((!is_same).then(|| self.differs("its session", session, session_id)));
+            }
+        }
+        Ok(Some(self.differs("its session", session, "none")))
+    }
+
+    /// Says the next thing, which takes the place of what is recorded of it.
+    pub(super) fn say(&mut self, recorded: &mut Event) -> io::Result<Option<Difference>> {
+        self.said += 1;
+        let place = format!("what it said {}.", self.said);
+        let Some(mut said) = self.next()? else {
+            return Ok(Some(self.differs(
+                &place,
+                json(recorded),
+                "nothing: the log has ended",
+            )));
+        };
+        // Only whoever heard it knows how long a tool took.
+        if let (
+            Event::ToolResult {
+                execution_time_ms,
+                tool_name,
+                ..
+            },
+            Event::ToolResult {
+                execution_time_ms: took,
+                tool_name: name,
+                ..
+            },
+        ) = (&mut said, &*recorded)
+        {
+            *execution_time_ms = *took;
+            tool_name.clone_from(name);
+        }
+        let difference = (said != *recorded).then(|| self.differs(&place, json(recorded), json(&said)));
+        *recorded = said;
+        Ok(difference)
+    }
+
+    fn next(&mut self) -> io::Result<Option<Event>> {
+        while let Some(event) = self.recording.next()? {
+            let event = Event::of_agent(self.codon.clone(), event);
+            if let Some(event) = event.filter(is_of_an_agent) {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Compares the end of the log with the record before its last step. `was_heard` says that everything in it was heard.
+    pub(super) fn end(mut self, record: &CodonExecution, was_heard: bool) -> io::Result<Ended> {
+        let more = self.next()?;
+        while self.next()?.is_some() {}
+        let exit = ProcessExit::Exited(i32::from(!was_heard));
+        let outcome = self.recording.finish(ProcessEnd::of(exit, EndedBy::Itself));
+        let tells_usage =
+            !self.recording.is_incomplete() && !record.cost_is_lower_bound() && !outcome.usage.lower_bound;
+        let is_compared = was_heard && tells_usage && self.agent != "codex";
+        let usage = &outcome.usage;
+        let differs = (usage.cost, usage.tokens) != (record.agent_cost(), record.agent_tokens());
+        let difference = match (more, &outcome.verdict) {
+            (Some(more), _) if was_heard => Some(self.differs("its end", "nothing more", json(&more))),
+            (
+                _,
+                Verdict::Failure {
+                    reason,
+                    context_exceeded: false,
+                },
+            ) if was_heard && reason.kind != FailureKind::Unknown => {
+                let why = reason.message.clone().unwrap_or_default();
+                Some(self.differs("its end", "a success", why))
+            }
+            _ if is_compared && differs => {
+                let replayed = format!("{}, {}", usage.cost, in_words(usage.tokens));
+                Some(self.differs("what it used", used(record), replayed))
+            }
+            _ => None,
+        };
+        Ok(Ended {
+            is_compared,
+            difference,
+        })
+    }
+
+    fn differs(
+        &self,
+        place: &str,
+        recorded: impl std::fmt::Display,
+        replayed: impl std::fmt::Display,
+    ) -> Difference {
+        Difference::new(
+            format!("{} ({}), {place}", self.codon, self.agent),
+            recorded,
+            replayed,
+        )
+    }
+}
+
+fn json(event: &Event) -> String {
+    serde_json::to_string(event).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_tells_its_agent() {
+        let of = |codon: &str, log: &str| agent_of(&codon.parse().unwrap(), Path::new(log));
+        assert_eq!(of("a-b#2", "runs/r/a-b-2-claude.log").as_deref(), Some("claude"));
+        assert_eq!(of("a", "a-pi-3.log").as_deref(), Some("pi"));
+        assert_eq!(of("a", "a-my-agent.log").as_deref(), Some("my-agent"));
+        assert_eq!(of("a", "b-pi.log"), None);
+    }
+}
