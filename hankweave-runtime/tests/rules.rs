@@ -84,6 +84,41 @@ fn nothing_cites_what_a_reader_cannot_open() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The table of agents by what they do: each cell names its test, and the versions are those that the tests install.
+#[test]
+fn every_cell_of_the_table_of_agents_names_a_test_that_exists() {
+    let page = fs::read_to_string(root().join("docs/agents.md")).expect("the page exists");
+    let (_, table) = page
+        .split_once("<!-- tests -->\n")
+        .expect("the page has the table");
+    let mut rows = table.lines().take_while(|line| line.starts_with('|'));
+    let head = rows.next().expect("the table has a head");
+    let installed = fs::read_to_string(root().join("hankweave-runtime/testing/src/agents.rs"));
+    let installed = installed.expect("the file exists");
+    let versions = head
+        .split([' ', '|'])
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let mut wrong: Vec<String> = versions
+        .filter(|version| !installed.contains(&format!("\"{version}\"")))
+        .map(|version| format!("version {version} is not what the tests install"))
+        .collect();
+    let agents = head.matches('`').count() / 2;
+    let rows: Vec<&str> = rows.skip(1).collect();
+    for row in &rows {
+        let links = links(row);
+        if links.len() != agents || !links.iter().all(|link| link.is_test) {
+            wrong.push(format!("a cell names no test: {row}"));
+        }
+        for Link { name, path, .. } in links {
+            let text = fs::read_to_string(root().join("docs").join(&path)).unwrap_or_default();
+            if !defines(&text, &name) {
+                wrong.push(format!("{path} has no test {name}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty() && rows.len() >= 10, "{}", wrong.join("\n"));
+}
+
 /// How a document from elsewhere is cited: by its name, or by its file unless a page of ours is called so.
 fn citations(name: &str) -> Vec<String> {
     let mut forms = vec![

@@ -140,11 +140,15 @@ fn put(folder: &str, (package, version): (&str, &str), program: &str) -> Result<
     Ok(folder.join("node_modules/.bin").join(program))
 }
 
-fn install_newest_pi() -> Result<(PathBuf, OsString), Skip> {
+fn path_of_new_node() -> Result<OsString, Skip> {
     let node = install("node22", NODE_PACKAGE, NODE_VERSION, "node")?;
     let folders = node.parent().map(Path::to_owned).into_iter();
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&path())));
-    let path = path.map_err(|error| Skip(format!("no PATH for node: {error}")))?;
+    path.map_err(|error| Skip(format!("no PATH for node: {error}")))
+}
+
+fn install_newest_pi() -> Result<(PathBuf, OsString), Skip> {
+    let path = path_of_new_node()?;
     let folder = install_package_in("pi", NEWEST_PI_PACKAGE, NEWEST_PI_VERSION)?;
     let program = folder.join("node_modules/.bin/pi");
     starts(&program, &path)?;
@@ -176,6 +180,38 @@ pub fn other_claude() -> Result<PathBuf, Skip> {
     match starts(&program, &path)?.split_whitespace().next() {
         Some(CLAUDE_VERSION) => Err(missing()),
         Some(_) | None => Ok(program),
+    }
+}
+
+/// Returns the `codex` program that `HANKWEAVE_TEST_CODEX` names, as a rule the newest.
+///
+/// # Errors
+///
+/// Returns [`Skip`] when there is none, it does not start, or it is of the version that [`codex`] has.
+pub fn other_codex() -> Result<PathBuf, Skip> {
+    named("HANKWEAVE_TEST_CODEX", CODEX_VERSION, &path())
+}
+
+/// The same for `pi` and `HANKWEAVE_TEST_PI`, with the `PATH` with which it runs.
+///
+/// # Errors
+///
+/// Returns [`Skip`] as [`other_codex`] does.
+pub fn other_pi() -> Result<(PathBuf, OsString), Skip> {
+    let path = path_of_new_node()?;
+    Ok((named("HANKWEAVE_TEST_PI", NEWEST_PI_VERSION, &path)?, path))
+}
+
+/// The program that a variable names, unless it is of the version that is tested anyway.
+fn named(variable: &str, tested: &str, path: &OsStr) -> Result<PathBuf, Skip> {
+    let missing = || Skip(format!("{variable} names no other version"));
+    let program = std::env::var_os(variable)
+        .map(PathBuf::from)
+        .ok_or_else(missing)?;
+    let version = starts(&program, path)?;
+    match version.split_whitespace().any(|word| word == tested) {
+        true => Err(missing()),
+        false => Ok(program),
     }
 }
 

@@ -22,19 +22,21 @@ pub(crate) struct RealAgent {
 }
 
 impl RealAgent {
-    /// Codex, and both versions of pi; those that are missing are told.
+    /// Codex, both versions of pi, and the newest ones where variables name them; those that are missing are told.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         [
-            Self::codex(),
+            Self::codex(agents::codex()),
+            Self::codex(agents::other_codex()),
             Self::pi(agents::pi()),
             Self::pi(agents::newest_pi()),
+            Self::pi(agents::other_pi()),
         ]
         .into_iter()
         .filter_map(|agent| agent.inspect_err(|skip| println!("{skip}")).ok())
         .inspect(|agent| println!("with {}", agent.program.display()))
     }
 
-    fn codex() -> Result<Self, Skip> {
+    fn codex(found: Result<PathBuf, Skip>) -> Result<Self, Skip> {
         let rates = Rates {
             input: 1_250,
             output: 10_000,
@@ -45,7 +47,7 @@ impl RealAgent {
         };
         Ok(Self {
             name: "codex",
-            program: agents::codex()?,
+            program: found?,
             path: None,
             model: "gpt-5.1-codex",
             rates,

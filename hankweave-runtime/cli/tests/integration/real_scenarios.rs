@@ -3,15 +3,20 @@
 
 use std::path::PathBuf;
 use std::thread;
+use std::time::Duration;
 
+use hankweave_testing::processes::Watched;
 use hankweave_testing::{ModelServer, Running, Scenario, TestProject, agents};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::real_agents::RealAgent;
 use crate::real_money::{DEADLINE, assert_true, begun};
 use crate::real_stories::real;
 use crate::support::project;
+
+/// How long an agent may take to obey a signal.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// So many agents work at the same time.
 const AT_ONCE: usize = 4;
@@ -215,6 +220,30 @@ impl Player {
         }
     }
 
+    /// The agent gets a signal while its command runs: the codon has failed, with everything that it started.
+    fn is_ended_by(&self, signal: Signal) {
+        let endless = bash("tail -f /dev/null & tail -f /dev/null");
+        let turns = [uses(&endless, 590, 31), says("It ended.", 630, 9)];
+        let (project, _server, codon) = self.stage(json!({"turns": turns}));
+        project.write_hank(&json!({"overrides": {"settleSeconds": 1}, "hank": [codon]}));
+        let mut running = project.start(["run", "--headless", "--json"]);
+        running.wait_for_line(|line| line.contains("\"tool_use\""));
+        let state = project.state(&project.directory());
+        let pid = state["runs"][0]["codons"][0]["claudePid"].as_i64().unwrap();
+        let agent = Watched::new(u32::try_from(pid).unwrap()).unwrap();
+        kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+        // One that goes on when it is interrupted in a command is asked by us.
+        if !agent.ends_within(PATIENCE) {
+            running.signal(Signal::TERM);
+        }
+        let finished = running.finish_within(DEADLINE);
+        assert!(
+            matches!(finished.code, Some(0 | 1 | 143)),
+            "{signal:?}: {finished}"
+        );
+        assert_eq!(project.left_behind(), [], "{signal:?}");
+    }
+
     fn stage(&self, scenario: Value) -> (TestProject, ModelServer, Value) {
         match self {
             Self::Claude(claude) => {
@@ -283,5 +312,21 @@ fn every_scenario_costs_what_was_served_with_another_version() {
 fn every_scenario_costs_what_was_served_by_other_agents() {
     for agent in RealAgent::all() {
         play_all(&Player::Other(agent));
+    }
+}
+
+/// In the middle of a command that never ends, and not by us.
+// covers: AGENT-14
+#[test]
+fn every_signal_that_ends_a_real_agent_leaves_nothing_behind() {
+    let claude = agents::claude().map(Player::Claude);
+    let claude = claude.inspect_err(|skip| println!("{skip}")).ok();
+    for player in claude.into_iter().chain(RealAgent::all().map(Player::Other)) {
+        thread::scope(|scope| {
+            for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::KILL] {
+                let player = &player;
+                scope.spawn(move || player.is_ended_by(signal));
+            }
+        });
     }
 }
