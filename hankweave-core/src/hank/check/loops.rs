@@ -23,7 +23,9 @@ fn check_codon(hank: &Hank, path: &str, found: &LoopConfig, codon: &CodonConfig)
         let path = format!("{path}.continuationMode");
         problems.push(Problem::error(&hank.places, path, message).with_hint(r#"write "continue-previous""#));
     }
-    if codon.failure_policy() == OnFailure::Abort {
+    // To ignore that a check never passes would get around it.
+    let is_checked = matches!(found.terminate_on, TerminateOn::UntilCheckPasses { .. });
+    if codon.failure_policy() == OnFailure::Abort && !is_checked {
         let message = "a failure in any iteration stops the whole run";
         let hint = r#"with "onFailure": "ignore" the loop goes on"#;
         problems.push(Problem::warning(&hank.places, format!("{path}.onFailure"), message).with_hint(hint));
