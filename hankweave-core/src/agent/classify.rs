@@ -73,7 +73,7 @@ pub fn is_context_exceeded(text: &str) -> bool {
 /// A longer time to wait is cut to this.
 const LONGEST_HINT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Reads `retry-after: 30`, `retry-after-ms=1500`, `try again in 2 minutes`, `"retryDelay": "38s"` and the like (AGENT-25). Dates, clock times and
+/// Reads `retry-after: 30`, `retry-after-ms=1500`, `try again in 2 minutes`, `"retryDelay": "38s"` and the like (AGENT-30). Dates, clock times and
 /// unknown units are no hint.
 fn retry_hint(lower_case: &str) -> Option<Duration> {
     WAIT_HINTS.iter().find_map(|hint| {

@@ -1,4 +1,4 @@
-//! The classes of failures as data: who says what, what it means, and what helps (AGENT-9, AGENT-25).
+//! The classes of failures as data: who says what, what it means, and what helps (AGENT-9, AGENT-30).
 
 use super::failure::FailureKind;
 

@@ -1,4 +1,4 @@
-//! What the check of a loop said (STATE-65).
+//! What the check of a loop said (STATE-68).
 
 use serde::{Deserialize, Serialize};
 

@@ -56,7 +56,7 @@ pub enum LoopEnd {
     SafetyLimit,
 }
 
-/// What the end of a codon says to its loop (STATE-40, STATE-41, STATE-65).
+/// What the end of a codon says to its loop (STATE-40, STATE-41, STATE-68).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopSignal {
     /// Nothing.
@@ -407,7 +407,7 @@ mod tests {
         ));
     }
 
-    // covers: STATE-65
+    // covers: STATE-68
     #[test]
     fn a_loop_until_a_check_passes_ends_with_the_check_or_after_its_limit() {
         let passing = hank(UNTIL_PASSED);

@@ -39,7 +39,7 @@ fn says(value: &Value, text: &str) -> bool {
     }
 }
 
-// covers: AGENT-9, AGENT-25
+// covers: AGENT-9, AGENT-30
 #[test]
 fn every_example_belongs_to_its_class_and_tells_its_time_to_wait() {
     for example in examples() {
@@ -62,7 +62,7 @@ fn every_example_belongs_to_its_class_and_tells_its_time_to_wait() {
     }
 }
 
-// covers: AGENT-25
+// covers: AGENT-30
 #[test]
 fn no_row_is_without_an_example_and_no_id_stands_twice() {
     let examples = examples();
@@ -112,7 +112,7 @@ fn shown(class: &ErrorClass) -> String {
     format!("| {id} | {by} | {texts} | `{record}` | {again} | {words} | `{hint}` |")
 }
 
-// covers: AGENT-25
+// covers: AGENT-30
 #[test]
 fn the_page_shows_the_table_as_it_is() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/agents.md");

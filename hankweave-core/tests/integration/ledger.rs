@@ -1,5 +1,5 @@
 //! The ledger of tries: whatever agents say twice, leave open or repeat from earlier processes, what a message used counts once, in its codon, in its
-//! run and in all runs (AGENT-26).
+//! run and in all runs (AGENT-31).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -483,7 +483,7 @@ impl Books {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // covers: AGENT-26
+    // covers: AGENT-31
     #[test]
     fn what_a_message_used_counts_once_in_its_codon_its_run_and_all_runs(tries in tries()) {
         for agent in [Agent::Claude, Agent::Codex, Agent::Pi] {

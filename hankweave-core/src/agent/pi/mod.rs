@@ -32,7 +32,7 @@ pub struct PiDecoder {
     model: Option<String>,
     /// Of all messages.
     usage: UsageTotals,
-    /// The messages that have ended: one may be told twice, and counts once (AGENT-26).
+    /// The messages that have ended: one may be told twice, and counts once (AGENT-31).
     ended_messages: MessageIds,
     /// A turn has begun, and its message has not.
     asking: bool,

@@ -156,7 +156,7 @@ fn until(run: &str, limit: u64) -> Value {
     json!({"type": "untilCheckPasses", "run": run, "limit": limit})
 }
 
-// covers: HANK-62, STATE-65
+// covers: HANK-62, STATE-68
 #[test]
 fn a_loop_goes_round_until_its_check_passes_and_each_iteration_is_told_what_was_missing() {
     let project = stage_loop(&until(COUNT, 9), &json!({}), "abort");
@@ -238,7 +238,7 @@ fn a_loop_whose_check_never_passes_has_failed_unless_that_is_ignored() {
     }
 }
 
-// covers: HANK-62, STATE-65
+// covers: HANK-62, STATE-68
 #[test]
 fn a_loop_that_was_killed_in_its_check_goes_on_with_the_iteration_and_what_it_knew() {
     let check = "lines=$(wc -l < work.txt); echo \"lines $lines\"; [ -e go ] || [ $lines -lt 2 ] || exec sleep 600; [ $lines -ge 4 ]";
