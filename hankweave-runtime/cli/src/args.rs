@@ -267,8 +267,7 @@ pub(crate) enum Command {
     Sentinel(SentinelCommand),
     /// Create, follow and steer tasks: hanks that workers run
     ///
-    /// A task is a hank to be run; a worker (hankweave worker) claims tasks and runs their hanks. Without --registry they are kept in a file in your data
-    /// folder, with nothing to install; with postgres://… many machines share them.
+    /// A task is a hank to be run; a worker (hankweave worker) claims tasks and runs their hanks. Without --registry they are kept in a file in your data folder, with nothing to install; with postgres://… many machines share them.
     ///
     /// For example:
     ///

@@ -41,7 +41,7 @@ pub(crate) enum TaskCommand {
     List(TaskListArgs),
     /// Show a task, how far it has come and what came out
     Show(TaskName),
-    /// Print the log of a task, its last lines first to be cut
+    /// Print the newest lines of the log of a task
     History(TaskHistoryArgs),
     /// Print what agents decided in a task
     Decisions(TaskDecisionsArgs),
