@@ -168,13 +168,17 @@ const TASK_MODEL: &[(&str, &str)] = &[
 /// The same for what touches the world for tasks.
 const TASKS: &[(&str, &str)] = &[
     ("layers", ""),
+    ("metrics", ""),
     ("coordinator", ""),
     ("engine", "coordinator"),
     ("memory", "coordinator engine"),
     ("stored", "coordinator engine"),
     ("postgres", "coordinator engine stored"),
     ("sqlite", "coordinator engine stored"),
-    ("worker", "coordinator layers"),
+    ("publish", "coordinator layers"),
+    ("locks", "coordinator metrics"),
+    ("lifecycle", "coordinator layers locks metrics publish"),
+    ("worker", "coordinator layers publish"),
 ];
 
 /// The modules of the core: each line may use those above it and nothing else.

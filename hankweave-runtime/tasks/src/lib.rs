@@ -7,6 +7,7 @@
     test,
     expect(
         clippy::disallowed_methods,
+        clippy::disallowed_types,
         reason = "tests look at the real world themselves"
     )
 )]
@@ -14,14 +15,21 @@
 pub mod coordinator;
 mod engine;
 pub mod layers;
+pub mod lifecycle;
+pub mod locks;
 mod memory;
+pub mod metrics;
 mod postgres;
+mod publish;
 mod sqlite;
 mod stored;
 pub mod worker;
 
 pub use coordinator::Coordinator;
 pub use hankweave_task_model as model;
+pub use lifecycle::Lifecycle;
+pub use locks::Locks;
 pub use memory::Memory;
 pub use postgres::Postgres;
+pub use publish::publish;
 pub use sqlite::Sqlite;

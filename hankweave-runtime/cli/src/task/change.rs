@@ -8,7 +8,7 @@ use hankweave_task_model::TaskError;
 use hankweave_task_model::registry::{Change, TaskRow};
 use hankweave_task_model::task::{TaskStatus, TaskTransition};
 use hankweave_tasks::layers::{LayerError, RestoreOptions};
-use hankweave_tasks::worker::publish;
+use hankweave_tasks::publish;
 
 use super::show::line;
 use crate::args::{Global, TaskDeleteArgs, TaskResumeArgs};

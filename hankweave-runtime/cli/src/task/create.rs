@@ -9,7 +9,8 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_task_model::TaskError;
 use hankweave_task_model::registry::NewTask;
 use hankweave_tasks::coordinator::{Claimed, Create, Hold, Release};
-use hankweave_tasks::worker::{Order, publish};
+use hankweave_tasks::publish;
+use hankweave_tasks::worker::Order;
 use serde_json::{Map, Value};
 
 use crate::args::{Global, TaskCreateArgs};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::World;
+use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::disk::{Folder, IoError};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -45,6 +46,11 @@ impl Layers {
     #[must_use]
     pub fn figures(&self) -> Vec<Figure> {
         self.figures.all()
+    }
+
+    /// Where calls run that wait for the disk.
+    pub(crate) fn blocking(&self) -> Blocking {
+        self.world.blocking
     }
 
     /// The files of one task, which need not be there.

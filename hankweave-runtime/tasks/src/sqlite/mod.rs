@@ -1,10 +1,12 @@
-//! Tasks and locks of one machine, in one file and with nothing to install (TASK-26).
+//! Tasks and locks of one machine, in one file and with nothing to install (TASK-26, TASK-36).
 //!
 //! SQLite's write-ahead log with `synchronous=FULL`: what is answered is on the disk. One thread has the connection; all that wait while one transaction is
 //! written are in the next one, so that they share one sync.
 
 mod place;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod tx;
 mod writer;
 
@@ -15,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::Clock;
 use hankweave_task_model::TaskError;
+use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -51,6 +54,11 @@ impl Sqlite {
     ) -> Result<Self, TaskError> {
         let path = path.to_owned();
         let connection = Blocking::Threads.run(move || schema::open(&path)).await?;
+        Ok(Self::on(connection, clock, fencing))
+    }
+
+    /// One on a connection that is prepared.
+    fn on(connection: Connection, clock: Arc<dyn Clock>, fencing: Fencing) -> Self {
         let hints = Arc::new(Hints::default());
         let (jobs, waiting) = mpsc::channel(MOST_WAITING);
         let writer = Writer {
@@ -60,11 +68,11 @@ impl Sqlite {
             hints: hints.clone(),
         };
         let writer = Blocking::Threads.spawn(writer.work(waiting));
-        Ok(Self {
+        Self {
             jobs: Mutex::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
             hints,
-        })
+        }
     }
 
     fn jobs(&self) -> Option<mpsc::Sender<Box<dyn Job>>> {

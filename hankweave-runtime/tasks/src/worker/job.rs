@@ -17,10 +17,10 @@ use tokio::time::{Instant, sleep};
 use super::child::{Run, Said};
 use super::claims::Worker;
 use super::lease::Lease;
-use super::mirror::publish;
 use super::order::Order;
 use super::progress::{Milestone, Progress};
 use crate::layers::{Durability, LayerError, TaskFiles, TaskLog};
+use crate::publish::publish;
 
 /// The exit code of a run in a directory where another one works.
 const HELD: i32 = 75;

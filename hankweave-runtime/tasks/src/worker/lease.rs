@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use hankweave_core::id::TaskId;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::{Held, Holder};
+use hankweave_task_model::{Held, Holder, TaskError};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::mirror::is_lost;
 use crate::coordinator::{Coordinator, Release, Renew};
 
 /// A task that is ours until it is dropped, or lost.
@@ -147,4 +146,15 @@ impl Keeper {
             }
         }
     }
+}
+
+/// Whether this says that the task is no longer ours.
+pub(super) fn is_lost(error: &TaskError) -> bool {
+    matches!(
+        error,
+        TaskError::LockTimeout { .. }
+            | TaskError::StaleToken { .. }
+            | TaskError::VersionConflict { .. }
+            | TaskError::TaskNotFound(_)
+    )
 }

@@ -9,7 +9,6 @@ mod job;
 mod lease;
 mod lines;
 mod metrics;
-mod mirror;
 mod options;
 mod order;
 mod orphans;
@@ -19,6 +18,5 @@ mod tests;
 
 pub use claims::{Worked, Worker};
 pub use metrics::Metrics;
-pub use mirror::publish;
 pub use options::{Orphans, WorkerOptions};
 pub use order::Order;

@@ -9,10 +9,11 @@ use hankweave_task_model::registry::{Change, TaskRow};
 use hankweave_task_model::task::{Fail, TaskRecord, TaskTransition};
 use hankweave_task_model::{Holder, TaskError};
 
-use super::mirror::{is_lost, publish};
+use super::lease::is_lost;
 use super::options::Orphans;
 use crate::coordinator::{Acquire, Coordinator, Release};
 use crate::layers::Layers;
+use crate::publish::publish;
 
 /// What a worker needs to look after orphans.
 pub(super) struct Guardian<'w> {

@@ -1,13 +1,13 @@
-//! What the registry says, written into the files of the task (TASK-53).
+//! What the registry says, written into the files of the task (TASK-33, TASK-53).
 
+use hankweave_task_model::LogEntry;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::{LogEntry, TaskError};
 
 use crate::coordinator::Coordinator;
 use crate::layers::{LayerError, TaskFiles};
 
-/// Writes those lines of the registry that the log of the task lacks, and the status into its state, under the lock with this token. Returns the number of
-/// the last line that is written.
+/// Writes those lines of the registry that the log of the task lacks, and the status into its state, under the lock with this token. Returns the number of the last
+/// line that is written.
 ///
 /// # Errors
 ///
@@ -36,15 +36,4 @@ pub async fn publish(
         })
         .await?;
     Ok(row.log_seq)
-}
-
-/// Whether this says that the task is no longer ours.
-pub(super) fn is_lost(error: &TaskError) -> bool {
-    matches!(
-        error,
-        TaskError::LockTimeout { .. }
-            | TaskError::StaleToken { .. }
-            | TaskError::VersionConflict { .. }
-            | TaskError::TaskNotFound(_)
-    )
 }

@@ -1,0 +1,105 @@
+//! Running hooks (TASK-17, TASK-35).
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use hankweave_core::id::TaskId;
+use hankweave_task_model::{Hook, HookId, HookPoint, HookPolicy, LONGEST_HOOK, TaskError};
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use super::Lifecycle;
+
+/// What a hook is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookCall {
+    /// The moment.
+    pub point: HookPoint,
+    /// The task.
+    pub task: TaskId,
+    /// The agent, the result or the error; `null` where there is none.
+    pub about: Value,
+}
+
+/// What runs: it gives back why it failed, if it did.
+#[derive(Clone)]
+pub struct HookRun(Arc<dyn Fn(HookCall) -> BoxFuture<'static, Result<(), String>> + Send + Sync>);
+
+impl HookRun {
+    /// That of a function.
+    pub fn new<F>(run: impl Fn(HookCall) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        Self(Arc::new(move |call| run(call).boxed()))
+    }
+}
+
+impl fmt::Debug for HookRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HookRun")
+    }
+}
+
+impl Lifecycle {
+    /// Adds a hook; it counts from the next step on.
+    pub fn register(&self, point: HookPoint, priority: i64, policy: HookPolicy, run: HookRun) -> HookId {
+        let mut hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        hooks.register(point, priority, policy, run)
+    }
+
+    /// Removes a hook, and says whether it was there.
+    pub fn unregister(&self, id: HookId) -> bool {
+        self.0
+            .hooks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .unregister(id)
+    }
+
+    /// Runs the hooks of a moment one after the other.
+    pub(super) async fn run_hooks(&self, call: HookCall) -> Result<(), TaskError> {
+        let hooks = self
+            .0
+            .hooks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .at(call.point);
+        for hook in hooks {
+            if let Err(error) = self.run_hook(&hook, &call).await
+                && hook.prevents()
+            {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    async fn run_hook(&self, hook: &Hook<HookRun>, call: &HookCall) -> Result<(), TaskError> {
+        let began = Instant::now();
+        let run = AssertUnwindSafe(async { (hook.run.0)(call.clone()).await }).catch_unwind();
+        let done = timeout(LONGEST_HOOK, run).await;
+        let took = began.elapsed();
+        self.0.metrics.hooks.add(took);
+        let id = hook.id.to_string();
+        let error = match done {
+            Ok(Ok(Ok(()))) => return Ok(()),
+            Ok(Ok(Err(reason))) => TaskError::HookVeto { hook: id, reason },
+            Ok(Err(_)) => TaskError::HookVeto {
+                hook: id,
+                reason: "it panicked".to_owned(),
+            },
+            Err(_) => TaskError::HookTimeout {
+                hook: id,
+                seconds: LONGEST_HOOK.as_secs(),
+            },
+        };
+        self.0.metrics.failed_hooks.add(1);
+        let duration = took.as_secs_f64() * 1000.0;
+        tracing::warn!(hook = %hook.id, point = call.point.name(), taskId = %call.task, duration, %error, "a hook failed");
+        Err(error)
+    }
+}

@@ -1,0 +1,76 @@
+//! Several locks at once (TASK-6, TASK-31).
+
+use std::collections::BTreeSet;
+
+use hankweave_task_model::TaskError;
+
+use super::{LockGuard, LockRequest, Locks};
+
+/// Locks that were taken together.
+#[derive(Debug)]
+#[must_use = "the locks are given back when this is dropped"]
+pub struct LockBatch(Vec<(String, LockGuard)>);
+
+impl Locks {
+    /// Takes all of these in the order of their bytes, each once, as `request` says for each; its own resource is left out. At the first that is not to be had all
+    /// are given back, the last one first.
+    ///
+    /// # Errors
+    ///
+    /// Returns that refusal, which names the resource.
+    pub async fn acquire_all(
+        &self,
+        resources: &[&str],
+        request: &LockRequest,
+    ) -> Result<LockBatch, TaskError> {
+        let ordered: BTreeSet<&str> = resources.iter().copied().collect();
+        let mut taken = LockBatch(Vec::new());
+        for resource in ordered {
+            let resource = resource.to_owned();
+            let request = LockRequest {
+                resource: resource.clone(),
+                ..request.clone()
+            };
+            match self.acquire(request).await {
+                Ok(granted) => taken.0.push((resource, granted.guard)),
+                Err(refused) => {
+                    // What could not be given back has been logged and ends with its lease.
+                    let _ = taken.release().await;
+                    return Err(refused);
+                }
+            }
+        }
+        Ok(taken)
+    }
+}
+
+impl LockBatch {
+    /// What is held, in the order in which it was taken.
+    pub fn resources(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(resource, _)| resource.as_str())
+    }
+
+    /// One of them.
+    pub fn get_mut(&mut self, resource: &str) -> Option<&mut LockGuard> {
+        let mut all = self.0.iter_mut();
+        all.find(|(name, _)| name == resource).map(|(_, guard)| guard)
+    }
+
+    /// Gives all back, the last one first; one that cannot be given back keeps no other one.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::BatchUnlockFailed`] with those that were not given back.
+    pub async fn release(self) -> Result<(), TaskError> {
+        let mut failed = Vec::new();
+        for (resource, guard) in self.0.into_iter().rev() {
+            if guard.release(None).await.is_err() {
+                failed.push(resource);
+            }
+        }
+        match failed.is_empty() {
+            true => Ok(()),
+            false => Err(TaskError::BatchUnlockFailed { resources: failed }),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! A lock that is held until this is dropped or given back.
+
+use std::time::Duration;
+
+use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
+use hankweave_task_model::lock::{Acquired, Lock, Release as GiveBack};
+use hankweave_task_model::{Held, Holder, TaskError};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::Locks;
+use crate::coordinator::{Release, Renew};
+
+/// A lock. Dropped, it is given back in the background, and [`Locks::close`] waits for that (TASK-30).
+#[derive(Debug)]
+#[must_use = "the lock is given back when this is dropped"]
+pub struct LockGuard {
+    locks: Locks,
+    holder: Holder,
+    lease: Option<Duration>,
+    /// `None` once it is given back or over.
+    lock: Option<Lock<Acquired>>,
+    token: u64,
+    since: Instant,
+}
+
+impl LockGuard {
+    pub(super) fn new(locks: Locks, holder: Holder, lease: Option<Duration>, lock: Lock<Acquired>) -> Self {
+        let token = lock.token;
+        let since = Instant::now();
+        Self {
+            locks,
+            holder,
+            lease,
+            lock: Some(lock),
+            token,
+            since,
+        }
+    }
+
+    /// What whoever writes shows.
+    #[must_use]
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// Who holds it; another acquisition with the same one is the same holder's.
+    #[must_use]
+    pub fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
+    /// The last moment at which it is held, unless it is renewed; `None` when it never expires or is over.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.lock.as_ref().and_then(|lock| lock.expires_at)
+    }
+
+    /// Moves its end by the whole lease (TASK-4).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::LockTimeout`] when it is over; then nothing may be written any more.
+    pub async fn renew(&mut self) -> Result<(), TaskError> {
+        let (Some(lock), Some(lease)) = (&mut self.lock, self.lease) else {
+            return Ok(());
+        };
+        let (resource, token) = (lock.resource.clone(), self.token);
+        match self
+            .locks
+            .0
+            .coordinator
+            .renew(Renew {
+                resource,
+                token,
+                lease,
+            })
+            .await
+        {
+            Ok(end) => {
+                lock.set_expires_at(Some(end));
+                self.locks.0.metrics.renewals.add(1);
+                Ok(())
+            }
+            Err(error) => {
+                if matches!(error, TaskError::LockTimeout { .. }) {
+                    self.expire();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn expire(&mut self) {
+        if let Some(lock) = self.lock.take() {
+            let expired = lock.expire();
+            self.locks.0.metrics.expired.add(1);
+            tracing::warn!(
+                resource = expired.resource,
+                owner = expired.owner,
+                token = expired.token,
+                since = %expired.acquired_at,
+                "a lock is over while its holder still works"
+            );
+        }
+    }
+
+    /// Does something while the lock is renewed, every third of its lease. When the lock is lost the work is dropped where it stands, because its holder must stop
+    /// writing (TASK-29). While the registry is away, it goes on until the lease is over.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::LockTimeout`].
+    pub async fn keep<T>(&mut self, work: impl Future<Output = T>) -> Result<T, TaskError> {
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            lost = self.renew_until_lost() => Err(lost),
+        }
+    }
+
+    async fn renew_until_lost(&mut self) -> TaskError {
+        let Some(lease) = self.lease else {
+            return std::future::pending().await;
+        };
+        let third = (lease / 3).max(Duration::from_millis(1));
+        let mut end = Instant::now() + lease;
+        let mut ticks = interval_at(Instant::now() + third, third);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let asked = Instant::now();
+            match tokio::time::timeout_at(end, self.renew()).await {
+                Ok(Ok(())) => end = asked + lease,
+                Ok(Err(lost @ TaskError::LockTimeout { .. })) => return lost,
+                Ok(Err(error)) if asked < end => {
+                    tracing::warn!(%error, "a lock was not renewed; it is tried again")
+                }
+                Ok(Err(_)) | Err(_) => {
+                    let resource = self
+                        .lock
+                        .as_ref()
+                        .map(|lock| lock.resource.clone())
+                        .unwrap_or_default();
+                    self.expire();
+                    return TaskError::LockTimeout { resource };
+                }
+            }
+        }
+    }
+
+    /// Gives it back, with a note that the log lines of a task are written up to this number.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::LockNotHeld`] when it is over and others hold it, or [`TaskError::LockBackendUnavailable`].
+    pub async fn release(mut self, written: Option<(TaskId, u64)>) -> Result<(), TaskError> {
+        self.release_in_place(written).await
+    }
+
+    /// Gives it back; that this went wrong is logged. The lock ends with its lease then.
+    pub async fn release_or_log(self, written: Option<(TaskId, u64)>) {
+        // A refusal has been logged where it came.
+        let _ = self.release(written).await;
+    }
+
+    async fn release_in_place(&mut self, written: Option<(TaskId, u64)>) -> Result<(), TaskError> {
+        let Some(lock) = &self.lock else {
+            return Ok(());
+        };
+        let release = Release {
+            resource: lock.resource.clone(),
+            holder: self.holder.clone(),
+            written,
+        };
+        let released = self.locks.0.coordinator.release(release).await;
+        // Only now: a future that is dropped in between leaves the release to the background.
+        if let Some(lock) = self.lock.take() {
+            end(&self.locks, lock, self.since, &released);
+        }
+        released.map(|_| ())
+    }
+}
+
+/// Takes the last step of the machine, and counts it.
+fn end(locks: &Locks, lock: Lock<Acquired>, since: Instant, released: &Result<Option<Held>, TaskError>) {
+    let metrics = &locks.0.metrics;
+    let (resource, owner, token) = (lock.resource.clone(), lock.owner.clone(), lock.token);
+    let result = match released {
+        Ok(Some(held)) => {
+            let held_for = since.elapsed();
+            let released_at = held.acquired_at.after(held_for);
+            drop(lock.release(GiveBack { released_at }));
+            metrics.held.add(held_for);
+            "success"
+        }
+        Ok(None) => {
+            drop(lock.expire());
+            metrics.expired.add(1);
+            tracing::warn!(resource, owner, "a lock was given back that nobody held");
+            "success"
+        }
+        Err(error) => {
+            metrics.expired.add(1);
+            tracing::warn!(resource, owner, %error, "a lock was not given back");
+            "failed"
+        }
+    };
+    tracing::debug!(
+        resource,
+        owner,
+        token,
+        operation = "release",
+        result,
+        "Lock operation"
+    );
+}
+
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        let Some(lock) = self.lock.take() else {
+            return;
+        };
+        let Ok(runtime) = Handle::try_current() else {
+            tracing::warn!("a lock ends with its lease: it was dropped outside of a runtime");
+            return;
+        };
+        let (locks, since) = (self.locks.clone(), self.since);
+        let release = Release {
+            resource: lock.resource.clone(),
+            holder: self.holder.clone(),
+            written: None,
+        };
+        let give_back = async move {
+            let released = locks.0.coordinator.release(release).await;
+            end(&locks, lock, since, &released);
+        };
+        self.locks.0.releases.spawn_on(give_back, &runtime);
+    }
+}

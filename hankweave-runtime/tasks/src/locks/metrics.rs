@@ -1,0 +1,103 @@
+//! What is known about locks.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hankweave_task_model::TaskError;
+use serde::Serialize;
+
+use super::Locks;
+use crate::metrics::{Counter, Timer};
+
+/// What one manager has counted.
+#[derive(Debug, Default)]
+pub struct LockMetrics {
+    /// Locks that were granted.
+    pub granted: Counter,
+    /// Locks that were over before they were given back.
+    pub expired: Counter,
+    /// Requests that somebody was in the way of.
+    pub conflicts: Counter,
+    /// Pauses before another try.
+    pub waits: Counter,
+    /// Tries behind such a pause.
+    pub retries: Counter,
+    /// Ends that were moved.
+    pub renewals: Counter,
+    /// How long locks were held that were given back.
+    pub held: Timer,
+    /// How long a request took, granted or not.
+    pub waited: Timer,
+}
+
+/// Counters and what is held at the moment, under the names that others use as well.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LockSummary {
+    /// Locks that were granted.
+    pub total_locks: u64,
+    /// Locks that are held now, by everybody.
+    pub active_locks: u64,
+    /// Locks that were over before they were given back.
+    pub expired_locks: u64,
+    /// Requests that somebody was in the way of.
+    pub conflicts_detected: u64,
+    /// Milliseconds that a lock was held which was given back.
+    pub average_hold_time: f64,
+    /// How many each owner holds now.
+    pub locks_by_owner: BTreeMap<String, u64>,
+    /// The one that is held for the longest time.
+    pub oldest_lock: Option<OldestLock>,
+    /// Pauses before another try.
+    pub waits: u64,
+    /// Tries behind such a pause.
+    pub retries: u64,
+    /// Ends that were moved.
+    pub renewals: u64,
+}
+
+/// The lock that is held for the longest time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OldestLock {
+    /// On what.
+    pub resource: String,
+    /// For how long, in milliseconds.
+    pub age: u64,
+}
+
+impl Locks {
+    /// What this manager has counted, and what everybody holds now (TASK-34).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::LockBackendUnavailable`].
+    pub async fn summary(&self) -> Result<LockSummary, TaskError> {
+        let now = self.0.coordinator.now().await?;
+        let mut living = self.0.coordinator.held().await?;
+        living.retain(|lock| lock.lives(now));
+        let mut locks_by_owner = BTreeMap::new();
+        for lock in &living {
+            *locks_by_owner
+                .entry((*lock.held.holder.owner).to_owned())
+                .or_default() += 1;
+        }
+        let oldest = living.iter().min_by_key(|lock| lock.held.acquired_at);
+        let age = |since| u64::try_from(Duration::as_millis(&now.since(since))).unwrap_or(u64::MAX);
+        let metrics = self.metrics();
+        Ok(LockSummary {
+            total_locks: metrics.granted.get(),
+            active_locks: living.len() as u64,
+            expired_locks: metrics.expired.get(),
+            conflicts_detected: metrics.conflicts.get(),
+            average_hold_time: metrics.held.read().average(),
+            oldest_lock: oldest.map(|lock| OldestLock {
+                resource: lock.resource.clone(),
+                age: age(lock.held.acquired_at),
+            }),
+            locks_by_owner,
+            waits: metrics.waits.get(),
+            retries: metrics.retries.get(),
+            renewals: metrics.renewals.get(),
+        })
+    }
+}

@@ -1,0 +1,311 @@
+//! Locks as programs use them: tries and waits, several at once, leases that are renewed, release on every way out (TASK-28 to TASK-31).
+
+mod batch;
+mod clean;
+mod guard;
+mod metrics;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::id::TaskId;
+use hankweave_runtime::world::ids::IdSource;
+use hankweave_task_model::lock::{self, Acquired, Lock, LockFailure, LockMode, Unlocked};
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::{Holder, TaskError, Tries};
+use tokio::time::{Instant, sleep};
+use tokio_util::task::TaskTracker;
+
+use crate::coordinator::{Acquire, Coordinator};
+
+pub use batch::LockBatch;
+pub use clean::Cleaner;
+pub use guard::LockGuard;
+pub use metrics::{LockMetrics, LockSummary, OldestLock};
+
+/// How long a lock is held unless it is renewed or something else is asked for.
+pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
+
+/// A lock that somebody wants.
+#[derive(Debug, Clone)]
+pub struct LockRequest {
+    /// On what.
+    pub resource: String,
+    /// Who; a scope of its own for each acquisition, unless it is known already.
+    pub holder: Holder,
+    /// How it is shared. An exclusive one is tried once and never waits.
+    pub mode: LockMode,
+    /// How often a collaborative one is tried.
+    pub tries: Tries,
+    /// How far waits may be off, as a part of them between 0 and 1, so that many do not come back at once.
+    pub jitter: f64,
+    /// How long it is held unless it is renewed; `None` for ever, inside one process only.
+    pub lease: Option<Duration>,
+    /// The task to look at under the lock.
+    pub task: Option<TaskId>,
+}
+
+/// A lock that was granted, and what was read with it.
+#[derive(Debug)]
+pub struct Granted {
+    /// Gives it back.
+    pub guard: LockGuard,
+    /// The version of the resource.
+    pub version: u64,
+    /// The task that was asked for.
+    pub row: Option<TaskRow>,
+}
+
+pub(crate) struct Shared {
+    coordinator: Arc<dyn Coordinator>,
+    ids: Arc<dyn IdSource>,
+    metrics: LockMetrics,
+    /// Releases that nobody waits for; whoever closes the manager does.
+    releases: TaskTracker,
+}
+
+/// The lock manager: it makes what a [`Coordinator`] decides usable. Copies are the same manager.
+#[derive(Clone)]
+pub struct Locks(Arc<Shared>);
+
+impl fmt::Debug for Locks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Locks")
+            .field("coordinator", &self.0.coordinator)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Locks {
+    /// A manager of the locks that this coordinator keeps.
+    #[must_use]
+    pub fn new(coordinator: Arc<dyn Coordinator>, ids: Arc<dyn IdSource>) -> Self {
+        Self(Arc::new(Shared {
+            coordinator,
+            ids,
+            metrics: LockMetrics::default(),
+            releases: TaskTracker::new(),
+        }))
+    }
+
+    /// A scope of this owner, unlike every other.
+    #[must_use]
+    pub fn scope(&self, owner: &str) -> Holder {
+        Holder::new(owner, self.0.ids.nonce())
+    }
+
+    /// A request of a new scope of this owner, with three tries and the lease that is usual.
+    #[must_use]
+    pub fn request(&self, resource: impl Into<String>, owner: &str, mode: LockMode) -> LockRequest {
+        LockRequest {
+            resource: resource.into(),
+            holder: self.scope(owner),
+            mode,
+            tries: Tries::default(),
+            jitter: 0.0,
+            lease: Some(DEFAULT_LEASE),
+            task: None,
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn metrics(&self) -> &LockMetrics {
+        &self.0.metrics
+    }
+
+    /// Takes a lock. One that is exclusive is had at once or refused; a collaborative one is tried again after each wait (TASK-28).
+    ///
+    /// # Errors
+    ///
+    /// Returns the last refusal: [`TaskError::ResourceLocked`], inside of [`TaskError::TriesUsedUp`] when there were several tries; [`TaskError::LockOrder`],
+    /// [`TaskError::LockBackendUnavailable`] and so on at once.
+    ///
+    /// # Cancel safety
+    ///
+    /// A lock that is granted while nobody waits any more is held until its lease is over.
+    pub async fn acquire(&self, request: LockRequest) -> Result<Granted, TaskError> {
+        let asked = Instant::now();
+        let LockRequest {
+            resource,
+            holder,
+            mode,
+            ..
+        } = &request;
+        let text = |text: &str| text.to_owned();
+        let mut lock = Lock::new(resource.clone(), text(&holder.owner), text(&holder.scope), *mode);
+        loop {
+            match self.try_once(&request, lock, asked).await? {
+                Tried::Granted(granted) => return Ok(*granted),
+                Tried::Waiting(waiting, pause) => {
+                    self.0.metrics.waits.add(1);
+                    sleep(pause).await;
+                    self.0.metrics.retries.add(1);
+                    lock = waiting.retry();
+                }
+            }
+        }
+    }
+
+    async fn try_once(
+        &self,
+        request: &LockRequest,
+        lock: Lock<Unlocked>,
+        asked: Instant,
+    ) -> Result<Tried, TaskError> {
+        let acquire = Acquire {
+            resource: request.resource.clone(),
+            holder: request.holder.clone(),
+            mode: request.mode,
+            lease: request.lease,
+            in_order: true,
+            task: request.task.clone(),
+        };
+        let made = lock.attempt.number();
+        let error = match self.0.coordinator.acquire(acquire).await {
+            Ok(acquired) => {
+                let held = &acquired.held;
+                let mut lock = lock.acquire(lock::Acquire {
+                    token: held.token,
+                    acquired_at: held.acquired_at,
+                    expires_at: held.expires_at,
+                });
+                lock.set_count(held.count);
+                self.told(request, "success", Some(held.token), asked);
+                let guard = self.guard(request, lock);
+                let (version, row) = (acquired.version, acquired.row);
+                return Ok(Tried::Granted(Box::new(Granted { guard, version, row })));
+            }
+            Err(error) => error,
+        };
+        if matches!(error, TaskError::ResourceLocked { .. }) {
+            self.0.metrics.conflicts.add(1);
+            if let Some(pause) = self.pause(request, made) {
+                let retry_at = self.0.coordinator.now().await?.after(pause);
+                return Ok(Tried::Waiting(lock.wait(lock::Wait { retry_at }), pause));
+            }
+        }
+        if let Some(reason) = failure(&error) {
+            drop(lock.refuse(lock::Refuse { reason }));
+        }
+        self.told(request, "failed", None, asked);
+        match made {
+            1 => Err(error),
+            attempts => Err(TaskError::TriesUsedUp {
+                attempts,
+                last: Box::new(error),
+            }),
+        }
+    }
+
+    /// How long to wait after so many tries; `None` when none follows.
+    fn pause(&self, request: &LockRequest, made: u32) -> Option<Duration> {
+        let pause = match request.mode {
+            LockMode::Exclusive => None,
+            LockMode::Collaborative => request.tries.wait_after(made),
+        }?;
+        let [random, ..] = self.0.ids.secret();
+        let off = (f64::from(random) / 127.5 - 1.0) * request.jitter.clamp(0.0, 1.0);
+        Some(if request.jitter > 0.0 {
+            pause.mul_f64(1.0 + off)
+        } else {
+            pause
+        })
+    }
+
+    fn guard(&self, request: &LockRequest, lock: Lock<Acquired>) -> LockGuard {
+        self.0.metrics.granted.add(1);
+        LockGuard::new(self.clone(), request.holder.clone(), request.lease, lock)
+    }
+
+    /// Takes over a lock that was granted in another way, as with a claimed task.
+    pub fn adopt(
+        &self,
+        resource: String,
+        held: &hankweave_task_model::Held,
+        lease: Option<Duration>,
+    ) -> LockGuard {
+        let text = |text: &str| text.to_owned();
+        let (owner, scope) = (text(&held.holder.owner), text(&held.holder.scope));
+        let lock = Lock::new(resource, owner, scope, held.mode).acquire(lock::Acquire {
+            token: held.token,
+            acquired_at: held.acquired_at,
+            expires_at: held.expires_at,
+        });
+        self.0.metrics.granted.add(1);
+        LockGuard::new(self.clone(), held.holder.clone(), lease, lock)
+    }
+
+    fn told(&self, request: &LockRequest, result: &str, token: Option<u64>, asked: Instant) {
+        let waited = asked.elapsed();
+        self.0.metrics.waited.add(waited);
+        tracing::debug!(
+            resource = request.resource,
+            owner = &*request.holder.owner,
+            mode = ?request.mode,
+            operation = "acquire",
+            result,
+            token,
+            waited = waited.as_millis() as u64,
+            "Lock operation"
+        );
+    }
+
+    /// Runs something under a lock, which is renewed meanwhile and given back on every way out: an error, a panic, a future that is dropped (TASK-30). That it
+    /// could not be given back is logged and not returned.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the lock was not to be had, or [`TaskError::LockTimeout`] when it was lost; then `work` was dropped where it stood.
+    pub async fn with_lock<T, F: Future<Output = T>>(
+        &self,
+        request: LockRequest,
+        work: impl FnOnce(u64) -> F,
+    ) -> Result<T, TaskError> {
+        let mut granted = self.acquire(request).await?;
+        let token = granted.guard.token();
+        let done = granted.guard.keep(work(token)).await;
+        granted.guard.release_or_log(None).await;
+        done
+    }
+
+    /// Removes all locks of an owner, whatever their scope, and says how many (TASK-13).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::LockBackendUnavailable`].
+    pub async fn emergency_clean_up(&self, owner: &str) -> Result<u64, TaskError> {
+        let removed = self.0.coordinator.emergency_clean_up(owner.to_owned()).await?;
+        tracing::warn!(owner, removed, "locks were taken away from their owner");
+        Ok(removed)
+    }
+
+    /// Waits until every lock whose guard was dropped is given back. Locks of guards that are dropped later end with their lease.
+    pub async fn close(&self) {
+        self.0.releases.close();
+        self.0.releases.wait().await;
+    }
+}
+
+enum Tried {
+    Granted(Box<Granted>),
+    Waiting(Lock<lock::Waiting>, Duration),
+}
+
+/// Why an acquisition ended, in the words of the machine; `None` for what says nothing about the lock.
+fn failure(error: &TaskError) -> Option<LockFailure> {
+    match error {
+        TaskError::ResourceLocked { existing_owner, .. } => Some(LockFailure::ResourceLocked {
+            existing_owner: existing_owner.clone(),
+        }),
+        TaskError::LockOrder { held, .. } => Some(LockFailure::LockOrder { held: held.clone() }),
+        TaskError::LockBackendUnavailable(message) => Some(LockFailure::LockBackendUnavailable {
+            message: message.clone(),
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use hankweave_core::id::{AgentId, TaskId};
+use hankweave_runtime::world::clock::SystemClock;
+use hankweave_task_model::Holder;
+use hankweave_task_model::registry::{Change, NewTask};
+use hankweave_task_model::task::{Fail, Start, TaskTransition};
+
+use super::Sqlite;
+use crate::coordinator::{Coordinator, Create, Hold, ListQuery};
+
+/// The registry on which a copy of this test works until it is killed.
+const WORK_ON: &str = "HANKWEAVE_TEST_REGISTRY";
+/// What its tasks are called.
+const NAMES: &str = "HANKWEAVE_TEST_NAMES";
+
+const ROUNDS: usize = 6;
+
+async fn open(path: &Path) -> Sqlite {
+    Sqlite::open(path, Arc::new(SystemClock)).await.unwrap()
+}
+
+fn steps() -> Vec<TaskTransition> {
+    let agent_id = AgentId::new("writer").unwrap();
+    let fail = TaskTransition::Fail(Fail {
+        error: "red".to_owned(),
+    });
+    vec![
+        TaskTransition::Start(Start { agent_id }),
+        fail,
+        TaskTransition::Resume,
+    ]
+}
+
+/// Creates a task and changes it without end; says each time what was answered.
+async fn work(registry: &Sqlite, name: &str) {
+    let hold = Some(Hold {
+        holder: Holder::new(name, "1"),
+        lease: Some(Duration::from_secs(300)),
+    });
+    let task = NewTask::new(TaskId::new(name).unwrap());
+    let created = registry.create(Create { task, hold }).await.unwrap();
+    let (mut row, token) = (created.row, created.held.unwrap().token);
+    loop {
+        println!("answered {name} {} {}.", row.version, row.log_seq);
+        let change = Change {
+            id: row.id().clone(),
+            expected_version: row.version,
+            token,
+            steps: steps(),
+        };
+        row = registry.change(change).await.unwrap().row;
+    }
+}
+
+/// Not a test of its own: what the next one starts and kills.
+#[tokio::test]
+async fn works_until_it_is_killed() {
+    let (Ok(path), Ok(names)) = (std::env::var(WORK_ON), std::env::var(NAMES)) else {
+        return;
+    };
+    let registry = open(Path::new(&path)).await;
+    let names: Vec<String> = (0..4).map(|number| format!("{names}-{number}")).collect();
+    join_all(names.iter().map(|name| work(&registry, name))).await;
+}
+
+fn start(path: &Path, names: &str) -> Child {
+    let mut copy = Command::new(std::env::current_exe().unwrap());
+    copy.args([
+        "--exact",
+        "sqlite::tests::works_until_it_is_killed",
+        "--nocapture",
+    ]);
+    copy.env(WORK_ON, path)
+        .env(NAMES, names)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    copy.spawn().unwrap()
+}
+
+/// Kills it after so many answers and returns the last one about each task.
+fn kill_after(mut copy: Child, answers: usize) -> BTreeMap<String, (u64, u64)> {
+    let mut output = BufReader::new(copy.stdout.take().unwrap());
+    let mut text = String::new();
+    for _ in 0..answers {
+        output.read_line(&mut text).unwrap();
+    }
+    copy.kill().unwrap();
+    copy.wait().unwrap();
+    output.read_to_string(&mut text).unwrap();
+    let mut last = BTreeMap::new();
+    for line in text
+        .lines()
+        .filter_map(|line| line.split_once("answered ")?.1.strip_suffix('.'))
+    {
+        let words: Vec<&str> = line.split(' ').collect();
+        last.insert(
+            words[0].to_owned(),
+            (words[1].parse().unwrap(), words[2].parse().unwrap()),
+        );
+    }
+    last
+}
+
+// covers: TASK-36
+#[tokio::test]
+async fn nothing_that_was_answered_is_lost_when_a_process_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    let mut answered = BTreeMap::new();
+    for round in 0..ROUNDS {
+        // Two at once, killed at different moments.
+        let copies = [0, 1].map(|copy| start(&path, &format!("r{round}-{copy}")));
+        let answers = [7 + 31 * round, 40 + 11 * round];
+        for (copy, answers) in copies.into_iter().zip(answers) {
+            answered.extend(kill_after(copy, answers));
+        }
+    }
+    let registry = open(&path).await;
+    let rows = registry.tasks(ListQuery::default()).await.unwrap();
+    let known: BTreeMap<&str, _> = rows.iter().map(|row| (row.id().as_str(), row)).collect();
+    assert!(answered.len() > ROUNDS, "{answered:?}");
+    for (name, (version, seq)) in &answered {
+        let row = known[name.as_str()];
+        assert!(
+            row.version >= *version && row.log_seq >= *seq,
+            "{name} lost what was answered"
+        );
+    }
+    for row in &rows {
+        let lines = registry.log_lines(row.id().clone(), 0).await.unwrap();
+        let seqs: Vec<u64> = lines.iter().filter_map(|line| line.seq).collect();
+        assert!(seqs.iter().copied().eq(1..=row.log_seq), "{}: {seqs:?}", row.id());
+        assert_eq!(row.version, row.log_seq, "a line a step");
+    }
+    let tokens: std::collections::BTreeSet<u64> = rows.iter().map(|row| row.fencing_token).collect();
+    assert_eq!(tokens.len(), rows.len(), "no token is granted twice");
+    registry.close().await;
+}
+
+// covers: TASK-26
+#[tokio::test]
+async fn another_programs_file_and_that_of_a_later_version_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, sql, told) in [
+        (
+            "other.db",
+            "CREATE TABLE notes (text)",
+            "the database of another program",
+        ),
+        (
+            "later.db",
+            "PRAGMA application_id = 1751215723; PRAGMA user_version = 99",
+            "made by a later hankweave",
+        ),
+    ] {
+        let path = folder.path().join(name);
+        rusqlite::Connection::open(&path)
+            .unwrap()
+            .execute_batch(sql)
+            .unwrap();
+        let refused = Sqlite::open(&path, Arc::new(SystemClock)).await.unwrap_err();
+        assert!(
+            refused.code() == "REGISTRY_NOT_INITIALIZED" && refused.to_string().contains(told),
+            "{refused}"
+        );
+    }
+    let text = folder.path().join("text.db");
+    std::fs::write(
+        &text,
+        "this is no database at all, it is a text of some length".repeat(99),
+    )
+    .unwrap();
+    let refused = Sqlite::open(&text, Arc::new(SystemClock)).await.unwrap_err();
+    assert_eq!(refused.code(), "REGISTRY_NOT_INITIALIZED");
+}
+
+// covers: TASK-26
+#[tokio::test]
+async fn a_full_file_fails_a_step_and_a_smaller_one_after_it_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    let registry = open(&path).await;
+    registry.close().await;
+    let connection = super::schema::open(&path).unwrap();
+    let pages: u32 = connection
+        .pragma_query_value(None, "page_count", |row| row.get(0))
+        .unwrap();
+    connection
+        .pragma_update(None, "max_page_count", pages + 4)
+        .unwrap();
+    let registry = Sqlite::on(connection, Arc::new(SystemClock), crate::engine::Fencing::Checked);
+    let large = |name: &str| NewTask {
+        name: "x".repeat(100_000),
+        ..NewTask::new(TaskId::new(name).unwrap())
+    };
+    let refused = registry
+        .create(Create {
+            task: large("a"),
+            hold: None,
+        })
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), "TASK_CREATE_FAILED", "{refused}");
+    let small = NewTask::new(TaskId::new("b").unwrap());
+    let both = tokio::join!(
+        registry.create(Create {
+            task: large("c"),
+            hold: None
+        }),
+        registry.create(Create {
+            task: small,
+            hold: None
+        }),
+    );
+    assert_eq!(
+        (both.0.unwrap_err().code(), both.1.unwrap().row.version),
+        ("TASK_CREATE_FAILED", 1)
+    );
+    assert_eq!(registry.tasks(ListQuery::default()).await.unwrap().len(), 1);
+    registry.close().await;
+}
