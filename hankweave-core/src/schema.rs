@@ -113,6 +113,10 @@ fn prices() -> Value {
     let long =
         json!({"type": "object", "properties": long, "required": required, "additionalProperties": false});
     rates.insert("longPrompt".to_owned(), long);
+    rates.insert(
+        "contextWindow".to_owned(),
+        json!({"type": "integer", "minimum": 1}),
+    );
     let rate = json!({"type": "object", "properties": rates, "required": ["input", "output"], "additionalProperties": false});
     let text = json!({"type": "string"});
     json!({

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hankweave_core::document::{CheckpointTable, HankweaveState};
 use hankweave_core::id::CodonId;
 
+use crate::checkpoint::Counts;
 use crate::instance_lock::InstanceLock;
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
@@ -90,6 +91,12 @@ impl OpenDirectory {
         reason: Option<String>,
     ) -> Result<(), TransitionError> {
         runner::answer_approval(&self.possession.manager, codon, granted, reason).await
+    }
+
+    /// A look at how far a rollback has come, for whoever waits for it.
+    pub fn progress(&self) -> impl Fn() -> Option<Counts> + Clone + Send + Sync + 'static + use<> {
+        let store = Arc::clone(&self.possession.checkpoints);
+        move || store.progress()
     }
 
     /// Gives the directory back.

@@ -51,7 +51,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("replay", "driver paths world"),
     (
         "open_directory",
-        "instance_lock options paths recovery runner state_manager world",
+        "checkpoint instance_lock options paths recovery runner state_manager world",
     ),
     (
         "server",
@@ -79,6 +79,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("stopping", "screen"),
     ("logging", "args screen server_log"),
     ("notify", "screen"),
+    ("otel", ""),
     ("output", "exit screen"),
     ("typed", "args screen"),
     ("directory", "exit typed"),
@@ -109,17 +110,19 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "validate",
         "args config exit failures output prices report screen state status",
     ),
+    ("tui", "checkpoints keyboard report screen"),
     (
         "remote",
-        "args checkpoints exit keyboard logging output report screen state typed",
+        "args checkpoints exit keyboard logging output report screen state tui typed",
     ),
+    ("toggle", "keyboard remote screen"),
     (
         "approve",
         "args directory exit failures keyboard logging output remote screen status typed",
     ),
     (
         "rollback",
-        "args directory exit failures logging output remote screen server_log signals typed",
+        "args directory exit failures logging output remote report screen server_log signals typed",
     ),
     (
         "operations",
@@ -132,7 +135,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("commands", "rollback screen typed"),
     (
         "run",
-        "approve args browser commands config exit failures keyboard logging notify prices question report screen server_log settings show signals stopping typed validate",
+        "approve args browser commands config exit failures keyboard logging notify otel prices question report screen server_log settings show signals stopping toggle typed validate",
     ),
 ];
 

@@ -112,6 +112,8 @@ mod tests {
             total_cost: Usd::from_micros(cost),
             cost_is_lower_bound: None,
             model_id: None,
+            context_tokens: None,
+            context_window: None,
         };
         let mut costs = Costs::default();
         assert!(!costs.take(&usage(1_000)));

@@ -69,6 +69,9 @@ pub struct Rate {
     /// Other prices for long prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_prompt: Option<LongPrompt>,
+    /// How many tokens fit into its context, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
 }
 
 impl Rate {
@@ -197,6 +200,15 @@ impl Prices {
         Some((found.0, found.1))
     }
 
+    /// How many tokens fit into the context of `model`, if that is known. A note such as `[1m]` says so itself.
+    #[must_use]
+    pub fn context_window(&self, model: &str) -> Option<u64> {
+        match model.to_ascii_lowercase().ends_with("[1m]") {
+            true => Some(1_000_000),
+            false => self.find(model)?.1.rate.context_window,
+        }
+    }
+
     /// Whether what `model` uses can be counted: its price is known, or claude names a model of its choice
     /// for it.
     #[must_use]
@@ -317,6 +329,18 @@ mod tests {
             assert!(prices.is_known(name) && prices.find(name).is_none(), "{name}");
         }
         assert!(!prices.is_known("opusculum"));
+    }
+
+    #[test]
+    fn the_window_of_a_context_is_in_the_list_or_in_the_name() {
+        let window = |model| LISTED.context_window(model);
+        assert_eq!(window("claude-sonnet-4-5-20250929"), Some(200_000));
+        assert_eq!(window("claude-sonnet-4-5[1m]"), Some(1_000_000));
+        assert_eq!(window("claude-opus-5"), Some(1_000_000));
+        assert_eq!(
+            (window("opus[1m]"), window("house-model")),
+            (Some(1_000_000), None)
+        );
     }
 
     #[test]

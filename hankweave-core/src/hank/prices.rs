@@ -62,7 +62,7 @@ static PRICES: Keys = Keys {
 
 static RATE: Keys = Keys {
     kind: "a price",
-    valid: "input output cacheWrite cacheWrite1h cacheRead webSearch longPrompt from",
+    valid: "input output cacheWrite cacheWrite1h cacheRead webSearch longPrompt contextWindow from",
     known_mistakes: &[
         ("input", "inputTokens"),
         ("output", "outputTokens"),
@@ -114,10 +114,12 @@ fn rate(reader: &mut Reader<'_>, model: &str, node: &Node<'_>) -> Option<Rate> {
         })
     });
     let web_search = fields.optional(reader, "webSearch", amount);
+    let context_window = fields.optional(reader, "contextWindow", at_least_one);
     Some(Rate {
         rates: token_rates(reader, &fields)?,
         web_search: web_search.unwrap_or(WEB_SEARCH),
         long_prompt,
+        context_window,
     })
 }
 

@@ -1,6 +1,8 @@
 //! What a run refuses although the hank is valid, because it needs what is not there, and what it can do only
 //! in part (HANK-6).
 
+use std::collections::HashSet;
+
 use super::agent::{AgentChoice, agent_for_model};
 use super::document::{CodonConfig, ContinuationMode, Hank, HankItem, PromptSource};
 use super::keys::{did_you_mean, nearest};
@@ -214,6 +216,8 @@ pub fn uncounted_money(
     let of_hank = hank.budget().and_then(|budget| budget.max_dollars);
     let of_hank = of_hank.map(|_| "overrides.budget.maxDollars".to_owned());
     let mut problems = Vec::new();
+    // What is wrong with one model under a limit of all is told once, however many codons use it.
+    let mut told = HashSet::new();
     for (index, item) in hank.items.iter().enumerate() {
         let of_loop = HankItem::as_loop(item).and_then(|found| found.budget.as_ref()?.max_dollars);
         for (path, codon) in item.located_codons(index) {
@@ -231,6 +235,10 @@ pub fn uncounted_money(
             else {
                 continue;
             };
+            let is_of_all = own.is_none() && of_loop.is_none() && codon.model.is_some();
+            if is_of_all && !told.insert((codon.agent_name(), codon.model.as_deref())) {
+                continue;
+            }
             let place = place.unwrap_or_else(|| match codon.model {
                 Some(_) => format!("{path}.model"),
                 None => format!("{path}.agent"),

@@ -1,5 +1,6 @@
 //! The result of one iteration of a loop.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -156,11 +157,8 @@ impl PlanEntry {
 pub fn checkpoint_patterns(plan: &[PlanEntry], id: &CodonId) -> Vec<String> {
     let index = plan.iter().position(|entry| entry.codon_id == *id);
     let entries = &plan[..index.map_or(plan.len(), |index| index + 1)];
-    let mut patterns: Vec<String> = Vec::new();
-    for pattern in entries.iter().flat_map(|entry| entry.codon.checkpointed_files()) {
-        if !patterns.iter().any(|known| known == pattern) {
-            patterns.push(pattern.to_owned());
-        }
-    }
-    patterns
+    let mut known = HashSet::new();
+    let named = entries.iter().flat_map(|entry| entry.codon.checkpointed_files());
+    let new = named.filter(|pattern| known.insert(*pattern));
+    new.map(str::to_owned).collect()
 }

@@ -10,24 +10,37 @@ impl Event {
     /// The name of a tool may be unknown and the time of its call is not known here.
     #[must_use]
     pub fn of_agent(codon_id: CodonId, event: AgentEvent) -> Option<Self> {
-        let action = |codon_id, action, content| Self::AssistantAction {
+        let action = |codon_id, action, content, parent_tool_use_id| Self::AssistantAction {
             codon_id,
             action,
             content,
             tool_name: None,
             tool_input: None,
             tool_use_id: None,
+            parent_tool_use_id,
         };
         Some(match event {
-            AgentEvent::Message { text, .. } => action(codon_id, AgentAction::Message, text),
-            AgentEvent::Thinking { text, .. } => action(codon_id, AgentAction::Thinking, text),
-            AgentEvent::ToolUse { id, name, input, .. } => Self::AssistantAction {
+            AgentEvent::Message {
+                text,
+                parent_tool_use_id: parent,
+            } => action(codon_id, AgentAction::Message, text, parent),
+            AgentEvent::Thinking {
+                text,
+                parent_tool_use_id: parent,
+            } => action(codon_id, AgentAction::Thinking, text, parent),
+            AgentEvent::ToolUse {
+                id,
+                name,
+                input,
+                parent_tool_use_id,
+            } => Self::AssistantAction {
                 codon_id,
                 action: AgentAction::ToolUse,
                 content: name.clone(),
                 tool_name: Some(name),
                 tool_input: Some(input),
                 tool_use_id: Some(id),
+                parent_tool_use_id,
             },
             AgentEvent::ToolResult(result) => Self::ToolResult {
                 codon_id,
@@ -38,6 +51,7 @@ impl Event {
                 original_length: result.original_length,
                 execution_time_ms: 0,
                 is_error: result.is_error,
+                parent_tool_use_id: result.parent_tool_use_id,
             },
             AgentEvent::Compacted => Self::Info {
                 message: "the agent shortened its conversation".to_owned(),

@@ -150,6 +150,9 @@ pub enum Event {
         /// The id under which the result will come.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_use_id: Option<String>,
+        /// The tool use that started the sub-agent which does this; absent for the agent itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_tool_use_id: Option<String>,
     },
     /// A tool answered the agent.
     #[serde(rename = "tool.result")]
@@ -170,6 +173,9 @@ pub enum Event {
         execution_time_ms: u64,
         /// Whether the tool failed.
         is_error: bool,
+        /// The tool use that started the sub-agent which is answered; absent for the agent itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_tool_use_id: Option<String>,
     },
     /// The costs of a codon so far.
     #[serde(rename = "token.usage")]
@@ -192,6 +198,12 @@ pub enum Event {
         /// The model, when it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model_id: Option<String>,
+        /// How many tokens the conversation of the agent itself has by now; absent for sub-agents.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context_tokens: Option<u64>,
+        /// How many fit in, when that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context_window: Option<u64>,
     },
     /// A line of the agent was too long to be read; its log has it.
     #[serde(rename = "output.truncated")]
@@ -548,6 +560,27 @@ pub enum Event {
         /// The same for people.
         message: String,
     },
+    /// Something that takes its time goes on. Told when it begins, or at most twice a second while it lasts; what follows it tells its end.
+    #[serde(rename = "progress")]
+    Progress {
+        /// The codon that it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        codon_id: Option<CodonId>,
+        /// What goes on.
+        kind: ProgressKind,
+        /// For people: a command, or why something is waited for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subject: Option<String>,
+        /// How much of it is done: files, items of a rig that have ended, or tries.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        done: Option<u64>,
+        /// How much there is of it, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total: Option<u64>,
+        /// When a wait ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ends_at: Option<Timestamp>,
+    },
     /// Something worth knowing.
     #[serde(rename = "info")]
     Info {
@@ -626,6 +659,23 @@ pub enum AgentAction {
     Message,
     /// It used a tool.
     ToolUse,
+}
+
+/// What takes its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ProgressKind {
+    /// Files are put into a checkpoint.
+    Checkpoint,
+    /// Files are taken back.
+    Restore,
+    /// An item of a rig begins.
+    Rig,
+    /// The agent waits before it asks its model again.
+    Retry,
+    /// The run waits before it tries a codon again, or for the end of a usage limit.
+    Wait,
 }
 
 /// Where a rig command printed a line.

@@ -18,7 +18,7 @@ pub use command::{Command, Point, Request, ShaPrefix};
 pub use direct::{Answer, Direct, Outcome, Ready, Response, Session};
 pub use event::{
     AgentAction, CleanupStatus, CurrentFigures, Event, ExitStatus, FailedDirectory, FailedPath, IdleReason,
-    JournalEntry, RestoreStatus, RigStream, SentinelOrigin, SentinelTokens,
+    JournalEntry, ProgressKind, RestoreStatus, RigStream, SentinelOrigin, SentinelTokens,
 };
 pub use files::{FileAction, FileNode, MAX_TREE_FILES, file_tree};
 pub use inbound::{Handshake, Inbound, MAX_DEPTH, Mode, RawCommand};

@@ -614,6 +614,9 @@ pub(crate) struct AttachArgs {
     /// Take commands from standard input, one a line (`help` lists them).
     #[arg(long)]
     pub(crate) control: bool,
+    /// Take the whole screen: plan, transcript, files, costs and sentinels, with keys that command the run.
+    #[arg(long, conflicts_with_all = ["control", "after"])]
+    pub(crate) tui: bool,
 }
 
 #[derive(Debug, Args)]

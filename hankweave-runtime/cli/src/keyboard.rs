@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal, Read};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::getpgrp;
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr,
@@ -10,18 +12,26 @@ use rustix::termios::{
 /// How long one look for a key takes, in tenths of a second.
 const PATIENCE: u8 = 1;
 
-/// A terminal that gives each key at once and shows none of them, until this is dropped. Signals work as always.
+/// The same, where nothing is read.
+const MOMENT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// A terminal that gives each key at once and shows none of them, not even those of signals (`^C`), until this is dropped: what is drawn anew ends at the
+/// right edge, and whatever the terminal shows behind that moves it by a line. Signals work as always.
 #[derive(Debug)]
 pub(crate) struct Keyboard {
     before: Termios,
+    keys: Termios,
 }
 
 impl Keyboard {
-    /// The terminal at standard input, if there is one.
+    /// The terminal at standard input, if there is one and it is ours.
     #[must_use]
     pub(crate) fn of_stdin() -> Option<Self> {
         let stdin = io::stdin();
-        if !stdin.is_terminal() {
+        if !stdin.is_terminal() || !is_ours() {
             return None;
         }
         let before = tcgetattr(&stdin).ok()?;
@@ -30,37 +40,19 @@ impl Keyboard {
         keys.special_codes[SpecialCodeIndex::VMIN] = 0;
         keys.special_codes[SpecialCodeIndex::VTIME] = PATIENCE;
         tcsetattr(&stdin, OptionalActions::Now, &keys).ok()?;
-        Some(Self { before })
+        Some(Self { before, keys })
+    }
+
+    /// The same once more: a shell that has had the terminal meanwhile, as after Ctrl+Z, has set it as it likes.
+    pub(crate) fn again(&self) {
+        if is_ours() {
+            // A terminal that has gone needs nothing.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.keys);
+        }
     }
 }
 
 impl Drop for Keyboard {
-    fn drop(&mut self) {
-        // A terminal that has gone needs nothing.
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
-    }
-}
-
-/// A terminal that does not show the keys of signals (`^C`), until this is dropped. What is drawn anew ends at the right edge, and whatever the terminal
-/// shows behind that moves it by a line.
-#[derive(Debug)]
-pub(crate) struct SilentSignals {
-    before: Termios,
-}
-
-impl SilentSignals {
-    /// The terminal at standard input, if there is one and it is ours.
-    #[must_use]
-    pub(crate) fn of_stdin() -> Option<Self> {
-        let before = tcgetattr(io::stdin()).ok().filter(|_| is_ours())?;
-        let mut silent = before.clone();
-        silent.local_modes.remove(LocalModes::ECHOCTL);
-        tcsetattr(io::stdin(), OptionalActions::Now, &silent).ok()?;
-        Some(Self { before })
-    }
-}
-
-impl Drop for SilentSignals {
     fn drop(&mut self) {
         if is_ours() {
             // A terminal that has gone needs nothing.
@@ -72,6 +64,23 @@ impl Drop for SilentSignals {
 /// Whether we are in the foreground: who changes the terminal of others is stopped.
 pub(crate) fn is_ours() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground == getpgrp())
+}
+
+/// Waits a moment until a key can be read; `false` when none was pressed, and while another program has the terminal: who reads then is stopped.
+/// Waits for the terminal.
+///
+/// # Errors
+///
+/// What the system says.
+pub(crate) fn is_pressed() -> io::Result<bool> {
+    let stdin = io::stdin();
+    let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
+    let wanted = if is_ours() { &mut wanted[..] } else { &mut [] };
+    match poll(wanted, Some(&MOMENT)) {
+        Ok(ready) => Ok(ready > 0 && is_ours()),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Waits a moment for a key; `None` when none was pressed. Waits for the terminal.

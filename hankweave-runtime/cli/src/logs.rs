@@ -1,14 +1,14 @@
 //! `hankweave logs`
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::io;
 use std::process::ExitCode;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CodonId, SentinelId};
-use hankweave_core::wire::{AgentAction, Event, JournalEntry};
+use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::journal::TailLine;
 use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, with_suffix};
@@ -17,7 +17,7 @@ use crate::args::{Global, LogsArgs};
 use crate::directory::existing_state_dir;
 use crate::exit::{Failure, FailureKind};
 use crate::recorded::{self, Lines, Part};
-use crate::report::{say, subject};
+use crate::report::Said;
 use crate::screen::{JsonLines, Text, print};
 
 /// Our own log is smaller than this, each half of it (CLI-20).
@@ -202,69 +202,4 @@ fn begins(event: &Event) -> bool {
         return false;
     };
     matches!(**transition, StateEvent::CodonStarted { .. })
-}
-
-/// A piece of a log: every line of it begins with the same mark.
-struct Said {
-    mark: &'static str,
-    style: Style,
-    words: String,
-}
-
-impl Said {
-    fn of(event: &Event, codon: &CodonId, all: bool) -> Option<Self> {
-        let red = Style::new().fg_color(Some(AnsiColor::Red.into()));
-        let (mark, style, words) = match event {
-            Event::AssistantAction {
-                action,
-                content,
-                tool_name,
-                tool_input,
-                ..
-            } => match action {
-                AgentAction::Message => ("", Style::new(), content.clone()),
-                AgentAction::Thinking if all => ("~ ", Style::new().dimmed(), content.clone()),
-                AgentAction::Thinking => return None,
-                AgentAction::ToolUse => {
-                    let tool = tool_name.as_deref().unwrap_or(content);
-                    let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
-                    ("› ", cyan, format!("{tool} {}", subject(tool_input.as_ref())))
-                }
-            },
-            Event::ToolResult {
-                result,
-                is_error: true,
-                ..
-            } => ("! ", red, result.clone()),
-            Event::ToolResult { result, .. } if all => ("  ", Style::new().dimmed(), result.clone()),
-            Event::SentinelOutput {
-                sentinel_id, content, ..
-            } => {
-                let said = content
-                    .as_str()
-                    .map_or_else(|| content.to_string(), str::to_owned);
-                let magenta = Style::new().fg_color(Some(AnsiColor::Magenta.into()));
-                ("◇ ", magenta, format!("{sentinel_id}: {said}"))
-            }
-            Event::SentinelError {
-                sentinel_id, message, ..
-            } => ("! ", red, format!("{sentinel_id}: {message}")),
-            Event::RigOutput { line, .. } => ("| ", Style::new().dimmed(), line.clone()),
-            other => {
-                let words = say(other)?;
-                let own = words.strip_prefix(&format!("{codon}: ")).unwrap_or(&words);
-                ("— ", Style::new().dimmed(), own.to_owned())
-            }
-        };
-        Some(Self { mark, style, words })
-    }
-
-    fn write(&self, text: &mut Text) -> fmt::Result {
-        for line in self.words.trim_end().lines() {
-            write!(text, "  {}", self.mark)?;
-            text.styled(self.style, line)?;
-            writeln!(text)?;
-        }
-        Ok(())
-    }
 }

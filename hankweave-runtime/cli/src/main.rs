@@ -46,6 +46,8 @@ mod logging;
 mod logs;
 mod notify;
 mod operations;
+#[cfg(feature = "otel")]
+mod otel;
 mod output;
 mod prices;
 mod question;
@@ -72,6 +74,8 @@ mod status;
 mod stopping;
 mod task;
 mod thread;
+mod toggle;
+mod tui;
 mod typed;
 mod validate;
 mod worker;
@@ -113,6 +117,7 @@ const UNWINDING: Duration = Duration::from_secs(10);
 fn end_with_a_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
+        screen::give_back();
         report(panic);
         let end = || std::process::exit(exit::FailureKind::Bug.code().into());
         let later = std::thread::Builder::new().spawn(move || {

@@ -181,7 +181,7 @@ impl Notifier {
     async fn post(&self, address: &str, news: &News) {
         let request = HttpRequest {
             url: address.to_owned(),
-            headers: vec![("content-type", "application/json".to_owned())],
+            headers: vec![("content-type".into(), "application/json".to_owned())],
             body: serde_json::to_vec(news).unwrap_or_default(),
             timeout: PATIENCE,
         };

@@ -136,6 +136,7 @@ fn table<'p>(prices: &Prices, rows: impl IntoIterator<Item = (&'p str, &'p Price
             rates,
             web_search,
             long_prompt,
+            context_window: _,
         } = price.rate;
         let row = |name: String, rates: hankweave_core::cost::pricing::TokenRates| {
             [

@@ -56,7 +56,7 @@ pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Fai
             biased;
             never = &mut watch => match never {},
             () = shutdown.requested() => Ok(true),
-            never = come_back() => match never {},
+            never = come_back(|| {}) => match never {},
             all = played.all() => all.map(|()| false),
         }
     })?;

@@ -18,7 +18,8 @@ use crate::exit::{Failure, FailureKind};
 use crate::failures::{open_failure, rollback_failure};
 use crate::logging;
 use crate::output;
-use crate::screen::{one_line, tell};
+use crate::report::restoring;
+use crate::screen::{is_drawable, one_line, tell};
 use crate::server_log::ServerLog;
 use crate::signals;
 use crate::typed::{Change, Typed};
@@ -94,10 +95,13 @@ async fn perform(global: &Global, back: &Back<'_>, log: &ServerLog) -> Result<Ro
     for notice in opened.notices().iter().filter(|_| !global.quiet) {
         tell(format!("note: {notice}\n"));
     }
+    let is_watched = !back.dry_run && !global.json() && !global.quiet && is_drawable();
+    let bar = is_watched.then(|| restoring(opened.progress()));
     let result = match back.dry_run {
         true => opened.look_back(&back.target).await,
         false => opened.go_back(&back.target).await,
     };
+    drop(bar);
     if let Ok(rollback) = &result {
         let to = rollback.source.checkpoint_sha.short();
         tracing::info!(dry = back.dry_run, "went back to checkpoint {to}");

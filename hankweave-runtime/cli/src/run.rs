@@ -1,21 +1,26 @@
 //! `hankweave run`
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
+use hankweave_core::codon::CodonExecution;
 use hankweave_core::discovery::STATE_DIR;
+use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
 use hankweave_runtime::hank_files;
 use hankweave_runtime::instance_lock::Exclusion;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::make_new_files_private;
 use hankweave_runtime::{
-    Builder, Hankweave, OutputDirectory, Recovery, RunOptions, RunOutcome, RunResult, ServerOptions,
-    Shutdown, StopCause,
+    Builder, ExecutionDir, Hankweave, OutputDirectory, Recovery, RunOptions, RunOutcome, RunResult,
+    ServerOptions, Shutdown, StopCause,
 };
+#[cfg(feature = "otel")]
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::approve;
 use crate::args::{Global, Recover, RunArgs};
@@ -24,9 +29,11 @@ use crate::commands;
 use crate::config;
 use crate::exit::{Failure, FailureKind};
 use crate::failures::{hank_failure, open_failure, run_failure, serve_failure};
-use crate::keyboard::SilentSignals;
+use crate::keyboard::Keyboard;
 use crate::logging;
 use crate::notify::{Commands, News, Notifier};
+#[cfg(feature = "otel")]
+use crate::otel;
 use crate::prices;
 use crate::question::{self, Answer};
 use crate::report::{Ending, Known, Report, headline};
@@ -36,6 +43,7 @@ use crate::settings::Configuration;
 use crate::show::Show;
 use crate::signals::{self, stopped};
 use crate::stopping;
+use crate::toggle;
 use crate::typed::{Change, Typed, path_word};
 use crate::validate::dry_run;
 
@@ -211,22 +219,27 @@ async fn serve(
     if let Some(left) = hankweave.limit_ends_in() {
         report.limit_ends_in(left);
     }
-    let execution = hankweave.directory().root().to_owned();
+    let (directory, state) = (hankweave.directory().clone(), hankweave.state_reader());
+    let execution = directory.root().to_owned();
     let notifier = configuration.text(Setting::Notify);
     let notifier = notifier.map(|how| Notifier::new(how, world, &execution));
     if let Some(obstacle) = notifier.as_ref().and_then(Notifier::obstacle) {
         report.notice(&obstacle);
     }
     let events = hankweave.subscribe();
+    #[cfg(feature = "otel")]
+    let exporting = otel::Exporter::new(world)
+        .map(|exporter| AbortOnDropHandle::new(tokio::spawn(exporter.follow(hankweave.subscribe()))));
     report.begin(&hankweave.state_reader()());
     let stopping = stopping::answer(
         report.is_quiet(),
         &shutdown,
         hankweave.state_reader(),
         hankweave.grace(),
+        report.stopper(),
     );
     let is_live = matches!(report, Report::Live(_));
-    let _terminal = is_live.then(SilentSignals::of_stdin);
+    let terminal = is_live.then(Keyboard::of_stdin).flatten();
     let show = Show::begin(events, report);
     let waiting = watch_for(notifier.as_ref(), &hankweave, &typed);
     let asking = ask_at(!waits && can_answer(global, args), &hankweave);
@@ -239,7 +252,8 @@ async fn serve(
         never = stopping => match never {},
         never = waiting => match never {},
         never = asking => match never {},
-        never = come_back() => match never {},
+        never = toggle::answer(terminal.as_ref(), &execution) => match never {},
+        never = come_back(|| terminal.iter().for_each(Keyboard::again)) => match never {},
     };
     // The events end when the state manager has stopped, which is part of the run.
     let shown = show.end(async {
@@ -269,8 +283,17 @@ async fn serve(
                 over: typed.run_with(&[Change::Flag("new")]),
                 back: typed.command("thread"),
                 logs: typed.command("logs"),
+                log: failed_log(&state(), &directory),
             },
         );
+    }
+    #[cfg(feature = "otel")]
+    if let Some(exporting) = exporting {
+        tokio::select! {
+            _ = exporting => {}
+            // Nobody has to wait for it.
+            _ = tokio::signal::ctrl_c() => {}
+        }
     }
     if let (Some(notifier), Some(news)) = (&notifier, &news) {
         tokio::select! {
@@ -280,6 +303,18 @@ async fn serve(
         }
     }
     Ok(ExitCode::from(exit_code(&outcome)))
+}
+
+/// The file with everything that the agent of the newest codon has printed, if that codon has failed.
+fn failed_log(state: &HankweaveState, directory: &ExecutionDir) -> Option<PathBuf> {
+    let newest = state.runs.front()?.codons.last()?;
+    match newest.as_ref() {
+        CodonExecution::Failed(failed) => {
+            let log = failed.claude_log_path.as_ref()?;
+            Some(directory.state_dir().join(log))
+        }
+        _ => None,
+    }
 }
 
 /// Tells somebody when the run waits for a command.

@@ -17,10 +17,13 @@ pub(crate) async fn answer(
     shutdown: &Shutdown,
     state: impl Fn() -> Arc<HankweaveState>,
     grace: Duration,
+    count_down: impl Fn(Duration),
 ) -> Infallible {
     shutdown.requested().await;
+    count_down(grace);
     say(is_quiet, message(shutdown.cause(), &state(), grace)).await;
     shutdown.force_token().cancelled().await;
+    count_down(Duration::ZERO);
     say(is_quiet, "stopping: what still runs is ended now".to_owned()).await;
     std::future::pending().await
 }

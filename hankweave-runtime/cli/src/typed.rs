@@ -203,6 +203,17 @@ impl Typed {
         format!("{approve} && {}", self.run())
     }
 
+    /// Where the hank is, if that is known.
+    pub(crate) fn hank(&self) -> Option<&Path> {
+        self.knows_the_hank().then_some(self.run.hank.as_path())
+    }
+
+    /// The value that an option of the run was given.
+    pub(crate) fn option(&self, name: &str) -> Option<&str> {
+        let given = self.run.options.iter().find(|option| option.name == name)?;
+        given.value.as_deref()
+    }
+
     /// What to type instead of a command that a live run refuses, for reasons about which the run does not know what one can type.
     pub(crate) fn instead_of(&self, code: &str) -> Option<String> {
         match code {

@@ -72,7 +72,7 @@ impl HttpClient {
             .timeout(timeout)
             .body(request.body);
         for (name, value) in request.headers {
-            asked = asked.header(name, value);
+            asked = asked.header(&*name, value);
         }
         let mut response = asked.send().await.map_err(failed)?;
         let retry_after = header(&response, "retry-after");

@@ -38,7 +38,10 @@ fn request(url: String, api: Api, key: &str) -> HttpRequest {
         .map(|(name, value)| (*name, (*value).to_owned()));
     HttpRequest {
         url,
-        headers: fixed.chain([api.key_header(key)]).collect(),
+        headers: fixed
+            .chain([api.key_header(key)])
+            .map(|(name, value)| (name.into(), value))
+            .collect(),
         body: request_body(api, &question).to_string().into_bytes(),
         timeout: Duration::from_secs(20),
     }

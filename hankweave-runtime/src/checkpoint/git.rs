@@ -27,9 +27,9 @@ use super::survey;
 use super::tree::{Folders, Listing, changes};
 use super::workspace::Workspace;
 use super::{
-    Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
-    KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
-    SurveyedFile, message, prune,
+    Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, Counted, Counts, HistoryError,
+    InitialRequest, KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan, RestoreReport,
+    RestoreRequest, SurveyedFile, message, prune,
 };
 
 /// Checkpoints in a bare git repository.
@@ -41,6 +41,10 @@ pub struct GitCheckpoints {
     cache: Mutex<StatCache>,
     /// The files of the checkpoints that a restore involves, by tree id: planning, protecting and restoring need the same ones.
     listings: Mutex<HashMap<Oid, Arc<Listing>>>,
+    /// The patterns that were asked for last, since compiling thousands of them takes longer than a checkpoint.
+    patterns: Mutex<Option<(Vec<String>, Arc<Patterns>)>>,
+    /// How far the write that goes on has come.
+    counted: Counted,
 }
 
 /// A commit to make.
@@ -72,6 +76,8 @@ impl GitCheckpoints {
                 workspace: request.workspace.clone(),
                 cache: Mutex::new(cache),
                 listings: Mutex::default(),
+                patterns: Mutex::default(),
+                counted: Counted::default(),
             },
             report,
         ))
@@ -80,6 +86,24 @@ impl GitCheckpoints {
     fn cache(&self) -> MutexGuard<'_, StatCache> {
         // A panic elsewhere leaves the cache as it was before, because it is replaced in one step at the end.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn compiled(&self, patterns: &[String]) -> Result<Arc<Patterns>, CheckpointError> {
+        // A pair is replaced in one step, so a panic leaves a whole one.
+        let mut last = self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, compiled)) = last.as_ref().filter(|(known, _)| known == patterns) {
+            return Ok(Arc::clone(compiled));
+        }
+        let compiled = Arc::new(Patterns::parse(patterns).map_err(CheckpointError::Pattern)?);
+        *last = Some((patterns.to_owned(), Arc::clone(&compiled)));
+        Ok(compiled)
+    }
+
+    /// The same for a write, of which nothing is counted yet.
+    fn writing(&self) -> MutexGuard<'_, StatCache> {
+        let cache = self.cache();
+        self.counted.begin(0);
+        cache
     }
 
     fn open_workspace(&self) -> Result<Workspace, CheckpointError> {
@@ -112,7 +136,7 @@ impl GitCheckpoints {
         };
         let objects =
             NewObjects::begin(self.history.path(), &cache.durable).map_err(CheckpointError::Store)?;
-        let mut snapshot = snapshot::take(&workspace, &selection, cache, &objects)?;
+        let mut snapshot = snapshot::take(&workspace, &selection, cache, &objects, &self.counted)?;
         let changes = changes(&cache.files, &snapshot.files);
         let (checkpoint, folders) =
             self.commit(repository, cache, objects, &mut snapshot, &changes, draft)?;
@@ -174,7 +198,7 @@ impl GitCheckpoints {
         let left = request.left.as_ref().map(listing).transpose();
         let left = left.map_err(RestoreError::History)?.unwrap_or_default();
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
-        restore::prepare(&workspace, cache, blobs, target, &left)
+        restore::prepare(&workspace, cache, blobs, target, &left, &self.counted)
     }
 
     fn listings(&self) -> MutexGuard<'_, HashMap<Oid, Arc<Listing>>> {
@@ -262,8 +286,8 @@ impl GitCheckpoints {
 
 impl CheckpointStore for GitCheckpoints {
     fn initial(&self, request: &InitialRequest) -> Result<Checkpoint, CheckpointError> {
-        let patterns = Patterns::parse(&request.patterns).map_err(CheckpointError::Pattern)?;
-        let mut cache = self.cache();
+        let patterns = self.compiled(&request.patterns)?;
+        let mut cache = self.writing();
         let repository = self.history.repository().map_err(CheckpointError::Store)?;
         let tip = tip(&repository, MAIN)?;
         let message = message::initial(request.at);
@@ -278,12 +302,12 @@ impl CheckpointStore for GitCheckpoints {
     }
 
     fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
-        let patterns = Patterns::parse(&request.patterns).map_err(CheckpointError::Pattern)?;
+        let patterns = self.compiled(&request.patterns)?;
         let branch = request.branch();
         if !Reference::is_valid_name(&reference_name(&branch)) {
             return Err(CheckpointError::InvalidBranch { branch });
         }
-        let mut cache = self.cache();
+        let mut cache = self.writing();
         let repository = self.history.repository().map_err(CheckpointError::Store)?;
         let own_tip = tip(&repository, &branch)?;
         let parent = match (&request.parent, own_tip) {
@@ -310,12 +334,16 @@ impl CheckpointStore for GitCheckpoints {
     }
 
     fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
-        let patterns = Patterns::parse(patterns).map_err(CheckpointError::Pattern)?;
+        let patterns = self.compiled(patterns)?;
         survey::survey(&self.open_workspace()?, &patterns)
     }
 
     fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {
         survey::content(&self.open_workspace().ok()?, file, most)
+    }
+
+    fn progress(&self) -> Option<Counts> {
+        self.counted.now()
     }
 
     fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
@@ -341,7 +369,7 @@ impl CheckpointStore for GitCheckpoints {
     }
 
     fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError> {
-        let mut cache = self.cache();
+        let mut cache = self.writing();
         let repository = self.history.repository().map_err(unreadable)?;
         base_on(&repository, &mut cache, request.left.as_ref()).map_err(RestoreError::History)?;
         let objects = NewObjects::begin(self.history.path(), &cache.durable).map_err(unreadable)?;
@@ -360,7 +388,7 @@ impl CheckpointStore for GitCheckpoints {
     }
 
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
-        let mut cache = self.cache();
+        let mut cache = self.writing();
         let repository = self.history.repository().map_err(unreadable)?;
         base_on(&repository, &mut cache, request.left.as_ref()).map_err(RestoreError::History)?;
         let objects = NewObjects::begin(self.history.path(), &cache.durable).map_err(unreadable)?;
@@ -378,7 +406,13 @@ impl CheckpointStore for GitCheckpoints {
             let contents = |blob, sink: &mut dyn io::Write| {
                 git_format::copy_content(&repository, &odb, blob, sink).map(drop)
             };
-            restore::apply(&workspace, &prepared.plan, &prepared.target, &contents)?;
+            restore::apply(
+                &workspace,
+                &prepared.plan,
+                &prepared.target,
+                &contents,
+                &self.counted,
+            )?;
         }
         self.listings().clear();
         Ok(RestoreReport {

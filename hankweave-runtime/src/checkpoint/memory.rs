@@ -18,9 +18,9 @@ use super::survey;
 use super::tree::{Listing, changes};
 use super::workspace::Workspace;
 use super::{
-    Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
-    KnownCheckpoint, KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan, RestoreReport,
-    RestoreRequest, SurveyedFile, message,
+    Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, Counted, HistoryError,
+    InitialRequest, KnownCheckpoint, KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan,
+    RestoreReport, RestoreRequest, SurveyedFile, message,
 };
 
 /// Checkpoints that live as long as this value.
@@ -66,6 +66,7 @@ impl MemoryCheckpoints {
             &selection,
             &StatCache::default(),
             &self.blobs,
+            &Counted::default(),
         )
     }
 
@@ -92,6 +93,7 @@ impl MemoryCheckpoints {
             blobs,
             Arc::new(target.clone()),
             &left,
+            &Counted::default(),
         )
     }
 }
@@ -258,7 +260,7 @@ impl CheckpointStore for MemoryCheckpoints {
         };
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
         let contents = |blob, sink: &mut dyn io::Write| self.blobs.give(blob, sink);
-        restore::apply(&workspace, &plan, &target, &contents)?;
+        restore::apply(&workspace, &plan, &target, &contents, &Counted::default())?;
         Ok(RestoreReport { safety, done: plan })
     }
 }

@@ -20,6 +20,7 @@
 //! Everything here blocks on the disk: call it from a blocking task. When a checkpoint is due, and what a rollback means
 //! for runs, is decided elsewhere.
 
+mod counted;
 mod git;
 #[expect(
     clippy::disallowed_methods,
@@ -94,6 +95,8 @@ mod git_tests;
 #[cfg(test)]
 mod real_git_tests;
 
+use counted::Counted;
+pub use counted::Counts;
 pub use git::GitCheckpoints;
 pub use hankweave_core::hank::{PatternError, Patterns};
 pub use history::GitHistory;

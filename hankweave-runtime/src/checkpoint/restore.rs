@@ -17,7 +17,7 @@ use super::snapshot::{self, Snapshot};
 use super::stat_cache::StatCache;
 use super::tree::{Change, ChangeKind, Entry, FileMode, Listing, changes};
 use super::workspace::Workspace;
-use super::{Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
+use super::{Counted, Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
 use crate::world::disk::open_folder_in;
 use crate::world::environment::umask_of_user;
 
@@ -57,6 +57,7 @@ pub(super) fn prepare(
     blobs: &dyn BlobStore,
     target: Arc<Listing>,
     left: &Listing,
+    counted: &Counted,
 ) -> Result<Prepared, RestoreError> {
     let patterns = Patterns::nothing();
     let selection = Selection {
@@ -64,7 +65,8 @@ pub(super) fn prepare(
         tracked: &[&target, left],
         in_the_way: true,
     };
-    let current = snapshot::take(workspace, &selection, cache, blobs).map_err(RestoreError::Safety)?;
+    let current =
+        snapshot::take(workspace, &selection, cache, blobs, counted).map_err(RestoreError::Safety)?;
     let plan = plan(&current, left, &target)?;
     Ok(Prepared {
         current,
@@ -130,13 +132,16 @@ pub(super) fn apply(
     plan: &RestorePlan,
     target: &Listing,
     contents: &CopyContents<'_>,
+    counted: &Counted,
 ) -> Result<(), RestoreError> {
     let at = |path: &TreePath| {
         let path = path.clone();
         move |error: io::Error| RestoreError::Write { path, source: error }
     };
+    counted.begin(plan.delete.len() + plan.write.len());
     for path in &plan.delete {
         delete(workspace, path).map_err(|error| at(path)(error.into()))?;
+        counted.step();
     }
     for path in &plan.write {
         let Some(entry) = target.get(path.as_bytes()) else {
@@ -149,6 +154,7 @@ pub(super) fn apply(
                 source: ObjectError::at("read a blob")(error),
             },
         })?;
+        counted.step();
     }
     sync_file_system(workspace.root()).map_err(RestoreError::Sync)
 }

@@ -10,7 +10,7 @@ use super::stat_cache::{Recognition, StatCache};
 use super::survey::matching;
 use super::tree::{Entry, Listing};
 use super::workspace::{Contents, FileStat, Whole, Workspace, whole};
-use super::{CheckpointError, SkipReason, Skipped, SurveyedFile, TreePath};
+use super::{CheckpointError, Counted, SkipReason, Skipped, SurveyedFile, TreePath};
 
 /// From this number of files on, reading and storing them is worth several threads.
 const PARALLEL_FILES: usize = 256;
@@ -35,6 +35,7 @@ pub(super) fn take(
     selection: &Selection<'_>,
     cache: &StatCache,
     blobs: &dyn BlobStore,
+    counted: &Counted,
 ) -> Result<Snapshot, CheckpointError> {
     let Selected { files, skipped } =
         select(workspace, selection).map_err(|error| CheckpointError::Workspace {
@@ -54,13 +55,14 @@ pub(super) fn take(
             None => unknown.push(found),
         }
     }
+    counted.begin(unknown.len());
     blobs.expect(unknown.len()).map_err(CheckpointError::Store)?;
     let mut snapshot = Snapshot {
         skipped,
         seen,
         ..Snapshot::default()
     };
-    for stored in store_all(workspace, &unknown, blobs)? {
+    for stored in store_all(workspace, &unknown, blobs, counted)? {
         match stored {
             Stored::Blob(path, stat, blob) => {
                 entries.push((path.clone(), entry(&stat, blob)));
@@ -85,15 +87,16 @@ fn store_all(
     workspace: &Workspace,
     files: &[Found],
     blobs: &dyn BlobStore,
+    counted: &Counted,
 ) -> Result<Vec<Stored>, CheckpointError> {
     if files.len() < PARALLEL_FILES {
-        return store_some(workspace, files, blobs);
+        return store_some(workspace, files, blobs, counted);
     }
     let threads = thread::available_parallelism().map_or(1, usize::from).min(8);
     thread::scope(|scope| {
         let parts = files.chunks(files.len().div_ceil(threads));
         let running: Vec<_> = parts
-            .map(|part| scope.spawn(|| store_some(workspace, part, blobs)))
+            .map(|part| scope.spawn(|| store_some(workspace, part, blobs, counted)))
             .collect();
         let mut stored = Vec::with_capacity(files.len());
         for thread in running {
@@ -111,6 +114,7 @@ fn store_some(
     workspace: &Workspace,
     files: &[Found],
     blobs: &dyn BlobStore,
+    counted: &Counted,
 ) -> Result<Vec<Stored>, CheckpointError> {
     if files.is_empty() {
         return Ok(Vec::new());
@@ -119,6 +123,7 @@ fn store_some(
     files
         .iter()
         .map(|found| store(workspace, &found.path, &*writer))
+        .inspect(|_| counted.step())
         .collect()
 }
 

@@ -11,10 +11,10 @@ use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
 use serde::Serialize;
 
-use super::PatternError;
 use super::object::ObjectError;
 use super::tree::{Change, TreePath};
 use super::workspace::FileStat;
+use super::{Counts, PatternError};
 
 /// Keeps checkpoints of one workspace.
 ///
@@ -49,6 +49,11 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// The content of a file; `None` when it is gone, unreadable or larger than `most` bytes.
     fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {
         let _ = (file, most);
+        None
+    }
+
+    /// How far the write that goes on has come; `None` when nothing is counted. The only method that never waits.
+    fn progress(&self) -> Option<Counts> {
         None
     }
 

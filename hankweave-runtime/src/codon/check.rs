@@ -115,6 +115,7 @@ pub(super) async fn examine(
                 printed.lock().unwrap_or_else(PoisonError::into_inner).push(&line);
                 RigEvent::Output { index, stream, line }
             }
+            RigEvent::Began { .. } => RigEvent::Began { index },
             other => other,
         };
         codon.run.publish(set_up::translate(codon, event))

@@ -14,11 +14,12 @@ use hankweave_core::cost::Usd;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::OnFailure;
 use hankweave_core::id::CheckpointSha;
-use hankweave_core::wire::{Event, ExitStatus};
+use hankweave_core::wire::{Event, ExitStatus, ProgressKind};
 use tokio::time::Instant;
 
 use super::context::{CodonEnd, CodonRun, Ended, Stage};
 use super::orders::{Interruption, Order};
+use super::progress::telling;
 use super::watchers::Watched;
 use crate::checkpoint::{CheckpointError, CheckpointRequest, SkipReason};
 use crate::shutdown::StopCause;
@@ -126,7 +127,9 @@ impl CodonRun<'_> {
             duration: None,
         };
         let store = self.run.checkpoints.clone();
-        let made = self.run.world.blocking.run(move || store.create(&request)).await;
+        let made = self.run.world.blocking.run(move || store.create(&request));
+        let about = (ProgressKind::Checkpoint, Some(&self.entry.codon_id));
+        let made = telling(&self.run.manager, &self.run.checkpoints, about, made).await;
         if made.is_err() {
             self.run.watch.survey(self).await;
         }

@@ -108,6 +108,8 @@ pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Runni
         total_cost: cost,
         cost_is_lower_bound: codon.published_lower_bound(),
         model_id: None,
+        context_tokens: None,
+        context_window: None,
     };
     codon.run.publish(event).await;
 }

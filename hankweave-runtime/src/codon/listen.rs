@@ -7,9 +7,9 @@ use std::time::Duration;
 use hankweave_core::agent::{AgentEvent, ExitOutcome, MessageUsage, ToolResult};
 use hankweave_core::budget::Meter;
 use hankweave_core::codon::{Codon, Running};
-use hankweave_core::cost::UsageTotals;
+use hankweave_core::cost::{TokenUsage, UsageTotals};
 use hankweave_core::event::StateEvent;
-use hankweave_core::wire;
+use hankweave_core::wire::{self, ProgressKind};
 use tokio::time::Instant;
 
 use super::context::CodonRun;
@@ -110,7 +110,7 @@ impl<'a> Listener<'a> {
                 return;
             }
             event => {
-                self.note(&event);
+                self.note(&event).await;
                 // A second opening line after background work changes nothing.
                 match wire::Event::of_agent(codon_id, event) {
                     Some(event) => event,
@@ -121,15 +121,49 @@ impl<'a> Listener<'a> {
         self.codon.run.publish(event).await;
     }
 
-    /// Remembers what later events are understood by.
-    fn note(&mut self, event: &AgentEvent) {
+    /// Remembers what later events are understood by, and tells until when the agent waits.
+    async fn note(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::ToolUse { id, name, .. } => {
                 self.open_tools.insert(id.clone(), (name.clone(), self.now));
             }
             AgentEvent::Compacted => self.compacted = true,
+            AgentEvent::Retrying {
+                attempt,
+                max_retries,
+                error,
+                delay_ms: Some(delay),
+                ..
+            } => {
+                self.tell_retry(*attempt, *max_retries, error.clone(), *delay)
+                    .await
+            }
             _ => {}
         }
+    }
+
+    /// Tells until when the agent waits.
+    async fn tell_retry(&self, attempt: u64, most: Option<u64>, why: Option<String>, delay_ms: u64) {
+        let now = self.codon.run.world.clock.now();
+        let event = wire::Event::Progress {
+            codon_id: Some(self.codon.entry.codon_id.clone()),
+            kind: ProgressKind::Retry,
+            subject: why,
+            done: Some(attempt),
+            total: most,
+            ends_at: Some(now.after(Duration::from_millis(delay_ms))),
+        };
+        self.codon.run.publish(event).await;
+    }
+
+    /// How many tokens fit into the context of the model that answers. Its note stands in the name that was asked for.
+    fn window(&self, model: &str) -> Option<u64> {
+        let prices = &self.codon.run.options.prices;
+        let asked = self.codon.config.model.as_deref();
+        let noted = asked.filter(|asked| asked.ends_with(']'));
+        noted
+            .and_then(|noted| prices.context_window(noted))
+            .or_else(|| prices.context_window(model))
     }
 
     fn tool_result(&mut self, result: ToolResult) -> wire::Event {
@@ -144,6 +178,7 @@ impl<'a> Listener<'a> {
             original_length: result.original_length,
             execution_time_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             is_error: result.is_error,
+            parent_tool_use_id: result.parent_tool_use_id,
         }
     }
 
@@ -186,9 +221,16 @@ impl<'a> Listener<'a> {
             cache_read_tokens: added.tokens.cache_read_tokens,
             total_cost: self.running.current_cost,
             cost_is_lower_bound: is_lower_bound.then_some(true),
+            context_tokens: (!from_sub_agent).then(|| prompt(usage.usage.tokens)),
+            context_window: self.window(&usage.model).filter(|_| !from_sub_agent),
             model_id: Some(usage.model),
         }
     }
+}
+
+/// What the model was asked, caches included.
+fn prompt(tokens: TokenUsage) -> u64 {
+    tokens.total().saturating_sub(tokens.output_tokens)
 }
 
 /// Whether the agent itself does something: not a sub-agent, and not a line that cannot be decoded.

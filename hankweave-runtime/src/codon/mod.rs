@@ -20,6 +20,7 @@ mod loop_check;
 mod open;
 mod orders;
 mod prepare;
+mod progress;
 mod proof;
 mod run;
 mod set_up;
@@ -31,6 +32,7 @@ mod watchers;
 pub(crate) use budget::why_paused;
 pub(crate) use context::{CodonEnd, CodonRun, RigNeed, RunContext};
 pub(crate) use orders::{Order, Orders};
+pub(crate) use progress::telling;
 pub(crate) use watch::{FileWatcher, tree_now};
 
 use self::context::{Ended, Stage};

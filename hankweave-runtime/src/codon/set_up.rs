@@ -1,7 +1,8 @@
 //! Running the rig of a codon and reporting it to clients.
 
 use hankweave_core::agent::FailureReason;
-use hankweave_core::wire::Event;
+use hankweave_core::hank::RigAction;
+use hankweave_core::wire::{Event, ProgressKind};
 
 use super::context::CodonRun;
 use crate::rig::{Rig, RigError, RigEvent, RigFailure};
@@ -47,6 +48,7 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
 
 pub(super) fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Event {
     match event {
+        RigEvent::Began { index } => began(codon, index),
         RigEvent::Output { index, stream, line } => Event::RigOutput {
             codon_id: codon.entry.codon_id.clone(),
             stream,
@@ -57,6 +59,27 @@ pub(super) fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Event {
         RigEvent::LeftOut(path) => Event::Info {
             message: format!("`{path}` was not copied: files of git stay where they are"),
         },
+    }
+}
+
+fn began(codon: &CodonRun<'_>, index: usize) -> Event {
+    let items = &codon.config.rig_setup;
+    // The check comes behind the rig.
+    let check = || codon.config.check.as_ref().map(|check| check.run.clone());
+    Event::Progress {
+        codon_id: Some(codon.entry.codon_id.clone()),
+        kind: ProgressKind::Rig,
+        subject: items.get(index).map(|item| words(&item.action)).or_else(check),
+        done: u64::try_from(index).ok(),
+        total: u64::try_from(items.len().max(index + 1)).ok(),
+        ends_at: None,
+    }
+}
+
+fn words(action: &RigAction) -> String {
+    match action {
+        RigAction::Copy { copy, .. } => format!("copy {} to {}", copy.from, copy.to),
+        RigAction::Command { command } => command.run.clone(),
     }
 }
 

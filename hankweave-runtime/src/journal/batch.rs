@@ -174,6 +174,7 @@ mod tests {
                 tool_name: None,
                 tool_input: Some(input),
                 tool_use_id: None,
+                parent_tool_use_id: None,
             },
             ..entry(1)
         };

@@ -15,12 +15,13 @@ fn is_forgotten(kind: &str) -> bool {
 }
 
 /// Output of agents and rigs, and figures that the state events have as well.
-const FORGOTTEN: [&str; 8] = [
+const FORGOTTEN: [&str; 9] = [
     "assistant.action",
     "tool.result",
     "token.usage",
     "output.truncated",
     "output.unparsed",
+    "progress",
     "rig.output",
     "file.updated",
     "filetree.updated",
@@ -97,6 +98,7 @@ mod tests {
                 tool_name: None,
                 tool_input: None,
                 tool_use_id: None,
+                parent_tool_use_id: None,
             },
             _ => Event::Info {
                 message: format!("number {seq}"),

@@ -3,6 +3,7 @@
 //! They belong to the author: a prompt that was corrected after a failure must not be rolled back with the
 //! agent's work. So checkpoints leave these files out.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use hankweave_core::hank::paths::reference;
@@ -20,9 +21,10 @@ pub(super) fn own_files(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> V
     // As it may be spelled, a reference is no pattern: `a/../b` is one that patterns refuse.
     let named = named.iter().filter_map(|named| reference(named.path).ok());
     let files = file.into_iter().chain(named.map(PathBuf::from_iter));
-    files
-        .filter_map(|file| folder.join(file).to_str().map(exclusion))
-        .collect()
+    let patterns = files.filter_map(|file| folder.join(file).to_str().map(exclusion));
+    // Thousands of codons may name the same file, and matching takes time for each pattern.
+    let different: BTreeSet<String> = patterns.collect();
+    different.into_iter().collect()
 }
 
 /// A pattern that leaves out the file or folder at `path`.

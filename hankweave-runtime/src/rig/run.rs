@@ -45,6 +45,11 @@ pub struct Rig {
 /// What is reported while a rig runs. `index` is the position of the item, counted from 0.
 #[derive(Debug)]
 pub enum RigEvent {
+    /// An item begins.
+    Began {
+        /// The item.
+        index: usize,
+    },
     /// A command printed a line, on standard output or standard error; invalid UTF-8 replaced.
     Output {
         /// The item.
@@ -187,6 +192,7 @@ impl Rig {
             if self.cancel.is_cancelled() {
                 return Err(RigError::Cancelled { index });
             }
+            report(RigEvent::Began { index }).await;
             match self.item(index, &item.action, &mut last_copied, &report).await {
                 Ok(()) => {}
                 Err(StepError::Failed(failure)) if item.allow_failure || self.ignore_failures => {
@@ -297,6 +303,7 @@ mod tests {
                     RigEvent::Output { line, .. } => line,
                     RigEvent::FailureIgnored { failure, .. } => failure.to_string(),
                     RigEvent::LeftOut(path) => path,
+                    RigEvent::Began { .. } => return std::future::ready(()),
                 });
                 std::future::ready(())
             };

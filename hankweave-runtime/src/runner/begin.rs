@@ -10,14 +10,14 @@ use hankweave_core::id::{CheckpointSha, CodonId, Pid, SessionId};
 use hankweave_core::plan::{Decision, checkpoint_patterns, decide, initial_plan, obstacle};
 use hankweave_core::run::{Run, Running};
 use hankweave_core::thread::{self, ExecutionThread, Resume};
-use hankweave_core::wire::Event;
+use hankweave_core::wire::{Event, ProgressKind};
 use tokio::time::Instant;
 
 use super::RunError;
 use super::approval;
 use super::rollback::{self, RollbackError};
 use crate::checkpoint::InitialRequest;
-use crate::codon::tree_now;
+use crate::codon::{telling, tree_now};
 use crate::options::Recovery;
 use crate::recovery::Opened;
 
@@ -306,9 +306,9 @@ async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<C
         patterns: opened.patterns(patterns.unwrap_or_default()),
         at: possession.world.clock.now(),
     };
-    let initial = possession
-        .with_checkpoints(move |store| store.initial(&request))
-        .await;
+    let initial = possession.with_checkpoints(move |store| store.initial(&request));
+    let about = (ProgressKind::Checkpoint, None);
+    let initial = telling(&possession.manager, &possession.checkpoints, about, initial).await;
     let sha = initial.map_err(RunError::Checkpoint)?.sha;
     if state.initial_checkpoint.is_none() {
         let event = StateEvent::InitialCheckpointSet { sha: sha.clone() };

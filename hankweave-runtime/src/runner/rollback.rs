@@ -16,7 +16,7 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::machine::Extra;
 use hankweave_core::thread::{self, ExecutionThread, TargetError, ThreadCodon};
-use hankweave_core::wire::{Event, FailedPath, RestoreStatus};
+use hankweave_core::wire::{Event, FailedPath, ProgressKind, RestoreStatus};
 
 use super::aftermath::archive;
 use super::approval;
@@ -25,6 +25,7 @@ use super::target::{Cause, RollbackTarget};
 use crate::checkpoint::{
     CheckpointStore, HistoryError, KnownCheckpoint, Protection, RestoreError, RestorePlan, RestoreRequest,
 };
+use crate::codon::telling;
 use crate::recovery::{self, Possession};
 use crate::rig::{ArchiveEntry, ArchiveError, RigCopy, Taken};
 use crate::state_manager::TransitionError;
@@ -667,10 +668,14 @@ async fn finish_restore(
     Ok(changed)
 }
 
+/// What is told while files are saved and taken back.
+const RESTORE: (ProgressKind, Option<&CodonId>) = (ProgressKind::Restore, None);
+
 /// Makes a safety checkpoint.
 async fn protect(possession: &Possession, pending: &PendingRollback) -> Result<Protection, RollbackError> {
     let request = restore_of(possession, pending);
     let protect = possession.with_checkpoints(move |store| store.protect(&request));
+    let protect = telling(&possession.manager, &possession.checkpoints, RESTORE, protect);
     protect.await.map_err(RollbackError::Restore)
 }
 
@@ -678,6 +683,7 @@ async fn protect(possession: &Possession, pending: &PendingRollback) -> Result<P
 async fn restore(possession: &Possession, pending: &PendingRollback) -> Result<usize, RollbackError> {
     let request = restore_of(possession, pending);
     let restore = possession.with_checkpoints(move |store| store.restore(&request));
+    let restore = telling(&possession.manager, &possession.checkpoints, RESTORE, restore);
     match (restore.await, &pending.safety) {
         (Ok(report), _) => Ok(report.done.write.len() + report.done.delete.len()),
         (Err(source), Some(safety)) if !changes_nothing(&source) => Err(RollbackError::Interrupted {

@@ -452,6 +452,7 @@ async fn wait_for_retry(
             message: wait.words(),
         })
         .await;
+    context.publish(wait.event()).await;
     loop {
         // Every arm is cancel safe: all of them only wait. What ends the run comes before commands.
         let Request { command, reply } = tokio::select! {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use hankweave_core::plan::{Retry, UsageLimit};
+use hankweave_core::wire::{Event, ProgressKind};
 use tokio::time::Instant;
 
 use crate::codon::RunContext;
@@ -77,6 +78,20 @@ impl<'a> Wait<'a> {
                 self.retry.most,
                 left.as_secs_f64()
             ),
+        }
+    }
+
+    /// The same for programs, which count it down themselves.
+    pub(super) fn event(&self) -> Event {
+        let retry = self.retry;
+        let is_retry = retry.limit.is_none() && retry.number > 0;
+        Event::Progress {
+            codon_id: Some(retry.entry.codon_id.clone()),
+            kind: ProgressKind::Wait,
+            subject: retry.limit.map(|_| "usage limit".to_owned()),
+            done: is_retry.then_some(retry.number.into()),
+            total: is_retry.then_some(retry.most.into()),
+            ends_at: Some(self.context.world.clock.now().after(self.left())),
         }
     }
 

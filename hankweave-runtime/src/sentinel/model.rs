@@ -1,5 +1,6 @@
 //! Asking the model of a sentinel (SENT-15 to SENT-18).
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
@@ -192,12 +193,15 @@ impl Model {
     async fn ask_once(&self, around: &Around, endpoint: &Endpoint, body: Vec<u8>) -> Result<Reply, Refusal> {
         let variables = environment(&around.world.environment, &around.env);
         let fixed = endpoint.api.headers().iter();
-        let mut headers: Vec<_> = fixed.map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let own = |(name, value): (&'static str, String)| (Cow::Borrowed(name), value);
+        let mut headers: Vec<_> = fixed
+            .map(|(name, value)| own((name, (*value).to_owned())))
+            .collect();
         let key = endpoint
             .key_variable
             .as_ref()
             .and_then(|name| variables.get(&OsString::from(name)));
-        headers.extend(key.and_then(|key| Some(endpoint.api.key_header(key.to_str()?))));
+        headers.extend(key.and_then(|key| Some(own(endpoint.api.key_header(key.to_str()?)))));
         let request = HttpRequest {
             url: endpoint.url.clone(),
             headers,

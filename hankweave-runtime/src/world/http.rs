@@ -1,5 +1,6 @@
 //! Requests to servers of others: models that sentinels ask (SENT-16), and whoever is notified (CLI-27).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub struct HttpRequest {
     /// The whole address.
     pub url: String,
     /// Headers; that with the key among them.
-    pub headers: Vec<(&'static str, String)>,
+    pub headers: Vec<(Cow<'static, str>, String)>,
     /// JSON.
     pub body: Vec<u8>,
     /// How long it may take from its beginning to the last byte of the answer.

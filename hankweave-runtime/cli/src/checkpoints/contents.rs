@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use anstyle::{AnsiColor, Style};
+use hankweave_core::id::CheckpointSha;
 use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::world::disk::RealDisk;
+use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::{Environment, find_program};
 use serde_json::json;
 
@@ -58,13 +59,77 @@ fn ends<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<(&'c Row, &'
     Ok((catalogue.before(to), to))
 }
 
-/// git, with nothing of the configuration of the repository or of the user that could run a program.
-fn git(catalogue: &Catalogue, execution: &Path, stat: bool, ends: [&Row; 2]) -> Result<Command, Failure> {
+/// The most bytes of the differences of one file.
+const FILE_BYTES: u64 = 1 << 20;
+
+/// The differences of one file of the workspace, relative to it, from what a checkpoint holds; all of it is new where that has no such file.
+pub(crate) fn compare_file(execution: &Path, base: &CheckpointSha, path: &Path) -> io::Result<Vec<u8>> {
+    let execution = &RealDisk.real_path(execution)?;
+    let git = find_git().ok_or_else(|| io::Error::other("there is no git, which tells what changed"))?;
+    let compare = |before: &str, after: &Path| {
+        let mut command = plain_git(&git, execution);
+        command.arg("--work-tree").arg(execution).current_dir(execution);
+        command.args(DIFF).arg(before).arg("--").arg(after);
+        first_bytes(command.stderr(Stdio::null()))
+    };
+    let known = format!("{}:{}", base.as_str(), path.to_string_lossy());
+    match compare(&known, path)? {
+        (text, true) => Ok(text),
+        // Without a file before it everything is new.
+        (_, false) => {
+            let mut command = plain_git(&git, execution);
+            command.current_dir(execution).args(DIFF);
+            command.args(["--no-index", "--", "/dev/null"]).arg(path);
+            Ok(first_bytes(command.stderr(Stdio::null()))?.0)
+        }
+    }
+}
+
+/// What a command prints, as far as it is kept, and whether it ended well.
+fn first_bytes(command: &mut Command) -> io::Result<(Vec<u8>, bool)> {
+    let mut child = command.spawn()?;
+    let mut text = Vec::new();
+    if let Some(printed) = child.stdout.take() {
+        printed.take(FILE_BYTES).read_to_end(&mut text)?;
+    }
+    // It cannot wait for a reader any more.
+    let status = child.wait()?;
+    Ok((text, status.success()))
+}
+
+fn find_git() -> Option<PathBuf> {
     let environment = Environment::of_process();
-    let git = environment
-        .get("PATH")
-        .and_then(|path| find_program(&RealDisk, "git", path));
-    let Some(git) = git else {
+    find_program(&RealDisk, "git", environment.get("PATH")?)
+}
+
+/// `diff`, with nothing of the configuration of the repository or of the user that could run a program.
+const DIFF: [&str; 8] = [
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.attributesFile=/dev/null",
+    "diff",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+];
+
+/// git for the checkpoints of this directory.
+fn plain_git(git: &Path, execution: &Path) -> Command {
+    let mut command = Command::new(git);
+    command
+        .arg("--git-dir")
+        .arg(ExecutionDir::new(execution.to_owned()).checkpoints())
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    command
+}
+
+/// git that compares two checkpoints.
+fn git(catalogue: &Catalogue, execution: &Path, stat: bool, ends: [&Row; 2]) -> Result<Command, Failure> {
+    let Some(git) = find_git() else {
         let [from, to] = ends.map(|row| row.sha.short());
         let files = catalogue.typed.command(&format!("checkpoints diff {from} {to}"));
         return Err(
@@ -72,25 +137,12 @@ fn git(catalogue: &Catalogue, execution: &Path, stat: bool, ends: [&Row; 2]) -> 
                 .hint(format!("`{files}` lists the files")),
         );
     };
-    let mut command = Command::new(git);
+    let mut command = plain_git(&git, execution);
     command
-        .arg("--git-dir")
-        .arg(ExecutionDir::new(execution.to_owned()).checkpoints())
-        .args([
-            "-c",
-            "core.fsmonitor=false",
-            "-c",
-            "core.attributesFile=/dev/null",
-            "diff",
-        ])
-        .args(["--no-ext-diff", "--no-textconv", "--no-color"])
+        .args(DIFF)
         .args(if stat { &["--stat"][..] } else { &[] })
         .args(ends.map(|row| row.sha.as_str()))
-        .arg("--")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
+        .arg("--");
     Ok(command)
 }
 

@@ -20,7 +20,7 @@ use self::catalogue::Catalogue;
 use crate::args::{CheckpointsArgs, CheckpointsCommand, Global};
 use crate::exit::{Failure, FailureKind};
 
-pub(super) use contents::diff;
+pub(super) use contents::{compare_file, diff};
 
 pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
     let catalogue = Catalogue::of(&args.execution)?;

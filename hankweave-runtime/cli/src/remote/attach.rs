@@ -1,10 +1,15 @@
 //! `hankweave attach`
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hankweave_client::{Client, Commands, Endpoint, Message, Options, Target};
+use hankweave_client::{Client, Commands, ConnectError, Endpoint, Message, Options, Target};
+use hankweave_core::budget::Ceiling;
+use hankweave_core::cost::Usd;
 use hankweave_core::wire::{Answer, Command, Event, ListedCheckpoint};
+use hankweave_runtime::StopCause;
+use hankweave_runtime::hank_files;
 use hankweave_runtime::world::blocking::Blocking;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::sync::watch;
@@ -18,6 +23,7 @@ use crate::exit::{Failure, FailureKind};
 use crate::keyboard::{self, Keyboard};
 use crate::report::{Known, Report};
 use crate::screen::{come_back, is_drawable, tell};
+use crate::tui::{self, Left};
 use crate::typed::Typed as About;
 
 /// How long the list of checkpoints may take after the command for it was answered.
@@ -33,6 +39,19 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Fai
         }
         None => Target::Execution(args.execution.execution.clone()),
     };
+    if args.tui {
+        let execution = args.url.is_none().then(|| args.execution.execution.as_path());
+        let left = runtime()?.block_on(on_whole_screen(target, execution))?;
+        let typed = execution.map(About::about);
+        return match left {
+            Left::ByKey => Ok(ExitCode::SUCCESS),
+            Left::Terminated => Ok(ExitCode::from(StopCause::Terminate.exit_code())),
+            Left::Ended(ended) => {
+                tell(format!("{ended}\n"));
+                ended_failure(&ended, typed.as_ref()).map_or(Ok(ExitCode::SUCCESS), Err)
+            }
+        };
+    }
     let mut options = match args.control {
         true => Options::commanding(),
         false => Options::watching(),
@@ -45,6 +64,32 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Fai
     runtime()?.block_on(follow(global, target, options, args.control, typed.as_ref()))
 }
 
+/// The same on the whole screen, from the first event on.
+pub(crate) async fn on_whole_screen(target: Target, execution: Option<&Path>) -> Result<Left, Failure> {
+    if !is_drawable() {
+        return Err(Failure::new(FailureKind::Usage, "--tui needs a terminal")
+            .hint("without it everything is told in lines"));
+    }
+    let typed = execution.map(About::about);
+    let client = match Client::connect(target.clone(), Options::commanding().after(0)).await {
+        // Who may only watch does that.
+        Err(ConnectError::Unauthorized { .. }) => Client::connect(target, Options::watching().after(0)).await,
+        connected => connected,
+    };
+    let mut client = client.map_err(|error| connect_failure(&error, typed.as_ref()))?;
+    let state = execution.map(crate::state::read_execution).transpose()?;
+    let known = tui::Known {
+        execution: execution.map(Path::to_owned),
+        plan: state
+            .map(|state| state.execution_plan.to_vec())
+            .unwrap_or_default(),
+        words: Some(words::of_answer),
+    };
+    let left = tui::watch(&mut client, known).await;
+    client.close().await;
+    left.map_err(|error| Failure::from_error(FailureKind::Io, &error))
+}
+
 async fn follow(
     global: &Global,
     target: Target,
@@ -55,7 +100,7 @@ async fn follow(
     let from_now_on = options.after.is_none();
     let client = Client::connect(target, options).await;
     let mut client = client.map_err(|error| connect_failure(&error, typed))?;
-    let mut report = choose_report(global);
+    let mut report = choose_report(global, || known(typed));
     let keyboard = control.then(Keyboard::of_stdin).flatten();
     report.notice(&match (control, &keyboard) {
         (true, Some(_)) => format!("attached: {}", keys::HELP),
@@ -70,7 +115,7 @@ async fn follow(
     let (found, places) = watch::channel(Vec::new());
     let shown = tokio::select! {
         shown = show(&mut client, &mut report, &found, typed) => shown,
-        never = come_back() => match never {},
+        never = come_back(|| keyboard.iter().for_each(Keyboard::again)) => match never {},
         () = press(&commands, places, typed), if keyboard.is_some() => Ok(()),
         () = obey(&commands, typed), if control && keyboard.is_none() => Ok(()),
         // Without a handler nobody would give the terminal back as it was.
@@ -82,16 +127,31 @@ async fn follow(
     shown.map(|()| ExitCode::SUCCESS)
 }
 
-fn choose_report(global: &Global) -> Report {
+fn choose_report(global: &Global, known: impl FnOnce() -> Known) -> Report {
     if global.json() {
         Report::json()
     } else if global.quiet {
         Report::Quiet
     } else if is_drawable() {
-        Report::live(Known::default())
+        Report::live(known())
     } else {
         Report::plain()
     }
+}
+
+/// What the hank of the run and its command line say, as far as they are remembered; the run itself does not tell it.
+fn known(typed: Option<&About>) -> Known {
+    let Some(typed) = typed else {
+        return Known::default();
+    };
+    let hank = typed.hank().and_then(|path| hank_files::load(path).ok()?.hank);
+    let typed = typed.option("max-cost").and_then(|dollars| dollars.parse().ok());
+    let ceiling = Ceiling {
+        max_dollars: typed.and_then(|dollars| Usd::from_dollars(dollars).ok()),
+        max_time: None,
+    };
+    let ceiling = hank.as_ref().map_or(ceiling, |hank| ceiling.over(hank));
+    Known::of(ceiling, hank.as_ref())
 }
 
 /// Shows everything until the run ends or nobody reads, and passes lists of checkpoints on.

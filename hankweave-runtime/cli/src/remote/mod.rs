@@ -18,7 +18,7 @@ use crate::exit::{Failure, FailureKind};
 use crate::output;
 use crate::typed::Typed;
 
-pub(super) use attach::attach;
+pub(super) use attach::{attach, on_whole_screen};
 pub(super) use page::page;
 
 pub(super) fn next(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {

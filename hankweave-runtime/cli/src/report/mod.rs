@@ -5,6 +5,7 @@
 mod colours;
 mod live;
 mod plain;
+mod said;
 mod summary;
 mod words;
 
@@ -19,9 +20,10 @@ use self::live::LiveView;
 use self::plain::Plain;
 use crate::screen::{JsonLines, tell};
 pub(crate) use colours::{style_of, write_problems};
-pub(crate) use live::Known;
+pub(crate) use live::{Known, restoring};
+pub(crate) use said::Said;
 pub(crate) use summary::{Ending, headline};
-pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, say, standing, subject};
+pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, say, standing, tokens};
 
 /// Shows the events of a run as they come.
 #[derive(Debug)]
@@ -101,9 +103,13 @@ impl Report {
 
     /// Says where the run can be watched, and the command that prints the address with its token: what is printed here is kept in logs.
     pub(crate) fn page(&self, address: &str, whole: &str) {
+        let more = match self {
+            Self::Live(_) => "keys: t shows the run on the whole screen\n",
+            Self::Plain(_) | Self::Json(_) | Self::Quiet => "",
+        };
         if !self.is_quiet() {
             tell(format!(
-                "page: {address} (`{whole}` prints the address that opens it)\n"
+                "page: {address} (`{whole}` prints the address that opens it)\n{more}"
             ));
         }
     }
@@ -119,6 +125,14 @@ impl Report {
     pub(crate) fn limit_ends_in(&self, left: Duration) {
         if let Self::Live(view) = self {
             view.count_down(left);
+        }
+    }
+
+    /// What is to be called when the run is asked to stop, with how long what still runs has.
+    pub(crate) fn stopper(&self) -> Box<dyn Fn(Duration) + Send + Sync> {
+        match self {
+            Self::Live(view) => Box::new(view.stopper()),
+            Self::Plain(_) | Self::Json(_) | Self::Quiet => Box::new(|_| ()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anstyle::Style;
@@ -29,6 +29,8 @@ pub(crate) struct Ending<'a> {
     pub(crate) back: String,
     /// The command that, with the id of a codon behind it, prints what was said in it.
     pub(crate) logs: String,
+    /// The file with everything that the agent of the codon has printed that failed.
+    pub(crate) log: Option<PathBuf>,
 }
 
 impl Ending<'_> {
@@ -69,6 +71,9 @@ impl Ending<'_> {
             if let Some(class) = failed.and_then(class) {
                 writeln!(text, "  what it is   {}", class.words)?;
                 writeln!(text, "  what helps   {}", class.hint)?;
+            }
+            if let Some(path) = &self.log {
+                writeln!(text, "  all of it    {}", path.display())?;
             }
         }
         if matches!(outcome.result, RunResult::NothingToDo) {

@@ -252,6 +252,7 @@ pub(crate) fn say(event: &Event) -> Option<String> {
         | Event::CheckpointList { .. }
         | Event::StateSnapshot { .. }
         | Event::FileUpdated { .. }
+        | Event::Progress { .. }
         | Event::FiletreeUpdated { .. }
         | Event::RollbackProgress { .. }
         | Event::RollbackCodonCheckpoint { .. }

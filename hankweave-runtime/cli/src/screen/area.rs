@@ -12,10 +12,11 @@ use std::time::Duration;
 use console::{Term, strip_ansi_codes, truncate_str};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use rustix::process::Signal;
+use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Text;
+use super::full::is_taken;
 
 /// How often the lines are drawn anew.
 const TICK: Duration = Duration::from_millis(120);
@@ -33,15 +34,45 @@ pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Each time that the program goes on after Ctrl+Z, draws below what the shell has written meanwhile.
-pub(crate) async fn come_back() -> Infallible {
-    let Ok(mut continued) = signal(SignalKind::from_raw(Signal::CONT.as_raw())) else {
+/// Takes what is drawn away when somebody presses Ctrl+Z, and each time that the program goes on sets the terminal `again` and draws below what the
+/// shell has written meanwhile.
+pub(crate) async fn come_back(again: impl Fn()) -> Infallible {
+    let of = |kind: Signal| signal(SignalKind::from_raw(kind.as_raw()));
+    let (Ok(mut stopped), Ok(mut continued)) = (of(Signal::TSTP), of(Signal::CONT)) else {
         return std::future::pending().await;
     };
-    while continued.recv().await.is_some() {
-        FOOT.set_draw_target(ProgressDrawTarget::stderr());
+    loop {
+        let is_stopped = tokio::select! {
+            Some(()) = stopped.recv() => true,
+            Some(()) = continued.recv() => false,
+            else => return std::future::pending().await,
+        };
+        // Who has taken the whole screen sees to it.
+        if is_taken() {
+            continue;
+        }
+        if is_stopped {
+            set_aside();
+            // Whoever may not stop itself just goes on.
+            if kill_process(getpid(), Signal::STOP).is_ok() {
+                continued.recv().await;
+            }
+        }
+        again();
+        show_again();
     }
-    std::future::pending().await
+}
+
+/// Draws nothing for a while, because somebody needs the whole screen.
+pub(super) fn set_aside() {
+    // What is not cleared is drawn over by nobody.
+    let _ = FOOT.clear();
+    FOOT.set_draw_target(ProgressDrawTarget::hidden());
+}
+
+/// Draws again.
+pub(super) fn show_again() {
+    FOOT.set_draw_target(ProgressDrawTarget::stderr());
 }
 
 /// How much room there is, in characters.

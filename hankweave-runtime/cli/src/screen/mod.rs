@@ -4,6 +4,7 @@
 //! think of it: what it writes is made visible here, but for the styles that it asks for ([`Text::styled`]).
 
 mod area;
+mod full;
 mod harmless;
 mod json;
 mod text;
@@ -11,9 +12,11 @@ mod text;
 use std::io::{self, IsTerminal as _, Write};
 
 use self::area::above;
+use self::full::{Stream, hold};
 use hankweave_runtime::world::environment::Environment;
 
 pub(crate) use area::{Foot, Room, come_back};
+pub(crate) use full::{Full, give_back};
 pub(crate) use harmless::one_line;
 pub(crate) use json::{JsonLines, print_json};
 pub(crate) use text::Text;
@@ -28,6 +31,9 @@ pub(crate) fn is_drawable() -> bool {
 /// Prints a result to standard output (CLI-5).
 pub(crate) fn print(text: impl Into<Text>) -> io::Result<()> {
     let text = text.into();
+    if hold(Stream::Out, text.as_str()) {
+        return Ok(());
+    }
     above(|| {
         let mut out = anstream::stdout().lock();
         out.write_all(text.as_str().as_bytes())?;
@@ -44,6 +50,9 @@ pub(crate) fn tell(text: impl Into<Text>) {
 /// The same for a question, to which nobody can answer who does not see it.
 pub(crate) fn ask(text: impl Into<Text>) -> io::Result<()> {
     let text = text.into();
+    if hold(Stream::Error, text.as_str()) {
+        return Ok(());
+    }
     above(|| {
         let mut out = anstream::stderr().lock();
         out.write_all(text.as_str().as_bytes())?;
@@ -74,7 +83,10 @@ pub(crate) struct LogLines;
 
 impl Write for LogLines {
     fn write(&mut self, message: &[u8]) -> io::Result<usize> {
-        above(|| io::stderr().write_all(log_line(message).as_bytes()))?;
+        let line = log_line(message);
+        if !hold(Stream::Error, &line) {
+            above(|| io::stderr().write_all(line.as_bytes()))?;
+        }
         Ok(message.len())
     }
 

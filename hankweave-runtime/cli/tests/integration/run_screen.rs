@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::guest::Guest;
-use crate::support::{project, shell_agent};
+use crate::support::{project, shell_agent, until_stopped};
 use crate::terminal::Terminal;
 
 /// A codon whose agent says `working` and ends, or waits for a file `go` if the prompt says so.
@@ -49,7 +49,7 @@ fn what_has_ended_stays_and_below_it_stands_what_runs_what_comes_and_what_it_cos
         wanted.iter().all(|wanted| screen.contains(wanted))
     });
     let screen = terminal.standing();
-    let lines: Vec<String> = screen.trim_end().lines().skip(1).map(without_times).collect();
+    let lines: Vec<String> = screen.trim_end().lines().skip(2).map(without_times).collect();
     let ended = &lines[0];
     assert!(
         ended.starts_with("✓ Name of one T s $0.2500 15 tokens "),
@@ -210,7 +210,7 @@ fn sentinels_stand_below_what_they_watch_with_what_they_said_last() {
     // What they cost is a part of what their codon costs.
     terminal.until_standing(|screen| screen.contains("◇ narrator: it works") && screen.contains("$0.1250  "));
     let screen = terminal.standing();
-    let lines: Vec<&str> = screen.trim_end().lines().skip(2).map(str::trim).collect();
+    let lines: Vec<&str> = screen.trim_end().lines().skip(3).map(str::trim).collect();
     assert_eq!(
         lines[..4],
         [
@@ -221,6 +221,39 @@ fn sentinels_stand_below_what_they_watch_with_what_they_said_last() {
         ],
         "{screen}"
     );
+    terminal.press("\u{3}");
+    terminal.until("go on with");
+    assert_eq!(terminal.close(), Some(130));
+}
+
+/// A shell goes on below what has ended, and not over what is drawn anew.
+// covers: CLI-24
+#[test]
+fn what_is_drawn_is_taken_away_while_the_program_is_stopped() {
+    let project = project();
+    project.write_hank(
+        &json!({"hank": [codon(&project, "one", "one, wait for go"), codon(&project, "two", "two")]}),
+    );
+    // What makes the terminal would stop itself with its own child.
+    let line = format!("'{}' run; exit $?", env!("CARGO_BIN_EXE_hankweave"));
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    let feet = |screen: &str| screen.matches("next: Name of two").count();
+    terminal.until_standing(|screen| feet(screen) == 1 && screen.contains("│ working"));
+    let lock = std::fs::read(project.directory().join(".hankweave/server.lock")).unwrap();
+    let lock: Value = serde_json::from_slice(&lock).unwrap();
+    let pid = lock["pid"]
+        .as_i64()
+        .and_then(|pid| Pid::from_raw(pid as i32))
+        .unwrap();
+    for _ in 0..2 {
+        kill_process(pid, Signal::TSTP).unwrap();
+        terminal.until_standing(|screen| feet(screen) == 0);
+        until_stopped(pid);
+        kill_process(pid, Signal::CONT).unwrap();
+        terminal.until_standing(|screen| feet(screen) == 1);
+    }
     terminal.press("\u{3}");
     terminal.until("go on with");
     assert_eq!(terminal.close(), Some(130));

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hankweave_testing::TestProject;
+use rustix::process::Pid;
 use serde_json::{Value, json};
 
 /// An empty project for the program under test.
@@ -88,6 +89,16 @@ pub(crate) fn port(execution: &Path) -> u16 {
             Some(port) => return u16::try_from(port).unwrap(),
             None => assert!(Instant::now() < deadline, "no port in server.lock"),
         }
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until the process has been stopped, as by Ctrl+Z.
+pub(crate) fn until_stopped(pid: Pid) {
+    let stat = format!("/proc/{}/stat", pid.as_raw_nonzero());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")) {
+        assert!(Instant::now() < deadline, "it is not stopped");
         std::thread::yield_now();
     }
 }

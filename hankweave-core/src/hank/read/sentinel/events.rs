@@ -71,7 +71,8 @@ const EVENTS: &[&str] = &[
      resultingState.totalSpend resultingState.currentRunCost",
     "server.idle: reason message",
     "token.usage: codonId inputTokens outputTokens cacheCreationTokens cacheReadTokens totalCost \
-     costIsLowerBound modelId modelUsage.**",
+     costIsLowerBound modelId contextTokens contextWindow modelUsage.**",
+    "progress: codonId kind subject done total endsAt",
     "info: message",
     "error: message fatal codon severity context code",
     "checkpoint.list: runId currentBranch checkpoints.**",
@@ -86,8 +87,9 @@ const EVENTS: &[&str] = &[
     "archive.completed: codonId archivedPaths.**",
     "archive.partial: codonId archivedPaths.** failedPaths.**",
     "budget.summary: ceiling.** allocation.** rows.** totals.**",
-    "assistant.action: codonId action content toolName toolInput.** toolUseId",
-    "tool.result: codonId toolUseId toolName result truncated originalLength executionTimeMs isError",
+    "assistant.action: codonId action content toolName toolInput.** toolUseId parentToolUseId",
+    "tool.result: codonId toolUseId toolName result truncated originalLength executionTimeMs isError \
+     parentToolUseId",
     // `content` is legal even where events carry a fingerprint instead (HANK-53).
     "file.updated: path filename content fingerprint size action",
     "filetree.updated: tree.**",

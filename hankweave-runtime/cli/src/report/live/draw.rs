@@ -6,7 +6,8 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use hankweave_core::time::Timestamp;
 
-use super::progress::{Current, Progress};
+use super::current::Current;
+use super::progress::Progress;
 use crate::report::words::{duration, standing, tokens};
 use crate::screen::{Room, Text};
 
@@ -15,6 +16,12 @@ const LINES: usize = 6;
 
 /// The most sentinels.
 const SENTINELS: usize = 3;
+
+/// The most sub-agents.
+const HELPERS: usize = 6;
+
+/// The longest bar, in characters.
+pub(super) const BAR: usize = 24;
 
 /// The most codons that come.
 const COMING: usize = 3;
@@ -35,24 +42,34 @@ pub(super) fn draw(progress: &Progress, room: Room, now: Timestamp) -> Text {
 
 fn write_all(progress: &Progress, room: Room, now: Timestamp, text: &mut Text) -> fmt::Result {
     let coming = progress.coming();
+    let doing = progress.doing.as_ref().filter(|doing| !doing.is_over(now));
+    let doing = doing.map(|doing| doing.words(now, (room.columns / 4).min(BAR)));
     // The last line is that about all of it, the one before it what runs.
     let left = room.lines.saturating_sub(2);
     let next = coming.len().min(COMING).min(left / 2);
     let more = usize::from(coming.len() > next && next > 0);
     if let Some(current) = progress.current.as_ref().filter(|_| room.lines > 1) {
         write_current(current, room, now, text)?;
-        let room = left.saturating_sub(next + more);
-        let sentinels = current.sentinels.len().min(SENTINELS).min(room / 2);
-        let lines = current.lines.len().min(LINES).min(room - sentinels);
+        let mut room_left = left.saturating_sub(next + more);
+        if let Some(doing) = doing.filter(|_| room_left > 0) {
+            room_left -= 1;
+            writeln!(text, "  {}", one_line(&doing))?;
+        }
+        let helpers = current.helpers.lines();
+        let sentinels = current.sentinels.len().min(SENTINELS).min(room_left / 2);
+        let shown = helpers.len().min(HELPERS).min((room_left - sentinels) / 2);
+        let lines = current.lines.len().min(LINES).min(room_left - sentinels - shown);
         for line in current.lines.iter().skip(current.lines.len() - lines) {
             write_dim(text, format_args!("  │ {line}"))?;
+        }
+        for helper in &helpers[..shown] {
+            write_dim(text, format_args!("  {helper}"))?;
         }
         for (sentinel, words) in &current.sentinels[current.sentinels.len() - sentinels..] {
             write_dim(text, format_args!("  ◇ {sentinel}: {words}"))?;
         }
-    } else if let Some(until) = progress.limited_until.filter(|_| room.lines > 1) {
-        let left = duration(until.since(now));
-        write_dim(text, format_args!("  the usage limit ends in {left}"))?;
+    } else if let Some(doing) = doing.filter(|_| room.lines > 1) {
+        write_dim(text, format_args!("  {doing}"))?;
     }
     for planned in &coming[..next] {
         write_dim(text, format_args!("  · {}", planned.title))?;
@@ -67,8 +84,12 @@ fn write_all(progress: &Progress, room: Room, now: Timestamp, text: &mut Text) -
 }
 
 fn write_dim(text: &mut Text, line: fmt::Arguments<'_>) -> fmt::Result {
-    text.styled(Style::new().dimmed(), line.to_string().replace(['\n', '\t'], " "))?;
+    text.styled(Style::new().dimmed(), one_line(&line.to_string()))?;
     writeln!(text)
+}
+
+fn one_line(line: &str) -> String {
+    line.replace(['\n', '\t'], " ")
 }
 
 fn write_current(current: &Current, room: Room, now: Timestamp, text: &mut Text) -> fmt::Result {
@@ -87,7 +108,7 @@ fn write_current(current: &Current, room: Room, now: Timestamp, text: &mut Text)
     )
 }
 
-/// `4 of 9 · 12:31 · $1.24 of $5.00 · next: review`
+/// `4 of 9 · 12:31 · $1.24 of $5.00 · ctx 61 % · next: review`
 fn write_foot(progress: &Progress, now: Timestamp, text: &mut Text) -> fmt::Result {
     let mut parts = vec![format!("{} of {}", progress.done, progress.plan.len())];
     if let Some(began) = progress.began {
@@ -98,7 +119,12 @@ fn write_foot(progress: &Progress, now: Timestamp, text: &mut Text) -> fmt::Resu
         Some(ceiling) => format!("{spent} of {ceiling}"),
         None => spent,
     });
-    if let Some(next) = progress.coming().first() {
+    if let Some((tokens, window)) = progress.current.as_ref().and_then(|current| current.context) {
+        parts.push(format!("ctx {} %", tokens.saturating_mul(100) / window.max(1)));
+    }
+    if let Some(end) = progress.stops_at {
+        parts.push(format!("stopping: {}", duration(end.since(now))));
+    } else if let Some(next) = progress.coming().first() {
         parts.push(format!("next: {}", next.title));
     }
     text.styled(Style::new().bold(), parts.join(" · "))

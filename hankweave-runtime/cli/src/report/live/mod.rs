@@ -1,9 +1,13 @@
 //! The run on a terminal: what has ended as lines that stay, and below them what runs, what comes and what it has cost, drawn anew.
 
+mod current;
+mod doing;
 mod draw;
+mod helpers;
 mod progress;
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,9 +18,11 @@ use hankweave_core::hank::{Hank, HankItem, LoopConfig};
 use hankweave_core::id::LoopId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::JournalEntry;
+use hankweave_runtime::checkpoint::Counts;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 
-use self::draw::draw;
+use self::doing::Doing;
+use self::draw::{BAR, draw};
 use self::progress::Progress;
 use crate::screen::{Foot, Text, tell};
 
@@ -76,8 +82,29 @@ impl LiveView {
 
     /// Shows how much is left of a usage limit, until the next codon starts.
     pub(super) fn count_down(&self, left: Duration) {
-        lock(&self.progress).limited_until = Some(now().after(left));
+        let now = now();
+        lock(&self.progress).doing = Some(Doing::limit(now, now.after(left)));
     }
+
+    /// Shows from when on it is called how much is left until what still runs is ended.
+    pub(super) fn stopper(&self) -> impl Fn(Duration) + Send + Sync + 'static {
+        let progress = Arc::clone(&self.progress);
+        move |left| lock(&progress).stops_at = Some(now().after(left))
+    }
+}
+
+/// Shows a bar for files that are taken back, as long as it is kept.
+pub(crate) fn restoring(counts: impl Fn() -> Option<Counts> + Clone + Send + Sync + 'static) -> Foot {
+    let since = now();
+    Foot::show(move |room| {
+        let mut text = Text::default();
+        if let Some(counts) = counts() {
+            let doing = Doing::restore(since, counts);
+            // Writing to a text cannot fail.
+            let _ = text.write_str(&doing.words(now(), (room.columns / 4).min(BAR)));
+        }
+        text
+    })
 }
 
 fn lock(progress: &Mutex<Progress>) -> std::sync::MutexGuard<'_, Progress> {

@@ -1,31 +1,24 @@
 //! How far a run has come, as its events tell it.
 
-use std::collections::VecDeque;
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use anstyle::Style;
-use hankweave_core::agent::{FailureReason, InterruptedBy};
 use hankweave_core::budget::{Ceiling, CeilingUse};
-use hankweave_core::codon::{BudgetExceeded, CheckpointType, CodonStatus, LoopContext};
-use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::codon::{CheckpointType, CodonStatus, LoopContext};
+use hankweave_core::cost::Usd;
 use hankweave_core::document::{HankweaveState, PlanEntry, StartingConditions};
 use hankweave_core::event::StateEvent;
-use hankweave_core::id::{CheckpointSha, CodonId, SentinelId};
+use hankweave_core::id::CodonId;
 use hankweave_core::thread::{self, ThreadCodon};
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::{AgentAction, Event, FileAction, JournalEntry};
+use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::CodonSummary;
-use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use super::Known;
-use crate::report::colours::style_of;
-use crate::report::words::{at_its_budget, budget, duration, excerpt, say, standing, tokens};
+use super::current::{Current, EndMetadata};
+use super::doing::Doing;
+use crate::report::words::budget;
 use crate::screen::Text;
-
-/// How many lines of what runs are kept, to be said when it fails.
-const KEPT: usize = 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Progress {
@@ -43,8 +36,10 @@ pub(super) struct Progress {
     pub(super) is_lower_bound: bool,
     /// The codons that a rollback is about to take back, newest first.
     leaving: Vec<CodonId>,
-    /// The end of a usage limit that the run waits for.
-    pub(super) limited_until: Option<Timestamp>,
+    /// What takes its time now.
+    pub(super) doing: Option<Doing>,
+    /// What still runs is ended then, because somebody has asked the run to stop.
+    pub(super) stops_at: Option<Timestamp>,
 }
 
 /// A codon that comes or has come.
@@ -52,45 +47,6 @@ pub(super) struct Progress {
 pub(super) struct Planned {
     pub(super) id: CodonId,
     pub(super) title: String,
-}
-
-/// The codon that has begun last and has not ended.
-#[derive(Debug)]
-pub(super) struct Current {
-    id: CodonId,
-    pub(super) title: String,
-    pub(super) began: Timestamp,
-    pub(super) status: CodonStatus,
-    cost: Usd,
-    /// What its sentinels have cost besides.
-    of_sentinels: Usd,
-    /// It has cost more than is known.
-    pub(super) is_lower_bound: bool,
-    pub(super) usage: TokenUsage,
-    checkpoint: Option<CheckpointSha>,
-    /// What it said and did last, newest last.
-    pub(super) lines: VecDeque<String>,
-    /// What each of its sentinels said last, the one that spoke last at the end.
-    pub(super) sentinels: Vec<(SentinelId, String)>,
-}
-
-/// What the metadata of an end may tell.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct EndMetadata {
-    failure_reason: Option<FailureReason>,
-    budget_exceeded: Option<BudgetExceeded>,
-}
-
-impl EndMetadata {
-    fn of(metadata: Option<&Map<String, Value>>) -> Self {
-        let end = metadata.map(Self::deserialize);
-        end.and_then(Result::ok).unwrap_or_default()
-    }
-
-    fn interrupted_by(&self) -> Option<InterruptedBy> {
-        self.failure_reason.as_ref()?.interruption()
-    }
 }
 
 impl Progress {
@@ -166,6 +122,9 @@ impl Progress {
     }
 
     fn take(&mut self, entry: &JournalEntry, said: &mut Text) -> fmt::Result {
+        if ends_what_is_done(&entry.event) {
+            self.doing = None;
+        }
         match &entry.event {
             Event::StateTransition {
                 transition,
@@ -178,12 +137,33 @@ impl Progress {
             Event::TokenUsage {
                 total_cost,
                 cost_is_lower_bound,
+                context_tokens,
+                context_window,
                 ..
             } => {
                 if let Some(current) = &mut self.current {
                     (current.cost, current.is_lower_bound) =
                         (*total_cost, *cost_is_lower_bound == Some(true));
+                    current.context = context_tokens.zip(*context_window).or(current.context);
                 }
+                Ok(())
+            }
+            Event::Progress {
+                kind,
+                subject,
+                done,
+                total,
+                ends_at,
+                ..
+            } => {
+                self.doing = Some(Doing {
+                    kind: *kind,
+                    subject: subject.clone(),
+                    done: *done,
+                    total: *total,
+                    since: entry.timestamp,
+                    until: *ends_at,
+                });
                 Ok(())
             }
             Event::CodonCompleted {
@@ -215,7 +195,9 @@ impl Progress {
             Event::Info { message } => writeln!(said, "{message}"),
             Event::Error { message, .. } => writeln!(said, "error: {message}"),
             other => {
-                self.keep(other);
+                if let Some(current) = &mut self.current {
+                    current.keep(other);
+                }
                 Ok(())
             }
         }
@@ -270,20 +252,7 @@ impl Progress {
     fn start(&mut self, id: &CodonId, at: Timestamp) {
         self.done = self.place(id).unwrap_or(self.done);
         let title = self.title(id).to_owned();
-        self.limited_until = None;
-        self.current = Some(Current {
-            id: id.clone(),
-            title,
-            began: at,
-            status: CodonStatus::Preparing,
-            cost: Usd::ZERO,
-            of_sentinels: Usd::ZERO,
-            is_lower_bound: false,
-            usage: TokenUsage::ZERO,
-            checkpoint: None,
-            lines: VecDeque::new(),
-            sentinels: Vec::new(),
-        });
+        self.current = Some(Current::new(id.clone(), title, at));
     }
 
     fn end(&mut self, status: CodonStatus, end: &EndMetadata, at: Timestamp, said: &mut Text) -> fmt::Result {
@@ -294,129 +263,23 @@ impl Progress {
             self.done += 1;
         }
         let limit = end.failure_reason.as_ref().and_then(|reason| reason.retry_at);
-        self.limited_until = limit.filter(|limit| *limit > at);
+        let limit = limit.filter(|limit| *limit > at);
+        self.doing = limit.map(|limit| Doing::limit(at, limit));
         current.say_end(status, end, at, said)
     }
-
-    /// Keeps what the codon that runs said or did.
-    fn keep(&mut self, event: &Event) {
-        let Some(current) = &mut self.current else { return };
-        if let Some((sentinel, words)) = words_of_sentinel(event) {
-            current.sentinels.retain(|(known, _)| known != sentinel);
-            current.sentinels.push((sentinel.clone(), words));
-        } else if let Some(line) = line_of(event) {
-            let own = format!("{}: ", current.id);
-            current
-                .lines
-                .push_back(line.strip_prefix(&own).unwrap_or(&line).to_owned());
-            if current.lines.len() > KEPT {
-                current.lines.pop_front();
-            }
-        }
-    }
 }
 
-impl Current {
-    fn transition(&mut self, event: &StateEvent) {
-        match event {
-            StateEvent::CodonTransitioned { to, .. } => self.status = *to,
-            StateEvent::CostsIncremented { tokens_delta, .. } => self.usage += *tokens_delta,
-            StateEvent::CodonFinalCostSet {
-                final_cost,
-                final_tokens,
-                ..
-            } => (self.cost, self.usage) = (*final_cost, *final_tokens),
-            StateEvent::SentinelStatesUpdated { total_cost, .. } => self.of_sentinels = *total_cost,
-            StateEvent::CheckpointCreated {
-                sha, checkpoint_type, ..
-            } if *checkpoint_type != CheckpointType::RigSetup => self.checkpoint = Some(sha.clone()),
-            _ => {}
-        }
-    }
-
-    /// What the codon has cost so far, with its sentinels.
-    pub(super) fn told_cost(&self) -> String {
-        (self.cost + self.of_sentinels).told(self.is_lower_bound)
-    }
-
-    fn say_end(&self, status: CodonStatus, end: &EndMetadata, at: Timestamp, said: &mut Text) -> fmt::Result {
-        let interrupted = end.interrupted_by();
-        let mark = match status {
-            CodonStatus::Completed => "✓",
-            CodonStatus::Failed if interrupted.is_none() => "✗",
-            _ => "■",
-        };
-        let outcome = match status {
-            CodonStatus::Completed => String::new(),
-            other => format!("{}, ", standing(other, interrupted)),
-        };
-        let time = format!("{outcome}{}", duration(at.since(self.began)));
-        let (cost, used) = (self.told_cost(), tokens(self.usage.total()));
-        let checkpoint = self.checkpoint.as_ref().map_or("", |sha| sha.short());
-        said.styled(style_of(status, interrupted), mark)?;
-        writeln!(
-            said,
-            " {:<24} {time:>11} {cost:>9} {used:>8} tokens  {checkpoint}",
-            self.title
-        )?;
-        if let Some(exceeded) = end.budget_exceeded {
-            writeln!(said, "    {}", at_its_budget(status, exceeded))?;
-        }
-        let message = end
-            .failure_reason
-            .as_ref()
-            .and_then(|reason| reason.message.as_deref());
-        if let Some(message) = message {
-            writeln!(said, "    {message}")?;
-        }
-        if status == CodonStatus::Failed && interrupted.is_none() {
-            for line in &self.lines {
-                said.styled(Style::new().dimmed(), format_args!("    │ {line}"))?;
-                writeln!(said)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What stands beside a sentinel, which is there from the moment it watches.
-fn words_of_sentinel(event: &Event) -> Option<(&SentinelId, String)> {
-    Some(match event {
-        Event::SentinelLoaded { sentinel_id, .. } => (sentinel_id, "watches".to_owned()),
-        Event::SentinelOutput {
-            sentinel_id, content, ..
-        } => {
-            let said = content
-                .as_str()
-                .map_or_else(|| content.to_string(), str::to_owned);
-            (sentinel_id, excerpt(&said))
-        }
-        Event::SentinelError {
-            sentinel_id, message, ..
-        } => (sentinel_id, format!("failed: {}", excerpt(message))),
-        _ => return None,
-    })
-}
-
-/// What stands on the screen while a codon runs.
-fn line_of(event: &Event) -> Option<String> {
+/// Whether what took its time has come to its end with this.
+fn ends_what_is_done(event: &Event) -> bool {
     match event {
-        Event::AssistantAction {
-            action: AgentAction::Thinking,
-            content,
-            ..
-        } => Some(format!("thinks: {}", excerpt(content))),
-        Event::FileUpdated { path, action, .. } => Some(match action {
-            FileAction::Created => format!("+ {path}"),
-            FileAction::Modified => format!("~ {path}"),
-            FileAction::Deleted => format!("- {path}"),
-        }),
-        Event::RollbackProgress {
-            current_step,
-            total_steps,
-            message,
-        } => Some(format!("{current_step} of {total_steps}: {message}")),
-        Event::CodonCompleted { .. } => None,
-        other => say(other),
+        Event::StateTransition { transition, .. } => !matches!(
+            **transition,
+            StateEvent::CostsIncremented { .. } | StateEvent::AssistantMessageCountUpdated { .. }
+        ),
+        Event::AssistantAction { .. }
+        | Event::ToolResult { .. }
+        | Event::TokenUsage { .. }
+        | Event::RollbackCompleted { .. } => true,
+        _ => false,
     }
 }

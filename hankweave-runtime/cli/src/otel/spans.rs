@@ -1,0 +1,350 @@
+//! Events as spans: a trace a run, a span a codon, a try and a tool call, with the names of OpenTelemetry's GenAI conventions. Pure; what was said is
+//! in none of them.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::codon::CodonStatus;
+use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::{AgentAction, Event, JournalEntry};
+use serde_json::{Value, json};
+
+/// Tool calls that are followed at the same time; others have no span.
+const OPEN_TOOLS: usize = 1_000;
+
+/// A span that has ended, as OTLP writes it in JSON.
+pub(super) type Span = Value;
+
+/// What has ended with an event.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    pub(super) spans: Vec<Span>,
+    /// The tries among them, for the metrics.
+    pub(super) tries: Vec<Try>,
+}
+
+/// What a try has used.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Try {
+    pub(super) model: Option<String>,
+    pub(super) began: Timestamp,
+    pub(super) ended: Timestamp,
+    pub(super) tokens: TokenUsage,
+    pub(super) cost: Usd,
+    pub(super) failed: bool,
+}
+
+/// The spans of the run that goes on.
+#[derive(Debug, Default)]
+pub(super) struct Spans {
+    run: Option<Open>,
+    run_id: Option<RunId>,
+    codon: Option<(CodonId, Open)>,
+    attempt: Option<Attempt>,
+    tools: HashMap<String, Tool>,
+    /// How many spans there were, for their ids.
+    count: u64,
+}
+
+/// A span that has not ended.
+#[derive(Debug, Clone)]
+struct Open {
+    id: String,
+    began: Timestamp,
+}
+
+#[derive(Debug)]
+struct Attempt {
+    span: Open,
+    model: Option<String>,
+    session: Option<String>,
+    tokens: TokenUsage,
+    cost: Usd,
+    ended: Option<(CodonStatus, Timestamp)>,
+    error: Option<String>,
+}
+
+#[derive(Debug)]
+struct Tool {
+    span: Open,
+    name: String,
+    parent: Option<String>,
+}
+
+impl Spans {
+    /// Takes an event in; returns what has ended with it.
+    pub(super) fn take(&mut self, entry: &JournalEntry) -> Ended {
+        let (mut ended, at) = (Ended::default(), entry.timestamp);
+        match &entry.event {
+            Event::StateTransition { transition, .. } => self.transition(transition, at, &mut ended),
+            Event::CodonStarted { session_id, .. } => {
+                if let Some(attempt) = &mut self.attempt {
+                    attempt.session = Some(session_id.as_str().to_owned());
+                }
+            }
+            Event::TokenUsage {
+                total_cost, model_id, ..
+            } => {
+                if let Some(attempt) = &mut self.attempt {
+                    attempt.cost = *total_cost;
+                    attempt.model = model_id.clone().or(attempt.model.take());
+                }
+            }
+            Event::AssistantAction {
+                action: AgentAction::ToolUse,
+                tool_name: Some(name),
+                tool_use_id: Some(id),
+                parent_tool_use_id: parent,
+                ..
+            } if self.tools.len() < OPEN_TOOLS => {
+                let span = self.open(at);
+                let (name, parent) = (name.clone(), parent.clone());
+                self.tools.insert(id.clone(), Tool { span, name, parent });
+            }
+            Event::ToolResult {
+                tool_use_id,
+                is_error,
+                ..
+            } => ended.spans.extend(self.tool(tool_use_id, *is_error, at)),
+            Event::CodonCompleted {
+                cost,
+                sentinel_cost,
+                failure_reason,
+                ..
+            } => {
+                if let Some(attempt) = &mut self.attempt {
+                    attempt.cost = *cost + sentinel_cost.unwrap_or_default();
+                    let kind = failure_reason.as_ref().map(|reason| json!(reason.kind));
+                    attempt.error = kind.and_then(|kind| Some(kind.as_str()?.to_owned()));
+                }
+                self.end_try(at, &mut ended);
+            }
+            _ => {}
+        }
+        ended
+    }
+
+    fn transition(&mut self, event: &StateEvent, at: Timestamp, ended: &mut Ended) {
+        match event {
+            StateEvent::RunStarted { run_id, .. } => {
+                self.run_id = Some(run_id.clone());
+                self.run = Some(self.open(at));
+            }
+            StateEvent::CodonStarted { codon_id, .. } => {
+                self.end_try(at, ended);
+                if self.codon.as_ref().is_none_or(|(known, _)| known != codon_id) {
+                    self.end_codon(at, ended);
+                    self.codon = Some((codon_id.clone(), self.open(at)));
+                }
+                self.attempt = Some(Attempt {
+                    span: self.open(at),
+                    model: None,
+                    session: None,
+                    tokens: TokenUsage::ZERO,
+                    cost: Usd::ZERO,
+                    ended: None,
+                    error: None,
+                });
+            }
+            StateEvent::CostsIncremented { tokens_delta, .. } => {
+                if let Some(attempt) = &mut self.attempt {
+                    attempt.tokens += *tokens_delta;
+                }
+            }
+            StateEvent::CodonFinalCostSet {
+                final_cost,
+                final_tokens,
+                ..
+            } => {
+                if let Some(attempt) = &mut self.attempt {
+                    (attempt.cost, attempt.tokens) = (*final_cost, *final_tokens);
+                }
+            }
+            StateEvent::CodonTransitioned { to, .. } if to.is_terminal() => {
+                if let Some(attempt) = &mut self.attempt {
+                    attempt.ended = Some((*to, at));
+                }
+            }
+            StateEvent::RunCompleted { .. } => self.end_run(None, at, ended),
+            StateEvent::RunFailed { interrupted_by, .. } => {
+                let why = interrupted_by.map_or("failed", |by| match by {
+                    InterruptedBy::Stop => "stopped",
+                    _ => "paused",
+                });
+                self.end_run(Some(why), at, ended);
+            }
+            _ => {}
+        }
+    }
+
+    fn tool(&mut self, id: &str, is_error: bool, at: Timestamp) -> Option<Span> {
+        let tool = self.tools.remove(id)?;
+        // A sub-agent works for the tool use that has started it.
+        let parent = tool.parent.as_ref().and_then(|parent| self.tools.get(parent));
+        let parent = parent.map(|parent| parent.span.id.clone());
+        let parent = parent.or_else(|| Some(self.attempt.as_ref()?.span.id.clone()));
+        let attributes = [
+            text("gen_ai.operation.name", "execute_tool"),
+            text("gen_ai.tool.name", &tool.name),
+            text("gen_ai.tool.call.id", id),
+        ];
+        let error = is_error.then_some("tool_error");
+        let name = format!("execute_tool {}", tool.name);
+        Some(self.span(&tool.span, parent, &name, at, attributes.into(), error))
+    }
+
+    fn end_try(&mut self, now: Timestamp, ended: &mut Ended) {
+        let open: Vec<String> = self.tools.keys().cloned().collect();
+        ended
+            .spans
+            .extend(open.iter().filter_map(|id| self.tool(id, true, now)));
+        let (Some(attempt), Some((codon, parent))) = (self.attempt.take(), &self.codon) else {
+            return;
+        };
+        let (status, at) = attempt.ended.unwrap_or((CodonStatus::Failed, now));
+        let mut attributes = vec![
+            text("gen_ai.operation.name", "invoke_agent"),
+            text("gen_ai.agent.name", codon.as_str()),
+            text("hankweave.codon.status", status.as_str()),
+            number("gen_ai.usage.input_tokens", prompt(&attempt.tokens)),
+            number("gen_ai.usage.output_tokens", attempt.tokens.output_tokens),
+            number(
+                "gen_ai.usage.cache_read.input_tokens",
+                attempt.tokens.cache_read_tokens,
+            ),
+            number(
+                "gen_ai.usage.cache_creation.input_tokens",
+                attempt.tokens.cache_creation_tokens,
+            ),
+            dollars(attempt.cost),
+        ];
+        if let Some(model) = &attempt.model {
+            attributes.push(text("gen_ai.request.model", model));
+            attributes.push(text("gen_ai.provider.name", provider(model)));
+        }
+        attributes.extend(
+            attempt
+                .session
+                .as_ref()
+                .map(|session| text("gen_ai.conversation.id", session)),
+        );
+        let failed = status == CodonStatus::Failed;
+        let error = failed.then(|| attempt.error.clone().unwrap_or_else(|| "unknown".to_owned()));
+        let name = format!("invoke_agent {codon}");
+        let parent = Some(parent.id.clone());
+        ended
+            .spans
+            .push(self.span(&attempt.span, parent, &name, at, attributes, error.as_deref()));
+        ended.tries.push(Try {
+            model: attempt.model,
+            began: attempt.span.began,
+            ended: at,
+            tokens: attempt.tokens,
+            cost: attempt.cost,
+            failed,
+        });
+    }
+
+    fn end_codon(&mut self, at: Timestamp, ended: &mut Ended) {
+        let Some((codon, span)) = self.codon.take() else {
+            return;
+        };
+        let attributes = vec![text("hankweave.codon.id", codon.as_str())];
+        let parent = self.run.as_ref().map(|run| run.id.clone());
+        let name = format!("codon {codon}");
+        ended
+            .spans
+            .push(self.span(&span, parent, &name, at, attributes, None));
+    }
+
+    fn end_run(&mut self, why: Option<&str>, at: Timestamp, ended: &mut Ended) {
+        self.end_try(at, ended);
+        self.end_codon(at, ended);
+        let Some(run) = self.run.take() else { return };
+        let id = self.run_id.as_ref().map_or("", RunId::as_str);
+        let attributes = vec![
+            text("gen_ai.operation.name", "invoke_workflow"),
+            text("hankweave.run.id", id),
+            text("hankweave.run.end", why.unwrap_or("completed")),
+        ];
+        let error = why.filter(|why| *why == "failed");
+        ended
+            .spans
+            .push(self.span(&run, None, "hankweave run", at, attributes, error));
+    }
+
+    fn open(&mut self, began: Timestamp) -> Open {
+        self.count += 1;
+        let id = format!("{:016x}", self.hash(self.count).max(1));
+        Open { id, began }
+    }
+
+    /// Ids follow from the run, so that a run has the same ones wherever its events are read.
+    fn hash(&self, part: u64) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.run_id.as_ref().map(RunId::as_str), part).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn span(
+        &self,
+        span: &Open,
+        parent: Option<String>,
+        name: &str,
+        ended: Timestamp,
+        mut attributes: Vec<Value>,
+        error: Option<&str>,
+    ) -> Span {
+        attributes.extend(error.map(|error| text("error.type", error)));
+        let mut json = json!({
+            "traceId": format!("{:016x}{:016x}", self.hash(u64::MAX).max(1), self.hash(u64::MAX - 1)),
+            "spanId": span.id,
+            "name": name,
+            "kind": 1,
+            "startTimeUnixNano": nanos(span.began),
+            "endTimeUnixNano": nanos(ended),
+            "attributes": attributes,
+            "status": error.map_or_else(|| json!({}), |_| json!({"code": 2})),
+        });
+        if let Some(parent) = parent {
+            json["parentSpanId"] = json!(parent);
+        }
+        json
+    }
+}
+
+/// All that the model was asked, caches included, as the conventions count it.
+pub(super) fn prompt(tokens: &TokenUsage) -> u64 {
+    tokens.total().saturating_sub(tokens.output_tokens)
+}
+
+/// Who serves a model, by its name, as the conventions call them.
+pub(super) fn provider(model: &str) -> &'static str {
+    match model {
+        model if model.contains("claude") => "anthropic",
+        model if model.starts_with("gpt") => "openai",
+        model if model.contains("gemini") => "gcp.gemini",
+        _ => "unknown",
+    }
+}
+
+/// Nanoseconds since 1970, as text since JSON has no such numbers.
+pub(super) fn nanos(at: Timestamp) -> String {
+    format!("{}000000", at.as_millis().max(0))
+}
+
+pub(super) fn text(key: &str, value: &str) -> Value {
+    json!({"key": key, "value": {"stringValue": value}})
+}
+
+fn number(key: &str, value: u64) -> Value {
+    json!({"key": key, "value": {"intValue": value.to_string()}})
+}
+
+fn dollars(cost: Usd) -> Value {
+    json!({"key": "hankweave.cost.usd", "value": {"doubleValue": cost.as_dollars()}})
+}

@@ -1,0 +1,228 @@
+//! The codon that runs: what it has used, and what was said and done in it last, by its sub-agents as well.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write};
+
+use anstyle::Style;
+use hankweave_core::agent::{FailureReason, InterruptedBy};
+use hankweave_core::codon::{BudgetExceeded, CheckpointType, CodonStatus};
+use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::{CheckpointSha, CodonId, SentinelId};
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::{AgentAction, Event, FileAction};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::helpers::Helpers;
+use crate::report::colours::style_of;
+use crate::report::words::{at_its_budget, duration, excerpt, say, standing, tokens};
+use crate::screen::Text;
+
+/// How many lines of what runs are kept, to be said when it fails.
+const KEPT: usize = 20;
+
+/// A longer line of a rig is cut, in characters.
+const LONGEST: usize = 400;
+
+/// The codon that has begun last and has not ended.
+#[derive(Debug)]
+pub(super) struct Current {
+    pub(super) id: CodonId,
+    pub(super) title: String,
+    pub(super) began: Timestamp,
+    pub(super) status: CodonStatus,
+    pub(super) cost: Usd,
+    /// What its sentinels have cost besides.
+    pub(super) of_sentinels: Usd,
+    /// It has cost more than is known.
+    pub(super) is_lower_bound: bool,
+    pub(super) usage: TokenUsage,
+    /// How many tokens the conversation has, of how many that fit in.
+    pub(super) context: Option<(u64, u64)>,
+    checkpoint: Option<CheckpointSha>,
+    /// What the agent itself, its rig and its run said and did last, newest last.
+    pub(super) lines: VecDeque<String>,
+    /// The same with what sub-agents did.
+    last: VecDeque<String>,
+    pub(super) helpers: Helpers,
+    /// What each of its sentinels said last, the one that spoke last at the end.
+    pub(super) sentinels: Vec<(SentinelId, String)>,
+}
+
+/// What the metadata of an end may tell.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct EndMetadata {
+    pub(super) failure_reason: Option<FailureReason>,
+    budget_exceeded: Option<BudgetExceeded>,
+}
+
+impl EndMetadata {
+    pub(super) fn of(metadata: Option<&Map<String, Value>>) -> Self {
+        let end = metadata.map(Self::deserialize);
+        end.and_then(Result::ok).unwrap_or_default()
+    }
+
+    fn interrupted_by(&self) -> Option<InterruptedBy> {
+        self.failure_reason.as_ref()?.interruption()
+    }
+}
+
+impl Current {
+    pub(super) fn new(id: CodonId, title: String, began: Timestamp) -> Self {
+        Self {
+            id,
+            title,
+            began,
+            status: CodonStatus::Preparing,
+            cost: Usd::ZERO,
+            of_sentinels: Usd::ZERO,
+            is_lower_bound: false,
+            usage: TokenUsage::ZERO,
+            context: None,
+            checkpoint: None,
+            lines: VecDeque::new(),
+            last: VecDeque::new(),
+            helpers: Helpers::default(),
+            sentinels: Vec::new(),
+        }
+    }
+
+    pub(super) fn transition(&mut self, event: &StateEvent) {
+        match event {
+            StateEvent::CodonTransitioned { to, .. } => self.status = *to,
+            StateEvent::CostsIncremented { tokens_delta, .. } => self.usage += *tokens_delta,
+            StateEvent::CodonFinalCostSet {
+                final_cost,
+                final_tokens,
+                ..
+            } => (self.cost, self.usage) = (*final_cost, *final_tokens),
+            StateEvent::SentinelStatesUpdated { total_cost, .. } => self.of_sentinels = *total_cost,
+            StateEvent::CheckpointCreated {
+                sha, checkpoint_type, ..
+            } if *checkpoint_type != CheckpointType::RigSetup => self.checkpoint = Some(sha.clone()),
+            _ => {}
+        }
+    }
+
+    /// Keeps what was said or done.
+    pub(super) fn keep(&mut self, event: &Event) {
+        if let Some((sentinel, words)) = words_of_sentinel(event) {
+            self.sentinels.retain(|(known, _)| known != sentinel);
+            self.sentinels.push((sentinel.clone(), words));
+            return;
+        }
+        let own = format!("{}: ", self.id);
+        let line = line_of(event).map(|line| line.strip_prefix(&own).unwrap_or(&line).to_owned());
+        let is_of_helper = self.helpers.take(event, line.as_deref());
+        let Some(line) = line else { return };
+        push(&mut self.last, line.clone());
+        if !is_of_helper {
+            push(&mut self.lines, line);
+        }
+    }
+
+    /// What the codon has cost so far, with its sentinels.
+    pub(super) fn told_cost(&self) -> String {
+        (self.cost + self.of_sentinels).told(self.is_lower_bound)
+    }
+
+    /// The line that stays when it has ended; below it why, and when it has failed what was said last.
+    pub(super) fn say_end(
+        &self,
+        status: CodonStatus,
+        end: &EndMetadata,
+        at: Timestamp,
+        said: &mut Text,
+    ) -> fmt::Result {
+        let interrupted = end.interrupted_by();
+        let mark = match status {
+            CodonStatus::Completed => "✓",
+            CodonStatus::Failed if interrupted.is_none() => "✗",
+            _ => "■",
+        };
+        let outcome = match status {
+            CodonStatus::Completed => String::new(),
+            other => format!("{}, ", standing(other, interrupted)),
+        };
+        let time = format!("{outcome}{}", duration(at.since(self.began)));
+        let (cost, used) = (self.told_cost(), tokens(self.usage.total()));
+        let checkpoint = self.checkpoint.as_ref().map_or("", |sha| sha.short());
+        said.styled(style_of(status, interrupted), mark)?;
+        writeln!(
+            said,
+            " {:<24} {time:>11} {cost:>9} {used:>8} tokens  {checkpoint}",
+            self.title
+        )?;
+        if let Some(exceeded) = end.budget_exceeded {
+            writeln!(said, "    {}", at_its_budget(status, exceeded))?;
+        }
+        let message = end
+            .failure_reason
+            .as_ref()
+            .and_then(|reason| reason.message.as_deref());
+        if let Some(message) = message {
+            writeln!(said, "    {message}")?;
+        }
+        if status == CodonStatus::Failed && interrupted.is_none() {
+            for line in &self.last {
+                said.styled(Style::new().dimmed(), format_args!("    │ {line}"))?;
+                writeln!(said)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn push(lines: &mut VecDeque<String>, line: String) {
+    lines.push_back(line);
+    if lines.len() > KEPT {
+        lines.pop_front();
+    }
+}
+
+/// What stands beside a sentinel, which is there from the moment it watches.
+fn words_of_sentinel(event: &Event) -> Option<(&SentinelId, String)> {
+    Some(match event {
+        Event::SentinelLoaded { sentinel_id, .. } => (sentinel_id, "watches".to_owned()),
+        Event::SentinelOutput {
+            sentinel_id, content, ..
+        } => {
+            let said = content
+                .as_str()
+                .map_or_else(|| content.to_string(), str::to_owned);
+            (sentinel_id, excerpt(&said))
+        }
+        Event::SentinelError {
+            sentinel_id, message, ..
+        } => (sentinel_id, format!("failed: {}", excerpt(message))),
+        _ => return None,
+    })
+}
+
+/// What stands on the screen while a codon runs.
+fn line_of(event: &Event) -> Option<String> {
+    match event {
+        Event::AssistantAction {
+            action: AgentAction::Thinking,
+            content,
+            ..
+        } => Some(format!("thinks: {}", excerpt(content))),
+        Event::FileUpdated { path, action, .. } => Some(match action {
+            FileAction::Created => format!("+ {path}"),
+            FileAction::Modified => format!("~ {path}"),
+            FileAction::Deleted => format!("- {path}"),
+        }),
+        Event::RigOutput { line, .. } => {
+            Some(format!("| {}", line.chars().take(LONGEST).collect::<String>()))
+        }
+        Event::RollbackProgress {
+            current_step,
+            total_steps,
+            message,
+        } => Some(format!("{current_step} of {total_steps}: {message}")),
+        Event::CodonCompleted { .. } => None,
+        other => say(other),
+    }
+}

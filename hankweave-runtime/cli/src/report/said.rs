@@ -1,0 +1,77 @@
+//! What was said and done, whole, for whoever reads a log.
+
+use std::fmt::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use hankweave_core::id::CodonId;
+use hankweave_core::wire::{AgentAction, Event};
+
+use super::words::{say, subject};
+use crate::screen::Text;
+
+/// A piece of a log: every line of it begins with the same mark.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) mark: &'static str,
+    pub(crate) style: Style,
+    pub(crate) words: String,
+}
+
+impl Said {
+    /// What an event says of `codon`; thoughts and the answers of tools only where `all` is wanted.
+    pub(crate) fn of(event: &Event, codon: &CodonId, all: bool) -> Option<Self> {
+        let red = Style::new().fg_color(Some(AnsiColor::Red.into()));
+        let (mark, style, words) = match event {
+            Event::AssistantAction {
+                action,
+                content,
+                tool_name,
+                tool_input,
+                ..
+            } => match action {
+                AgentAction::Message => ("", Style::new(), content.clone()),
+                AgentAction::Thinking if all => ("~ ", Style::new().dimmed(), content.clone()),
+                AgentAction::Thinking => return None,
+                AgentAction::ToolUse => {
+                    let tool = tool_name.as_deref().unwrap_or(content);
+                    let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
+                    ("› ", cyan, format!("{tool} {}", subject(tool_input.as_ref())))
+                }
+            },
+            Event::ToolResult {
+                result,
+                is_error: true,
+                ..
+            } => ("! ", red, result.clone()),
+            Event::ToolResult { result, .. } if all => ("  ", Style::new().dimmed(), result.clone()),
+            Event::SentinelOutput {
+                sentinel_id, content, ..
+            } => {
+                let said = content
+                    .as_str()
+                    .map_or_else(|| content.to_string(), str::to_owned);
+                let magenta = Style::new().fg_color(Some(AnsiColor::Magenta.into()));
+                ("◇ ", magenta, format!("{sentinel_id}: {said}"))
+            }
+            Event::SentinelError {
+                sentinel_id, message, ..
+            } => ("! ", red, format!("{sentinel_id}: {message}")),
+            Event::RigOutput { line, .. } => ("| ", Style::new().dimmed(), line.clone()),
+            other => {
+                let words = say(other)?;
+                let own = words.strip_prefix(&format!("{codon}: ")).unwrap_or(&words);
+                ("— ", Style::new().dimmed(), own.to_owned())
+            }
+        };
+        Some(Self { mark, style, words })
+    }
+
+    pub(crate) fn write(&self, text: &mut Text) -> fmt::Result {
+        for line in self.words.trim_end().lines() {
+            write!(text, "  {}", self.mark)?;
+            text.styled(self.style, line)?;
+            writeln!(text)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! The whole screen, for as long as a [`Full`] lives. What others print meanwhile is kept and comes out behind it.
+//!
+//! The terminal is given back as it was however the program ends: by [`Full`] being dropped, or by [`give_back`] where nothing is dropped.
+
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{self, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
+use ratatui::layout::Rect;
+use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
+
+use super::area;
+
+/// More of what others print is forgotten, the oldest first.
+const KEPT_BYTES: usize = 256 << 10;
+
+/// What is kept while the whole screen is taken.
+static HELD: Mutex<Option<Held>> = Mutex::new(None);
+
+#[derive(Debug, Default)]
+struct Held {
+    texts: VecDeque<(Stream, String)>,
+    bytes: usize,
+    forgotten: usize,
+}
+
+/// Where something is printed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Stream {
+    Out,
+    Error,
+}
+
+fn held() -> MutexGuard<'static, Option<Held>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps what is to be printed, if the whole screen is taken.
+pub(super) fn hold(stream: Stream, text: &str) -> bool {
+    let mut held = held();
+    let Some(held) = held.as_mut() else { return false };
+    held.bytes += text.len();
+    held.texts.push_back((stream, text.to_owned()));
+    while held.bytes > KEPT_BYTES
+        && let Some((_, oldest)) = held.texts.pop_front()
+    {
+        held.bytes -= oldest.len();
+        held.forgotten += 1;
+    }
+    true
+}
+
+/// Whether somebody has the whole screen.
+pub(super) fn is_taken() -> bool {
+    held().is_some()
+}
+
+/// The whole screen.
+pub(crate) struct Full {
+    terminal: Terminal<CrosstermBackend<io::Stdout>>,
+    /// In columns and lines, as long as it has been drawn on.
+    size: (u16, u16),
+}
+
+impl std::fmt::Debug for Full {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Full")
+    }
+}
+
+impl Full {
+    /// Takes the screen.
+    pub(crate) fn take() -> io::Result<Self> {
+        area::set_aside();
+        *held() = Some(Held::default());
+        let entered = execute!(io::stdout(), EnterAlternateScreen, Hide);
+        let empty = entered.and_then(|()| Self::empty());
+        empty
+            .map(|(terminal, size)| Self { terminal, size })
+            .inspect_err(|_| give_back())
+    }
+
+    /// An empty screen. Its size is fixed: where ratatui follows the size itself, it asks the terminal where the cursor is, and whoever reads keys gets the
+    /// answer.
+    fn empty() -> io::Result<(Terminal<CrosstermBackend<io::Stdout>>, (u16, u16))> {
+        let size = terminal::size()?;
+        execute!(io::stdout(), Clear(ClearType::All))?;
+        let viewport = Viewport::Fixed(Rect::new(0, 0, size.0, size.1));
+        let options = TerminalOptions { viewport };
+        let terminal = Terminal::with_options(CrosstermBackend::new(io::stdout()), options)?;
+        Ok((terminal, size))
+    }
+
+    /// Draws what has changed. A terminal that has another size now is drawn anew.
+    pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        if terminal::size()? != self.size {
+            self.begin_anew()?;
+        }
+        self.terminal.draw(draw).map(drop)
+    }
+
+    /// Lets the shell have the screen, before the program is stopped.
+    pub(crate) fn lend(&mut self) -> io::Result<()> {
+        execute!(io::stdout(), Show, LeaveAlternateScreen)
+    }
+
+    /// Takes it again.
+    pub(crate) fn take_again(&mut self) -> io::Result<()> {
+        execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+        self.begin_anew()
+    }
+
+    fn begin_anew(&mut self) -> io::Result<()> {
+        (self.terminal, self.size) = Self::empty()?;
+        Ok(())
+    }
+}
+
+impl Drop for Full {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Gives the screen back, if it was taken, and prints what was kept.
+pub(crate) fn give_back() {
+    let Some(held) = held().take() else { return };
+    // A terminal that has gone needs nothing.
+    let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
+    area::show_again();
+    if held.forgotten > 0 {
+        super::tell(format!("{} earlier messages are left out\n", held.forgotten));
+    }
+    for (stream, text) in held.texts {
+        let _ = area::above(|| match stream {
+            Stream::Out => anstream::stdout().lock().write_all(text.as_bytes()),
+            Stream::Error => anstream::stderr().lock().write_all(text.as_bytes()),
+        });
+    }
+}

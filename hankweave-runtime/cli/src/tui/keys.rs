@@ -1,0 +1,137 @@
+//! Keys of a terminal out of the bytes that it sends.
+
+/// A key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    Char(char),
+    Enter,
+    Escape,
+    Back,
+    Tab,
+    Up,
+    Down,
+    Left,
+    Right,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+}
+
+/// Bytes of a key that is not whole yet.
+#[derive(Debug, Default)]
+pub(super) struct Keys(Vec<u8>);
+
+/// Longer sequences are of no key that we know.
+const LONGEST: usize = 32;
+
+impl Keys {
+    /// Takes a byte, or that none came for a moment, which ends a lone Escape.
+    pub(super) fn press(&mut self, byte: Option<u8>) -> Option<Key> {
+        let Some(byte) = byte else {
+            return (std::mem::take(&mut self.0) == [0x1b]).then_some(Key::Escape);
+        };
+        self.0.push(byte);
+        match self.read() {
+            Read::More if self.0.len() < LONGEST => None,
+            Read::More | Read::Unknown => {
+                self.0.clear();
+                None
+            }
+            Read::Key(key) => {
+                self.0.clear();
+                Some(key)
+            }
+        }
+    }
+
+    fn read(&self) -> Read {
+        match self.0.as_slice() {
+            [b'\n' | b'\r'] => Read::Key(Key::Enter),
+            [b'\t'] => Read::Key(Key::Tab),
+            [0x7f | 0x08] => Read::Key(Key::Back),
+            [0x1b] | [0x1b, b'[' | b'O'] => Read::More,
+            [0x1b, b'[' | b'O', rest @ ..] => sequence(rest),
+            [0x1b, ..] => Read::Unknown,
+            bytes => match std::str::from_utf8(bytes) {
+                Ok(text) => match text.chars().next().filter(|c| !c.is_control()) {
+                    Some(c) => Read::Key(Key::Char(c)),
+                    None => Read::Unknown,
+                },
+                Err(error) if error.error_len().is_none() => Read::More,
+                Err(_) => Read::Unknown,
+            },
+        }
+    }
+}
+
+enum Read {
+    Key(Key),
+    More,
+    Unknown,
+}
+
+fn sequence(rest: &[u8]) -> Read {
+    Read::Key(match rest {
+        b"A" => Key::Up,
+        b"B" => Key::Down,
+        b"C" => Key::Right,
+        b"D" => Key::Left,
+        b"H" | b"1~" | b"7~" => Key::Home,
+        b"F" | b"4~" | b"8~" => Key::End,
+        b"5~" => Key::PageUp,
+        b"6~" => Key::PageDown,
+        [b'0'..=b'9' | b';', ..]
+            if !rest.ends_with(b"~") && !rest.last().is_some_and(u8::is_ascii_alphabetic) =>
+        {
+            return Read::More;
+        }
+        _ => return Read::Unknown,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(bytes: &[u8]) -> Vec<Key> {
+        let mut keys = Keys::default();
+        bytes
+            .iter()
+            .map(|byte| Some(*byte))
+            .chain([None])
+            .filter_map(|byte| keys.press(byte))
+            .collect()
+    }
+
+    #[test]
+    fn bytes_are_keys() {
+        assert_eq!(
+            keys(b"q/\n\t\x7f"),
+            [Key::Char('q'), Key::Char('/'), Key::Enter, Key::Tab, Key::Back]
+        );
+        assert_eq!(
+            keys(b"\x1b[A\x1bOB\x1b[5~\x1b[6~\x1b[H"),
+            [Key::Up, Key::Down, Key::PageUp, Key::PageDown, Key::Home]
+        );
+        assert_eq!(keys("ü漢".as_bytes()), [Key::Char('ü'), Key::Char('漢')]);
+        assert_eq!(keys(b"\x1b"), [Key::Escape], "nothing came behind it");
+    }
+
+    #[test]
+    fn what_is_no_key_is_left_out_and_harms_no_other() {
+        for odd in [
+            &b"\x1b[1;5C"[..],
+            b"\x1b[999999999999",
+            b"\xff",
+            b"\x1bx",
+            b"\x1b[200~",
+        ] {
+            let mut bytes = odd.to_vec();
+            bytes.extend(b"q");
+            assert!(keys(&bytes).len() <= 4, "{odd:?}");
+        }
+        assert_eq!(keys(b"\x1b[1;5Cq"), [Key::Char('q')]);
+        assert_eq!(keys(b"\xffq"), [Key::Char('q')]);
+    }
+}

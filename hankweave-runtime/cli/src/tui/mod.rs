@@ -1,0 +1,222 @@
+//! A live run on the whole screen (`attach --tui`): plan, transcript, files, costs, sentinels, and keys that command it (CLI-35).
+
+mod differences;
+mod draw;
+mod keys;
+mod model;
+mod ring;
+mod view;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hankweave_client::{Client, Commands, Ended, Message};
+use hankweave_core::document::PlanEntry;
+use hankweave_core::wire::{Answer, Command, Event};
+use hankweave_runtime::world::blocking::Blocking;
+use hankweave_runtime::world::clock::{Clock, SystemClock};
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
+
+use self::keys::{Key, Keys};
+use self::model::Model;
+use self::view::{View, Wish};
+use crate::keyboard::{self, Keyboard};
+use crate::screen::Full;
+
+/// How often the screen is drawn anew while anything changes; a clock on it goes on as well.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Keys that wait to be taken.
+const WAITING_KEYS: usize = 64;
+
+/// Why the screen was left.
+#[derive(Debug)]
+pub(crate) enum Left {
+    /// The person left, or the program was interrupted.
+    ByKey,
+    /// The program is to end.
+    Terminated,
+    /// The run has ended, or the connection with it.
+    Ended(Ended),
+}
+
+/// What of the run is known besides its events.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// Where it works, if that is here.
+    pub(crate) execution: Option<PathBuf>,
+    /// The plan, if it is known.
+    pub(crate) plan: Vec<PlanEntry>,
+    /// How what became of a command is said.
+    pub(crate) words: Option<fn(&Answer) -> String>,
+}
+
+/// Shows the run until it ends or somebody leaves. `client` begins with the first event.
+///
+/// # Errors
+///
+/// When the terminal cannot be drawn on, or cannot be watched.
+pub(crate) async fn watch(client: &mut Client, known: Known) -> io::Result<Left> {
+    let Some(keyboard) = Keyboard::of_stdin() else {
+        return Err(io::Error::other("the standard input is no terminal"));
+    };
+    let mut full = Full::take()?;
+    let (pressed, mut keys) = mpsc::channel(WAITING_KEYS);
+    let mut watched = Watched {
+        model: Model::default(),
+        view: View::default(),
+        commands: client.commands(),
+        tasks: JoinSet::new(),
+        known,
+    };
+    watched.model.plan(&watched.known.plan);
+    let mut ended = None;
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let (mut stopped, mut terminated) = (
+        signal(SignalKind::from_raw(Signal::TSTP.as_raw()))?,
+        signal(SignalKind::terminate())?,
+    );
+    let (mut hung_up, mut interrupted) = (signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?);
+    let mut read = std::pin::pin!(read_keys(pressed));
+    loop {
+        // Every arm is cancel safe: the reader of keys is only borrowed.
+        tokio::select! {
+            biased;
+            _ = terminated.recv() => return Ok(Left::Terminated),
+            _ = hung_up.recv() => return Ok(Left::Terminated),
+            _ = interrupted.recv() => return Ok(Left::ByKey),
+            _ = stopped.recv() => {
+                full.lend()?;
+                kill_process(getpid(), Signal::STOP)?;
+                keyboard.again();
+                full.take_again()?;
+            }
+            _ = tick.tick() => full.draw(|frame| watched.draw(frame))?,
+            () = &mut read => return Ok(Left::ByKey),
+            Some(key) = keys.recv() => if watched.press(key) {
+                return Ok(ended.map_or(Left::ByKey, Left::Ended));
+            },
+            Some(done) = watched.tasks.join_next(), if !watched.tasks.is_empty() => watched.done(done),
+            message = client.next(), if ended.is_none() => match message {
+                Ok(message) => watched.hear(message),
+                // Whoever reads goes on reading.
+                Err(why) => {
+                    watched.view.message = format!("{why}; q leaves");
+                    ended = Some(why);
+                }
+            },
+        }
+    }
+}
+
+/// What became of something that a key wanted.
+#[derive(Debug)]
+enum Done {
+    Nothing,
+    Said(String),
+    Compared(String, Vec<String>),
+}
+
+struct Watched {
+    model: Model,
+    view: View,
+    commands: Commands,
+    /// What keys wanted and is not done yet.
+    tasks: JoinSet<Done>,
+    known: Known,
+}
+
+impl Watched {
+    fn draw(&mut self, frame: &mut ratatui::Frame<'_>) {
+        draw::draw(frame, &mut self.view, &self.model, SystemClock.now());
+    }
+
+    /// Takes a message in.
+    fn hear(&mut self, message: Message) {
+        match message {
+            Message::Event(entry) => {
+                self.model.take(&entry);
+                if let Event::CheckpointList { checkpoints, .. } = entry.event {
+                    self.view.offer(checkpoints);
+                }
+            }
+            Message::Direct(direct) => {
+                if let Answer::CheckpointList { checkpoints, .. } = direct.answer {
+                    self.view.offer(checkpoints);
+                }
+            }
+            Message::Unknown { .. } => {}
+        }
+    }
+
+    /// Takes a key; whether somebody leaves with it.
+    fn press(&mut self, key: Key) -> bool {
+        match self.view.press(key, &self.model) {
+            Wish::Nothing => {}
+            Wish::Leave => return true,
+            Wish::Send(command) => self.send(command),
+            Wish::List => self.send(Command::CheckpointList { run_id: None }),
+            Wish::Compare(path) => self.compare(path),
+        }
+        false
+    }
+
+    /// Sends a command, and says what became of it when that is known. It ends with the connection.
+    fn send(&mut self, command: Command) {
+        let is_list = matches!(command, Command::CheckpointList { .. });
+        let (commands, words) = (self.commands.clone(), self.known.words);
+        self.begin(async move {
+            match (commands.send(command).await, words) {
+                (Ok(answer), Some(words)) if !is_list => Done::Said(words(&answer)),
+                (Ok(_), _) => Done::Nothing,
+                (Err(error), _) => Done::Said(format!("refused: {error}")),
+            }
+        });
+    }
+
+    fn compare(&mut self, path: String) {
+        let (Some(execution), Some(base)) = (self.known.execution.clone(), self.model.base.clone()) else {
+            "the differences are told where the files are".clone_into(&mut self.view.message);
+            return;
+        };
+        self.begin(async move {
+            let name = path.clone();
+            let compare = move || differences::of(&execution, &base, Path::new(&path));
+            Done::Compared(name, Blocking::Threads.run(compare).await)
+        });
+    }
+
+    fn begin(&mut self, work: impl Future<Output = Done> + Send + 'static) {
+        match self.tasks.len() < WAITING_KEYS {
+            true => drop(self.tasks.spawn(work)),
+            false => "too much is waited for".clone_into(&mut self.view.message),
+        }
+    }
+
+    fn done(&mut self, done: Result<Done, JoinError>) {
+        match done {
+            Ok(Done::Said(said)) => self.view.message = said,
+            Ok(Done::Compared(name, lines)) => self.view.show(name, lines),
+            Ok(Done::Nothing) => {}
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Passes keys on until the terminal has gone.
+async fn read_keys(pressed: mpsc::Sender<Key>) {
+    let mut keys = Keys::default();
+    while let Ok(byte) = Blocking::Threads.run(keyboard::key).await {
+        if let Some(key) = keys.press(byte)
+            && pressed.send(key).await.is_err()
+        {
+            return;
+        }
+    }
+}

@@ -1,0 +1,520 @@
+//! What a person looks at and is asked, and what keys do to it. Pure: what a key wants of the run is returned.
+
+use hankweave_core::cost::Usd;
+use hankweave_core::wire::{Command, ListedCheckpoint, ShaPrefix};
+
+use super::keys::Key;
+use super::model::{Model, Row};
+use crate::report::duration;
+
+/// The parts that fill the screen, one at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Part {
+    #[default]
+    Transcript,
+    Files,
+    Costs,
+    Sentinels,
+}
+
+pub(super) const PARTS: [(Part, &str); 4] = [
+    (Part::Transcript, "transcript"),
+    (Part::Files, "files"),
+    (Part::Costs, "costs"),
+    (Part::Sentinels, "sentinels"),
+];
+
+pub(super) const HELP: [&str; 16] = [
+    "1 2 3 4, Tab    transcript, files, costs, sentinels",
+    "↑ ↓ PgUp PgDn   scroll; also j, k",
+    "g  G            the beginning; the end, and what comes",
+    "← →             long lines",
+    "/  n  N         search; the next one; the one before",
+    "Enter           the differences of a file since the codon began",
+    "",
+    "c               start the codon that is next",
+    "s               skip the codon that runs",
+    "r               run the newest codon again",
+    "x               stop the codon that runs by force",
+    "b               go back to a checkpoint",
+    "e               end the run",
+    "",
+    "q               leave; the run goes on",
+    "?               this",
+];
+
+/// What is in front of the part.
+#[derive(Debug, Default)]
+pub(super) enum Front {
+    #[default]
+    Nothing,
+    Help,
+    /// What is searched for is being typed.
+    Search(String),
+    /// Something is lost: `y` means it.
+    Question(String, Command),
+    /// The places to go back to, newest first, and the one that is chosen.
+    Places(Vec<ListedCheckpoint>, usize),
+    /// The differences of one file, from this line on.
+    Differences(String, Vec<String>, usize),
+}
+
+/// What a key wants.
+#[derive(Debug, PartialEq)]
+pub(super) enum Wish {
+    Nothing,
+    Send(Command),
+    /// The places to go back to are to be asked for, and then [`View::offer`]ed.
+    List,
+    /// The differences of this file are wanted, and then [`View::show`]n.
+    Compare(String),
+    Leave,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct View {
+    pub(super) part: Part,
+    pub(super) front: Front,
+    /// The first line of the transcript on the screen; `None` follows its end.
+    pub(super) top: Option<usize>,
+    /// How many characters of long lines are passed over.
+    pub(super) left: usize,
+    /// The chosen row of the other parts.
+    pub(super) chosen: usize,
+    /// What is searched for, and the line where it was found.
+    pub(super) needle: String,
+    pub(super) found: Option<usize>,
+    /// What became of the last command.
+    pub(super) message: String,
+    /// Lines of the part on the screen, as it was drawn last.
+    pub(super) height: usize,
+}
+
+impl View {
+    /// Takes a key.
+    pub(super) fn press(&mut self, key: Key, model: &Model) -> Wish {
+        match std::mem::take(&mut self.front) {
+            Front::Nothing => self.choose(key, model),
+            Front::Help => Wish::Nothing,
+            Front::Search(needle) => self.typed(key, needle, model),
+            Front::Question(_, command) => match key {
+                Key::Char('y' | 'Y') => Wish::Send(command),
+                _ => self.nothing_changed(),
+            },
+            Front::Places(places, at) => self.place(key, places, at, model),
+            Front::Differences(name, lines, at) => {
+                let step = self.step(key);
+                if let (Some(step), false) = (step, key == Key::Char('q')) {
+                    let last = lines.len().saturating_sub(self.height.max(1));
+                    let at = at.saturating_add_signed(step).min(last);
+                    self.front = Front::Differences(name, lines, at);
+                }
+                Wish::Nothing
+            }
+        }
+    }
+
+    /// Offers places to go back to, newest first.
+    pub(super) fn offer(&mut self, places: Vec<ListedCheckpoint>) {
+        match places.is_empty() {
+            true => "there is no checkpoint to go back to".clone_into(&mut self.message),
+            false => self.front = Front::Places(places, 0),
+        }
+    }
+
+    /// Shows the differences of a file.
+    pub(super) fn show(&mut self, name: String, lines: Vec<String>) {
+        self.front = Front::Differences(name, lines, 0);
+    }
+
+    /// How far a key scrolls.
+    fn step(&self, key: Key) -> Option<isize> {
+        let page = isize::try_from(self.height.max(2) - 1).unwrap_or(1);
+        Some(match key {
+            Key::Up | Key::Char('k') => -1,
+            Key::Down | Key::Char('j') => 1,
+            Key::PageUp => -page,
+            Key::PageDown | Key::Char(' ') => page,
+            Key::Home | Key::Char('g') => isize::MIN,
+            Key::End | Key::Char('G') => isize::MAX,
+            _ => return None,
+        })
+    }
+
+    fn choose(&mut self, key: Key, model: &Model) -> Wish {
+        self.message.clear();
+        if let Some(step) = self.step(key) {
+            self.scroll(step, model);
+            return Wish::Nothing;
+        }
+        match key {
+            Key::Char(digit @ '1'..='4') => self.turn_to(digit as usize - '1' as usize),
+            Key::Tab => {
+                let at = PARTS.iter().position(|(part, _)| *part == self.part);
+                self.turn_to(at.map_or(0, |at| at + 1) % PARTS.len());
+            }
+            Key::Left => self.left = self.left.saturating_sub(8),
+            Key::Right => self.left += 8,
+            Key::Char('/') => self.front = Front::Search(String::new()),
+            Key::Char('n') => self.search(model, true),
+            Key::Char('N') => self.search(model, false),
+            Key::Char('?') => self.front = Front::Help,
+            Key::Enter if self.part == Part::Files => {
+                let file = model.files.keys().nth(self.chosen);
+                return file.map_or(Wish::Nothing, |path| Wish::Compare(path.clone()));
+            }
+            Key::Char('c') => return Wish::Send(Command::CodonNext),
+            Key::Char('b') => return Wish::List,
+            Key::Char('q') => return Wish::Leave,
+            Key::Char(order @ ('s' | 'r' | 'x' | 'e')) => self.ask(order, model),
+            _ => {}
+        }
+        Wish::Nothing
+    }
+
+    fn turn_to(&mut self, part: usize) {
+        self.part = PARTS[part].0;
+        self.chosen = 0;
+    }
+
+    fn scroll(&mut self, step: isize, model: &Model) {
+        if self.part != Part::Transcript {
+            let rows = match self.part {
+                Part::Files => model.files.len(),
+                Part::Costs => model.rows.len(),
+                Part::Transcript | Part::Sentinels => model.sentinels.len(),
+            };
+            self.chosen = self
+                .chosen
+                .saturating_add_signed(step)
+                .min(rows.saturating_sub(1));
+            return;
+        }
+        let (first, last) = (model.transcript.first(), self.last_top(model));
+        let top = self.top.unwrap_or(last).saturating_add_signed(step);
+        // Who scrolls to the end follows what comes.
+        self.top = (top < last).then_some(top.max(first));
+    }
+
+    /// The first line of the last page.
+    pub(super) fn last_top(&self, model: &Model) -> usize {
+        let (first, end) = (model.transcript.first(), model.transcript.end());
+        end.saturating_sub(self.height.max(1)).max(first)
+    }
+
+    fn typed(&mut self, key: Key, mut needle: String, model: &Model) -> Wish {
+        match key {
+            Key::Enter => {
+                (self.part, self.needle) = (Part::Transcript, needle);
+                self.found = None;
+                self.search(model, false);
+                return Wish::Nothing;
+            }
+            Key::Escape => return Wish::Nothing,
+            Key::Back => drop(needle.pop()),
+            Key::Char(c) => needle.push(c),
+            _ => {}
+        }
+        self.front = Front::Search(needle);
+        Wish::Nothing
+    }
+
+    /// Goes to the next line with what is searched for, or the one before.
+    fn search(&mut self, model: &Model, ahead: bool) {
+        let ring = &model.transcript;
+        let found = match ahead {
+            true => ring.find(&self.needle, self.found.unwrap_or_default()),
+            false => ring.find_back(&self.needle, self.found.unwrap_or(ring.end())),
+        };
+        match found {
+            Some(line) => {
+                self.found = Some(line);
+                let top = line.saturating_sub(self.height / 2);
+                self.top = Some(top.clamp(ring.first(), self.last_top(model)));
+            }
+            None => self.message = format!("`{}` is nowhere in the transcript", self.needle),
+        }
+    }
+
+    /// Asks whether it is meant, and names what is lost.
+    fn ask(&mut self, order: char, model: &Model) {
+        let running = model.running();
+        let newest = model.current.and_then(|at| model.rows.get(at));
+        let spent = |row: &Row| row.cost.told(row.is_lower_bound);
+        let asked = match (order, running, newest) {
+            ('s', Some(row), _) => Some((
+                format!(
+                    "Skip {}? Its agent is ended. What it has written stays and is in a checkpoint, but the work counts as left out; {} is spent.",
+                    row.title,
+                    spent(row)
+                ),
+                Command::CodonSkip,
+            )),
+            ('x', Some(row), _) => Some((
+                format!(
+                    "Stop {} by force? It counts as failed; {} is spent, and its agent says nothing more. What it has written stays.",
+                    row.title,
+                    spent(row)
+                ),
+                Command::CodonForceStop { reason: None },
+            )),
+            ('r', None, Some(row)) => Some((
+                format!(
+                    "Run {} again, on the files as they are? It costs money again: the last time {}.",
+                    row.title,
+                    spent(row)
+                ),
+                Command::CodonRedo,
+            )),
+            ('e', running, _) => Some((
+                match running {
+                    Some(row) => format!(
+                        "End the run? {} is interrupted; the next run goes on with it, in its session where there is one.",
+                        row.title
+                    ),
+                    None => "End the run? Nothing is lost; the next one goes on here.".to_owned(),
+                },
+                Command::ServerShutdown { reason: None },
+            )),
+            _ => None,
+        };
+        match (asked, order) {
+            (Some((question, command)), _) => self.front = Front::Question(question, command),
+            (None, 'r') if running.is_some() => {
+                "a codon runs; skip or stop it first".clone_into(&mut self.message)
+            }
+            (None, _) => "nothing runs".clone_into(&mut self.message),
+        }
+    }
+
+    fn place(&mut self, key: Key, places: Vec<ListedCheckpoint>, at: usize, model: &Model) -> Wish {
+        if key == Key::Enter
+            && let Some(place) = places.get(at)
+        {
+            self.ask_back(place, model);
+            return Wish::Nothing;
+        }
+        match self.step(key) {
+            Some(step) => {
+                let at = at.saturating_add_signed(step).min(places.len().saturating_sub(1));
+                self.front = Front::Places(places, at);
+                Wish::Nothing
+            }
+            None => self.nothing_changed(),
+        }
+    }
+
+    fn ask_back(&mut self, place: &ListedCheckpoint, model: &Model) {
+        let Some(checkpoint_sha) = ShaPrefix::new(place.sha.as_str()) else {
+            "this checkpoint has no name to go back to".clone_into(&mut self.message);
+            return;
+        };
+        let behind = model
+            .rows
+            .iter()
+            .skip_while(|row| row.id != place.codon_id)
+            .skip(1);
+        let lost: Vec<&Row> = behind.filter(|row| row.status.is_some()).collect();
+        let names: Vec<&str> = lost.iter().take(5).map(|row| row.title.as_str()).collect();
+        let more = lost.len().saturating_sub(names.len());
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let cost = lost
+            .iter()
+            .map(|row| row.cost)
+            .fold(Usd::ZERO, |sum, cost| sum + cost);
+        let time: std::time::Duration = lost.iter().filter_map(|row| row.took).sum();
+        let what = match lost.is_empty() {
+            true => "What has changed since is taken back".to_owned(),
+            false => format!(
+                "{}{more} ({cost}, {}) and what has changed since are taken back",
+                names.join(", "),
+                duration(time)
+            ),
+        };
+        let question = format!(
+            "Go back to {} ({})? {what}. The files as they are now are kept in a checkpoint.",
+            place.codon_name, place.checkpoint_type
+        );
+        let auto_restart = false;
+        let command = Command::RollbackToCheckpoint {
+            checkpoint_sha,
+            auto_restart,
+        };
+        self.front = Front::Question(question, command);
+    }
+
+    fn nothing_changed(&mut self) -> Wish {
+        "nothing was changed".clone_into(&mut self.message);
+        Wish::Nothing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anstyle::Style;
+    use hankweave_core::codon::CodonStatus;
+    use serde_json::json;
+
+    use super::*;
+
+    fn model(statuses: &[Option<CodonStatus>]) -> Model {
+        let mut model = Model::default();
+        for (number, status) in (1..).zip(statuses) {
+            let id = format!("c{number}").parse().unwrap();
+            model.rows.push(Row {
+                status: *status,
+                cost: Usd::from_micros(250_000),
+                ..Row::new(id, format!("Codon {number}"))
+            });
+            if status.is_some() {
+                model.current = Some(number - 1);
+            }
+        }
+        model
+    }
+
+    fn press(view: &mut View, model: &Model, keys: &str) -> Wish {
+        let wishes = keys.chars().map(|key| match key {
+            '\n' => view.press(Key::Enter, model),
+            key => view.press(Key::Char(key), model),
+        });
+        wishes.last().unwrap()
+    }
+
+    fn question(view: &View) -> String {
+        match &view.front {
+            Front::Question(question, _) => question.clone(),
+            _ => format!("no question: {}", view.message),
+        }
+    }
+
+    // covers: CLI-35
+    #[test]
+    fn what_costs_something_is_asked_once_more_and_the_question_names_it() {
+        let running = model(&[Some(CodonStatus::Completed), Some(CodonStatus::Running)]);
+        let mut view = View::default();
+        assert_eq!(press(&mut view, &running, "s"), Wish::Nothing);
+        assert!(question(&view).starts_with("Skip Codon 2?") && question(&view).contains("$0.2500 is spent"));
+        assert_eq!(press(&mut view, &running, "y"), Wish::Send(Command::CodonSkip));
+        press(&mut view, &running, "x");
+        assert!(
+            question(&view).contains("counts as failed"),
+            "{}",
+            question(&view)
+        );
+        assert_eq!(press(&mut view, &running, "n"), Wish::Nothing);
+        assert_eq!(view.message, "nothing was changed");
+        assert_eq!(press(&mut view, &running, "r"), Wish::Nothing);
+        assert_eq!(
+            question(&view),
+            "no question: a codon runs; skip or stop it first"
+        );
+        assert_eq!(
+            press(&mut view, &running, "ey"),
+            Wish::Send(Command::ServerShutdown { reason: None })
+        );
+        let idle = model(&[Some(CodonStatus::Completed), None]);
+        assert_eq!(press(&mut view, &idle, "s"), Wish::Nothing);
+        assert_eq!(question(&view), "no question: nothing runs");
+        assert_eq!(press(&mut view, &idle, "ry"), Wish::Send(Command::CodonRedo));
+        assert_eq!(press(&mut view, &idle, "c"), Wish::Send(Command::CodonNext));
+        assert_eq!(press(&mut view, &idle, "q"), Wish::Leave);
+    }
+
+    // covers: CLI-35
+    #[test]
+    fn going_back_names_the_codons_that_are_lost_with_what_they_cost() {
+        let ended = Some(CodonStatus::Completed);
+        let model = model(&[ended, ended, ended, None]);
+        let place = |codon: &str| -> ListedCheckpoint {
+            serde_json::from_value(json!({"codonId": codon, "codonName": format!("Name of {codon}"), "checkpointType": "completed",
+                "sha": format!("{:040x}", 7), "status": "completed", "timestamp": "2026-01-04T12:00:00.000Z"}))
+            .unwrap()
+        };
+        let mut view = View::default();
+        assert_eq!(press(&mut view, &model, "b"), Wish::List);
+        view.offer(vec![place("c3"), place("c1")]);
+        press(&mut view, &model, "j\n");
+        let asked = question(&view);
+        assert!(
+            asked.starts_with("Go back to Name of c1 (completed)? Codon 2, Codon 3 ($0.5000, "),
+            "{asked}"
+        );
+        let sent = press(&mut view, &model, "y");
+        assert!(
+            matches!(
+                sent,
+                Wish::Send(Command::RollbackToCheckpoint {
+                    auto_restart: false,
+                    ..
+                })
+            ),
+            "{sent:?}"
+        );
+        view.offer(Vec::new());
+        assert_eq!(view.message, "there is no checkpoint to go back to");
+    }
+
+    // covers: CLI-35
+    #[test]
+    fn the_transcript_follows_its_end_until_somebody_scrolls_and_is_searched() {
+        let mut model = Model::default();
+        for number in 0..100 {
+            let text = if number == 40 {
+                "the NEEDLE".to_owned()
+            } else {
+                format!("line {number}")
+            };
+            model.transcript.push(text, Style::new());
+        }
+        let mut view = View {
+            height: 10,
+            ..View::default()
+        };
+        assert_eq!((view.top, view.last_top(&model)), (None, 90));
+        press(&mut view, &model, "k");
+        assert_eq!(view.top, Some(89));
+        press(&mut view, &model, "j");
+        assert_eq!(view.top, None, "it follows again");
+        press(&mut view, &model, "g");
+        assert_eq!(view.top, Some(0));
+        press(&mut view, &model, "/needle\n");
+        assert_eq!((view.found, view.top), (Some(40), Some(35)));
+        press(&mut view, &model, "n");
+        assert_eq!(view.found, Some(40), "there is no other one");
+        press(&mut view, &model, "/nowhere\n");
+        assert_eq!(view.message, "`nowhere` is nowhere in the transcript");
+        press(&mut view, &model, "G");
+        assert_eq!(view.top, None);
+    }
+
+    #[test]
+    fn every_part_is_reached_and_a_chosen_file_is_compared() {
+        let mut model = Model::default();
+        model
+            .files
+            .insert("a".to_owned(), hankweave_core::wire::FileAction::Created);
+        model
+            .files
+            .insert("b".to_owned(), hankweave_core::wire::FileAction::Modified);
+        let mut view = View::default();
+        for (key, (part, _)) in ('1'..).zip(PARTS) {
+            view.press(Key::Char(key), &model);
+            assert_eq!(view.part, part);
+        }
+        view.press(Key::Tab, &model);
+        assert_eq!(view.part, Part::Transcript);
+        assert_eq!(press(&mut view, &model, "2jj\n"), Wish::Compare("b".to_owned()));
+        view.show("b".to_owned(), vec!["+x".to_owned(); 50]);
+        assert_eq!(press(&mut view, &model, "jG"), Wish::Nothing);
+        assert!(matches!(&view.front, Front::Differences(_, _, at) if *at > 40));
+        view.press(Key::Escape, &model);
+        assert!(matches!(view.front, Front::Nothing));
+        view.press(Key::Char('?'), &model);
+        assert!(matches!(view.front, Front::Help));
+    }
+}

@@ -1,0 +1,58 @@
+//! How far a write has come, for whoever waits for it.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Counts files while they are stored or written. Any thread may count and look.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    done: AtomicUsize,
+    /// 0 while nobody counts.
+    total: AtomicUsize,
+}
+
+/// How many files of how many are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Those that are done.
+    pub done: usize,
+    /// All of them, at least 1.
+    pub total: usize,
+}
+
+impl Counted {
+    /// Begins to count `total` files; 0 ends it.
+    pub(super) fn begin(&self, total: usize) {
+        self.done.store(0, Relaxed);
+        self.total.store(total, Relaxed);
+    }
+
+    /// Counts one.
+    pub(super) fn step(&self) {
+        self.done.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn now(&self) -> Option<Counts> {
+        let (done, total) = (self.done.load(Relaxed), self.total.load(Relaxed));
+        (total > 0).then_some(Counts {
+            done: done.min(total),
+            total,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_counted_before_it_begins_and_after_it_ends() {
+        let counted = Counted::default();
+        assert_eq!(counted.now(), None);
+        counted.begin(3);
+        (0..2).for_each(|_| counted.step());
+        assert_eq!(counted.now(), Some(Counts { done: 2, total: 3 }));
+        counted.begin(0);
+        assert_eq!(counted.now(), None);
+    }
+}

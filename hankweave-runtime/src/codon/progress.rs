@@ -1,0 +1,109 @@
+//! Telling how far a long write of the checkpoint store has come (CLI-36).
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::id::CodonId;
+use hankweave_core::wire::{Event, ProgressKind};
+
+use crate::checkpoint::{CheckpointStore, Counts};
+use crate::state_manager::StateManager;
+
+/// How long a write may take before anything is told of it, and how often it is told then.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Waits for `work`, which `store` does on a thread, and tells meanwhile how many files are done.
+pub(crate) async fn telling<T>(
+    manager: &StateManager,
+    store: &Arc<dyn CheckpointStore>,
+    (kind, codon): (ProgressKind, Option<&CodonId>),
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = pin!(work);
+    let mut told = None;
+    loop {
+        match next(|| store.progress(), work.as_mut(), &mut told).await {
+            Next::Done(done) => return done,
+            // A receipt that is lost is harmless: nothing depends on it.
+            Next::Counts(counts) => drop(manager.record(event(kind, codon, counts)).await),
+        }
+    }
+}
+
+/// What came next.
+enum Next<T> {
+    Done(T),
+    Counts(Counts),
+}
+
+/// Waits for `work`, or until `progress` says something else than what was `told` last.
+async fn next<T>(
+    progress: impl Fn() -> Option<Counts>,
+    mut work: Pin<&mut impl Future<Output = T>>,
+    told: &mut Option<Counts>,
+) -> Next<T> {
+    loop {
+        // The work is only borrowed, so the other arm loses nothing of it.
+        tokio::select! {
+            biased;
+            done = &mut work => return Next::Done(done),
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        let before = std::mem::replace(told, progress());
+        if let Some(counts) = told.filter(|counts| before != Some(*counts)) {
+            return Next::Counts(counts);
+        }
+    }
+}
+
+fn event(kind: ProgressKind, codon: Option<&CodonId>, counts: Counts) -> Event {
+    let number = |count: usize| u64::try_from(count).ok();
+    Event::Progress {
+        codon_id: codon.cloned(),
+        kind,
+        subject: None,
+        done: number(counts.done),
+        total: number(counts.total),
+        ends_at: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// What is told of `work` until it is done.
+    async fn told(progress: impl Fn() -> Option<Counts>, work: impl Future<Output = ()>) -> Vec<usize> {
+        let mut work = pin!(work);
+        let (mut counted, mut told) = (Vec::new(), None);
+        while let Next::Counts(counts) = next(&progress, work.as_mut(), &mut told).await {
+            counted.push(counts.done);
+        }
+        counted
+    }
+
+    // covers: CLI-36
+    #[tokio::test(start_paused = true)]
+    async fn a_long_write_is_told_and_a_short_one_is_not() {
+        let begun = Instant::now();
+        // A file each 300 ms, of which there are 4; then nothing is counted any more.
+        let progress = || {
+            let done = usize::try_from(begun.elapsed().as_millis() / 300).ok()?;
+            (done < 4).then_some(Counts { done, total: 4 })
+        };
+        assert_eq!(
+            told(progress, tokio::time::sleep(Duration::from_millis(1_900))).await,
+            [1, 3]
+        );
+        let still = || Some(Counts { done: 1, total: 9 });
+        assert!(told(still, async {}).await.is_empty(), "it was over before");
+        assert_eq!(
+            told(still, tokio::time::sleep(EVERY * 5)).await,
+            [1],
+            "nothing has changed"
+        );
+    }
+}
