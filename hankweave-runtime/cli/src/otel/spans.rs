@@ -274,7 +274,7 @@ impl Spans {
         let error = why.filter(|why| *why == "failed");
         ended
             .spans
-            .push(self.span(&run, None, "hankweave run", at, attributes, error));
+            .push(self.span(&run, None, "run", at, attributes, error));
     }
 
     fn open(&mut self, began: Timestamp) -> Open {

@@ -109,7 +109,7 @@ fn a_run_is_a_trace_with_its_codons_tries_and_tools_and_nothing_of_what_was_said
     };
     let spans = of("/v1/traces", "resourceSpans", "scopeSpans", "spans");
     let named = |name: &str| -> Vec<&Value> { spans.iter().filter(|span| span["name"] == name).collect() };
-    let (run, codon) = (named("hankweave run"), named("codon one"));
+    let (run, codon) = (named("run"), named("codon one"));
     let (tries, tools) = (named("invoke_agent one"), named("execute_tool Bash"));
     assert_eq!(
         (run.len(), codon.len(), tries.len(), tools.len()),
