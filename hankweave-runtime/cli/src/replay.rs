@@ -14,7 +14,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::JournalEntry;
 use hankweave_runtime::journal::{Batch, EventJournal, FileJournal, JournalLimits, JournalTail, TailLine};
 use hankweave_runtime::replay::{Replay, Replayed};
-use hankweave_runtime::world::clock::{Clock, SystemClock};
+use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk, IoError, RealDisk, replace};
 use hankweave_runtime::{ExecutionDir, Shutdown};
 use serde_json::json;
@@ -101,13 +101,11 @@ fn new_place(args: &ReplayArgs) -> Result<ExecutionDir, Failure> {
     Ok(dir)
 }
 
+/// A new name in the folder for temporary files.
 fn temporary() -> PathBuf {
-    let name = format!(
-        "hankweave-replay-{}-{}",
-        SystemClock.now().as_millis(),
-        std::process::id()
-    );
-    std::env::temp_dir().join(name)
+    let world = World::real();
+    let folder = world.environment.get("TMPDIR").unwrap_or("/tmp".as_ref());
+    PathBuf::from(folder).join(format!("hankweave-replay-{}", world.ids.nonce()))
 }
 
 fn choose_report(global: &Global) -> Report {

@@ -458,8 +458,8 @@ mod tests {
         stage.rig.world.spawner = Arc::new(Ended(Mutex::new(Some(output))));
         let lines = Mutex::new(Vec::new());
         let report = async |event| {
-            tokio::time::sleep(Duration::from_secs(1)).await;
             if let RigEvent::Output { line, .. } = event {
+                tokio::time::sleep(Duration::from_secs(1)).await;
                 lines.lock().unwrap().push(line);
             }
         };

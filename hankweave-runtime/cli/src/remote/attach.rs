@@ -40,7 +40,7 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Fai
         None => Target::Execution(args.execution.execution.clone()),
     };
     if args.tui {
-        let execution = args.url.is_none().then(|| args.execution.execution.as_path());
+        let execution = args.url.is_none().then_some(args.execution.execution.as_path());
         let left = runtime()?.block_on(on_whole_screen(target, execution))?;
         let typed = execution.map(About::about);
         return match left {

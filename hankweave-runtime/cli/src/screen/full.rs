@@ -59,9 +59,12 @@ pub(super) fn is_taken() -> bool {
     held().is_some()
 }
 
+/// What ratatui draws on.
+type Screen = Terminal<CrosstermBackend<io::Stdout>>;
+
 /// The whole screen.
 pub(crate) struct Full {
-    terminal: Terminal<CrosstermBackend<io::Stdout>>,
+    terminal: Screen,
     /// In columns and lines, as long as it has been drawn on.
     size: (u16, u16),
 }
@@ -86,7 +89,7 @@ impl Full {
 
     /// An empty screen. Its size is fixed: where ratatui follows the size itself, it asks the terminal where the cursor is, and whoever reads keys gets the
     /// answer.
-    fn empty() -> io::Result<(Terminal<CrosstermBackend<io::Stdout>>, (u16, u16))> {
+    fn empty() -> io::Result<(Screen, (u16, u16))> {
         let size = terminal::size()?;
         execute!(io::stdout(), Clear(ClearType::All))?;
         let viewport = Viewport::Fixed(Rect::new(0, 0, size.0, size.1));

@@ -250,7 +250,7 @@ fn validate_shows_what_would_be_started_and_starts_nothing() {
     assert_eq!(
         document["agents"]["command"],
         json!({"resume": true, "cost": "cumulative", "perMessageUsage": true, "interrupt": false, "systemPrompt": true,
-            "modelChoice": true, "permissions": false})
+            "modelChoice": true, "permissions": false, "success": true})
     );
     assert_eq!(
         (

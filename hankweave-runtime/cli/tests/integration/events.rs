@@ -122,6 +122,7 @@ fn a_client_sees_everything_that_can_happen_in_a_run() {
         "loop.iteration.completed",
         "output.truncated",
         "output.unparsed",
+        "progress",
         "rig.output",
         "rig.setup.completed",
         "rig.setup.failed",
