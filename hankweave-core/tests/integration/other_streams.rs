@@ -196,13 +196,13 @@ fn what_real_speakers_of_acp_say_is_understood() {
     assert!(answer.usage.lower_bound);
 
     let played = play("acp", "two-tools");
-    let told = played.events.iter().filter_map(|event| match event {
-        AgentEvent::SessionStarted { .. } => Some("session".to_owned()),
-        AgentEvent::Message { text, .. } => Some(format!("says {text}")),
-        AgentEvent::ToolUse { name, .. } => Some(format!("calls {name}")),
-        AgentEvent::ToolResult(result) => Some(format!("answers {}", !result.is_error)),
-        AgentEvent::Result(result) => Some(format!("result {}", result.text)),
-        other => Some(format!("{other:?}")),
+    let told = played.events.iter().map(|event| match event {
+        AgentEvent::SessionStarted { .. } => "session".to_owned(),
+        AgentEvent::Message { text, .. } => format!("says {text}"),
+        AgentEvent::ToolUse { name, .. } => format!("calls {name}"),
+        AgentEvent::ToolResult(result) => format!("answers {}", !result.is_error),
+        AgentEvent::Result(result) => format!("result {}", result.text),
+        other => format!("{other:?}"),
     });
     let wanted = [
         "session",
