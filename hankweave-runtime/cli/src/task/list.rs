@@ -121,7 +121,7 @@ pub(super) async fn stats(global: &Global, registry: &Registry) -> Result<ExitCo
     if global.json() {
         return output::print_json(&json!({"total": total, "byStatus": counts}));
     }
-    let mut text = format!("{total} tasks\n");
+    let mut text = format!("{total} {}\n", if total == 1 { "task" } else { "tasks" });
     for status in STATUSES {
         text.push_str(&format!(
             "  {:<10} {:>6}\n",

@@ -58,7 +58,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     add(&mut text, "hank", &record["metadata"]["run"]["hank"]);
     let data = json!(data);
     add(&mut text, "running", &data["running"]);
-    add(&mut text, "cost", &data["cost"]);
+    add(&mut text, "cost", &json!(data["cost"].as_f64().map(dollars)));
     for codon in data["codons"].as_array().into_iter().flatten() {
         let ended = if codon["success"] == true {
             "completed"
@@ -69,9 +69,9 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
             &mut text,
             "codon",
             &json!(format!(
-                "{} {ended}, ${}",
+                "{} {ended}, {}",
                 codon["id"].as_str().unwrap_or_default(),
-                codon["cost"]
+                dollars(codon["cost"].as_f64().unwrap_or_default())
             )),
         );
     }
@@ -79,6 +79,11 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     add(&mut text, "files", &json!(files.path()));
     output::print(text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// As money is told everywhere.
+fn dollars(amount: f64) -> String {
+    format!("${amount:.4}")
 }
 
 fn add(text: &mut String, label: &str, value: &Value) {
