@@ -2,11 +2,11 @@
 
 use data::{Input, sum};
 
+use crate::machine::Codon;
 use crate::machine::codon::{
     Complete, Completed, CompletingSentinels, Failed, Initialize, Initializing, Preparing, Run, Running,
     Skipped, Start, Starting,
 };
-use crate::machine::Codon;
 
 include!("../../walk.rs");
 
