@@ -280,7 +280,7 @@ fn begin(project: &TestProject, name: &str) -> Running {
         "--owner",
         name,
         "--lease",
-        "2s",
+        "5s",
         "--orphan-after",
         "1s",
     ]);
@@ -324,7 +324,7 @@ fn all_is_done_once(project: &TestProject) {
             "--owner",
             "w3",
             "--lease",
-            "2s",
+            "5s",
             "--orphan-after",
             "1s",
         ]);
