@@ -51,6 +51,34 @@ pub trait Stored: Sized {
     fn validate(&self) -> Vec<Violation>;
 }
 
+/// A stored value or event that every format keeps, one that does not describe itself (postcard) as well: all of its fields have
+/// types that the machine names.
+///
+/// `#[machine]` implements it for the stored enum, unless the machine keeps unknown fields with `#[extra]`, and for the events. A function
+/// that writes such a format asks for it, so that a machine that the format cannot keep does not compile:
+///
+/// ```
+/// use hankweave_machine::stored::KnownFields;
+///
+/// fn to_postcard<T: serde::Serialize + KnownFields>(value: &T) -> postcard::Result<Vec<u8>> {
+///     postcard::to_allocvec(value)
+/// }
+/// ```
+///
+/// It says nothing of what types of your own write inside of a field.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` may hold fields whose types nobody knows, and only a format that describes itself keeps them",
+    label = "not for formats like postcard",
+    note = "a machine without `#[extra]` is kept by every format; with it, write JSON, TOML, CBOR or MessagePack"
+)]
+pub trait KnownFields {}
+
+impl<T: KnownFields + ?Sized> KnownFields for &T {}
+
+impl<T: KnownFields> KnownFields for [T] {}
+
+impl<T: KnownFields> KnownFields for Vec<T> {}
+
 /// What a stored name is for a value of one status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Belongs {

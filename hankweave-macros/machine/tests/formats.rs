@@ -5,6 +5,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use hankweave_machine::stored::KnownFields;
 use hankweave_machine::{Extra, machine};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -130,6 +131,18 @@ fn every_format_keeps_every_value_and_event() {
     // Their structs have no names, and what a machine writes is a map all the same.
     keeps_everything(&MessagePackCompact);
     keeps_everything(&Postcard);
+}
+
+/// The bound of a function that writes a format without names of types; `ui-tests` shows that it refuses a machine with `#[extra]`.
+#[test]
+fn what_every_format_keeps_can_be_asked_for() {
+    fn written<T: Serialize + KnownFields + ?Sized>(value: &T) -> Vec<u8> {
+        postcard::to_allocvec(value).unwrap()
+    }
+
+    let (values, events) = everything();
+    assert_eq!(written(&values), postcard::to_allocvec(&values).unwrap());
+    assert_eq!(written(&events[..]), postcard::to_allocvec(&events).unwrap());
 }
 
 #[track_caller]

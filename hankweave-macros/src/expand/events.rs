@@ -54,6 +54,9 @@ pub(super) fn events(machine: &Machine, out: &Names) -> TokenStream {
                 }
 
                 #[automatically_derived]
+                impl stored::KnownFields for #transition {}
+
+                #[automatically_derived]
                 impl<'de> serde::Deserialize<'de> for #transition {
                     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> ::core::result::Result<Self, D::Error> {
                         stored::read_event(deserializer)

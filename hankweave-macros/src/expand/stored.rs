@@ -24,6 +24,12 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
     let mirrors = machine.states.iter().map(|state| mirror(state, machine, out));
     let belongs = machine.states.iter().map(|state| belongs(state, machine, out));
     let reads = machine.states.iter().map(|state| read(state, machine, out));
+    let known_fields = machine.extra().is_none().then(|| {
+        quote! {
+            #[automatically_derived]
+            impl stored::KnownFields for #stored {}
+        }
+    });
     if_stored(
         machine,
         quote! {
@@ -58,6 +64,8 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
                         self.validate()
                     }
                 }
+
+                #known_fields
 
                 #[automatically_derived]
                 impl<'de> serde::Deserialize<'de> for #stored {
