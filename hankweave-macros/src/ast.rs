@@ -5,6 +5,12 @@ use syn::{Attribute, Expr, Generics, Ident, LitStr, Path, Type, Visibility};
 
 use crate::case::Case;
 
+/// `schema`, or `schema = "feature"`.
+pub(crate) struct Schemas {
+    /// The feature of the user's crate with which there are any.
+    pub(crate) feature: Option<LitStr>,
+}
+
 /// One declaration.
 pub(crate) struct Ast {
     /// The name given to the attribute, `Codon`.
@@ -13,12 +19,14 @@ pub(crate) struct Ast {
     pub(crate) krate: Option<Path>,
     /// Whether there are types alone: no events, no stored form, and nothing demanded of the data.
     pub(crate) types: bool,
+    /// Whether the stored form is generated.
+    pub(crate) stored_form: bool,
     /// The word that says that the machine has no end.
     pub(crate) cyclic: Option<Ident>,
     /// Whether tests are generated.
     pub(crate) tests: bool,
     /// Whether JSON Schemas are generated.
-    pub(crate) schema: bool,
+    pub(crate) schema: Option<Schemas>,
     /// The macro that is given a table of the stored fields.
     pub(crate) fields: Option<Path>,
     pub(crate) vis: Visibility,

@@ -59,6 +59,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
         name: ast.name,
         krate: ast.krate,
         types: ast.types,
+        stored_form: ast.stored_form,
         tests: ast.tests,
         schema: ast.schema,
         fields: ast.fields,

@@ -25,9 +25,6 @@ use syn::{Path, Visibility, parse_quote};
 use crate::case::{is_name, snake, text};
 use crate::model::Machine;
 
-/// Whether the stored form is generated. It needs serde, which a build without `std` may want to do without.
-pub(crate) const STORED: bool = cfg!(feature = "serde");
-
 /// Generates the module of the machine and the re-exports beside it.
 pub(crate) fn expand(machine: &Machine) -> TokenStream {
     let out = Names::new(machine);
@@ -193,7 +190,7 @@ pub(crate) fn visibility(vis: &Visibility, depth: usize) -> TokenStream {
 
 /// Tokens that are only there when the stored form is.
 pub(crate) fn if_stored(machine: &Machine, tokens: TokenStream) -> TokenStream {
-    if STORED && !machine.types {
+    if machine.stored_form {
         tokens
     } else {
         TokenStream::new()

@@ -24,9 +24,11 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | --- | --- |
 /// | `Door` | the name of the typed value, `Door<Closed>`; first, and required |
 /// | `types` | types alone: no events and no stored form, and nothing is demanded of the data, which may be a socket or a closure. The enum is one of typed values, and may have type parameters, lifetimes and constants |
+/// | `unstored` | events and values that are not typed, but no stored form, even if another crate of the build switches on the feature `serde` of `hankweave-machine` |
 /// | `cyclic` | the machine need not end: states from which no terminal state can be reached are right |
 /// | `tests` | tests of every pair of states, of every stored value and of every walk are generated for `cargo test` |
 /// | `schema` | the stored enum and the transitions get JSON Schemas (feature `schema` of `hankweave-machine`) |
+/// | `schema = "feature"` | the same, if this feature of your own crate is on: say so if it is optional there, since another crate of the build may switch on that of `hankweave-machine` |
 /// | `crate = path` | where the companion crate is, when it is not `::hankweave_machine`: renamed, or exported by another crate |
 /// | `fields = path` | calls the macro `path!` of your own with a table of all stored fields and their types |
 ///

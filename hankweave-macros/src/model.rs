@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Attribute, Expr, GenericArgument, Generics, LitStr, Path, PathArguments, Type, Visibility};
 
-use crate::ast::Setters;
+use crate::ast::{Schemas, Setters};
 use crate::case::{Case, pascal, text};
 
 /// What every stored value can be asked, so that no shared field can be asked for by these names.
@@ -17,10 +17,12 @@ pub(crate) struct Machine {
     pub(crate) krate: Option<Path>,
     /// Whether there are types alone: no events, no stored form, and nothing demanded of the data.
     pub(crate) types: bool,
+    /// Whether the stored form is generated.
+    pub(crate) stored_form: bool,
     /// Whether tests are generated.
     pub(crate) tests: bool,
     /// Whether JSON Schemas are generated.
-    pub(crate) schema: bool,
+    pub(crate) schema: Option<Schemas>,
     /// The macro that is given a table of the stored fields.
     pub(crate) fields: Option<Path>,
     pub(crate) vis: Visibility,

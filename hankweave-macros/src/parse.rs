@@ -11,11 +11,14 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Fields, Ident, Item, ItemEnum, LitStr, Meta, Path, Token, Variant};
 
-use crate::ast::{Ast, Exit, Field, Initial, Names, State};
+use crate::ast::{Ast, Exit, Field, Initial, Names, Schemas, State};
 use crate::case::{snake, text};
 use crate::error::Errors;
 
 use attribute::{Place, derives, idents, plain, refuse_cfg, split_docs};
+
+/// Whether this build has the stored form at all: it needs serde, which a build without `std` may want to do without.
+const STORED: bool = cfg!(feature = "serde");
 
 /// Reads the argument of the attribute and the enum under it.
 ///
@@ -43,6 +46,7 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         name: arguments.name,
         krate: arguments.krate,
         types: arguments.types,
+        stored_form: STORED && !arguments.types && !arguments.unstored,
         cyclic: arguments.cyclic,
         tests: arguments.tests,
         schema: arguments.schema,
@@ -97,20 +101,21 @@ fn parse_enum(item: TokenStream) -> syn::Result<ItemEnum> {
     }
 }
 
-/// `Codon`, and before or after it `tests`, `schema`, `types`, `cyclic`, `fields = path` and `crate = path`.
+/// `Codon`, and before or after it `tests`, `schema`, `types`, `unstored`, `cyclic`, `fields = path` and `crate = path`.
 struct Arguments {
     name: Ident,
     krate: Option<Path>,
     types: bool,
+    unstored: bool,
     cyclic: Option<Ident>,
     tests: bool,
-    schema: bool,
+    schema: Option<Schemas>,
     fields: Option<Path>,
 }
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        const WORDS: &str = "after the name of the machine only `tests`, `schema`, `types`, `cyclic`, `fields = path` and `crate = path` may stand: \
+        const WORDS: &str = "after the name of the machine only `tests`, `schema`, `types`, `unstored`, `cyclic`, `fields = path` and `crate = path` may stand: \
                              `#[machine(Door, tests)]`";
         // A macro that hands its own arguments on says first where the companion is.
         let leading = input.peek(Token![crate]).then(|| companion(input)).transpose()?;
@@ -122,9 +127,10 @@ impl Parse for Arguments {
             name,
             krate: leading,
             types: false,
+            unstored: false,
             cyclic: None,
             tests: false,
-            schema: false,
+            schema: None,
             fields: None,
         };
         while !input.is_empty() {
@@ -137,9 +143,10 @@ impl Parse for Arguments {
             }
             match input.parse::<Option<Ident>>()? {
                 Some(word) if word == "types" => arguments.types = true,
+                Some(word) if word == "unstored" => arguments.unstored = true,
                 Some(word) if word == "cyclic" => arguments.cyclic = Some(word),
                 Some(word) if word == "tests" => arguments.tests = true,
-                Some(word) if word == "schema" => arguments.schema = true,
+                Some(word) if word == "schema" => arguments.schema = Some(schemas(input)?),
                 Some(word) if word == "fields" => {
                     input.parse::<Token![=]>()?;
                     arguments.fields = Some(moved(input.call(Path::parse_mod_style)?));
@@ -149,12 +156,23 @@ impl Parse for Arguments {
                 None => return Err(input.error(WORDS)),
             }
         }
-        if arguments.types && (arguments.tests || arguments.schema || arguments.fields.is_some()) {
+        if arguments.types && (arguments.tests || arguments.schema.is_some() || arguments.fields.is_some()) {
             let message = "a machine of `types` alone has neither events nor a stored form: `tests`, `schema` and `fields` are about those";
+            return Err(syn::Error::new(arguments.name.span(), message));
+        }
+        if arguments.unstored && (arguments.schema.is_some() || arguments.fields.is_some()) {
+            let message = "an `unstored` machine has no stored form: `schema` and `fields` are about that";
             return Err(syn::Error::new(arguments.name.span(), message));
         }
         Ok(arguments)
     }
+}
+
+/// What may follow `schema`: `= "feature"`.
+fn schemas(input: ParseStream<'_>) -> syn::Result<Schemas> {
+    let equals = input.parse::<Option<Token![=]>>()?;
+    let feature = equals.map(|_| input.parse()).transpose()?;
+    Ok(Schemas { feature })
 }
 
 /// `crate = path`.

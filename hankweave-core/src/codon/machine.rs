@@ -15,7 +15,7 @@ use crate::machine::Extra;
 use crate::time::Timestamp;
 
 /// One execution of a codon, as it stands in state.json.
-#[machine(Codon, tests, schema, fields = crate::shape::of_machine)]
+#[machine(Codon, tests, schema = "schema", fields = crate::shape::of_machine)]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum CodonExecution {
     /// What every state knows.

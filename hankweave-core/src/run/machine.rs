@@ -5,7 +5,7 @@ use crate::machine;
 use crate::time::Timestamp;
 
 /// Whether a run goes on, and how and when it ended.
-#[machine(Run, tests, schema)]
+#[machine(Run, tests, schema = "schema")]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum RunLife {
     /// What every state knows.

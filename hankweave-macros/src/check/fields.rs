@@ -100,7 +100,15 @@ fn changed(edges: &Edges) -> impl Iterator<Item = (usize, &Ident)> {
 fn shared_field(ast: &Ast, field: &ast::Field, errors: &mut Errors) -> Option<Field> {
     let entry = match &field.mark {
         Mark::None => Entry::Shared,
-        Mark::Extra => Entry::Extra,
+        Mark::Extra => {
+            if !ast.stored_form {
+                errors.at(
+                    &field.ident,
+                    "unknown fields are those of a stored value, and this machine is not stored",
+                );
+            }
+            Entry::Extra
+        }
         Mark::Carry(_) | Mark::Origin | Mark::Live { .. } | Mark::Fixed(_) => {
             errors.at(
                 &field.ident,

@@ -4,12 +4,11 @@ use syn::{Type, parse_quote};
 
 use crate::ast::{Ast, Field};
 use crate::error::Errors;
-use crate::expand::STORED;
 use crate::model::inside_option;
 
 /// Checks the fields of a machine that is stored.
 pub(super) fn check(ast: &mut Ast, errors: &mut Errors) {
-    if !STORED || ast.types {
+    if !ast.stored_form {
         return;
     }
     let states = ast.states.iter_mut().chain(&mut ast.groups);

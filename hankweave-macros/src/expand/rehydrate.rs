@@ -84,13 +84,16 @@ fn checks(state: &State, machine: &Machine, out: &Names) -> TokenStream {
         .iter()
         .filter_map(|field| check(field, index, machine, out))
         .collect();
-    let extra = machine.extra().map(|Field { ident: extra, .. }| {
-        let (stored, status, state) = (&out.stored, &out.status, &state.ident);
-        let extra = at(quote!(&state.#extra), extra);
-        quote! {
-            .chain(#krate::stored::known_names::<#stored>(#status::#state, #extra))
-        }
-    });
+    let extra = machine
+        .extra()
+        .filter(|_| machine.stored_form)
+        .map(|Field { ident: extra, .. }| {
+            let (stored, status, state) = (&out.stored, &out.status, &state.ident);
+            let extra = at(quote!(&state.#extra), extra);
+            quote! {
+                .chain(#krate::stored::known_names::<#stored>(#status::#state, #extra))
+            }
+        });
     if checks.is_empty() && extra.is_none() {
         return quote! {{
             let _ = state;

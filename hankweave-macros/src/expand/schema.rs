@@ -11,14 +11,15 @@ use super::Names;
 use super::rehydrate::origins;
 use super::stored::elsewhere;
 
-/// Whether core has its feature `schema`. Without it the word `schema` does nothing, so that a machine may say it in any case.
+/// Whether the companion has its feature `schema`. Without it the word `schema` does nothing, so that a machine may say it in any case.
 const SCHEMA: bool = cfg!(feature = "schema");
 
 /// `JsonSchema` for the enums of the machine, and the two documents.
 pub(super) fn schema(machine: &Machine, out: &Names) -> TokenStream {
-    if !machine.schema || !SCHEMA {
+    let Some(asked) = machine.schema.as_ref().filter(|_| SCHEMA) else {
         return TokenStream::new();
-    }
+    };
+    let condition = asked.feature.iter().map(|name| quote!(#[cfg(feature = #name)]));
     let Names {
         vis,
         stored,
@@ -82,6 +83,7 @@ pub(super) fn schema(machine: &Machine, out: &Names) -> TokenStream {
         }
     });
     quote! {
+        #(#condition)*
         const _: () = {
             use #krate::__private::schemars;
             use #krate::schema;

@@ -7,7 +7,7 @@ use syn::Path;
 use crate::case::text;
 use crate::model::{Field, Machine, Method};
 
-use super::{Names, STORED};
+use super::Names;
 
 /// The test module; its tests are in core, this only tells them what the compiler knows.
 pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
@@ -32,7 +32,7 @@ pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
     });
     let pairs: TokenStream = pairs.collect();
     let steps: TokenStream = steps.collect();
-    let round_trips = STORED.then(|| {
+    let round_trips = machine.stored_form.then(|| {
         quote! {
             #[::core::prelude::v1::test]
             fn every_stored_value_and_every_event_survives_json() {

@@ -6,8 +6,7 @@ use hankweave_core::machine;
 use hankweave_core::time::Timestamp;
 
 /// One acquisition of one lock by one holder.
-#[cfg_attr(feature = "schema", machine(Lock, tests, schema))]
-#[cfg_attr(not(feature = "schema"), machine(Lock, tests))]
+#[machine(Lock, tests, schema = "schema")]
 #[serde(tag = "state", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum LockRecord {
     /// What every state knows.

@@ -13,8 +13,7 @@ use hankweave_core::machine::Extra;
 use hankweave_core::time::Timestamp;
 
 /// One task, as a registry keeps it.
-#[cfg_attr(feature = "schema", machine(Task, tests, schema))]
-#[cfg_attr(not(feature = "schema"), machine(Task, tests))]
+#[machine(Task, tests, schema = "schema")]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum TaskRecord {
     /// What every state knows.
