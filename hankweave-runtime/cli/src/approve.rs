@@ -10,7 +10,6 @@ use hankweave_core::wire::{Event, IdleReason};
 use hankweave_runtime::error::chain;
 use hankweave_runtime::state_manager::{Delivery, Subscription, TransitionError};
 use hankweave_runtime::world::World;
-use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::{Command, Commander, OpenDirectory, RunOptions};
 use serde_json::json;
 use tokio::sync::watch;
@@ -106,29 +105,68 @@ fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &Typed) -> Result<Co
 /// How long nobody looks for keys while another program has the terminal.
 const AWAY: Duration = Duration::from_millis(200);
 
-/// Asks the person at the terminal each time that a codon waits for an approval. A key answers, and an answer from elsewhere ends the question.
-pub(crate) async fn ask(commander: Commander, events: Subscription) -> Infallible {
-    let (waits, waiting) = watch::channel(false);
-    let never = tokio::join!(listen(events, waits), answer_by_key(commander, waiting));
-    match never.0 {}
+/// The answers of the person at the terminal of a run to what waits for an approval.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    commander: Commander,
+    waits: watch::Sender<bool>,
 }
 
-/// Puts each question, and notes whether one waits for its answer.
-async fn listen(mut events: Subscription, waits: watch::Sender<bool>) -> Infallible {
-    while let Ok(Some(delivery)) = events.next().await {
-        let Delivery::Events(events) = delivery else {
-            continue;
-        };
-        match events.entries().filter_map(|entry| asked_by(entry.event)).last() {
-            Some(Some(question)) => {
-                tell(format!("{question}\n  y approves, n denies and ends the run\n"));
-                waits.send_replace(true);
+impl Answers {
+    pub(crate) fn new(commander: Commander) -> Self {
+        let waits = watch::Sender::new(false);
+        Self { commander, waits }
+    }
+
+    /// Tells how a question is answered each time that a codon waits, and notes whether one waits for its answer. `is_told` says that somebody else puts
+    /// the question itself.
+    pub(crate) async fn listen(&self, mut events: Subscription, is_told: bool) -> Infallible {
+        while let Ok(Some(delivery)) = events.next().await {
+            let Delivery::Events(events) = delivery else {
+                continue;
+            };
+            match events.entries().filter_map(|entry| asked_by(entry.event)).last() {
+                Some(Some(question)) => {
+                    if !is_told {
+                        tell(format!("{question}\n"));
+                    }
+                    tell("  y approves, n denies and ends the run\n");
+                    self.waits.send_replace(true);
+                }
+                Some(None) => drop(self.waits.send_replace(false)),
+                None => {}
             }
-            Some(None) => drop(waits.send_replace(false)),
-            None => {}
+        }
+        std::future::pending().await
+    }
+
+    /// Waits for a key where nobody else reads keys, for as long as a question waits for its answer.
+    pub(crate) async fn key(&self) -> Option<u8> {
+        // Its sender lives as long as this.
+        let _ = self.waits.subscribe().wait_for(|waits| *waits).await;
+        key().await
+    }
+
+    /// Takes a key: it is an answer while a question waits for one.
+    pub(crate) async fn press(&self, key: u8) {
+        let granted = match key {
+            b'y' | b'Y' => true,
+            b'n' | b'N' => false,
+            _ => return,
+        };
+        // Somebody else may have answered meanwhile.
+        if !*self.waits.borrow() {
+            return;
+        }
+        let answer = Command::Answer {
+            codon_id: None,
+            granted,
+            reason: None,
+        };
+        if let Err(refusal) = self.commander.send(answer).await {
+            tell(format!("refused: {}\n", chain(&refusal)));
         }
     }
-    std::future::pending().await
 }
 
 /// The question that an event puts, or that none counts any more. The run screen does not show it.
@@ -143,37 +181,12 @@ fn asked_by(event: Event) -> Option<Option<String>> {
     }
 }
 
-async fn answer_by_key(commander: Commander, mut waiting: watch::Receiver<bool>) -> Infallible {
-    while waiting.wait_for(|waits| *waits).await.is_ok() {
-        let granted = match key().await {
-            Some(b'y' | b'Y') => true,
-            Some(b'n' | b'N') => false,
-            _ => continue,
-        };
-        // Somebody else may have answered meanwhile.
-        if !*waiting.borrow() {
-            continue;
-        }
-        let answer = Command::Answer {
-            codon_id: None,
-            granted,
-            reason: None,
-        };
-        if let Err(refusal) = commander.send(answer).await {
-            tell(format!("refused: {}\n", chain(&refusal)));
-        }
-    }
-    std::future::pending().await
-}
-
 /// One look for a key. The terminal is ours only that long, so that it is left as it was whatever ends the program.
 async fn key() -> Option<u8> {
     let keyboard = keyboard::is_ours().then(Keyboard::of_stdin).flatten();
-    if keyboard.is_none() {
+    let Some(keyboard) = keyboard else {
         tokio::time::sleep(AWAY).await;
         return None;
-    }
-    let key = Blocking::Threads.run(keyboard::key).await;
-    drop(keyboard);
-    key.ok().flatten()
+    };
+    keyboard.key().await.ok().flatten()
 }

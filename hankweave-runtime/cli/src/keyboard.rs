@@ -1,7 +1,8 @@
 //! The keyboard of a person at a terminal.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 
+use hankweave_runtime::world::blocking::Blocking;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::getpgrp;
@@ -9,10 +10,7 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr,
 };
 
-/// How long one look for a key takes, in tenths of a second.
-const PATIENCE: u8 = 1;
-
-/// The same, where nothing is read.
+/// How long one look for a key takes.
 const MOMENT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
@@ -38,7 +36,7 @@ impl Keyboard {
         let mut keys = before.clone();
         keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         keys.special_codes[SpecialCodeIndex::VMIN] = 0;
-        keys.special_codes[SpecialCodeIndex::VTIME] = PATIENCE;
+        keys.special_codes[SpecialCodeIndex::VTIME] = 0;
         tcsetattr(&stdin, OptionalActions::Now, &keys).ok()?;
         Some(Self { before, keys })
     }
@@ -50,6 +48,36 @@ impl Keyboard {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.keys);
         }
     }
+
+    /// Waits a moment for a key; `None` when none was pressed (CLI-41).
+    ///
+    /// Cancel safe: nothing but the answer takes a key, so one that is pressed while somebody stops waiting is there for whoever waits next. Standard
+    /// input is read past the buffer of `std`, which would keep keys for itself.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, as when the terminal has gone.
+    pub(crate) async fn key(&self) -> io::Result<Option<u8>> {
+        if is_set_by_others() {
+            self.again();
+        }
+        if !Blocking::Threads.run(is_pressed).await? {
+            return Ok(None);
+        }
+        let mut byte = [0];
+        match rustix::io::read(io::stdin(), &mut byte) {
+            // A terminal that is ready and holds nothing has gone.
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => Ok(Some(byte[0])),
+            Err(Errno::INTR | Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Whether keys come as lines again, because a shell had the terminal.
+fn is_set_by_others() -> bool {
+    is_ours() && tcgetattr(io::stdin()).is_ok_and(|now| now.local_modes.contains(LocalModes::ICANON))
 }
 
 impl Drop for Keyboard {
@@ -67,12 +95,8 @@ pub(crate) fn is_ours() -> bool {
 }
 
 /// Waits a moment until a key can be read; `false` when none was pressed, and while another program has the terminal: who reads then is stopped.
-/// Waits for the terminal.
-///
-/// # Errors
-///
-/// What the system says.
-pub(crate) fn is_pressed() -> io::Result<bool> {
+/// Waits for the terminal, and takes no key from it.
+fn is_pressed() -> io::Result<bool> {
     let stdin = io::stdin();
     let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
     let wanted = if is_ours() { &mut wanted[..] } else { &mut [] };
@@ -80,20 +104,5 @@ pub(crate) fn is_pressed() -> io::Result<bool> {
         Ok(ready) => Ok(ready > 0 && is_ours()),
         Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Waits a moment for a key; `None` when none was pressed. Waits for the terminal.
-///
-/// # Errors
-///
-/// What the system says, as when the terminal has gone.
-pub(crate) fn key() -> io::Result<Option<u8>> {
-    let mut byte = [0];
-    match io::stdin().read(&mut byte) {
-        Ok(0) => Ok(None),
-        Ok(_) => Ok(Some(byte[0])),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
-        Err(error) => Err(error),
     }
 }

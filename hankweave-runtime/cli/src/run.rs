@@ -13,6 +13,7 @@ use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
 use hankweave_runtime::hank_files;
 use hankweave_runtime::instance_lock::Exclusion;
+use hankweave_runtime::state_manager::Subscription;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::make_new_files_private;
 use hankweave_runtime::{
@@ -22,7 +23,7 @@ use hankweave_runtime::{
 #[cfg(feature = "otel")]
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::approve;
+use crate::approve::Answers;
 use crate::args::{Global, Recover, RunArgs};
 use crate::browser::Browser;
 use crate::commands;
@@ -242,7 +243,8 @@ async fn serve(
     let terminal = is_live.then(Keyboard::of_stdin).flatten();
     let show = Show::begin(events, report);
     let waiting = watch_for(notifier.as_ref(), &hankweave, &typed);
-    let asking = ask_at(!waits && can_answer(global, args), &hankweave);
+    let answers = (!waits && can_answer(global, args)).then(|| Answers::new(hankweave.commander()));
+    let asking = ask(answers.as_ref(), hankweave.subscribe(), !is_live);
     let obey = commands::obey(commander, shutdown.clone(), &typed);
     let outcome = tokio::select! {
         outcome = hankweave.run(shutdown.clone()) => outcome,
@@ -252,7 +254,7 @@ async fn serve(
         never = stopping => match never {},
         never = waiting => match never {},
         never = asking => match never {},
-        never = toggle::answer(terminal.as_ref(), &execution) => match never {},
+        never = toggle::answer(terminal.as_ref(), &execution, answers.as_ref()) => match never {},
         never = come_back(|| terminal.iter().for_each(Keyboard::again)) => match never {},
     };
     // The events end when the state manager has stopped, which is part of the run.
@@ -342,12 +344,12 @@ fn can_answer(global: &Global, args: &RunArgs) -> bool {
 }
 
 /// Asks the person at the terminal what has to be approved; where commands are typed, one of them answers.
-fn ask_at(terminal: bool, hankweave: &Hankweave) -> impl Future<Output = std::convert::Infallible> + use<> {
-    let asking = terminal.then(|| (hankweave.commander(), hankweave.subscribe()));
-    async move {
-        match asking {
-            Some((commander, events)) => approve::ask(commander, events).await,
-            None => std::future::pending().await,
+async fn ask(answers: Option<&Answers>, events: Subscription, is_told: bool) -> std::convert::Infallible {
+    match answers {
+        Some(answers) => answers.listen(events, is_told).await,
+        None => {
+            drop(events);
+            std::future::pending().await
         }
     }
 }

@@ -1,46 +1,59 @@
-//! `t` in the run screen: the same run on the whole screen (CLI-35).
+//! What keys do in the run screen: `t` shows the same run on the whole screen (CLI-35), `y` and `n` answer what waits for an approval.
+//!
+//! One task reads the keys, so none is taken by somebody who does not know it.
 
 use std::convert::Infallible;
-use std::io;
 use std::path::Path;
 
 use hankweave_client::Target;
-use hankweave_runtime::world::blocking::Blocking;
 
-use crate::keyboard::{self, Keyboard};
+use crate::approve::Answers;
+use crate::keyboard::Keyboard;
 use crate::remote::on_whole_screen;
 use crate::screen::tell;
 
-/// Shows the whole screen each time that somebody presses `t`, for as long as the run lives.
-pub(crate) async fn answer(keyboard: Option<&Keyboard>, execution: &Path) -> Infallible {
-    let pending = std::future::pending::<Infallible>();
+/// Does what keys say for as long as the run lives. Without a keyboard keys are only read while somebody is asked something.
+pub(crate) async fn answer(
+    keyboard: Option<&Keyboard>,
+    execution: &Path,
+    answers: Option<&Answers>,
+) -> Infallible {
     let Some(keyboard) = keyboard else {
-        return pending.await;
+        return answer_only(answers).await;
     };
     loop {
-        if let Err(error) = until_pressed(b't').await {
-            tracing::warn!(%error, "the keyboard cannot be read any more");
-            return pending.await;
-        }
-        let target = Target::Execution(execution.to_owned());
-        let shown = on_whole_screen(target, Some(execution)).await;
-        keyboard.again();
-        if let Err(failure) = shown {
-            tell(failure.text());
+        match keyboard.key().await {
+            Ok(Some(b't')) => show_whole(keyboard, execution).await,
+            Ok(Some(key)) => match answers {
+                Some(answers) => answers.press(key).await,
+                None => {}
+            },
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "the keyboard cannot be read any more");
+                return std::future::pending().await;
+            }
         }
     }
 }
 
-/// Waits for a key.
-async fn until_pressed(wanted: u8) -> io::Result<()> {
+async fn answer_only(answers: Option<&Answers>) -> Infallible {
+    let Some(answers) = answers else {
+        return std::future::pending().await;
+    };
     loop {
-        if !Blocking::Threads.run(keyboard::is_pressed).await? {
-            continue;
+        if let Some(key) = answers.key().await {
+            answers.press(key).await;
         }
-        while let Some(key) = Blocking::Threads.run(keyboard::key).await? {
-            if key == wanted {
-                return Ok(());
-            }
-        }
+    }
+}
+
+/// Shows the whole screen until somebody leaves it.
+async fn show_whole(keyboard: &Keyboard, execution: &Path) {
+    let target = Target::Execution(execution.to_owned());
+    let shown = on_whole_screen(target, Some(execution)).await;
+    keyboard.again();
+    if let Err(failure) = shown {
+        tell(failure.text());
     }
 }

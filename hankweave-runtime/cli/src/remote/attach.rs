@@ -20,7 +20,7 @@ use super::{command_failure, connect_failure, ended_failure, runtime};
 use crate::args::{AttachArgs, Global};
 use crate::checkpoints;
 use crate::exit::{Failure, FailureKind};
-use crate::keyboard::{self, Keyboard};
+use crate::keyboard::Keyboard;
 use crate::report::{Known, Report};
 use crate::screen::{come_back, is_drawable, tell};
 use crate::tui::{self, Left};
@@ -116,7 +116,7 @@ async fn follow(
     let shown = tokio::select! {
         shown = show(&mut client, &mut report, &found, typed) => shown,
         never = come_back(|| keyboard.iter().for_each(Keyboard::again)) => match never {},
-        () = press(&commands, places, typed), if keyboard.is_some() => Ok(()),
+        () = press(keyboard.as_ref(), &commands, places, typed) => Ok(()),
         () = obey(&commands, typed), if control && keyboard.is_none() => Ok(()),
         // Without a handler nobody would give the terminal back as it was.
         _ = tokio::signal::ctrl_c(), if keyboard.is_some() => Ok(()),
@@ -187,13 +187,17 @@ async fn show(
 
 /// Does what keys say until somebody detaches.
 async fn press(
+    keyboard: Option<&Keyboard>,
     commands: &Commands,
     mut places: watch::Receiver<Vec<ListedCheckpoint>>,
     typed: Option<&About>,
 ) {
+    let Some(keyboard) = keyboard else {
+        return std::future::pending().await;
+    };
     let mut keys = Keys::default();
     loop {
-        let pressed = match Blocking::Threads.run(keyboard::key).await {
+        let pressed = match keyboard.key().await {
             Ok(Some(key)) => keys.press(key),
             Ok(None) => Pressed::Nothing,
             Err(error) => {

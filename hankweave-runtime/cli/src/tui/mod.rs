@@ -18,20 +18,19 @@ use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 
 use self::keys::{Key, Keys};
 use self::model::Model;
 use self::view::{View, Wish};
-use crate::keyboard::{self, Keyboard};
+use crate::keyboard::Keyboard;
 use crate::screen::Full;
 
 /// How often the screen is drawn anew while anything changes; a clock on it goes on as well.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Keys that wait to be taken.
-const WAITING_KEYS: usize = 64;
+/// As much of what keys wanted may be under way.
+const MOST_TASKS: usize = 64;
 
 /// Why the screen was left.
 #[derive(Debug)]
@@ -65,7 +64,6 @@ pub(crate) async fn watch(client: &mut Client, known: Known) -> io::Result<Left>
         return Err(io::Error::other("the standard input is no terminal"));
     };
     let mut full = Full::take()?;
-    let (pressed, mut keys) = mpsc::channel(WAITING_KEYS);
     let mut watched = Watched {
         model: Model::default(),
         view: View::default(),
@@ -82,9 +80,10 @@ pub(crate) async fn watch(client: &mut Client, known: Known) -> io::Result<Left>
         signal(SignalKind::terminate())?,
     );
     let (mut hung_up, mut interrupted) = (signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?);
-    let mut read = std::pin::pin!(read_keys(pressed));
+    let mut keys = Keys::default();
+    let mut pressed = std::pin::pin!(keyboard.key());
     loop {
-        // Every arm is cancel safe: the reader of keys is only borrowed.
+        // Every arm is cancel safe: whoever looks for a key is only borrowed.
         tokio::select! {
             biased;
             _ = terminated.recv() => return Ok(Left::Terminated),
@@ -97,10 +96,16 @@ pub(crate) async fn watch(client: &mut Client, known: Known) -> io::Result<Left>
                 full.take_again()?;
             }
             _ = tick.tick() => full.draw(|frame| watched.draw(frame))?,
-            () = &mut read => return Ok(Left::ByKey),
-            Some(key) = keys.recv() => if watched.press(key) {
-                return Ok(ended.map_or(Left::ByKey, Left::Ended));
-            },
+            key = &mut pressed => {
+                let Ok(key) = key else {
+                    return Ok(Left::ByKey);
+                };
+                if keys.press(key).is_some_and(|key| watched.press(key)) {
+                    return Ok(ended.map_or(Left::ByKey, Left::Ended));
+                }
+                // What is pressed behind the key that leaves is for whoever comes next.
+                pressed.set(keyboard.key());
+            }
             Some(done) = watched.tasks.join_next(), if !watched.tasks.is_empty() => watched.done(done),
             message = client.next(), if ended.is_none() => match message {
                 Ok(message) => watched.hear(message),
@@ -192,7 +197,7 @@ impl Watched {
     }
 
     fn begin(&mut self, work: impl Future<Output = Done> + Send + 'static) {
-        match self.tasks.len() < WAITING_KEYS {
+        match self.tasks.len() < MOST_TASKS {
             true => drop(self.tasks.spawn(work)),
             false => "too much is waited for".clone_into(&mut self.view.message),
         }
@@ -205,18 +210,6 @@ impl Watched {
             Ok(Done::Nothing) => {}
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(_) => {}
-        }
-    }
-}
-
-/// Passes keys on until the terminal has gone.
-async fn read_keys(pressed: mpsc::Sender<Key>) {
-    let mut keys = Keys::default();
-    while let Ok(byte) = Blocking::Threads.run(keyboard::key).await {
-        if let Some(key) = keys.press(byte)
-            && pressed.send(key).await.is_err()
-        {
-            return;
         }
     }
 }

@@ -193,3 +193,24 @@ fn a_key_on_the_terminal_approves() {
         assert_eq!(done(&project), files);
     }
 }
+
+// covers: CLI-30
+#[test]
+fn a_terminal_with_plain_lines_is_asked_once() {
+    let project = asking("two");
+    let line = format!("TERM=dumb exec '{}' run", env!("CARGO_BIN_EXE_hankweave"));
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal
+        .until_standing(|screen| screen.contains("y approves") && screen.contains("Deploy to production?"));
+    assert_eq!(
+        terminal.sent().matches("Deploy to production?").count(),
+        1,
+        "{}",
+        terminal.sent()
+    );
+    terminal.press("y");
+    assert_eq!(terminal.close(), Some(0));
+    assert_eq!(done(&project), "one\ntwo\n");
+}

@@ -1,12 +1,13 @@
 //! Commands from another terminal to a live run: `attach`, `next`, `skip`, `stop`, `rollback` (CLI-15).
 
+use std::process::Command;
 use std::time::Duration;
 
 use hankweave_testing::{Running, TestProject};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{project, shell_agent};
+use crate::support::{project, shell_agent, until_stopped};
 use crate::terminal::Terminal;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -187,4 +188,41 @@ fn keys_on_a_terminal_command_a_run() {
     run.finish_within(SOON);
     // Whoever follows a run ends with it.
     assert_eq!(terminal.close(), Some(0));
+}
+
+/// A shell sets a terminal as it likes while a program is stopped, and no signal says that the program has it again behind `bg` and `fg`.
+// covers: CLI-15, CLI-41
+#[test]
+fn keys_need_no_enter_after_a_shell_had_the_terminal() {
+    let project = with_prompts(&["one", "two"]);
+    let mut run = waiting_run(&project);
+    let line = format!(
+        "tty > tty; sh -c 'echo $$ > pid; exec {} attach --control'",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal.until("n next");
+    let read = |name: &str| std::fs::read_to_string(project.directory().join(name)).unwrap();
+    let set = || {
+        let set = ["-F", read("tty").trim(), "icanon", "echo"].map(str::to_owned);
+        assert!(Command::new("stty").args(set).status().unwrap().success());
+    };
+    let pid = Pid::from_raw(read("pid").trim().parse().unwrap()).unwrap();
+    kill_process(pid, Signal::TSTP).unwrap();
+    until_stopped(pid);
+    set();
+    kill_process(pid, Signal::CONT).unwrap();
+    terminal.press("n");
+    terminal.until("starting c0");
+    run.wait_for_line(completed);
+    set();
+    terminal.press("n");
+    terminal.until("starting c1");
+    run.wait_for_line(completed);
+    terminal.press("d");
+    assert_eq!(terminal.close(), Some(0));
+    project.run(["stop"]).expect_code(0);
+    run.finish_within(SOON);
 }

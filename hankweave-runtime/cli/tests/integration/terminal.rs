@@ -1,19 +1,25 @@
 //! What a person sees and types on a terminal, which `script` makes.
 
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hankweave_testing::TestProject;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
 use crate::support::{project, shell_agent, writing_agent};
 
+/// Whatever is waited for longer than this does not come any more, however busy the machine is.
+const DEADLINE: Duration = Duration::from_secs(180);
+
 /// The program on a terminal of its own, in the folder of the project.
 pub(crate) struct Terminal {
     child: Child,
-    keys: ChildStdin,
+    /// `None` once nobody types any more.
+    keys: Option<ChildStdin>,
     shown: ChildStdout,
     screen: String,
     /// What was on the screen until what was waited for last.
@@ -22,6 +28,8 @@ pub(crate) struct Terminal {
     sent: String,
     /// How many lines and columns it has.
     size: (u16, u16),
+    /// What stands on it.
+    drawn: vt100::Parser,
 }
 
 impl Terminal {
@@ -39,6 +47,7 @@ impl Terminal {
         let line = format!("stty rows {lines} columns {columns}; exec '{program}' {arguments}");
         let mut terminal = Self::of(project, &line)?;
         terminal.size = (lines, columns);
+        terminal.drawn = vt100::Parser::new(lines, columns, 0);
         Some(terminal)
     }
 
@@ -57,7 +66,7 @@ impl Terminal {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let (keys, shown) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (keys, shown) = (child.stdin.take(), child.stdout.take().unwrap());
         Some(Self {
             child,
             keys,
@@ -66,16 +75,21 @@ impl Terminal {
             seen: String::new(),
             sent: String::new(),
             size: (24, 80),
+            drawn: vt100::Parser::new(24, 80, 0),
         })
     }
 
     /// Waits until this is on the screen; what comes behind it has not been seen then.
     #[track_caller]
     pub(crate) fn until(&mut self, wanted: &str) {
+        let deadline = Instant::now() + DEADLINE;
         while !self.screen.contains(wanted) {
+            let read = self.read(deadline);
             assert!(
-                self.read(),
-                "the terminal ended before {wanted:?}: {}",
+                read.is_ok(),
+                "{} before {wanted:?} came. On the screen:\n{}\nSent since the last time: {:?}",
+                read.unwrap_err(),
+                self.standing(),
                 self.screen
             );
         }
@@ -86,20 +100,28 @@ impl Terminal {
     /// Waits until what stands on the screen is as wanted.
     #[track_caller]
     pub(crate) fn until_standing(&mut self, wanted: impl Fn(&str) -> bool) {
+        let deadline = Instant::now() + DEADLINE;
         while !wanted(&self.standing()) {
-            assert!(self.read(), "the terminal ended: {}", self.standing());
+            let read = self.read(deadline);
+            assert!(
+                read.is_ok(),
+                "{} before the screen was as wanted:\n{}",
+                read.unwrap_err(),
+                self.standing()
+            );
         }
     }
 
     /// The lines that stand on the screen now.
     pub(crate) fn standing(&self) -> String {
-        rows(self.parsed().screen()).join("\n")
+        rows(self.drawn.screen()).join("\n")
     }
 
     /// All lines that stand on the screen or have left it at the top.
     pub(crate) fn history(&self) -> String {
-        let mut parsed = self.parsed();
-        let screen = parsed.screen_mut();
+        let mut drawn = vt100::Parser::new(self.size.0, self.size.1, 100_000);
+        drawn.process(self.sent.as_bytes());
+        let screen = drawn.screen_mut();
         screen.set_scrollback(usize::MAX);
         let mut lines = Vec::new();
         for above in (1..=screen.scrollback()).rev() {
@@ -116,29 +138,42 @@ impl Terminal {
         &self.sent
     }
 
-    fn parsed(&self) -> vt100::Parser {
-        let mut parser = vt100::Parser::new(self.size.0, self.size.1, 100_000);
-        parser.process(self.sent.as_bytes());
-        parser
-    }
-
-    /// Takes what was sent next; `false` at the end.
-    fn read(&mut self) -> bool {
+    /// Takes what is sent next, or says why nothing comes any more.
+    fn read(&mut self, deadline: Instant) -> Result<(), &'static str> {
+        // Something that is drawn anew always has more to say.
+        let left = deadline.saturating_duration_since(Instant::now());
+        let shown = self.shown.as_fd();
+        let mut wanted = [PollFd::new(&shown, PollFlags::IN)];
+        if left.is_zero() || poll(&mut wanted, Some(&Timespec::try_from(left).unwrap())).unwrap() == 0 {
+            return Err("the deadline passed");
+        }
         let mut chunk = [0; 4_096];
         let length = self.shown.read(&mut chunk).unwrap();
         let shown = String::from_utf8_lossy(&chunk[..length]);
+        self.drawn.process(&chunk[..length]);
         self.sent.push_str(&shown);
         self.screen.push_str(&shown);
-        length > 0
+        match length {
+            0 => Err("the terminal ended"),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
     /// Waits for the end of the program, and returns its exit code.
+    #[track_caller]
     pub(crate) fn close(mut self) -> Option<i32> {
-        drop(self.keys);
+        self.keys = None;
+        let deadline = Instant::now() + DEADLINE;
+        while self.read(deadline).is_ok() {}
+        assert!(
+            Instant::now() < deadline,
+            "the program does not end:\n{}",
+            self.standing()
+        );
         self.child.wait().unwrap().code()
     }
 }

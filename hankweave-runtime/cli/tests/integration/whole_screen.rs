@@ -173,7 +173,7 @@ fn without_a_terminal_it_says_so() {
     );
 }
 
-// covers: CLI-35
+// covers: CLI-35, CLI-41
 #[test]
 fn a_key_takes_the_run_screen_to_the_whole_screen_and_back() {
     let project = written();
@@ -187,6 +187,16 @@ fn a_key_takes_the_run_screen_to_the_whole_screen_and_back() {
     terminal.press("t");
     terminal.until("\u{1b}[?1049h");
     terminal.until_standing(|screen| screen.contains("1 transcript") && screen.contains("Waiting."));
+    // What is pressed behind the key that leaves reaches the run screen, at once and a moment later.
+    for behind in ["qt", "q"] {
+        terminal.press(behind);
+        terminal.until("\u{1b}[?1049l");
+        if behind == "q" {
+            terminal.press("t");
+        }
+        terminal.until("\u{1b}[?1049h");
+        terminal.until_standing(|screen| screen.contains("1 transcript") && screen.contains("Waiting."));
+    }
     terminal.press("q");
     terminal.until("\u{1b}[?1049l");
     terminal.until_standing(|screen| {
@@ -209,8 +219,11 @@ fn the_real_claude_is_seen_at_work() {
     };
     let turns = json!([
         {"text": "I write the plan.", "tools": [{"op": "write", "path": "${CWD}/plan.md", "content": "# Plan\n"}], "usage": {"input": 40_000, "output": 60}},
-        {"text": "I wait.", "tools": [{"op": "bash", "command": "sleep 600", "description": "Wait"}], "usage": {"input": 122_000, "output": 60}}]);
-    let scenario = Scenario::try_from(json!({"turns": turns, "after": "repeat-last"})).unwrap();
+        {"text": "I wait.", "tools": [{"op": "bash", "command": "until [ -e go ]; do sleep 1; done", "description": "Wait"}],
+            "usage": {"input": 122_000, "output": 60}}]);
+    // Whatever comes back too early, the model says nothing more, so nothing more is paid for.
+    let after = json!({"hang": true, "usage": {"input": 122_000, "output": 60}});
+    let scenario = Scenario::try_from(json!({"turns": turns, "after": after})).unwrap();
     let server = ModelServer::start(scenario).unwrap();
     let mut project = project();
     project.set("HANKWEAVE_CLAUDE_PATH", claude);
@@ -226,7 +239,7 @@ fn the_real_claude_is_seen_at_work() {
         "│ Write plan.md",
         "│ + plan.md",
         "│ I wait.",
-        "│ Bash sleep 600",
+        "│ Bash until [ -e go ]",
         " of $5.0000 · ctx 61 %",
     ];
     terminal.until_standing(|screen| {
