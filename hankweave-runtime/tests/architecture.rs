@@ -181,7 +181,7 @@ const TASKS: &[(&str, &str)] = &[
     ("publish", "coordinator layers"),
     ("locks", "coordinator metrics"),
     ("lifecycle", "coordinator layers locks metrics publish"),
-    ("worker", "coordinator layers publish"),
+    ("worker", "coordinator layers lifecycle locks metrics publish"),
 ];
 
 /// The modules of the core: each line may use those above it and nothing else.

@@ -25,7 +25,7 @@ pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> 
 }
 
 /// Answers one request after the other with what `page` says then.
-pub(super) async fn serve(listener: TcpListener, page: impl Fn() -> String) -> Infallible {
+pub(super) async fn serve(listener: TcpListener, page: impl AsyncFn() -> String) -> Infallible {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -38,7 +38,7 @@ pub(super) async fn serve(listener: TcpListener, page: impl Fn() -> String) -> I
     }
 }
 
-async fn answer(mut stream: TcpStream, page: &impl Fn() -> String) -> io::Result<()> {
+async fn answer(mut stream: TcpStream, page: &impl AsyncFn() -> String) -> io::Result<()> {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < LONGEST_REQUEST {
         if stream.read_buf(&mut request).await? == 0 {
@@ -46,7 +46,7 @@ async fn answer(mut stream: TcpStream, page: &impl Fn() -> String) -> io::Result
         }
     }
     let (status, body) = match request.starts_with(b"GET /metrics ") {
-        true => ("200 OK", page()),
+        true => ("200 OK", page().await),
         false => ("404 Not Found", "there is only GET /metrics\n".to_owned()),
     };
     let head = format!(

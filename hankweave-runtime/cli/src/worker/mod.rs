@@ -60,10 +60,9 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
         options,
     )
     .telling(move |row| tell_row(row, quiet, json));
-    let (figures, layers) = (worker.metrics(), registry.layers.clone());
     let page = async {
         match listener {
-            Some(listener) => metrics::serve(listener, || figures.text(&layers.figures())).await,
+            Some(listener) => metrics::serve(listener, async || worker.page().await).await,
             None => std::future::pending().await,
         }
     };

@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -75,8 +76,22 @@ fn agent(text: &str) -> AgentId {
     AgentId::new(text).unwrap()
 }
 
-/// Writes down what is logged about locks, the registry and the files.
-struct Recorder(Trace);
+thread_local! {
+    /// Where this thread writes down what is logged.
+    static TRACED: RefCell<Option<Trace>> = const { RefCell::new(None) };
+}
+
+/// Writes down what is logged about locks, the registry and the files. There is one for the whole process: where subscribers come and go while other tests log,
+/// events get lost.
+struct Recorder;
+
+impl Recorder {
+    fn record(trace: &Trace) {
+        // Only the first call does something.
+        let _ = tracing::subscriber::set_global_default(Self);
+        TRACED.set(Some(trace.clone()));
+    }
+}
 
 #[derive(Default)]
 struct Fields(std::collections::BTreeMap<&'static str, String>);
@@ -110,7 +125,11 @@ impl tracing::Subscriber for Recorder {
             ("Persistence operation", "save") if field("layer") == "logs" => "log".to_owned(),
             _ => return,
         };
-        self.0.lock().unwrap().push(line);
+        TRACED.with_borrow(|trace| {
+            if let Some(trace) = trace {
+                trace.lock().unwrap().push(line);
+            }
+        });
     }
 }
 
@@ -182,7 +201,7 @@ async fn examples_of_steps_hold_and_each_happens_in_its_order() {
         include_str!("hooks-order.json"),
     ] {
         let (stage, example): (_, Value) = (Stage::new(), serde_json::from_str(example).unwrap());
-        let _recorded = tracing::subscriber::set_default(Recorder(stage.trace.clone()));
+        Recorder::record(&stage.trace);
         for op in example["ops"].as_array().unwrap() {
             play(&stage, op).await;
         }

@@ -7,7 +7,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_task_model::lock::{Acquired, Lock, Release as GiveBack};
 use hankweave_task_model::{Held, Holder, TaskError};
 use tokio::runtime::Handle;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Locks;
 use crate::coordinator::{Release, Renew};
@@ -23,19 +23,27 @@ pub struct LockGuard {
     lock: Option<Lock<Acquired>>,
     token: u64,
     since: Instant,
+    /// When the last grant or renewal was asked for: by our own clock the lease is over no later than this and its length.
+    asked: Instant,
 }
 
 impl LockGuard {
-    pub(super) fn new(locks: Locks, holder: Holder, lease: Option<Duration>, lock: Lock<Acquired>) -> Self {
+    pub(super) fn new(
+        locks: Locks,
+        holder: Holder,
+        lease: Option<Duration>,
+        lock: Lock<Acquired>,
+        asked: Instant,
+    ) -> Self {
         let token = lock.token;
-        let since = Instant::now();
         Self {
             locks,
             holder,
             lease,
             lock: Some(lock),
             token,
-            since,
+            since: Instant::now(),
+            asked,
         }
     }
 
@@ -66,7 +74,7 @@ impl LockGuard {
         let (Some(lock), Some(lease)) = (&mut self.lock, self.lease) else {
             return Ok(());
         };
-        let (resource, token) = (lock.resource.clone(), self.token);
+        let (resource, token, asked) = (lock.resource.clone(), self.token, Instant::now());
         match self
             .locks
             .0
@@ -80,6 +88,7 @@ impl LockGuard {
         {
             Ok(end) => {
                 lock.set_expires_at(Some(end));
+                self.asked = asked;
                 self.locks.0.metrics.renewals.add(1);
                 Ok(())
             }
@@ -107,7 +116,8 @@ impl LockGuard {
     }
 
     /// Does something while the lock is renewed, every third of its lease. When the lock is lost the work is dropped where it stands, because its holder must stop
-    /// writing (TASK-29). While the registry is away, it goes on until the lease is over.
+    /// writing (TASK-29): by our own clock, before anybody is asked, so a process that slept does nothing more with what it had. While the registry is away, it goes
+    /// on until the lease is over.
     ///
     /// # Errors
     ///
@@ -115,8 +125,8 @@ impl LockGuard {
     pub async fn keep<T>(&mut self, work: impl Future<Output = T>) -> Result<T, TaskError> {
         tokio::select! {
             biased;
-            done = work => Ok(done),
             lost = self.renew_until_lost() => Err(lost),
+            done = work => Ok(done),
         }
     }
 
@@ -124,30 +134,31 @@ impl LockGuard {
         let Some(lease) = self.lease else {
             return std::future::pending().await;
         };
-        let third = (lease / 3).max(Duration::from_millis(1));
-        let mut end = Instant::now() + lease;
-        let mut ticks = interval_at(Instant::now() + third, third);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut next = self.asked + lease / 3;
         loop {
-            ticks.tick().await;
-            let asked = Instant::now();
-            match tokio::time::timeout_at(end, self.renew()).await {
-                Ok(Ok(())) => end = asked + lease,
+            let end = self.asked + lease;
+            sleep_until(next.min(end)).await;
+            if Instant::now() >= end {
+                return self.over();
+            }
+            match timeout_at(end, self.renew()).await {
+                Ok(Ok(())) => next = self.asked + lease / 3,
                 Ok(Err(lost @ TaskError::LockTimeout { .. })) => return lost,
-                Ok(Err(error)) if asked < end => {
-                    tracing::warn!(%error, "a lock was not renewed; it is tried again")
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "a lock was not renewed; it is tried again");
+                    next = Instant::now() + lease / 10;
                 }
-                Ok(Err(_)) | Err(_) => {
-                    let resource = self
-                        .lock
-                        .as_ref()
-                        .map(|lock| lock.resource.clone())
-                        .unwrap_or_default();
-                    self.expire();
-                    return TaskError::LockTimeout { resource };
-                }
+                Err(_) => return self.over(),
             }
         }
+    }
+
+    /// By our own clock nobody may write under it any more.
+    fn over(&mut self) -> TaskError {
+        let name = |lock: &Lock<Acquired>| lock.resource.clone();
+        let resource = self.lock.as_ref().map(name).unwrap_or_default();
+        self.expire();
+        TaskError::LockTimeout { resource }
     }
 
     /// Gives it back, with a note that the log lines of a task are written up to this number.

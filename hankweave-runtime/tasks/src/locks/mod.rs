@@ -162,7 +162,7 @@ impl Locks {
             in_order: true,
             task: request.task.clone(),
         };
-        let made = lock.attempt.number();
+        let (made, tried) = (lock.attempt.number(), Instant::now());
         let error = match self.0.coordinator.acquire(acquire).await {
             Ok(acquired) => {
                 let held = &acquired.held;
@@ -173,7 +173,7 @@ impl Locks {
                 });
                 lock.set_count(held.count);
                 self.told(request, "success", Some(held.token), asked);
-                let guard = self.guard(request, lock);
+                let guard = self.guard(request, lock, tried);
                 let (version, row) = (acquired.version, acquired.row);
                 return Ok(Tried::Granted(Box::new(Granted { guard, version, row })));
             }
@@ -214,17 +214,18 @@ impl Locks {
         })
     }
 
-    fn guard(&self, request: &LockRequest, lock: Lock<Acquired>) -> LockGuard {
+    fn guard(&self, request: &LockRequest, lock: Lock<Acquired>, asked: Instant) -> LockGuard {
         self.0.metrics.granted.add(1);
-        LockGuard::new(self.clone(), request.holder.clone(), request.lease, lock)
+        LockGuard::new(self.clone(), request.holder.clone(), request.lease, lock, asked)
     }
 
-    /// Takes over a lock that was granted in another way, as with a claimed task.
+    /// Takes over a lock that was granted in another way, as with a claimed task, and not before `asked`.
     pub fn adopt(
         &self,
         resource: String,
         held: &hankweave_task_model::Held,
         lease: Option<Duration>,
+        asked: Instant,
     ) -> LockGuard {
         let text = |text: &str| text.to_owned();
         let (owner, scope) = (text(&held.holder.owner), text(&held.holder.scope));
@@ -234,7 +235,7 @@ impl Locks {
             expires_at: held.expires_at,
         });
         self.0.metrics.granted.add(1);
-        LockGuard::new(self.clone(), held.holder.clone(), lease, lock)
+        LockGuard::new(self.clone(), held.holder.clone(), lease, lock, asked)
     }
 
     fn told(&self, request: &LockRequest, result: &str, token: Option<u64>, asked: Instant) {

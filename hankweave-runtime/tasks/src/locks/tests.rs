@@ -83,7 +83,7 @@ async fn an_exclusive_request_fails_at_once_and_a_collaborative_one_waits_its_tr
 async fn a_lease_is_renewed_while_its_holder_works_and_work_ends_when_it_is_lost() {
     let (locks, memory) = locks();
     let request = locks.request("r", "ann", Exclusive);
-    let done = locks.with_lock(request.clone(), async |_| sleep(Duration::from_secs(100)).await);
+    let done = locks.with_lock(request.clone(), async |_| sleep(Duration::from_secs(95)).await);
     assert_eq!(done.await, Ok(()));
     assert_eq!(locks.metrics().renewals.get(), 9, "every ten seconds");
     let asked = Instant::now();

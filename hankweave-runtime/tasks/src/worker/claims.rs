@@ -11,17 +11,20 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::job::{Job, JobEnd};
-use super::lease::Lease;
 use super::metrics::Metrics;
 use super::options::WorkerOptions;
-use super::orphans::Guardian;
+use super::orphans::look_after;
 use crate::coordinator::{Claim, Coordinator, Hold};
 use crate::layers::Layers;
+use crate::lifecycle::Lifecycle;
+use crate::locks::Locks;
 
 /// A worker.
 #[derive(Clone)]
 pub struct Worker {
     pub(super) coordinator: Arc<dyn Coordinator>,
+    pub(super) locks: Locks,
+    pub(super) lifecycle: Lifecycle,
     pub(super) layers: Layers,
     pub(super) world: World,
     pub(super) options: Arc<WorkerOptions>,
@@ -74,8 +77,11 @@ impl Worker {
         world: World,
         options: WorkerOptions,
     ) -> Self {
+        let locks = Locks::new(Arc::clone(&coordinator), world.ids.clone());
         Self {
+            lifecycle: Lifecycle::new(Arc::clone(&coordinator), locks.clone(), layers.clone()),
             coordinator,
+            locks,
             layers,
             world,
             options: Arc::new(options),
@@ -93,10 +99,16 @@ impl Worker {
         }
     }
 
-    /// The figures of this worker, which go on.
+    /// The lifecycle in which it takes each step of a task, for hooks.
     #[must_use]
-    pub fn metrics(&self) -> Arc<Metrics> {
-        Arc::clone(&self.metrics)
+    pub fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     pub(super) fn tell(&self, row: &TaskRow) {
@@ -110,6 +122,14 @@ impl Worker {
     ///
     /// Returns what the registry says, unless it is away and may come back.
     pub async fn work(&self, shutdown: &Shutdown) -> Result<Worked, TaskError> {
+        let cleaner = self.locks.start_cleaner();
+        let worked = self.work_on(shutdown).await;
+        cleaner.stop().await;
+        self.locks.close().await;
+        worked
+    }
+
+    async fn work_on(&self, shutdown: &Shutdown) -> Result<Worked, TaskError> {
         let mut worked = Worked::default();
         let mut jobs = JoinSet::new();
         let mut changes = self.coordinator.changes();
@@ -142,42 +162,27 @@ impl Worker {
     /// Claims as many tasks as there is room for.
     async fn fill(&self, jobs: &mut JoinSet<JobEnd>, shutdown: &Shutdown) -> Result<(), TaskError> {
         if jobs.len() < self.options.jobs {
-            self.guardian().look().await?;
+            let (after, orphans) = (self.options.orphan_after, self.options.orphans);
+            look_after(&*self.coordinator, &self.lifecycle, after, orphans).await?;
         }
         while jobs.len() < self.options.jobs {
             let asked = Instant::now();
-            let holder = self.holder();
-            let lease = self.options.lease;
-            let claim = Claim {
-                owner: None,
-                hold: Hold {
-                    holder,
-                    lease: Some(lease),
-                },
+            let lease = Some(self.options.lease);
+            let hold = Hold {
+                holder: self.holder(),
+                lease,
             };
-            let Some(claimed) = self.coordinator.claim(claim).await? else {
+            let Some(claimed) = self.coordinator.claim(Claim { owner: None, hold }).await? else {
                 break;
             };
             let Some(held) = claimed.held else { break };
-            let id = claimed.row.id().clone();
-            let coordinator = Arc::clone(&self.coordinator);
-            let lease = Lease::keep(coordinator, id, &held, asked, (lease, self.options.look));
-            self.metrics.claimed();
-            let job = Job::new(self.clone(), claimed.row, lease, shutdown.clone());
-            jobs.spawn(job.work());
+            let resource = TaskRow::lock_name(claimed.row.id());
+            let guard = self.locks.adopt(resource, &held, lease, asked);
+            self.metrics.claimed.add(1);
+            let job = Job::new(self.clone(), claimed.row, &guard, shutdown.clone());
+            jobs.spawn(job.work(guard));
         }
         Ok(())
-    }
-
-    fn guardian(&self) -> Guardian<'_> {
-        Guardian {
-            coordinator: &self.coordinator,
-            layers: &self.layers,
-            holder: self.holder(),
-            lease: self.options.lease,
-            orphan_after: self.options.orphan_after,
-            orphans: self.options.orphans,
-        }
     }
 
     /// A scope that nobody else has.

@@ -1,4 +1,4 @@
-//! One task: its run, its files, and how it ends (TASK-52 to TASK-55, TASK-58).
+//! One task: its run, its files, and how it ends (TASK-52 to TASK-55, TASK-58, TASK-67, TASK-68).
 
 use std::io;
 use std::path::Path;
@@ -8,18 +8,22 @@ use hankweave_core::agent::ProcessExit;
 use hankweave_core::id::AgentId;
 use hankweave_core::machine::Extra;
 use hankweave_runtime::Shutdown;
-use hankweave_task_model::registry::{Change, TaskRow};
-use hankweave_task_model::task::{Complete, Fail, Start, TaskRecord, TaskResult, TaskTransition};
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::task::{TaskRecord, TaskResult};
 use hankweave_task_model::{Level, Retention, TaskError};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
+use super::called_off;
 use super::child::{Run, Said};
 use super::claims::Worker;
-use super::lease::Lease;
 use super::order::Order;
 use super::progress::{Milestone, Progress};
+use crate::coordinator::Hold;
 use crate::layers::{Durability, LayerError, TaskFiles, TaskLog};
+use crate::lifecycle::{Lifecycle, Step};
+use crate::locks::LockGuard;
 use crate::publish::publish;
 
 /// The exit code of a run in a directory where another one works.
@@ -48,10 +52,9 @@ pub(super) enum JobEnd {
 /// How a run ended.
 enum Outcome {
     Ended(ProcessExit, Vec<String>),
-    Cancelled,
+    CalledOff,
     Stopped,
     NotStarted(String),
-    Lost,
 }
 
 /// Why a job cannot go on.
@@ -65,103 +68,166 @@ enum JobError {
     Run(#[from] io::Error),
 }
 
+impl JobError {
+    fn registry(&self) -> Option<&TaskError> {
+        match self {
+            Self::Registry(error) | Self::Files(LayerError::Task(error)) => Some(error),
+            Self::Files(_) | Self::Run(_) => None,
+        }
+    }
+}
+
+/// Whether this says that the task is no longer ours.
+pub(super) fn is_lost(error: &TaskError) -> bool {
+    matches!(
+        error,
+        TaskError::LockTimeout { .. }
+            | TaskError::StaleToken { .. }
+            | TaskError::VersionConflict { .. }
+            | TaskError::ResourceLocked { .. }
+            | TaskError::LockNotHeld { .. }
+            | TaskError::TaskNotFound(_)
+    )
+}
+
 /// A task that was claimed.
 pub(super) struct Job {
     worker: Worker,
     row: TaskRow,
-    lease: Lease,
+    lifecycle: Lifecycle,
+    token: u64,
     files: TaskFiles,
     shutdown: Shutdown,
+    called_off: CancellationToken,
     progress: Progress,
+    /// The run, while there is one: it outlives the work that is dropped when the lease is lost.
+    run: Option<Run>,
 }
 
 impl Job {
-    pub(super) fn new(worker: Worker, row: TaskRow, lease: Lease, shutdown: Shutdown) -> Self {
+    pub(super) fn new(worker: Worker, row: TaskRow, guard: &LockGuard, shutdown: Shutdown) -> Self {
         let files = worker.layers.task(row.id().clone());
+        let hold = Hold {
+            holder: guard.holder().clone(),
+            lease: Some(worker.options.lease),
+        };
         Self {
+            lifecycle: worker.lifecycle.held_by(hold),
+            token: guard.token(),
             worker,
             row,
-            lease,
             files,
             shutdown,
+            called_off: CancellationToken::new(),
             progress: Progress::default(),
+            run: None,
         }
     }
 
-    /// Runs the task to its end, or until it is lost, and gives it back.
-    pub(super) async fn work(mut self) -> JobEnd {
-        let end = match self.run_task().await {
+    /// Runs the task to its end, or until its lease is lost, and gives it back (TASK-52).
+    pub(super) async fn work(mut self, mut guard: LockGuard) -> JobEnd {
+        let (worker, id) = (self.worker.clone(), self.row.id().clone());
+        let called_off = self.called_off.clone();
+        let kept = tokio::select! {
+            biased;
+            kept = guard.keep(self.run_to_end()) => kept,
+            never = called_off::watch(&*worker.coordinator, &id, worker.options.look, &called_off) => match never {},
+        };
+        // What a run that is not ours any more still does would be in the way of its next one.
+        self.stop_run().await;
+        guard.release_or_log(None).await;
+        let end = kept.unwrap_or(JobEnd::Lost);
+        worker.metrics.ended.add(1);
+        worker.metrics.lost.add((end == JobEnd::Lost).into());
+        end
+    }
+
+    async fn run_to_end(&mut self) -> JobEnd {
+        match self.run_task().await {
             Ok(end) => end,
             Err(error) => self.give_up(error).await,
-        };
-        self.worker.metrics.ended(end == JobEnd::Lost);
-        // The lock of a task that is lost is somebody else's.
-        if end != JobEnd::Lost {
-            let written = self.row.written_seq;
-            self.lease.release(written).await;
         }
-        end
     }
 
     async fn run_task(&mut self) -> Result<JobEnd, JobError> {
         let agent_id = AgentId::new(&*self.worker.options.name)
             .map_err(|_| TaskError::InvalidArgument("a worker has a name"))?;
-        self.step(vec![TaskTransition::Start(Start { agent_id })]).await?;
+        match self.step(Step::Start(agent_id)).await {
+            // A task that must not start would be claimed again and again.
+            Err(vetoed @ (TaskError::HookVeto { .. } | TaskError::HookTimeout { .. })) => {
+                let result = json!({"success": false, "error": vetoed.to_string()});
+                self.save_progress(Some(result)).await?;
+                self.step(Step::Cancel).await?;
+                return Ok(JobEnd::Cancelled);
+            }
+            started => started?,
+        }
         let outcome = match Order::read(self.row.record.metadata()) {
             Ok(order) => self.run_order(&order).await?,
             Err(why) => Outcome::NotStarted(why),
         };
-        let (steps, result, end) = self.conclusion(outcome);
-        if end == JobEnd::Lost {
-            return Ok(end);
-        }
+        let (step, result, end) = self.conclusion(outcome);
         self.save_progress(Some(result)).await?;
-        self.step(steps).await?;
+        self.step(step).await?;
         Ok(end)
     }
 
-    /// Something of this machine does not work: the task fails with it, unless it is no longer ours.
+    /// Something of this machine does not work, or a hook does not let the task complete: it fails with that, unless it is no longer ours.
     async fn give_up(&mut self, error: JobError) -> JobEnd {
-        let told = hankweave_runtime::error::chain(&error);
-        tracing::error!(taskId = %self.row.id(), error = told, "the task cannot go on here");
-        if !self.lease.lives() {
+        if error.registry().is_some_and(is_lost) {
             return JobEnd::Lost;
         }
-        let fail = TaskTransition::Fail(Fail { error: told });
-        match self.change(vec![fail]).await {
+        let told = hankweave_runtime::error::chain(&error);
+        tracing::error!(taskId = %self.row.id(), error = told, "the task cannot go on here");
+        match self.step(Step::Fail(told)).await {
             Ok(()) => JobEnd::Failed,
             Err(_) => JobEnd::Lost,
         }
     }
 
-    async fn change(&mut self, steps: Vec<TaskTransition>) -> Result<(), TaskError> {
-        let (from, began) = (self.row.record.status(), Instant::now());
-        let trigger = steps
-            .iter()
-            .map(TaskTransition::method)
-            .collect::<Vec<_>>()
-            .join(" ");
-        let change = Change {
-            id: self.row.id().clone(),
-            expected_version: self.row.version,
-            token: self.lease.token,
-            steps,
-        };
-        self.row = self.worker.coordinator.change(change).await?.row;
-        let (to, took) = (self.row.record.status(), began.elapsed());
-        self.worker.metrics.step(to, took);
-        let duration = took.as_secs_f64() * 1000.0;
-        tracing::info!(system = "TaskLifecycle", taskId = %self.row.id(), fromState = %from, toState = %to, trigger, duration, "State transition");
-        self.worker.tell(&self.row);
-        Ok(())
+    /// Takes a step, and while the registry is away takes it again, as long as the lease lives.
+    async fn step(&mut self, step: Step) -> Result<(), TaskError> {
+        let mut is_unsure = false;
+        loop {
+            self.row = match self.lifecycle.take(self.row.id(), &step).await {
+                Ok(row) => row,
+                Err(TaskError::LockBackendUnavailable(why)) => {
+                    tracing::warn!(taskId = %self.row.id(), %why, "the registry is away; trying again");
+                    is_unsure = true;
+                    sleep(self.worker.options.look).await;
+                    continue;
+                }
+                Err(error @ TaskError::InvalidTransition { .. }) if is_unsure => {
+                    self.taken_before(&step).await.ok_or(error)?
+                }
+                Err(error) => return Err(error),
+            };
+            self.worker.tell(&self.row);
+            return Ok(());
+        }
     }
 
-    /// A step in the registry, and behind it in the files.
-    async fn step(&mut self, steps: Vec<TaskTransition>) -> Result<(), JobError> {
-        self.change(steps).await?;
+    /// The task, when a step was taken whose answer was lost; its files follow.
+    async fn taken_before(&mut self, step: &Step) -> Option<TaskRow> {
         let coordinator = &*self.worker.coordinator;
-        self.row.written_seq = publish(coordinator, &self.files, &self.row, Some(self.lease.token)).await?;
-        Ok(())
+        let row = coordinator.task(self.row.id().clone()).await.ok()??;
+        if row.record.status() != step.leads_to() || row.fencing_token != self.token {
+            return None;
+        }
+        if let Err(error) = publish(coordinator, &self.files, &row, Some(self.token)).await {
+            tracing::warn!(taskId = %row.id(), %error, "the files of a task do not follow yet");
+        }
+        Some(row)
+    }
+
+    /// Stops the run in order, if there is one.
+    async fn stop_run(&mut self) {
+        let Some(mut run) = self.run.take() else { return };
+        if let Err(error) = run.stop(self.worker.options.grace).await {
+            tracing::warn!(taskId = %self.row.id(), %error, "a run was not stopped");
+        }
+        // What it said while it was stopping is in its own records.
+        run.last_messages().await;
     }
 
     async fn run_order(&mut self, order: &Order) -> Result<Outcome, JobError> {
@@ -181,8 +247,7 @@ impl Job {
                 outcome => return Ok(outcome),
             }
             tokio::select! {
-                () = self.lease.lost() => return Ok(Outcome::Lost),
-                () = self.lease.cancelled() => return Ok(Outcome::Cancelled),
+                () = self.called_off.cancelled() => return Ok(Outcome::CalledOff),
                 () = self.shutdown.requested() => return Ok(Outcome::Stopped),
                 () = sleep(HELD_WAIT) => {}
             }
@@ -202,12 +267,11 @@ impl Job {
         // Of its own, so that a sweep takes no process of a worker that has lost the task or has it now.
         let marker = format!("task/{}/{}", self.row.id(), self.worker.world.ids.nonce());
         let started = Run::start(&self.worker.world, &options.program, order, execution, marker);
-        let mut run = match started {
-            Ok(run) => run,
+        match started {
+            Ok(run) => self.run = Some(run),
             Err(error) => return Ok(Outcome::NotStarted(format!("the run cannot be started: {error}"))),
-        };
-        let grace = options.grace;
-        let cause = loop {
+        }
+        while let Some(run) = &mut self.run {
             let due = log.sync_due();
             let sync = async {
                 match due {
@@ -217,36 +281,34 @@ impl Job {
             };
             tokio::select! {
                 biased;
-                () = self.lease.lost() => break Outcome::Lost,
-                () = self.lease.cancelled() => break Outcome::Cancelled,
-                () = self.shutdown.requested() => break Outcome::Stopped,
+                () = self.called_off.cancelled() => break,
+                () = self.shutdown.requested() => break,
                 () = sync => log.sync()?,
                 said = run.next() => match said? {
                     Said::Event(line) => self.take(&line, log).await?,
                     Said::Ended(exit) => {
                         log.sync()?;
-                        return Ok(Outcome::Ended(exit, run.last_messages().await));
+                        let messages = match self.run.take() {
+                            Some(run) => run.last_messages().await,
+                            None => Vec::new(),
+                        };
+                        return Ok(Outcome::Ended(exit, messages));
                     }
                 },
             }
-        };
-        run.stop(grace).await?;
-        run.last_messages().await;
-        // What it said while it was stopping is in its own records.
-        Ok(match self.lease.lives() {
-            true => cause,
-            false => Outcome::Lost,
+        }
+        self.stop_run().await;
+        Ok(match self.called_off.is_cancelled() {
+            true => Outcome::CalledOff,
+            false => Outcome::Stopped,
         })
     }
 
-    /// Notes what an event says. A worker whose lease is over writes nothing any more.
+    /// Notes what an event says.
     async fn take(&mut self, line: &[u8], log: &mut TaskLog) -> Result<(), JobError> {
         let Some(milestone) = self.progress.take(line) else {
             return Ok(());
         };
-        if !self.lease.lives() {
-            return Ok(());
-        }
         let (level, message, data) = match &milestone {
             Milestone::Started(codon) => (
                 Level::Info,
@@ -275,8 +337,8 @@ impl Job {
         Ok(())
     }
 
-    async fn save_progress(&self, result: Option<Value>) -> Result<(), LayerError> {
-        let (progress, token) = (self.progress.clone(), self.lease.token);
+    async fn save_progress(&mut self, result: Option<Value>) -> Result<(), LayerError> {
+        let (progress, token) = (self.progress.clone(), self.token);
         let attempt = match &self.row.record {
             TaskRecord::Running(running) => running.attempt.number(),
             _ => 0,
@@ -290,7 +352,7 @@ impl Job {
         self.files.run(save).await.map(drop)
     }
 
-    async fn checkpoint(&self, description: String) -> Result<(), LayerError> {
+    async fn checkpoint(&mut self, description: String) -> Result<(), LayerError> {
         let make = move |files: &TaskFiles| {
             files.create_checkpoint(Some(&description))?;
             files.rotate_checkpoints(&Retention::default())
@@ -299,35 +361,29 @@ impl Job {
     }
 
     /// What the registry is told, what the state keeps, and what became of the task.
-    fn conclusion(&self, outcome: Outcome) -> (Vec<TaskTransition>, Value, JobEnd) {
-        let fail = |error: String| vec![TaskTransition::Fail(Fail { error })];
+    fn conclusion(&self, outcome: Outcome) -> (Step, Value, JobEnd) {
         match outcome {
             Outcome::Ended(exit, messages) => {
                 let result = self.result(exit, messages);
                 let data = json!(result);
                 match exit.is_success() {
-                    true => (
-                        vec![TaskTransition::Complete(Complete { result })],
-                        data,
-                        JobEnd::Completed,
-                    ),
-                    false => (fail(told(exit, &result)), data, JobEnd::Failed),
+                    true => (Step::Complete(result), data, JobEnd::Completed),
+                    false => (Step::Fail(told(exit, &result)), data, JobEnd::Failed),
                 }
             }
             Outcome::NotStarted(why) => {
                 let result = json!({"success": false, "error": why});
-                (fail(why), result, JobEnd::Failed)
+                (Step::Fail(why), result, JobEnd::Failed)
             }
-            Outcome::Cancelled => {
+            Outcome::CalledOff => {
                 let result = json!({"success": false, "status": "cancelled", "data": self.figures()});
-                (vec![TaskTransition::Cancel], result, JobEnd::Cancelled)
+                (Step::Cancel, result, JobEnd::Cancelled)
             }
-            Outcome::Stopped => {
-                let mut steps = fail("WORKER_STOPPED".to_owned());
-                steps.push(TaskTransition::Resume);
-                (steps, Value::Null, JobEnd::Requeued)
-            }
-            Outcome::Lost => (Vec::new(), Value::Null, JobEnd::Lost),
+            Outcome::Stopped => (
+                Step::Requeue("WORKER_STOPPED".to_owned()),
+                Value::Null,
+                JobEnd::Requeued,
+            ),
         }
     }
 

@@ -1,116 +1,154 @@
-//! The figures of a worker, in the text form of Prometheus (TASK-59).
+//! The figures of a worker, for Prometheus (TASK-59).
 
-use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hankweave_task_model::task::TaskStatus;
+use tokio::time::timeout;
 
+use super::Worker;
 use crate::layers::Figure;
+use crate::lifecycle::StepMetrics;
+use crate::locks::{LockMetrics, LockSummary, Locks};
+use crate::metrics::{Counter, Page, label};
 
-/// To which status a step can lead.
-const STATUSES: [TaskStatus; 6] = [
-    TaskStatus::Pending,
-    TaskStatus::Running,
-    TaskStatus::Completed,
-    TaskStatus::Failed,
-    TaskStatus::Cancelled,
-    TaskStatus::Deleted,
-];
+/// How long the registry may take to tell who holds what; without an answer the page has no such lines.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a worker has done so far.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    steps: [AtomicU64; 6],
-    step_micros: AtomicU64,
-    claimed: AtomicU64,
-    ended: AtomicU64,
-    lost: AtomicU64,
+    /// Tasks that it claimed.
+    pub claimed: Counter,
+    /// Tasks that it has no longer, however they ended.
+    pub ended: Counter,
+    /// Tasks that others have taken over.
+    pub lost: Counter,
+}
+
+impl Worker {
+    /// All that this worker counts and times, in the text form of Prometheus.
+    pub async fn page(&self) -> String {
+        let mut page = Page::default();
+        self.metrics.write(&mut page);
+        write_steps(&mut page, self.lifecycle.metrics());
+        write_locks(&mut page, self.locks.metrics());
+        if let Some(summary) = summary(&self.locks).await {
+            write_held(&mut page, &summary);
+        }
+        write_files(&mut page, &self.layers.figures());
+        page.text()
+    }
 }
 
 impl Metrics {
-    pub(super) fn step(&self, to: TaskStatus, took: Duration) {
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.steps[to as usize].fetch_add(1, Ordering::Relaxed);
-        self.step_micros.fetch_add(micros, Ordering::Relaxed);
-    }
-
-    pub(super) fn claimed(&self) {
-        self.claimed.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn ended(&self, is_lost: bool) {
-        self.ended.fetch_add(1, Ordering::Relaxed);
-        self.lost.fetch_add(is_lost.into(), Ordering::Relaxed);
-    }
-
-    /// All of it, with what was done with the files.
-    #[must_use]
-    pub fn text(&self, files: &[Figure]) -> String {
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        let _ = self.write(&mut text, files);
-        text
-    }
-
-    fn write(&self, text: &mut String, files: &[Figure]) -> std::fmt::Result {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        head(
-            text,
-            "hankweave_task_transitions_total",
-            "counter",
-            "Steps of tasks that this worker took.",
-        )?;
-        for status in STATUSES {
-            let count = read(&self.steps[status as usize]);
-            writeln!(
-                text,
-                "hankweave_task_transitions_total{{to=\"{status}\"}} {count}"
-            )?;
-        }
-        let seconds = Duration::from_micros(read(&self.step_micros)).as_secs_f64();
-        head(
-            text,
-            "hankweave_task_transition_seconds_total",
-            "counter",
-            "How long the registry took for them.",
-        )?;
-        writeln!(text, "hankweave_task_transition_seconds_total {seconds}")?;
-        let (claimed, ended) = (read(&self.claimed), read(&self.ended));
-        for (name, kind, help, value) in [
-            (
-                "hankweave_tasks_claimed_total",
-                "counter",
-                "Tasks that this worker claimed.",
-                claimed,
-            ),
-            (
-                "hankweave_tasks_lost_total",
-                "counter",
-                "Tasks that others have taken over.",
-                read(&self.lost),
-            ),
-            (
-                "hankweave_tasks_running",
-                "gauge",
-                "Tasks that this worker has now.",
-                claimed.saturating_sub(ended),
-            ),
-        ] {
-            head(text, name, kind, help)?;
-            writeln!(text, "{name} {value}")?;
-        }
-        write_files(text, files)
+    fn write(&self, page: &mut Page) {
+        let (claimed, ended) = (self.claimed.get(), self.ended.get());
+        page.counter(
+            "hankweave_tasks_claimed_total",
+            "Tasks that this worker claimed.",
+            claimed,
+        );
+        page.counter(
+            "hankweave_tasks_lost_total",
+            "Tasks that others have taken over.",
+            self.lost.get(),
+        );
+        page.gauge(
+            "hankweave_tasks_running",
+            "Tasks that this worker has now.",
+            claimed.saturating_sub(ended),
+        );
     }
 }
 
-fn head(text: &mut String, name: &str, kind: &str, help: &str) -> std::fmt::Result {
-    writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}")
+fn write_steps(page: &mut Page, steps: &StepMetrics) {
+    let to = steps
+        .by_status()
+        .map(|(status, count)| (label("to", status.as_str()), count));
+    page.counters(
+        "hankweave_task_transitions_total",
+        "Steps of tasks that this worker took.",
+        to,
+    );
+    page.counter(
+        "hankweave_task_transitions_failed_total",
+        "Steps that were refused or failed.",
+        steps.failed.get(),
+    );
+    page.timer(
+        "hankweave_task_transition_seconds",
+        "How long steps took.",
+        &steps.taken.read(),
+    );
+    page.timer(
+        "hankweave_task_hook_seconds",
+        "How long hooks took.",
+        &steps.hooks.read(),
+    );
+    page.counter(
+        "hankweave_task_hooks_failed_total",
+        "Hooks that failed, panicked or took too long.",
+        steps.failed_hooks.get(),
+    );
 }
 
-fn write_files(text: &mut String, files: &[Figure]) -> std::fmt::Result {
+fn write_locks(page: &mut Page, locks: &LockMetrics) {
+    for (name, help, counter) in [
+        ("granted", "Locks that this worker was granted.", &locks.granted),
+        (
+            "expired",
+            "Locks that were over before they were given back.",
+            &locks.expired,
+        ),
+        (
+            "conflicts",
+            "Requests that somebody was in the way of.",
+            &locks.conflicts,
+        ),
+        ("waits", "Pauses before another try.", &locks.waits),
+        ("retries", "Tries behind such a pause.", &locks.retries),
+        ("renewals", "Ends of locks that were moved.", &locks.renewals),
+    ] {
+        page.counter(&format!("hankweave_locks_{name}_total"), help, counter.get());
+    }
+    page.timer(
+        "hankweave_lock_held_seconds",
+        "How long locks were held that were given back.",
+        &locks.held.read(),
+    );
+    page.timer(
+        "hankweave_lock_waited_seconds",
+        "How long requests for locks took.",
+        &locks.waited.read(),
+    );
+}
+
+async fn summary(locks: &Locks) -> Option<LockSummary> {
+    timeout(PATIENCE, locks.summary()).await.ok()?.ok()
+}
+
+/// What everybody holds now, not only this worker.
+fn write_held(page: &mut Page, summary: &LockSummary) {
+    page.gauge(
+        "hankweave_locks_active",
+        "Locks that anybody holds now.",
+        summary.active_locks,
+    );
+    let owners = summary.locks_by_owner.iter();
+    page.gauges(
+        "hankweave_locks_by_owner",
+        "Locks that each owner holds now.",
+        owners.map(|(owner, count)| (label("owner", owner), count)),
+    );
+    let age = summary.oldest_lock.as_ref().map_or(0, |oldest| oldest.age);
+    page.gauge(
+        "hankweave_lock_oldest_seconds",
+        "How long the oldest of them has been held.",
+        Duration::from_millis(age).as_secs_f64(),
+    );
+}
+
+fn write_files(page: &mut Page, files: &[Figure]) {
     type Value = fn(&Figure) -> f64;
-    #[expect(clippy::cast_precision_loss, reason = "Prometheus counts in such numbers")]
     let columns: [(&str, &str, Value); 3] = [
         (
             "hankweave_persistence_operations_total",
@@ -129,15 +167,14 @@ fn write_files(text: &mut String, files: &[Figure]) -> std::fmt::Result {
         ),
     ];
     for (name, help, value) in columns {
-        head(text, name, "counter", help)?;
-        for figure in files {
+        let labels = |figure: &Figure| {
             let (layer, operation) = (figure.layer.as_str(), figure.operation.as_str());
-            writeln!(
-                text,
-                "{name}{{layer=\"{layer}\",operation=\"{operation}\"}} {}",
-                value(figure)
-            )?;
-        }
+            format!("{{layer=\"{layer}\",operation=\"{operation}\"}}")
+        };
+        page.counters(
+            name,
+            help,
+            files.iter().map(|figure| (labels(figure), value(figure))),
+        );
     }
-    Ok(())
 }

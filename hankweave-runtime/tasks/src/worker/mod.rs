@@ -3,10 +3,10 @@
 //! It asks only the [`Coordinator`](crate::Coordinator), so that it does not matter where tasks are kept. What a task is to do stands in its metadata
 //! ([`Order`]); what it has come to goes into its [`layers`](crate::layers).
 
+mod called_off;
 mod child;
 mod claims;
 mod job;
-mod lease;
 mod lines;
 mod metrics;
 mod options;

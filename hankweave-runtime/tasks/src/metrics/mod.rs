@@ -1,9 +1,13 @@
 //! What is counted and timed about locks, steps and hooks, for whoever shows it.
 
+mod page;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
+
+pub(crate) use page::{Page, label};
 
 /// Something that is counted.
 #[derive(Debug, Default)]

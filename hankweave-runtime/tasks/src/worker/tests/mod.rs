@@ -1,5 +1,7 @@
 //! Workers whose runs are real processes: a script stands in for `hankweave`.
 
+mod steps;
+
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,12 +33,21 @@ struct Stage {
 
 /// One task, and a worker whose runs do what `script` says.
 async fn stage(script: &str, change: impl FnOnce(&mut WorkerOptions)) -> Stage {
+    let coordinator: Arc<dyn Coordinator> = Arc::new(Memory::new(World::real().clock));
+    stage_on(coordinator, script, change).await
+}
+
+/// The same on this registry.
+async fn stage_on(
+    coordinator: Arc<dyn Coordinator>,
+    script: &str,
+    change: impl FnOnce(&mut WorkerOptions),
+) -> Stage {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("hankweave");
     std::fs::write(&program, format!("#!/bin/sh\n{script}")).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
     let world = World::real();
-    let coordinator: Arc<dyn Coordinator> = Arc::new(Memory::new(world.clock.clone()));
     let layers = Layers::new(world.clone(), folder.path().join("root"));
     let mut task = NewTask::new(TaskId::new("report-7").unwrap());
     let order = Order {
@@ -160,14 +171,17 @@ async fn a_task_is_claimed_run_and_completed_with_what_it_did() {
     );
     assert!(stage.coordinator.held().await.unwrap().is_empty());
     assert!(stage.coordinator.unwritten(9).await.unwrap().is_empty());
-    let page = stage.worker.metrics().text(&stage.worker.layers.figures());
+    let page = stage.worker.page().await;
     for line in [
         "hankweave_task_transitions_total{to=\"running\"} 1",
         "hankweave_task_transitions_total{to=\"completed\"} 1",
         "hankweave_tasks_claimed_total 1",
         "hankweave_tasks_running 0",
+        "hankweave_locks_granted_total 3",
+        "hankweave_locks_active 0",
+        "hankweave_task_transition_seconds_count 2",
         "hankweave_persistence_operations_total{layer=\"checkpoints\",operation=\"save\"} 1",
-        "hankweave_persistence_failures_total{layer=\"state\",operation=\"save\"} 0",
+        "hankweave_persistence_failures_total{layer=\"logs\",operation=\"save\"} 0",
     ] {
         assert!(page.lines().any(|shown| shown == line), "{line}: {page}");
     }

@@ -1,0 +1,45 @@
+//! What is counted and timed about steps.
+
+use std::time::Duration;
+
+use hankweave_task_model::task::TaskStatus;
+
+use crate::metrics::{Counter, Timer};
+
+/// To which status a step can lead.
+const STATUSES: [TaskStatus; 6] = [
+    TaskStatus::Pending,
+    TaskStatus::Running,
+    TaskStatus::Completed,
+    TaskStatus::Failed,
+    TaskStatus::Cancelled,
+    TaskStatus::Deleted,
+];
+
+/// What was counted and timed about steps.
+#[derive(Debug, Default)]
+pub struct StepMetrics {
+    to: [Counter; STATUSES.len()],
+    /// Steps that were taken, from the wish to the end of the lock.
+    pub taken: Timer,
+    /// Steps that were refused or failed.
+    pub failed: Counter,
+    /// Hooks, however they ended.
+    pub hooks: Timer,
+    /// Hooks that failed, panicked or took too long.
+    pub failed_hooks: Counter,
+}
+
+impl StepMetrics {
+    pub(super) fn taken(&self, to: TaskStatus, took: Duration) {
+        self.to[to as usize].add(1);
+        self.taken.add(took);
+    }
+
+    /// How often a step led to each status.
+    pub fn by_status(&self) -> impl Iterator<Item = (TaskStatus, u64)> {
+        STATUSES
+            .iter()
+            .map(|status| (*status, self.to[*status as usize].get()))
+    }
+}

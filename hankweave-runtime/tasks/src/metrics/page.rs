@@ -1,0 +1,126 @@
+//! Figures in the text form of Prometheus (TASK-59).
+
+use std::fmt::{Display, Write};
+
+use super::{CLASSES, Timed};
+
+/// A page that grows, one metric after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Page(String);
+
+impl Page {
+    /// A figure that only rises.
+    pub(crate) fn counter(&mut self, name: &str, help: &str, value: impl Display) {
+        self.counters(name, help, [(String::new(), value)]);
+    }
+
+    /// The same with several values, each with its labels in braces.
+    pub(crate) fn counters<V: Display>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (String, V)>,
+    ) {
+        self.metric(name, "counter", help, values);
+    }
+
+    /// Figures of now.
+    pub(crate) fn gauges<V: Display>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (String, V)>,
+    ) {
+        self.metric(name, "gauge", help, values);
+    }
+
+    /// A figure of now.
+    pub(crate) fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.gauges(name, help, [(String::new(), value)]);
+    }
+
+    /// How often something happened and how long it took, in classes.
+    pub(crate) fn timer(&mut self, name: &str, help: &str, timed: &Timed) {
+        self.head(name, "histogram", help);
+        let mut below = 0;
+        for (class, end) in timed.classes.iter().zip(CLASSES) {
+            below += class;
+            self.line(
+                &format!("{name}_bucket"),
+                &format!("{{le=\"{}\"}}", end as f64 / 1000.0),
+                below,
+            );
+        }
+        self.line(&format!("{name}_bucket"), "{le=\"+Inf\"}", timed.count);
+        self.line(&format!("{name}_sum"), "", timed.seconds);
+        self.line(&format!("{name}_count"), "", timed.count);
+    }
+
+    /// All of it.
+    pub(crate) fn text(self) -> String {
+        self.0
+    }
+
+    fn metric<V: Display>(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (String, V)>,
+    ) {
+        self.head(name, kind, help);
+        for (labels, value) in values {
+            self.line(name, &labels, value);
+        }
+    }
+
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: impl Display) {
+        let _ = writeln!(self.0, "{name}{labels} {value}");
+    }
+}
+
+/// A label with a value that anybody may have chosen.
+pub(crate) fn label(name: &str, value: &str) -> String {
+    let value = value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n");
+    format!("{{{name}=\"{value}\"}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::metrics::Timer;
+
+    // covers: TASK-59
+    #[test]
+    fn classes_add_up_and_labels_are_escaped() {
+        let (mut page, timer) = (Page::default(), Timer::default());
+        for millis in [1, 3, 60_000] {
+            timer.add(Duration::from_millis(millis));
+        }
+        page.timer("t", "Takes.", &timer.read());
+        page.gauges("g", "Now.", [(label("owner", "a\"\\\nb"), 2)]);
+        let text = page.text();
+        for line in [
+            "# TYPE t histogram",
+            "t_bucket{le=\"0.001\"} 1",
+            "t_bucket{le=\"0.005\"} 2",
+            "t_bucket{le=\"30\"} 2",
+            "t_bucket{le=\"+Inf\"} 3",
+            "t_sum 60.004",
+            "t_count 3",
+            "g{owner=\"a\\\"\\\\\\nb\"} 2",
+        ] {
+            assert!(text.lines().any(|shown| shown == line), "{line}: {text}");
+        }
+    }
+}

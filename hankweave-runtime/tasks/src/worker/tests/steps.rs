@@ -1,0 +1,111 @@
+//! Steps that a worker takes: with hooks, and while the registry is away.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hankweave_task_model::registry::Change;
+use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy, TaskError};
+
+use super::*;
+use crate::coordinator::Hints;
+use crate::engine::{Backend, Operation};
+use crate::lifecycle::HookRun;
+
+fn refuses() -> HookRun {
+    HookRun::new(async |_| Err("not today".to_owned()))
+}
+
+// covers: TASK-67
+#[tokio::test]
+async fn hooks_run_around_the_steps_of_a_worker_and_may_prevent_them() {
+    for (point, status, told) in [
+        (HookPoint::AfterComplete, TaskStatus::Completed, None),
+        (
+            HookPoint::BeforeComplete,
+            TaskStatus::Failed,
+            Some("hook_0 forbids the step: not today"),
+        ),
+        (HookPoint::BeforeStart, TaskStatus::Cancelled, None),
+    ] {
+        let stage = stage(CODON, |_| {}).await;
+        let lifecycle = stage.worker.lifecycle();
+        lifecycle.register(point, DEFAULT_PRIORITY, HookPolicy::Veto, refuses());
+        stage.beside(async |_| ()).await;
+        let (found, row) = stage.status().await;
+        assert_eq!(found, status, "{row}");
+        if let Some(told) = told {
+            assert_eq!(row["error"], told);
+        }
+        assert_eq!(lifecycle.metrics().failed_hooks.get(), 1);
+        assert_eq!(stage.state().status, status);
+        assert!(stage.coordinator.held().await.unwrap().is_empty());
+    }
+}
+
+/// A registry that is away at times, and whose answers get lost.
+#[derive(Debug)]
+struct Flaky {
+    memory: Memory,
+    is_away: AtomicBool,
+    /// Whether the answer of the next step gets lost.
+    loses: AtomicBool,
+}
+
+impl Backend for Flaky {
+    async fn run<O: Operation>(&self, operation: O) -> Result<O::Output, TaskError> {
+        let away = || TaskError::LockBackendUnavailable("planned".to_owned());
+        if self.is_away.load(Ordering::Relaxed) {
+            return Err(away());
+        }
+        let is_step = std::any::type_name::<O>() == std::any::type_name::<Change>();
+        let done = self.memory.run(operation).await?;
+        match is_step && self.loses.swap(false, Ordering::Relaxed) {
+            true => Err(away()),
+            false => Ok(done),
+        }
+    }
+
+    fn hints(&self) -> &Hints {
+        self.memory.hints()
+    }
+
+    async fn close(&self) {}
+}
+
+// covers: TASK-68
+#[tokio::test]
+async fn a_step_waits_for_a_registry_that_is_away_and_is_taken_once() {
+    let registry = Arc::new(Flaky {
+        memory: Memory::new(World::real().clock),
+        is_away: AtomicBool::new(false),
+        loses: AtomicBool::new(false),
+    });
+    let stage = stage_on(registry.clone(), "", |options| {
+        options.lease = Duration::from_secs(20);
+    })
+    .await;
+    let folder = stage.folder.path().display().to_string();
+    std::fs::write(
+        stage.folder.path().join("hankweave"),
+        format!("#!/bin/sh\necho > {folder}/started\nwhile ! test -e {folder}/go; do sleep 0.01; done\n"),
+    )
+    .unwrap();
+    let (worked, ()) = stage
+        .beside(async |_| {
+            stage.until("started").await;
+            registry.is_away.store(true, Ordering::Relaxed);
+            registry.loses.store(true, Ordering::Relaxed);
+            std::fs::write(stage.folder.path().join("go"), "").unwrap();
+            // The step has failed at least once by then.
+            while stage.worker.lifecycle().metrics().failed.get() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            registry.is_away.store(false, Ordering::Relaxed);
+        })
+        .await;
+    assert_eq!(worked.completed, 1, "{:?} {:?}", stage.status().await, worked);
+    assert!(!registry.loses.load(Ordering::Relaxed), "an answer was lost");
+    let ends = stage.lines();
+    let ends = ends.iter().filter(|line| line.starts_with("Task completed"));
+    assert_eq!(ends.count(), 1);
+    assert_eq!(stage.state().status, TaskStatus::Completed);
+}
