@@ -164,6 +164,9 @@ pub(crate) struct TaskCheckpointArgs {
     /// For people.
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
+    /// Pack those before it (gzip).
+    #[arg(long)]
+    pub(crate) pack: bool,
 }
 
 #[derive(Debug, Args)]
@@ -229,9 +232,23 @@ pub(crate) struct WorkerArgs {
     /// What becomes of such a task.
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = OrphanPolicy::Requeue)]
     pub(crate) orphans: OrphanPolicy,
+    /// When a task gets a checkpoint.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = CheckpointPolicy::Risk)]
+    pub(crate) checkpoints: CheckpointPolicy,
+    /// Pack checkpoints (gzip) once there is a newer one.
+    #[arg(long)]
+    pub(crate) pack_checkpoints: bool,
     /// Answer Prometheus at this address under /metrics, such as 127.0.0.1:9464.
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics: Option<SocketAddr>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckpointPolicy {
+    /// Behind each codon, and every 30, 15, 5 or 1 minutes by what is at stake; when a run falls silent or is stopped as well.
+    Risk,
+    /// Only behind each codon and at the end.
+    Codons,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

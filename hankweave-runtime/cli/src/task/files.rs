@@ -20,6 +20,11 @@ pub(super) async fn checkpoint(
     let (id, description) = (&args.task.id, args.description.clone());
     let files = registry.files(id);
     let made = registry.under_lock(id, async |_, _| {
+        if args.pack {
+            files
+                .run(hankweave_tasks::layers::TaskFiles::pack_checkpoints)
+                .await?;
+        }
         let made = files
             .run(move |files| files.create_checkpoint(description.as_deref()))
             .await?;

@@ -11,7 +11,7 @@ use hankweave_task_model::registry::TaskRow;
 use hankweave_tasks::worker::{Orphans, Worked, Worker, WorkerOptions};
 use serde_json::json;
 
-use crate::args::{Global, OrphanPolicy, WorkerArgs};
+use crate::args::{CheckpointPolicy, Global, OrphanPolicy, WorkerArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::logging;
 use crate::output;
@@ -88,6 +88,8 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, Failure> {
     options.once = args.once;
     options.lease = args.lease;
     options.orphan_after = args.orphan_after;
+    options.checkpoints_by_risk = args.checkpoints == CheckpointPolicy::Risk;
+    options.packs_checkpoints = args.pack_checkpoints;
     options.orphans = match args.orphans {
         OrphanPolicy::Requeue => Orphans::Requeue { tries: TRIES },
         OrphanPolicy::Fail => Orphans::Fail,

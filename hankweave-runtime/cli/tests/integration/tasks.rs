@@ -92,7 +92,7 @@ fn a_task_goes_from_its_creation_to_its_end_with_nothing_to_install() {
     );
     assert_eq!(
         (&task["data"]["cost"], &task["checkpoints"]),
-        (&json!(0.5), &json!(2))
+        (&json!(0.5), &json!(3))
     );
     assert_eq!(task["task"]["result"]["data"]["exitCode"], 0);
     let root = project.home().join(".local/share/hankweave/tasks/report-7");

@@ -35,6 +35,20 @@ pub enum HookPoint {
 }
 
 impl HookPoint {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::BeforeStart,
+        Self::AfterStart,
+        Self::BeforeComplete,
+        Self::AfterComplete,
+        Self::BeforeFail,
+        Self::AfterFail,
+        Self::BeforeCancel,
+        Self::AfterCancel,
+        Self::BeforeDelete,
+        Self::AfterDelete,
+    ];
+
     /// The name for it in logs and registrations.
     #[must_use]
     pub const fn name(self) -> &'static str {

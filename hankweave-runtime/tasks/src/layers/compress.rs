@@ -11,7 +11,7 @@ use super::error::LayerError;
 use super::files::TaskFiles;
 use super::folder::{enter, read, replace};
 use super::{CHECKPOINTS, LOGS, PACKED, STATE};
-use crate::model::CheckpointId;
+use crate::model::{CheckpointId, TaskError};
 
 impl TaskFiles {
     /// Packs the state and the log of a checkpoint of which nothing is missing or spoiled; what is packed stays so.
@@ -30,6 +30,38 @@ impl TaskFiles {
             checkpoint.sync()
         };
         pack().map_err(self.save(CHECKPOINTS))
+    }
+
+    /// Packs every checkpoint that is valid and not packed yet, and says how many those were. One that is spoiled stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`LayerError::Load`] or [`LayerError::Save`]; each checkpoint is whole at every moment.
+    pub fn pack_checkpoints(&self) -> Result<usize, LayerError> {
+        let mut packed = 0;
+        for manifest in self.checkpoints()?.valid {
+            let Ok(id) = CheckpointId::parse(&manifest.id) else {
+                continue;
+            };
+            if self.is_packed(id)? {
+                continue;
+            }
+            match self.compress_checkpoint(id) {
+                Ok(()) => packed += 1,
+                Err(LayerError::Task(TaskError::CheckpointCorrupt { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(packed)
+    }
+
+    fn is_packed(&self, id: CheckpointId) -> Result<bool, LayerError> {
+        let Some(folder) = self.open()? else {
+            return Ok(true);
+        };
+        let names = || inside(&*inside(&*folder, CHECKPOINTS)?, &id.to_string())?.names();
+        let names = names().map_err(self.load(CHECKPOINTS))?;
+        Ok(!names.iter().any(|name| name == STATE))
     }
 
     fn pack(&self, checkpoint: &dyn Folder, name: &str) -> io::Result<()> {

@@ -1,15 +1,115 @@
-//! decisions.md: what agents decided, for people (TASK-11).
+//! decisions.md: what agents decided, for people (TASK-11, TASK-69).
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::Read;
+
+use hankweave_core::time::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::DECISIONS;
 use super::error::LayerError;
 use super::figures::{Layer, Operation};
 use super::files::TaskFiles;
-use super::folder::read;
+use super::folder::{enter, open, read};
+use super::lines::each_line;
 use crate::model::{Decision, Decisions};
 
+/// Where agents work, beneath the folder of a task.
+pub const WORKSPACE: &str = "workspace";
+
+/// Where they say what they decide, there: a JSON object a line.
+pub const SAID: &str = "decisions.jsonl";
+
+/// So much of it is read, in bytes.
+const MOST: u64 = 1 << 20;
+
+/// A decision as an agent says it.
+#[derive(Deserialize)]
+struct Said {
+    decision: String,
+    #[serde(default)]
+    reasoning: String,
+    agent: Option<String>,
+    timestamp: Option<Timestamp>,
+    metadata: Option<Map<String, Value>>,
+}
+
+impl Said {
+    fn decision(self, agent: &str, now: Timestamp) -> Decision {
+        let one_line = |text: String| text.replace('\n', " ");
+        Decision {
+            timestamp: self.timestamp.unwrap_or(now),
+            agent: one_line(self.agent.unwrap_or_else(|| agent.to_owned())),
+            decision: one_line(self.decision),
+            reasoning: self.reasoning,
+            metadata: self.metadata,
+        }
+    }
+}
+
+/// What makes a decision the same, whoever notes it and when.
+fn content(decision: &Decision) -> String {
+    let metadata = decision.metadata.clone().map(Value::Object);
+    Value::from(vec![
+        decision.decision.clone().into(),
+        decision.reasoning.clone().into(),
+        metadata.unwrap_or_default(),
+    ])
+    .to_string()
+}
+
 impl TaskFiles {
+    /// Takes over what agents have said in `decisions.jsonl` of their workspace and the page lacks, and says how many those were. A line that is no decision is
+    /// skipped; what the page has once more than the file is kept, so a workspace that went back to an earlier checkpoint takes nothing away.
+    ///
+    /// # Errors
+    ///
+    /// As [`load_decisions`](Self::load_decisions) and [`append_decision`](Self::append_decision).
+    pub fn take_over_decisions(&self, agent: &str) -> Result<usize, LayerError> {
+        let (mut said, mut broken) = (Vec::new(), 0);
+        self.each_said(|line| match line.map(serde_json::from_slice::<Said>) {
+            Some(Ok(decision)) => said.push(decision.decision(agent, self.now())),
+            _ if line.is_some_and(|line| line.trim_ascii().is_empty()) => {}
+            _ => broken += 1,
+        })?;
+        if said.is_empty() && broken == 0 {
+            return Ok(0);
+        }
+        if broken > 0 {
+            tracing::warn!(taskId = %self.id, lines = broken, "lines of decisions.jsonl are no decisions");
+        }
+        let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        for decision in self.load_decisions()?.entries {
+            *known.entry(content(&decision)).or_default() += 1;
+        }
+        let mut added = 0;
+        for decision in said {
+            match known.get_mut(&content(&decision)) {
+                Some(count) if *count > 0 => *count -= 1,
+                _ => {
+                    self.append_decision(&decision)?;
+                    added += 1;
+                }
+            }
+        }
+        Ok(added)
+    }
+
+    fn each_said(&self, each: impl FnMut(Option<&[u8]>)) -> Result<(), LayerError> {
+        let Some(folder) = self.open()? else { return Ok(()) };
+        let read = || {
+            let workspace = enter(&*folder, WORKSPACE)?;
+            let file = workspace.map(|workspace| open(&*workspace, SAID)).transpose()?;
+            match file.flatten() {
+                Some(file) => each_line(file.take(MOST), each),
+                None => Ok(()),
+            }
+        };
+        read().map_err(self.load(SAID))
+    }
+
     /// Adds a decision, in one write, and makes it durable.
     ///
     /// # Errors

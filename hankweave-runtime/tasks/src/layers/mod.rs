@@ -21,6 +21,7 @@ mod sweep;
 mod tests;
 
 pub use checkpoints::Checkpoints;
+pub use decisions::{SAID, WORKSPACE};
 pub use error::LayerError;
 pub use figures::{Figure, Layer, Operation};
 pub use files::{Layers, TaskFiles};

@@ -1,5 +1,6 @@
 //! The steps of tasks: hooks before, under the lock the registry and then the files, hooks behind (TASK-32, TASK-33).
 
+mod builtin;
 mod hooks;
 mod metrics;
 mod recover;

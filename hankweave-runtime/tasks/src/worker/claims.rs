@@ -69,7 +69,7 @@ impl Worked {
 }
 
 impl Worker {
-    /// A worker on these tasks, whose files are beneath the root of `layers`.
+    /// A worker on these tasks, whose files are beneath the root of `layers`, with the hooks of [`Lifecycle::register_builtin`].
     #[must_use]
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
@@ -78,8 +78,10 @@ impl Worker {
         options: WorkerOptions,
     ) -> Self {
         let locks = Locks::new(Arc::clone(&coordinator), world.ids.clone());
+        let lifecycle = Lifecycle::new(Arc::clone(&coordinator), locks.clone(), layers.clone());
+        lifecycle.register_builtin();
         Self {
-            lifecycle: Lifecycle::new(Arc::clone(&coordinator), locks.clone(), layers.clone()),
+            lifecycle,
             coordinator,
             locks,
             layers,

@@ -20,8 +20,9 @@ use super::child::{Run, Said};
 use super::claims::Worker;
 use super::order::Order;
 use super::progress::{Milestone, Progress};
+use super::schedule::{Cause, Schedule};
 use crate::coordinator::Hold;
-use crate::layers::{Durability, LayerError, TaskFiles, TaskLog};
+use crate::layers::{Durability, LayerError, TaskFiles, TaskLog, WORKSPACE};
 use crate::lifecycle::{Lifecycle, Step};
 use crate::locks::LockGuard;
 use crate::publish::publish;
@@ -33,9 +34,6 @@ const HELD: i32 = 75;
 /// within its grace.
 const HELD_TRIES: u32 = 60;
 const HELD_WAIT: Duration = Duration::from_secs(1);
-
-/// The subfolder in which agents work.
-const WORKSPACE: &str = "workspace";
 
 /// What became of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +98,7 @@ pub(super) struct Job {
     shutdown: Shutdown,
     called_off: CancellationToken,
     progress: Progress,
+    schedule: Schedule,
     /// The run, while there is one: it outlives the work that is dropped when the lease is lost.
     run: Option<Run>,
 }
@@ -120,6 +119,7 @@ impl Job {
             shutdown,
             called_off: CancellationToken::new(),
             progress: Progress::default(),
+            schedule: Schedule::begin(),
             run: None,
         }
     }
@@ -284,6 +284,10 @@ impl Job {
                 () = self.called_off.cancelled() => break,
                 () = self.shutdown.requested() => break,
                 () = sync => log.sync()?,
+                () = tokio::time::sleep_until(self.schedule.next()) => {
+                    let cause = self.schedule.look();
+                    self.checkpoint_because(cause).await?;
+                }
                 said = run.next() => match said? {
                     Said::Event(line) => self.take(&line, log).await?,
                     Said::Ended(exit) => {
@@ -297,6 +301,8 @@ impl Job {
                 },
             }
         }
+        let cause = self.schedule.stopped();
+        self.checkpoint_because(cause).await?;
         self.stop_run().await;
         Ok(match self.called_off.is_cancelled() {
             true => Outcome::CalledOff,
@@ -306,7 +312,10 @@ impl Job {
 
     /// Notes what an event says.
     async fn take(&mut self, line: &[u8], log: &mut TaskLog) -> Result<(), JobError> {
-        let Some(milestone) = self.progress.take(line) else {
+        let milestone = self.progress.take(line);
+        self.schedule
+            .heard(matches!(milestone, Some(Milestone::Ended { success: false, .. })));
+        let Some(milestone) = milestone else {
             return Ok(());
         };
         let (level, message, data) = match &milestone {
@@ -328,13 +337,24 @@ impl Job {
         };
         log.append(&[self.files.entry(level, message, Some(data))])?;
         self.save_progress(None).await?;
-        if let Milestone::Ended {
-            codon, success: true, ..
-        } = milestone
-        {
-            self.checkpoint(format!("codon {codon} completed")).await?;
+        if let Milestone::Ended { codon, success, .. } = milestone {
+            let agent = codon.clone();
+            let take_over = move |files: &TaskFiles| files.take_over_decisions(&agent);
+            self.files.run(take_over).await?;
+            if success {
+                self.checkpoint(format!("codon {codon} completed")).await?;
+            }
         }
         Ok(())
+    }
+
+    async fn checkpoint_because(&mut self, cause: Option<Cause>) -> Result<(), LayerError> {
+        match cause {
+            Some(cause) if self.worker.options.checkpoints_by_risk => {
+                self.checkpoint(cause.description().to_owned()).await
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn save_progress(&mut self, result: Option<Value>) -> Result<(), LayerError> {
@@ -353,11 +373,16 @@ impl Job {
     }
 
     async fn checkpoint(&mut self, description: String) -> Result<(), LayerError> {
-        let make = move |files: &TaskFiles| {
-            files.create_checkpoint(Some(&description))?;
-            files.rotate_checkpoints(&Retention::default())
-        };
-        self.files.run(make).await.map(drop)
+        // One after the other: what is done again because somebody else was in the folder must not be done twice.
+        if self.worker.options.packs_checkpoints {
+            self.files.run(TaskFiles::pack_checkpoints).await?;
+        }
+        let make = move |files: &TaskFiles| files.create_checkpoint(Some(&description));
+        self.files.run(make).await?;
+        let rotate = |files: &TaskFiles| files.rotate_checkpoints(&Retention::default());
+        self.files.run(rotate).await?;
+        self.schedule.made();
+        Ok(())
     }
 
     /// What the registry is told, what the state keeps, and what became of the task.

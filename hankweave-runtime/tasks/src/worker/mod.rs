@@ -13,6 +13,7 @@ mod options;
 mod order;
 mod orphans;
 mod progress;
+mod schedule;
 #[cfg(test)]
 mod tests;
 

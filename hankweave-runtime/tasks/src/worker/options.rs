@@ -36,12 +36,17 @@ pub struct WorkerOptions {
     pub program: PathBuf,
     /// How long a run may take to stop in order before it is killed.
     pub grace: Duration,
+    /// Whether it makes checkpoints by what is at stake as well, and not only behind codons.
+    pub checkpoints_by_risk: bool,
+    /// Whether checkpoints are packed once there is a newer one.
+    pub packs_checkpoints: bool,
     /// How often it looks, without a hint, whether there is something to do.
     pub look: Duration,
 }
 
 impl WorkerOptions {
-    /// The usual ones: one task at a time, a lease of 30 s, orphans after five minutes, which wait again up to five times.
+    /// The usual ones: one task at a time, a lease of 30 s, orphans after five minutes, which wait again up to five times,
+    /// checkpoints by what is at stake, none of them packed.
     #[must_use]
     pub fn new(name: impl Into<String>, program: impl Into<PathBuf>) -> Self {
         Self {
@@ -53,6 +58,8 @@ impl WorkerOptions {
             orphans: Orphans::Requeue { tries: 5 },
             program: program.into(),
             grace: Duration::from_secs(15),
+            checkpoints_by_risk: true,
+            packs_checkpoints: false,
             look: Duration::from_secs(1),
         }
     }

@@ -156,7 +156,11 @@ async fn a_task_is_claimed_run_and_completed_with_what_it_did() {
     ];
     assert_eq!(stage.lines(), expected);
     let checkpoints = stage.files.checkpoints().unwrap().valid;
-    assert_eq!(checkpoints[0].description, "codon draft completed");
+    let descriptions: Vec<&str> = checkpoints
+        .iter()
+        .map(|manifest| manifest.description.as_str())
+        .collect();
+    assert_eq!(descriptions, ["before completion", "codon draft completed"]);
     let workspace = stage.files.path().join("workspace");
     let args = std::fs::read_to_string(workspace.join("args")).unwrap();
     let hank = stage.folder.path().join("hank");
@@ -180,7 +184,7 @@ async fn a_task_is_claimed_run_and_completed_with_what_it_did() {
         "hankweave_locks_granted_total 3",
         "hankweave_locks_active 0",
         "hankweave_task_transition_seconds_count 2",
-        "hankweave_persistence_operations_total{layer=\"checkpoints\",operation=\"save\"} 1",
+        "hankweave_persistence_operations_total{layer=\"checkpoints\",operation=\"save\"} 2",
         "hankweave_persistence_failures_total{layer=\"logs\",operation=\"save\"} 0",
     ] {
         assert!(page.lines().any(|shown| shown == line), "{line}: {page}");

@@ -1,0 +1,74 @@
+//! Hooks that come with the lifecycle (TASK-70).
+
+use std::collections::BTreeSet;
+
+use hankweave_core::id::TaskId;
+use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy};
+
+use super::{HookCall, HookRun, Lifecycle};
+use crate::layers::{LayerError, Layers, TaskFiles};
+
+/// The first of all.
+const FIRST: i64 = -100;
+
+/// Behind what is collected, before anything is copied.
+const VALIDATION: i64 = 0;
+
+impl Lifecycle {
+    /// Registers the hooks that a worker has: every call is logged; before a task ends its agents' decisions are taken over; it completes only when its files hold
+    /// together, and with a checkpoint of how it ends.
+    pub fn register_builtin(&self) {
+        for point in HookPoint::ALL {
+            self.register(point, FIRST, HookPolicy::Continue, HookRun::new(log));
+        }
+        for point in [
+            HookPoint::BeforeComplete,
+            HookPoint::BeforeFail,
+            HookPoint::BeforeCancel,
+        ] {
+            let take_over = self.with_files(|files| files.take_over_decisions("agent").map(drop));
+            self.register(point, FIRST, HookPolicy::Continue, take_over);
+        }
+        let before = HookPoint::BeforeComplete;
+        self.register(before, VALIDATION, HookPolicy::Veto, self.with_files(validate));
+        let checkpoint =
+            self.with_files(|files| files.create_checkpoint(Some("before completion")).map(drop));
+        self.register(before, DEFAULT_PRIORITY, HookPolicy::Continue, checkpoint);
+    }
+
+    fn with_files(
+        &self,
+        act: impl Fn(&TaskFiles) -> Result<(), LayerError> + Send + Sync + Copy + 'static,
+    ) -> HookRun {
+        let layers = self.0.layers.clone();
+        HookRun::new(move |call| act_on(layers.clone(), call.task, act))
+    }
+}
+
+async fn act_on(
+    layers: Layers,
+    id: TaskId,
+    act: impl Fn(&TaskFiles) -> Result<(), LayerError> + Send + Sync + 'static,
+) -> Result<(), String> {
+    let done = layers.task(id).run(act).await;
+    done.map_err(|error| hankweave_runtime::error::chain(&error))
+}
+
+async fn log(call: HookCall) -> Result<(), String> {
+    tracing::debug!(point = call.point.name(), taskId = %call.task, "Hook");
+    Ok(())
+}
+
+/// The state can be read, and no line that the registry has numbered is missing between others.
+fn validate(files: &TaskFiles) -> Result<(), LayerError> {
+    files.load_state()?;
+    let seqs: BTreeSet<u64> = files.log_seqs()?;
+    match seqs.iter().zip(1..).find(|(seq, expected)| **seq != *expected) {
+        Some((_, missing)) => Err(LayerError::Task(
+            hankweave_task_model::TaskError::StateLoadFailed(format!(
+                "line {missing} of the registry is not in the log"
+            )),
+        )),
+        None => Ok(()),
+    }
+}

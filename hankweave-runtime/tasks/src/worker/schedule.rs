@@ -1,0 +1,143 @@
+//! When a task gets a checkpoint while a codon works (TASK-71).
+
+use std::time::Duration;
+
+use hankweave_task_model::{INTERRUPTED_AFTER, Stake, interruption_counts};
+use tokio::time::Instant;
+
+/// How often it is looked whether one is due: what is at stake grows with time alone, too.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// Why a checkpoint is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Enough is at stake.
+    Due,
+    /// The run has been silent for long.
+    Silent,
+    /// The run is being stopped.
+    Stopped,
+}
+
+impl Cause {
+    pub(super) const fn description(self) -> &'static str {
+        match self {
+            Self::Due => "as much as this is at stake",
+            Self::Silent => "the run has said nothing for five minutes",
+            Self::Stopped => "the run is being stopped",
+        }
+    }
+}
+
+/// What has happened since the last checkpoint.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    last: Instant,
+    heard: Instant,
+    interrupted: Option<Instant>,
+    looked: Instant,
+    stake: Stake,
+}
+
+impl Schedule {
+    pub(super) fn begin() -> Self {
+        let now = Instant::now();
+        Self {
+            last: now,
+            heard: now,
+            interrupted: None,
+            looked: now,
+            stake: Stake::default(),
+        }
+    }
+
+    /// The run has said something.
+    pub(super) fn heard(&mut self, has_failed: bool) {
+        self.heard = Instant::now();
+        self.stake.operations += 1;
+        self.stake.failures += u64::from(has_failed);
+    }
+
+    /// A checkpoint was made.
+    pub(super) fn made(&mut self) {
+        self.last = Instant::now();
+        self.stake = Stake::default();
+    }
+
+    /// When to look next.
+    pub(super) fn next(&self) -> Instant {
+        self.looked + LOOK
+    }
+
+    /// Looks whether a checkpoint is due.
+    pub(super) fn look(&mut self) -> Option<Cause> {
+        let now = Instant::now();
+        self.looked = now;
+        let since = now - self.last;
+        let stake = Stake {
+            duration: since,
+            ..self.stake
+        };
+        if stake.is_due(since) {
+            return Some(Cause::Due);
+        }
+        // Silence of which the last checkpoint knows is no news.
+        let is_silent = now - self.heard >= INTERRUPTED_AFTER && self.last < self.heard + INTERRUPTED_AFTER;
+        (is_silent && self.interruption(now)).then_some(Cause::Silent)
+    }
+
+    /// The run is being stopped; of a row of interruptions one gets a checkpoint.
+    pub(super) fn stopped(&mut self) -> Option<Cause> {
+        self.interruption(Instant::now()).then_some(Cause::Stopped)
+    }
+
+    fn interruption(&mut self, now: Instant) -> bool {
+        let counts = interruption_counts(self.interrupted.map(|then| now - then));
+        if counts {
+            self.interrupted = Some(now);
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    // covers: TASK-71
+    #[tokio::test(start_paused = true)]
+    async fn a_checkpoint_is_due_by_what_is_at_stake_by_silence_and_at_the_end() {
+        let mut schedule = Schedule::begin();
+        for _ in 0..29 {
+            advance(MINUTE).await;
+            schedule.heard(false);
+            if schedule.look().is_some() {
+                break;
+            }
+        }
+        // 15 events and 15 minutes are four points: every quarter of an hour.
+        assert_eq!(schedule.next() - schedule.last, 16 * MINUTE);
+        schedule.made();
+        for _ in 0..4 {
+            schedule.heard(false);
+            advance(MINUTE).await;
+            assert_eq!(schedule.look(), None);
+        }
+        advance(4 * MINUTE).await;
+        assert_eq!(schedule.look(), Some(Cause::Silent));
+        schedule.made();
+        advance(MINUTE).await;
+        assert_eq!(schedule.look(), None, "it is as silent as before");
+        assert_eq!(schedule.stopped(), Some(Cause::Stopped));
+        assert_eq!(schedule.stopped(), None);
+        for _ in 0..120 {
+            schedule.heard(true);
+        }
+        advance(5 * MINUTE).await;
+        assert_eq!(schedule.look(), Some(Cause::Due));
+    }
+}
