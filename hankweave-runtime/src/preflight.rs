@@ -131,7 +131,7 @@ pub fn unready_models(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, wo
 }
 
 /// `--agent` and `--model`, or the model `everywhere` of the hank's overrides, replace those of every codon; a script stays with its codon when the
-/// agent is the scripted one anyway.
+/// agent is the scripted one anyway (HANK-57).
 fn apply_options(codon: &mut CodonConfig, options: &RunOptions, everywhere: Option<&String>) {
     if let Some(agent) = &options.agent
         && codon.agent_name() != agent

@@ -132,6 +132,7 @@ fn tokens(input: u64) -> Value {
     json!({"inputTokens": input, "outputTokens": 0, "cacheCreationTokens": 0, "cacheReadTokens": 0})
 }
 
+// covers: STATE-14
 #[test]
 fn typed_and_dynamic_agree() {
     let mut accepted = 0;

@@ -232,7 +232,7 @@ mod tests {
         }
     }
 
-    // covers: G4
+    // covers: G4, G5
     #[test]
     fn a_file_that_changes_while_it_is_read_is_read_again() {
         assert_eq!(read_while_it_grows(0).unwrap(), b"a");

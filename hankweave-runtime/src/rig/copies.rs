@@ -229,6 +229,7 @@ mod tests {
         }
     }
 
+    // covers: RUN-20
     #[test]
     fn of_a_merged_copy_only_what_it_brought_is_taken_out() {
         let (_folder, copies, copy) = stage_of(false);

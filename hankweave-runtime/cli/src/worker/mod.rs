@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hankweave_runtime::Shutdown;
 use hankweave_runtime::world::World;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_tasks::worker::{Orphans, Worked, Worker, WorkerOptions};
+use hankweave_tasks::worker::{Orphans, USUAL_TRIES, Worked, Worker, WorkerOptions};
 use serde_json::json;
 
 use crate::args::{CheckpointPolicy, Global, OrphanPolicy, WorkerArgs};
@@ -19,9 +19,6 @@ use crate::registry::{Registry, with_registry};
 use crate::screen::{self, tell};
 use crate::signals::{self, stopped};
 use crate::task::line;
-
-/// A task that nobody else finishes is tried so often.
-const TRIES: u32 = 5;
 
 pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, Failure> {
     logging::install(global);
@@ -91,7 +88,7 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, Failure> {
     options.checkpoints_by_risk = args.checkpoints == CheckpointPolicy::Risk;
     options.packs_checkpoints = args.pack_checkpoints;
     options.orphans = match args.orphans {
-        OrphanPolicy::Requeue => Orphans::Requeue { tries: TRIES },
+        OrphanPolicy::Requeue => Orphans::Requeue { tries: USUAL_TRIES },
         OrphanPolicy::Fail => Orphans::Fail,
         OrphanPolicy::Leave => Orphans::Leave,
     };

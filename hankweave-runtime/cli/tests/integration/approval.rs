@@ -34,7 +34,7 @@ fn wait_for_question(run: &mut Running) {
     run.wait_for_line(|line| line.contains("\"server.idle\"") && line.contains("\"approval-required\""));
 }
 
-// covers: STATE-65, CLI-30
+// covers: STATE-65, CLI-1, CLI-30
 #[test]
 fn a_run_pauses_before_a_codon_until_it_is_approved_and_asks_again_behind_a_rollback() {
     let project = asking("two");

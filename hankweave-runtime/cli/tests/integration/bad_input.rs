@@ -116,6 +116,16 @@ fn a_prompt_file_must_be_there_and_inside_the_hank() {
     check_hank(&with_prompt("/etc/hostname"), &["hank[0].promptFile"]);
 }
 
+// covers: CLI-1, X4
+#[test]
+fn a_pattern_that_leads_out_of_the_workspace_is_refused() {
+    for pattern in ["../x", "/etc/*", "a/../../b"] {
+        let mut codon = good_codon("one");
+        codon["checkpointedFiles"] = json!([pattern]);
+        check_hank(&json!({"hank": [codon]}), &["hank[0].checkpointedFiles[0]"]);
+    }
+}
+
 #[test]
 fn several_mistakes_are_told_at_once() {
     let mut codon = good_codon("a b");

@@ -103,10 +103,29 @@ fn requirements_are_missed_all_at_once_and_before_anything_is_made() {
         .set("HANKWEAVE_GONE", "unset");
     project.run(["run", "--headless"]).expect_code(0);
     assert_eq!(read(&project, "given.txt"), "everywhere given removed own");
-    project
-        .run(["run", "--headless", "--new", "--model", "flag"])
-        .expect_code(0);
-    assert_eq!(read(&project, "given.txt"), "flag given removed own");
+}
+
+// covers: HANK-57
+#[test]
+fn a_model_of_any_layer_replaces_that_of_every_codon() {
+    let project = project();
+    let model_of = |more: &[&str]| {
+        let run = ["run", "--headless", "--new"];
+        project.run(run.iter().chain(more)).expect_code(0);
+        let given = read(&project, "given.txt");
+        given.split_once(' ').map(|(model, _)| model.to_owned())
+    };
+    write_hank(&project, &json!({}), &json!({}));
+    assert_eq!(model_of(&[]).as_deref(), Some("shell"));
+    project.write("hankweave.json", r#"{"model": "file"}"#);
+    assert_eq!(model_of(&[]).as_deref(), Some("file"));
+    write_hank(
+        &project,
+        &json!({}),
+        &json!({"overrides": {"model": "everywhere"}}),
+    );
+    assert_eq!(model_of(&[]).as_deref(), Some("everywhere"));
+    assert_eq!(model_of(&["--model", "flag"]).as_deref(), Some("flag"));
 }
 
 // covers: RUN-8

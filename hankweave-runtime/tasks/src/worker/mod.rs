@@ -19,5 +19,5 @@ mod tests;
 
 pub use claims::{Worked, Worker};
 pub use metrics::Metrics;
-pub use options::{Orphans, WorkerOptions};
+pub use options::{Orphans, USUAL_TRIES, WorkerOptions};
 pub use order::Order;

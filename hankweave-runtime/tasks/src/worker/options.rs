@@ -17,6 +17,9 @@ pub enum Orphans {
     Leave,
 }
 
+/// The tries of a task whose workers are gone, the first included, when nobody says otherwise (TASK-56).
+pub const USUAL_TRIES: u32 = 5;
+
 /// How a worker works.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
@@ -45,7 +48,7 @@ pub struct WorkerOptions {
 }
 
 impl WorkerOptions {
-    /// The usual ones: one task at a time, a lease of 30 s, orphans after five minutes, which wait again up to five times,
+    /// The usual ones: one task at a time, a lease of 30 s, orphans after five minutes, which have [`USUAL_TRIES`],
     /// checkpoints by what is at stake, none of them packed.
     #[must_use]
     pub fn new(name: impl Into<String>, program: impl Into<PathBuf>) -> Self {
@@ -55,7 +58,7 @@ impl WorkerOptions {
             lease: Duration::from_secs(30),
             once: false,
             orphan_after: Duration::from_secs(5 * 60),
-            orphans: Orphans::Requeue { tries: 5 },
+            orphans: Orphans::Requeue { tries: USUAL_TRIES },
             program: program.into(),
             grace: Duration::from_secs(15),
             checkpoints_by_risk: true,
