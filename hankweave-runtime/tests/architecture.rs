@@ -101,6 +101,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("lock", "args exit output registry screen"),
     ("task", "args exit failures output registry screen"),
     ("worker", "args exit logging output registry screen signals task"),
+    ("mcp", "args exit logging registry screen signals task"),
     ("prices", "args config exit output settings"),
     (
         "doctor",

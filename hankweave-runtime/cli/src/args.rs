@@ -285,6 +285,12 @@ pub(crate) enum Command {
     Worker(WorkerArgs),
     /// Take, hold and give back locks that workers and people share
     Lock(LockArgs),
+    /// Offer tasks to an agent as tools, over the Model Context Protocol on standard input and output
+    ///
+    /// The agent starts it. For example, in a file for claude --mcp-config:
+    /// {"mcpServers": {"tasks": {"command": "hankweave", "args": ["mcp"]}}}
+    #[cfg(feature = "mcp")]
+    Mcp(McpArgs),
     /// Draw a state machine from the code
     Diagram(DiagramArgs),
     /// Print the JSON Schema of a document, from the code

@@ -62,6 +62,12 @@ impl Failure {
         Self::new(kind, chain(error))
     }
 
+    /// What is wrong, without the hint.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

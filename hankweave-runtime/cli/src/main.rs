@@ -44,6 +44,8 @@ mod keyboard;
 mod lock;
 mod logging;
 mod logs;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod notify;
 mod operations;
 #[cfg(feature = "otel")]
@@ -169,6 +171,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Task(args) => task::task(&global, &args),
         Command::Worker(args) => worker::worker(&global, &args),
         Command::Lock(args) => lock::lock(&global, &args),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => mcp::mcp(&global, &args),
         Command::Diagram(args) => diagram::diagram(&args),
         Command::Schema(args) => schema::schema(&args),
         Command::Completions { shell } => completions::completions(shell),

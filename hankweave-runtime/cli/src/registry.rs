@@ -12,12 +12,12 @@ use hankweave_runtime::error::chain;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk, parent};
 use hankweave_runtime::world::environment::{Environment, make_new_files_private};
+use hankweave_task_model::TaskError;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::{Holder, TaskError};
-use hankweave_tasks::coordinator::{Acquire, Acquired, Release};
 use hankweave_tasks::layers::{LayerError, Layers, TaskFiles};
-use hankweave_tasks::{Coordinator, Postgres, Sqlite};
+use hankweave_tasks::locks::{Granted, LockRequest};
+use hankweave_tasks::{Coordinator, Lifecycle, Locks, Postgres, Sqlite};
 
 use crate::args::Place;
 use crate::config;
@@ -25,12 +25,13 @@ use crate::exit::{Failure, FailureKind};
 use crate::settings::Flags;
 use crate::typed::tasks as typed;
 
-/// How long a command holds a task; it takes moments.
-const LEASE: Duration = Duration::from_secs(30);
-
 /// A registry that answers, and the files of its tasks.
+#[derive(Clone)]
 pub(crate) struct Registry {
     pub(crate) coordinator: Arc<dyn Coordinator>,
+    pub(crate) locks: Locks,
+    /// Takes the steps of tasks, with the hooks that workers have, too.
+    pub(crate) lifecycle: Lifecycle,
     pub(crate) layers: Layers,
     pub(crate) world: World,
     /// How it was asked for.
@@ -56,14 +57,21 @@ pub(crate) fn with_registry<T>(
         let coordinator = connect(&url, &world)
             .await
             .map_err(|error| failure(&error, place))?;
+        let layers = Layers::new(world.clone(), root);
+        let locks = Locks::new(Arc::clone(&coordinator), world.ids.clone());
+        let lifecycle = Lifecycle::new(Arc::clone(&coordinator), locks.clone(), layers.clone());
+        lifecycle.register_builtin();
         let registry = Registry {
-            layers: Layers::new(world.clone(), root),
+            layers,
+            locks,
+            lifecycle,
             coordinator,
             world,
             url,
             place: place.clone(),
         };
         let done = act(&registry).await;
+        registry.locks.close().await;
         registry.coordinator.close().await;
         done
     });
@@ -135,47 +143,29 @@ impl Registry {
         self.layers.task(id.clone())
     }
 
-    /// Who this command is for the registry.
-    pub(crate) fn holder(&self) -> Holder {
-        Holder::new("lifecycle:command-line", self.world.ids.nonce())
-    }
-
-    pub(crate) const LEASE: Duration = LEASE;
-
-    /// Does something with a task that nobody else holds meanwhile. `act` gets the task as it is under the lock and the token, and returns the number of the last
-    /// log line that it has written, if it has written any.
+    /// Does something with the files of a task that nobody else holds meanwhile. `act` gets the task as it is under the lock, and the token.
     pub(crate) async fn under_lock<T>(
         &self,
         id: &TaskId,
-        act: impl AsyncFnOnce(&TaskRow, u64) -> Result<(T, Option<u64>), LayerError>,
+        act: impl AsyncFnOnce(&TaskRow, u64) -> Result<T, LayerError>,
     ) -> Result<T, LayerError> {
-        let (resource, holder) = (TaskRow::lock_name(id), self.holder());
-        let acquired = self.coordinator.acquire(Acquire {
-            resource: resource.clone(),
-            holder: holder.clone(),
-            mode: LockMode::Exclusive,
-            lease: Some(LEASE),
-            in_order: true,
+        let request = LockRequest {
             task: Some(id.clone()),
-        });
-        let Acquired { held, row, .. } = acquired.await?;
-        let not_found = || TaskError::TaskNotFound(id.to_string());
-        let done = match row {
-            Some(row) => act(&row, held.token).await,
-            None => Err(not_found().into()),
+            ..self.locks.request(
+                TaskRow::lock_name(id),
+                "lifecycle:command-line",
+                LockMode::Exclusive,
+            )
         };
-        let seq = done.as_ref().ok().and_then(|(_, seq)| *seq);
-        let written = seq.map(|seq| (id.clone(), seq));
-        let released = self.coordinator.release(Release {
-            resource,
-            holder,
-            written,
-        });
+        let Granted { mut guard, row, .. } = self.locks.acquire(request).await?;
+        let (row, token) = (
+            row.ok_or_else(|| TaskError::TaskNotFound(id.to_string()))?,
+            guard.token(),
+        );
+        let done = guard.keep(act(&row, token)).await;
         // What was done is done; the lock ends by itself.
-        if let Err(error) = released.await {
-            tracing::warn!(%error, "the lock was not given back");
-        }
-        Ok(done?.0)
+        guard.release_or_log(None).await;
+        done?
     }
 
     pub(crate) fn failure(&self, error: &TaskError) -> Failure {
@@ -201,7 +191,10 @@ impl Registry {
 fn failure(error: &TaskError, place: &Place) -> Failure {
     let kind = match error.code() {
         "RESOURCE_LOCKED" => FailureKind::Held,
-        "LOCK_BACKEND_UNAVAILABLE" | "REGISTRY_NOT_INITIALIZED" | "STATE_SAVE_FAILED" => FailureKind::Io,
+        "LOCK_BACKEND_UNAVAILABLE"
+        | "REGISTRY_NOT_INITIALIZED"
+        | "STATE_SAVE_FAILED"
+        | "TASK_UPDATE_FAILED" => FailureKind::Io,
         "VERSION_CONFLICT" | "STALE_TOKEN" | "LOCK_TIMEOUT" | "LOCK_NOT_HELD" => FailureKind::Failed,
         _ => FailureKind::Input,
     };

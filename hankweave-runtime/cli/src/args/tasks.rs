@@ -261,6 +261,13 @@ pub(crate) enum OrphanPolicy {
     Leave,
 }
 
+#[cfg(feature = "mcp")]
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct LockArgs {
     #[command(flatten)]

@@ -41,6 +41,12 @@ pub(crate) fn print(text: impl Into<Text>) -> io::Result<()> {
     })
 }
 
+/// Standard input and output for a protocol that is spoken there; nothing else is printed meanwhile.
+#[cfg(feature = "mcp")]
+pub(crate) fn streams() -> (tokio::io::Stdin, tokio::io::Stdout) {
+    (tokio::io::stdin(), tokio::io::stdout())
+}
+
 /// Writes to standard error, for people. That nobody can read it, because it goes to a full disk for example, is no reason to fail.
 pub(crate) fn tell(text: impl Into<Text>) {
     // See above.

@@ -4,12 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
 use hankweave_runtime::hank_files;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_task_model::TaskError;
-use hankweave_task_model::registry::NewTask;
-use hankweave_tasks::coordinator::{Claimed, Create, Hold, Release};
-use hankweave_tasks::publish;
+use hankweave_task_model::registry::{NewTask, TaskRow};
 use hankweave_tasks::worker::Order;
 use serde_json::{Map, Value};
 
@@ -29,7 +28,7 @@ pub(super) async fn create(
     args: &TaskCreateArgs,
 ) -> Result<ExitCode, Failure> {
     let mut metadata = metadata(args.metadata.as_deref())?;
-    let order = order(args)?;
+    let order = order(&args.hank, args.data.as_deref(), args.arguments.clone())?;
     let written = order.put_into(&mut metadata);
     written.map_err(|error| Failure::from_error(FailureKind::Input, &error))?;
     let task = |id| NewTask {
@@ -39,28 +38,14 @@ pub(super) async fn create(
         owner: args.owner.clone(),
         metadata: metadata.clone(),
     };
-    let hold = Hold {
-        holder: registry.holder(),
-        lease: Some(Registry::LEASE),
-    };
     let created = match &args.id {
-        Some(id) => insert(registry, task(id.clone()), &hold).await,
-        None => insert_somewhere(registry, task, &hold).await,
+        Some(id) => registry.lifecycle.create(task(id.clone())).await,
+        None => create_somewhere(registry, task).await,
     };
-    let claimed = created.map_err(|error| registry.failure(&error))?;
-    let id = claimed.row.id().clone();
-    let token = claimed.held.map(|held| held.token);
-    // Nobody claims it before its files are there.
-    let published = publish(&*registry.coordinator, &registry.files(&id), &claimed.row, token).await;
-    let released = registry.coordinator.release(Release {
-        resource: hankweave_task_model::registry::TaskRow::lock_name(&id),
-        holder: hold.holder,
-        written: published.as_ref().ok().map(|seq| (id.clone(), *seq)),
-    });
-    released.await.map_err(|error| registry.failure(&error))?;
-    published.map_err(|error| registry.layer_failure(&error))?;
+    let row = created.map_err(|error| registry.failure(&error))?;
+    let id = row.id();
     if global.json() {
-        return output::print_json(&registry.task(&id).await?);
+        return output::print_json(&row);
     }
     if !global.quiet {
         output::print(format!("{id}\n"))?;
@@ -73,26 +58,23 @@ pub(super) async fn create(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn insert(registry: &Registry, task: NewTask, hold: &Hold) -> Result<Claimed, TaskError> {
-    let hold = Some(hold.clone());
-    registry.coordinator.create(Create { task, hold }).await
+/// The ids of tasks that are created now: one for each millisecond, if some are in use already.
+pub(crate) fn free_ids(now: Timestamp) -> impl Iterator<Item = TaskId> + Send {
+    (0..IDS).filter_map(move |more| TaskId::new(format!("task_{}", now.as_millis() + more)).ok())
 }
 
-async fn insert_somewhere(
+async fn create_somewhere(
     registry: &Registry,
     task: impl Fn(TaskId) -> NewTask,
-    hold: &Hold,
-) -> Result<Claimed, TaskError> {
-    let now = registry.coordinator.now().await?.as_millis();
-    let mut number = now;
-    loop {
-        let created = insert(registry, task(TaskId::new(format!("task_{number}"))?), hold).await;
-        number += 1;
-        match created {
-            Err(TaskError::TaskCreateFailed { .. }) if number < now + IDS => {}
+) -> Result<TaskRow, TaskError> {
+    let mut refused = TaskError::InvalidArgument("a task has an id");
+    for id in free_ids(registry.coordinator.now().await?) {
+        match registry.lifecycle.create(task(id)).await {
+            Err(error @ TaskError::TaskCreateFailed { .. }) => refused = error,
             created => return created,
         }
     }
+    Err(refused)
 }
 
 fn metadata(given: Option<&str>) -> Result<Map<String, Value>, Failure> {
@@ -113,8 +95,8 @@ fn metadata(given: Option<&str>) -> Result<Map<String, Value>, Failure> {
 }
 
 /// The hank must be one that can run; where the worker is another machine, it must have it at the same place.
-fn order(args: &TaskCreateArgs) -> Result<Order, Failure> {
-    let loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
+pub(crate) fn order(hank: &Path, data: Option<&Path>, arguments: Vec<String>) -> Result<Order, Failure> {
+    let loaded = hank_files::load(hank).map_err(|error| hank_failure(&error))?;
     if loaded.hank.is_none() {
         let problems = loaded
             .problems
@@ -124,9 +106,9 @@ fn order(args: &TaskCreateArgs) -> Result<Order, Failure> {
         return Err(Failure::new(FailureKind::Input, message));
     }
     Ok(Order {
-        hank: real(&args.hank)?,
-        data: args.data.as_deref().map(real).transpose()?,
-        arguments: args.arguments.clone(),
+        hank: real(hank)?,
+        data: data.map(real).transpose()?,
+        arguments,
     })
 }
 

@@ -25,10 +25,9 @@ pub(super) async fn checkpoint(
                 .run(hankweave_tasks::layers::TaskFiles::pack_checkpoints)
                 .await?;
         }
-        let made = files
+        files
             .run(move |files| files.create_checkpoint(description.as_deref()))
-            .await?;
-        Ok((made, None))
+            .await
     });
     let manifest = made.await.map_err(|error| registry.layer_failure(&error))?;
     if global.json() {
@@ -59,7 +58,7 @@ pub(super) async fn restore(
             let checkpoint = files.checkpoint_id(given.as_deref())?;
             Ok((checkpoint, files.restore_checkpoint(checkpoint, options)?))
         };
-        Ok((files.run(restore).await?, None))
+        files.run(restore).await
     });
     let (checkpoint, state) = restored.await.map_err(|error| registry.layer_failure(&error))?;
     if global.json() {
@@ -98,12 +97,9 @@ pub(super) async fn recover(global: &Global, registry: &Registry, id: &TaskId) -
     let files = registry.files(id);
     let recovered = registry.under_lock(id, async |row, token| {
         let status = row.record.status();
-        Ok((
-            files
-                .run(move |files| files.recover(Some(status), Some(token)))
-                .await?,
-            None,
-        ))
+        let recover =
+            move |files: &hankweave_tasks::layers::TaskFiles| files.recover(Some(status), Some(token));
+        files.run(recover).await
     });
     let recovered = recovered.await.map_err(|error| registry.layer_failure(&error))?;
     let method = recovered.method.method();

@@ -12,6 +12,10 @@ use crate::args::{Global, TaskArgs, TaskCommand};
 use crate::exit::Failure;
 use crate::registry::{Registry, with_registry};
 
+#[cfg(feature = "mcp")]
+pub(crate) use change::call_off;
+#[cfg(feature = "mcp")]
+pub(crate) use create::{free_ids, order};
 pub(crate) use show::line;
 
 pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, Failure> {

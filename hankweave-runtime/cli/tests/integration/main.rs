@@ -34,6 +34,7 @@ mod inputs;
 mod journal;
 mod logs;
 mod loops;
+mod mcp;
 mod notify;
 mod operations;
 mod otel;

@@ -1,5 +1,6 @@
 //! One task: its run, its files, and how it ends (TASK-52 to TASK-55, TASK-58, TASK-67, TASK-68).
 
+use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::called_off;
+use super::called_off::called_off;
 use super::child::{Run, Said};
 use super::claims::Worker;
 use super::order::Order;
@@ -127,11 +128,16 @@ impl Job {
     /// Runs the task to its end, or until its lease is lost, and gives it back (TASK-52).
     pub(super) async fn work(mut self, mut guard: LockGuard) -> JobEnd {
         let (worker, id) = (self.worker.clone(), self.row.id().clone());
-        let called_off = self.called_off.clone();
+        let is_called_off = self.called_off.clone();
+        let watch = async {
+            called_off(&*worker.coordinator, &id, worker.options.look).await;
+            is_called_off.cancel();
+            std::future::pending::<Infallible>().await
+        };
         let kept = tokio::select! {
             biased;
             kept = guard.keep(self.run_to_end()) => kept,
-            never = called_off::watch(&*worker.coordinator, &id, worker.options.look, &called_off) => match never {},
+            never = watch => match never {},
         };
         // What a run that is not ours any more still does would be in the way of its next one.
         self.stop_run().await;

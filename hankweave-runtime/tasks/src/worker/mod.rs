@@ -17,6 +17,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
+pub use called_off::called_off;
 pub use claims::{Worked, Worker};
 pub use metrics::Metrics;
 pub use options::{Orphans, USUAL_TRIES, WorkerOptions};

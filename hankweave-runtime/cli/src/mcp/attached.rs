@@ -1,0 +1,156 @@
+//! Agents that work on tasks through this server: it holds the lease of each task, and lets it go when the agent leaves, somebody calls the task off, or it ends
+//! itself (CLI-57).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hankweave_core::id::{AgentId, TaskId};
+use hankweave_task_model::TaskError;
+use hankweave_task_model::lock::LockMode;
+use hankweave_task_model::registry::{NewTask, TaskRow};
+use hankweave_tasks::coordinator::Hold;
+use hankweave_tasks::lifecycle::{Lifecycle, Step};
+use hankweave_tasks::locks::{DEFAULT_LEASE, LockGuard, LockRequest};
+use hankweave_tasks::worker::called_off;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::registry::Registry;
+
+/// How often it is looked, without a hint, whether a task was called off.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// One agent that works on one task.
+#[derive(Clone)]
+pub(super) struct Attachment {
+    pub(super) agent: AgentId,
+    /// Takes the steps of the task under the lease that this server has.
+    pub(super) lifecycle: Lifecycle,
+    /// Ends it.
+    leave: CancellationToken,
+    /// Whether it has ended, in whatever way.
+    pub(super) is_over: CancellationToken,
+}
+
+/// All of them.
+#[derive(Clone)]
+pub(super) struct Attached {
+    registry: Registry,
+    all: Arc<Mutex<BTreeMap<TaskId, Attachment>>>,
+    keepers: TaskTracker,
+}
+
+impl Attached {
+    pub(super) fn new(registry: Registry) -> Self {
+        Self {
+            registry,
+            all: Arc::default(),
+            keepers: TaskTracker::new(),
+        }
+    }
+
+    /// That of a task, while there is one.
+    pub(super) fn get(&self, id: &TaskId) -> Option<Attachment> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = all.get(id).filter(|one| !one.is_over.is_cancelled());
+        found.cloned()
+    }
+
+    /// Takes a pending task for an agent, and starts it. A new one is created under the same lock, so no worker claims it in between.
+    pub(super) async fn attach(
+        &self,
+        id: &TaskId,
+        agent: AgentId,
+        new: Option<NewTask>,
+    ) -> Result<TaskRow, TaskError> {
+        let owner = format!("lifecycle:{}", agent.as_str());
+        let locks = &self.registry.locks;
+        let request = LockRequest {
+            task: new.is_none().then(|| id.clone()),
+            ..locks.request(TaskRow::lock_name(id), &owner, LockMode::Exclusive)
+        };
+        let guard = locks.acquire(request).await?.guard;
+        let lifecycle = self.registry.lifecycle.held_by(Hold {
+            holder: guard.holder().clone(),
+            lease: Some(DEFAULT_LEASE),
+        });
+        let started = begin(&lifecycle, id, agent.clone(), new).await;
+        let Ok(row) = started else {
+            guard.release_or_log(None).await;
+            return started;
+        };
+        let attachment = Attachment {
+            agent,
+            lifecycle,
+            leave: CancellationToken::new(),
+            is_over: CancellationToken::new(),
+        };
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(id.clone(), attachment.clone());
+        self.keepers
+            .spawn(self.clone().keep(id.clone(), attachment, guard));
+        Ok(row)
+    }
+
+    /// Holds the lease until the agent leaves, the task is called off, or the lease is lost.
+    async fn keep(self, id: TaskId, one: Attachment, mut guard: LockGuard) {
+        let work = async {
+            tokio::select! {
+                () = one.leave.cancelled() => {}
+                () = called_off(&*self.registry.coordinator, &id, LOOK) => {
+                    one.is_over.cancel();
+                    if let Err(error) = one.lifecycle.cancel(&id).await {
+                        tracing::warn!(taskId = %id, %error, "a task that was called off goes on");
+                    }
+                }
+            }
+        };
+        if let Err(error) = guard.keep(work).await {
+            tracing::warn!(taskId = %id, %error, "an agent has lost its task");
+        }
+        one.is_over.cancel();
+        guard.release_or_log(None).await;
+        self.all
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&id);
+    }
+
+    /// Lets a task go whose last step here is taken, and waits until it is free.
+    pub(super) async fn leave(&self, id: &TaskId) {
+        let Some(one) = self.get(id) else { return };
+        one.leave.cancel();
+        one.is_over.cancelled().await;
+    }
+
+    /// Lets all go. Those that still run wait for whoever takes them up.
+    pub(super) async fn close(&self) {
+        let all: Vec<(TaskId, Attachment)> = {
+            let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+            let working = all.iter().filter(|(_, one)| !one.is_over.is_cancelled());
+            working.map(|(id, one)| (id.clone(), one.clone())).collect()
+        };
+        for (id, one) in all {
+            let step = Step::Requeue("DETACHED".to_owned());
+            if let Err(error) = one.lifecycle.take(&id, &step).await {
+                tracing::warn!(taskId = %id, %error, "a task was left running");
+            }
+            one.leave.cancel();
+        }
+        self.keepers.close();
+        self.keepers.wait().await;
+    }
+}
+
+async fn begin(
+    lifecycle: &Lifecycle,
+    id: &TaskId,
+    agent: AgentId,
+    new: Option<NewTask>,
+) -> Result<TaskRow, TaskError> {
+    if let Some(task) = new {
+        lifecycle.create(task).await?;
+    }
+    lifecycle.start(id, agent).await
+}

@@ -1,0 +1,112 @@
+//! A command in the workspace of a task, with an end and with bounded output (CLI-57).
+
+use std::io;
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::FusedFuture;
+use hankweave_core::agent::ProcessExit;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::process::{CommandSpec, Stdin, stop};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::{Instant, timeout};
+
+/// So much of what it prints is kept of each stream, in bytes.
+const KEPT: usize = 64 << 10;
+
+/// How long it may take to stop in order when its time is over, and how long what it has printed may take to be read.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What a command did.
+#[derive(Debug)]
+pub(super) struct Executed {
+    pub(super) exit: ProcessExit,
+    pub(super) timed_out: bool,
+    pub(super) took: Duration,
+    pub(super) stdout: Output,
+    pub(super) stderr: Output,
+}
+
+/// What it printed to one stream.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    kept: Vec<u8>,
+    pub(super) is_cut: bool,
+}
+
+impl Output {
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.kept).into_owned()
+    }
+
+    async fn read(&mut self, mut stream: Pin<Box<dyn AsyncRead + Send>>) {
+        let mut chunk = vec![0; 16 << 10];
+        while let Ok(read @ 1..) = stream.read(&mut chunk).await {
+            let room = KEPT.saturating_sub(self.kept.len());
+            self.kept.extend_from_slice(&chunk[..read.min(room)]);
+            self.is_cut |= read > room;
+        }
+    }
+}
+
+/// Runs it; what it leaves behind is ended with it.
+pub(super) async fn execute(
+    world: &World,
+    workspace: PathBuf,
+    command: &str,
+    limit: Duration,
+    marker: String,
+) -> io::Result<Executed> {
+    let began = Instant::now();
+    let env = world.environment.iter();
+    let mut process = world.spawner.spawn(CommandSpec {
+        program: PathBuf::from("/bin/sh"),
+        args: vec!["-c".into(), command.into()],
+        env: env
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        work_dir: workspace,
+        stdin: Stdin::Closed,
+        marker,
+    })?;
+    let closed = || Box::pin(tokio::io::empty());
+    let out = std::mem::replace(&mut process.stdout, closed());
+    let err = std::mem::replace(&mut process.stderr, closed());
+    let (mut stdout, mut stderr) = (Output::default(), Output::default());
+    let (exit, timed_out) = {
+        let mut reading = pin!(
+            async {
+                tokio::join!(stdout.read(out), stderr.read(err));
+            }
+            .fuse()
+        );
+        let ended = async {
+            loop {
+                tokio::select! {
+                    exit = process.control.wait() => break exit,
+                    () = &mut reading => {}
+                }
+            }
+        };
+        let ended = timeout(limit, ended).await;
+        let (exit, timed_out) = match ended {
+            Ok(exit) => (exit?, false),
+            Err(_) => (stop(&mut *process.control, GRACE).await?, true),
+        };
+        if !reading.is_terminated() {
+            // Something that it left behind may hold the streams.
+            let _ = timeout(GRACE, reading).await;
+        }
+        (exit, timed_out)
+    };
+    process.control.sweep().await;
+    Ok(Executed {
+        exit,
+        timed_out,
+        took: began.elapsed(),
+        stdout,
+        stderr,
+    })
+}

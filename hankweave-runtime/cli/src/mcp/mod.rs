@@ -1,0 +1,122 @@
+//! `hankweave mcp`: tasks as tools of agents, over the Model Context Protocol on standard input and output (CLI-55, CLI-56).
+
+mod attached;
+mod execute;
+mod refusal;
+mod schema;
+mod tools;
+
+use std::process::ExitCode;
+
+use hankweave_runtime::Shutdown;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorCode, Implementation, JsonObject,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
+use serde_json::json;
+
+use self::attached::Attached;
+use self::refusal::{Refusal, TOOL_NOT_FOUND};
+use self::schema::{Described, TOOLS};
+use self::tools::Tools;
+use crate::args::{Global, McpArgs};
+use crate::exit::{Failure, FailureKind};
+use crate::logging;
+use crate::registry::{Registry, with_registry};
+use crate::screen;
+use crate::signals::{self, stopped};
+
+pub(crate) fn mcp(global: &Global, args: &McpArgs) -> Result<ExitCode, Failure> {
+    logging::install(global);
+    with_registry(&args.place, async |registry: &Registry| serve(registry).await)
+}
+
+/// Serves one client until it goes away or a signal comes; then what is attached here is let go.
+async fn serve(registry: &Registry) -> Result<ExitCode, Failure> {
+    let attached = Attached::new(registry.clone());
+    let server = Server(Tools::new(registry.clone(), attached.clone()));
+    let shutdown = Shutdown::new();
+    let served = tokio::select! {
+        never = signals::watch(shutdown.clone()) => match never {},
+        () = shutdown.requested() => Ok(()),
+        served = speak(server) => served,
+    };
+    attached.close().await;
+    served?;
+    Ok(stopped(&shutdown))
+}
+
+async fn speak(server: Server) -> Result<(), Failure> {
+    let failed = |error: String| {
+        Failure::new(FailureKind::Input, format!("the client does not speak MCP: {error}"))
+            .hint("an agent starts this program itself, as in {\"mcpServers\": {\"tasks\": {\"command\": \"hankweave\", \"args\": [\"mcp\"]}}}")
+    };
+    let running = server.serve(screen::streams()).await;
+    let running = running.map_err(|error| failed(error.to_string()))?;
+    running
+        .waiting()
+        .await
+        .map_err(|error| failed(error.to_string()))?;
+    Ok(())
+}
+
+struct Server(Tools);
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("hankweave", env!("CARGO_PKG_VERSION")))
+            .with_instructions(
+                "Tasks that workers share. A task runs a hank when a worker claims it, or is worked on by an agent that attaches to it here.",
+            )
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(tool).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(described) = TOOLS.iter().find(|tool| tool.name == request.name) else {
+            return Err(unknown(&request.name));
+        };
+        let given = request.arguments.unwrap_or_default();
+        let done = match schema::check(described, &given) {
+            Ok(()) => self.0.call(described.name, given).await,
+            Err(refusal) => Err(refusal),
+        };
+        Ok(match done {
+            Ok(value) => CallToolResult::structured(value),
+            Err(refusal) => CallToolResult::structured_error(refusal.document()),
+        }
+        .into())
+    }
+}
+
+fn tool(described: &Described) -> Tool {
+    let schema: JsonObject = described.schema();
+    let annotations = ToolAnnotations::new()
+        .read_only(described.reads)
+        .destructive(described.destroys);
+    Tool::new(described.name, described.about, schema).with_annotations(annotations)
+}
+
+fn unknown(name: &str) -> ErrorData {
+    let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+    let refusal = Refusal::new(
+        TOOL_NOT_FOUND,
+        format!("there is no tool `{name}`; there are {}", names.join(", ")),
+    );
+    let data = json!({"code": refusal.code, "status": refusal.status()});
+    ErrorData::new(ErrorCode::INVALID_PARAMS, refusal.message, Some(data))
+}

@@ -1,0 +1,180 @@
+//! The tools: their names, what they take and what they do.
+
+use rmcp::model::JsonObject;
+use serde_json::{Value, json};
+
+use super::refusal::{INVALID_REQUEST, Refusal};
+
+/// One tool.
+pub(super) struct Described {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    /// Whether it only reads, and whether it takes something away for good.
+    pub(super) reads: bool,
+    pub(super) destroys: bool,
+    properties: fn() -> Value,
+    required: &'static [&'static str],
+}
+
+const fn tool(
+    name: &'static str,
+    about: &'static str,
+    properties: fn() -> Value,
+    required: &'static [&'static str],
+) -> Described {
+    Described {
+        name,
+        about,
+        reads: false,
+        destroys: false,
+        properties,
+        required,
+    }
+}
+
+const TASK: &[&str] = &["taskId"];
+
+/// All of them.
+pub(super) const TOOLS: &[Described] = &[
+    tool(
+        "create_task_sandbox",
+        "Create a task with a folder of its own. With `hank` it waits for a worker that runs this hank; with `agentId` that agent is attached at once and works there with execute_in_task.",
+        created,
+        &["name"],
+    ),
+    tool(
+        "attach_agent_to_task",
+        "Let an agent begin to work on a pending task. The task is its own, and nobody else's, until it detaches or this server ends.",
+        attached,
+        &["taskId", "agentId"],
+    ),
+    tool(
+        "detach_agent_from_task",
+        "End the work of an attached agent: `outcome` says whether the task is `completed` (with `result`), `failed` (with `error`) or waits again, which it does by default.",
+        detached,
+        TASK,
+    ),
+    tool(
+        "execute_in_task",
+        "Run a shell command in the workspace of a task that an agent has attached to here. What it prints is cut off behind 64 KiB; after `timeout` milliseconds it is stopped.",
+        executed,
+        &["taskId", "command"],
+    ),
+    Described {
+        reads: true,
+        ..tool("list_tasks", "List tasks, the newest first.", listed, &[])
+    },
+    Described {
+        reads: true,
+        ..tool(
+            "get_task_status",
+            "Tell where a task stands, what it has come to and where its files are.",
+            named,
+            TASK,
+        )
+    },
+    tool(
+        "cancel_task",
+        "Call a task off. When a worker runs it, that worker is asked to stop it; get_task_status tells when it has.",
+        named,
+        TASK,
+    ),
+    Described {
+        destroys: true,
+        ..tool(
+            "delete_task",
+            "Delete a task that has ended, with all its files. Its id stays taken.",
+            named,
+            TASK,
+        )
+    },
+];
+
+impl Described {
+    /// What its arguments must look like.
+    pub(super) fn schema(&self) -> JsonObject {
+        let schema = json!({
+            "type": "object", "properties": (self.properties)(), "required": self.required, "additionalProperties": false,
+        });
+        match schema {
+            Value::Object(schema) => schema,
+            _ => JsonObject::new(),
+        }
+    }
+}
+
+fn text(about: &str) -> Value {
+    json!({"type": "string", "minLength": 1, "description": about})
+}
+
+fn task_id() -> Value {
+    text("The id of the task.")
+}
+
+fn created() -> Value {
+    json!({
+        "name": text("What people call it."),
+        "hank": text("The hank.json that a worker is to run, or the folder that holds one."),
+        "data": text("A file or folder that the agents of the hank may read."),
+        "arguments": {"type": "array", "items": {"type": "string"}, "description": "More arguments of `hankweave run`."},
+        "agentId": text("An agent that works on it itself."),
+        "taskId": text("Its id, which nobody has used before; by default task_ and the time in milliseconds."),
+        "description": text("What it is about."),
+        "owner": text("Who is responsible for it."),
+        "metadata": {"type": "object", "description": "Whatever belongs to it."},
+    })
+}
+
+fn attached() -> Value {
+    json!({"taskId": task_id(), "agentId": text("Who works on it.")})
+}
+
+fn detached() -> Value {
+    json!({
+        "taskId": task_id(),
+        "agentId": text("Who worked on it; somebody else is not detached."),
+        "outcome": {"type": "string", "enum": ["completed", "failed", "pending"], "default": "pending"},
+        "result": {"type": "object", "description": "What came out, for `completed`: whatever belongs to it."},
+        "error": text("What went wrong, for `failed`."),
+    })
+}
+
+fn executed() -> Value {
+    json!({
+        "taskId": task_id(),
+        "command": text("For sh -c."),
+        "timeout": {"type": "integer", "minimum": 1, "maximum": 3_600_000, "default": 30_000, "description": "Milliseconds."},
+    })
+}
+
+fn listed() -> Value {
+    json!({
+        "status": {"type": "string", "enum": ["pending", "running", "completed", "failed", "cancelled"]},
+        "owner": text("Only tasks of this owner."),
+        "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 100},
+        "offset": {"type": "integer", "minimum": 0, "default": 0},
+    })
+}
+
+fn named() -> Value {
+    json!({"taskId": task_id()})
+}
+
+/// Says everything that is wrong with the arguments, each at its place.
+pub(super) fn check(described: &Described, given: &JsonObject) -> Result<(), Refusal> {
+    let schema = Value::Object(described.schema());
+    let validator = jsonschema::validator_for(&schema)
+        .map_err(|error| Refusal::new(INVALID_REQUEST, error.to_string()))?;
+    let given = Value::Object(given.clone());
+    let problems: Vec<String> = validator
+        .iter_errors(&given)
+        .map(|error| match error.instance_path().to_string().as_str() {
+            "" => error.to_string(),
+            at => format!("{at}: {error}"),
+        })
+        .collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(Refusal::request(problems)),
+    }
+}

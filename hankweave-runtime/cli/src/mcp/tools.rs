@@ -1,0 +1,335 @@
+//! What each tool does: the same as the command of that meaning (CLI-55).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hankweave_core::id::{AgentId, TaskId};
+use hankweave_core::machine::Extra;
+use hankweave_task_model::registry::{NewTask, TaskRow};
+use hankweave_task_model::task::{TaskResult, TaskStatus};
+use hankweave_task_model::{Level, TaskError};
+use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
+use hankweave_tasks::layers::WORKSPACE;
+use hankweave_tasks::lifecycle::Step;
+use rmcp::model::JsonObject;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::attached::{Attached, Attachment};
+use super::execute::execute;
+use super::refusal::{EXECUTION_FAILED, INVALID_REQUEST, Refusal};
+use crate::registry::Registry;
+use crate::task::{call_off, free_ids, order};
+
+type Done = Result<Value, Refusal>;
+
+pub(super) struct Tools {
+    registry: Registry,
+    attached: Attached,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Created {
+    name: String,
+    hank: Option<PathBuf>,
+    data: Option<PathBuf>,
+    #[serde(default)]
+    arguments: Vec<String>,
+    agent_id: Option<String>,
+    task_id: Option<String>,
+    description: Option<String>,
+    owner: Option<String>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    task_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Attach {
+    task_id: String,
+    agent_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Detach {
+    task_id: String,
+    agent_id: Option<String>,
+    outcome: Option<String>,
+    result: Option<Value>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Execute {
+    task_id: String,
+    command: String,
+    #[serde(default = "half_a_minute")]
+    timeout: u64,
+}
+
+fn half_a_minute() -> u64 {
+    30_000
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    status: Option<TaskStatus>,
+    owner: Option<String>,
+    limit: Option<u64>,
+    #[serde(default)]
+    offset: u64,
+}
+
+fn read<T: DeserializeOwned>(given: JsonObject) -> Result<T, Refusal> {
+    serde_json::from_value(Value::Object(given))
+        .map_err(|error| Refusal::new(INVALID_REQUEST, error.to_string()))
+}
+
+fn task_id(text: &str) -> Result<TaskId, TaskError> {
+    Ok(TaskId::new(text)?)
+}
+
+fn agent_id(text: String) -> Result<AgentId, Refusal> {
+    AgentId::new(text).map_err(|error| Refusal::request(vec![format!("/agentId: {error}")]))
+}
+
+impl Tools {
+    pub(super) fn new(registry: Registry, attached: Attached) -> Self {
+        Self { registry, attached }
+    }
+
+    pub(super) async fn call(&self, name: &str, given: JsonObject) -> Done {
+        match name {
+            "create_task_sandbox" => self.create(read(given)?).await,
+            "attach_agent_to_task" => self.attach(read(given)?).await,
+            "detach_agent_from_task" => self.detach(read(given)?).await,
+            "execute_in_task" => self.execute(read(given)?).await,
+            "list_tasks" => self.list(read(given)?).await,
+            "get_task_status" => self.status(read(given)?).await,
+            "cancel_task" => self.cancel(read(given)?).await,
+            _ => self.delete(read(given)?).await,
+        }
+    }
+
+    async fn create(&self, created: Created) -> Done {
+        let agent = created.agent_id.clone().map(agent_id).transpose()?;
+        let metadata = metadata(&created, agent.is_some())?;
+        let task = |id| NewTask {
+            id,
+            name: created.name.clone(),
+            description: created.description.clone(),
+            owner: created.owner.clone().unwrap_or_else(|| "system".to_owned()),
+            metadata: metadata.clone(),
+        };
+        if let Some(id) = &created.task_id {
+            let row = self.make(task(task_id(id)?), agent.as_ref()).await?;
+            return Ok(self.told(&row));
+        }
+        let mut refused = Refusal::new(EXECUTION_FAILED, "no id is free");
+        for id in free_ids(self.registry.coordinator.now().await?) {
+            match self.make(task(id), agent.as_ref()).await {
+                Err(error) if error.code == "TASK_CREATE_FAILED" => refused = error,
+                row => return Ok(self.told(&row?)),
+            }
+        }
+        Err(refused)
+    }
+
+    async fn make(&self, task: NewTask, agent: Option<&AgentId>) -> Result<TaskRow, Refusal> {
+        match agent {
+            Some(agent) => self.begin(&task.id.clone(), agent.clone(), Some(task)).await,
+            None => Ok(self.registry.lifecycle.create(task).await?),
+        }
+    }
+
+    /// The agent has the task, and a place to work in.
+    async fn begin(&self, id: &TaskId, agent: AgentId, new: Option<NewTask>) -> Result<TaskRow, Refusal> {
+        let row = self.attached.attach(id, agent, new).await?;
+        let (disk, workspace) = (self.registry.world.disk.clone(), self.workspace(id));
+        let made = self
+            .registry
+            .world
+            .blocking
+            .run(move || disk.make_private_dirs(&workspace))
+            .await;
+        made.map_err(|error| {
+            Refusal::new(EXECUTION_FAILED, format!("its workspace cannot be made: {error}"))
+        })?;
+        Ok(row)
+    }
+
+    async fn attach(&self, attach: Attach) -> Done {
+        let id = task_id(&attach.task_id)?;
+        let row = self.begin(&id, agent_id(attach.agent_id)?, None).await?;
+        Ok(self.told(&row))
+    }
+
+    async fn detach(&self, detach: Detach) -> Done {
+        let id = task_id(&detach.task_id)?;
+        let one = self.attachment(&id).await?;
+        if let Some(agent) = &detach.agent_id
+            && agent != one.agent.as_str()
+        {
+            let told = format!("{} works on `{id}`, not {agent}", one.agent.as_str());
+            return Err(Refusal::new(INVALID_REQUEST, told));
+        }
+        let step = match detach.outcome.as_deref() {
+            Some("completed") => Step::Complete(TaskResult {
+                success: true,
+                status: None,
+                data: detach.result,
+                error: None,
+                message: None,
+                extra: Extra::default(),
+            }),
+            Some("failed") => Step::Fail(detach.error.unwrap_or_else(|| "the agent gave it up".to_owned())),
+            _ => Step::Requeue("DETACHED".to_owned()),
+        };
+        let row = one.lifecycle.take(&id, &step).await?;
+        self.attached.leave(&id).await;
+        Ok(self.told(&row))
+    }
+
+    async fn execute(&self, given: Execute) -> Done {
+        let id = task_id(&given.task_id)?;
+        let one = self.attachment(&id).await?;
+        let world = &self.registry.world;
+        let marker = format!("task/{id}/{}", world.ids.nonce());
+        let limit = Duration::from_millis(given.timeout);
+        let done = tokio::select! {
+            done = execute(world, self.workspace(&id), &given.command, limit, marker) => done,
+            () = one.is_over.cancelled() => {
+                return Err(Refusal::new(EXECUTION_FAILED, format!("`{id}` is called off or lost; the command was stopped")));
+            }
+        };
+        let done = done.map_err(|error| Refusal::new(EXECUTION_FAILED, error.to_string()))?;
+        let took = u64::try_from(done.took.as_millis()).unwrap_or(u64::MAX);
+        let told = json!({"exitCode": done.exit.code(), "timedOut": done.timed_out, "duration": took});
+        self.note(&id, one.agent.as_str(), told.clone()).await?;
+        let mut told = told;
+        told["stdout"] = json!(done.stdout.text());
+        told["stderr"] = json!(done.stderr.text());
+        told["cut"] = json!(done.stdout.is_cut || done.stderr.is_cut);
+        Ok(told)
+    }
+
+    /// A line in the log of the task, without the command: it may hold a secret.
+    async fn note(&self, id: &TaskId, agent: &str, told: Value) -> Result<(), Refusal> {
+        let message = format!("Command of {agent} ended");
+        let note = move |files: &hankweave_tasks::layers::TaskFiles| {
+            files.append_log(&[files.entry(Level::Info, message.clone(), Some(told.clone()))])
+        };
+        Ok(self.registry.files(id).run(note).await?)
+    }
+
+    async fn list(&self, listed: Listed) -> Done {
+        let query = ListQuery {
+            filter: TaskFilter {
+                status: listed.status,
+                owner: listed.owner,
+            },
+            offset: listed.offset,
+            limit: Some(listed.limit.unwrap_or(100)),
+        };
+        let total = self.registry.coordinator.count(query.filter.clone()).await?;
+        let rows = self.registry.coordinator.tasks(query).await?;
+        Ok(json!({"tasks": rows, "total": total}))
+    }
+
+    async fn status(&self, named: Named) -> Done {
+        let row = self.row(&task_id(&named.task_id)?).await?;
+        let files = self.registry.files(row.id());
+        let (state, checkpoints) = files
+            .run(|files| Ok((files.load_state()?, files.checkpoints()?)))
+            .await?;
+        let mut told = self.told(&row);
+        told["data"] = json!(state.map(|state| state.data));
+        told["checkpoints"] = json!(checkpoints.valid.len());
+        told["attachedHere"] = json!(self.attached.get(row.id()).is_some());
+        Ok(told)
+    }
+
+    async fn cancel(&self, named: Named) -> Done {
+        let id = task_id(&named.task_id)?;
+        let row = match self.attached.get(&id) {
+            Some(one) => {
+                let row = one.lifecycle.cancel(&id).await?;
+                self.attached.leave(&id).await;
+                row
+            }
+            None => call_off(&self.registry, &id).await?,
+        };
+        Ok(self.told(&row))
+    }
+
+    async fn delete(&self, named: Named) -> Done {
+        let id = task_id(&named.task_id)?;
+        let row = self.registry.lifecycle.delete(&id).await?;
+        Ok(json!({"task": row, "deleted": true}))
+    }
+
+    async fn row(&self, id: &TaskId) -> Result<TaskRow, TaskError> {
+        let row = self.registry.coordinator.task(id.clone()).await?;
+        row.ok_or_else(|| TaskError::TaskNotFound(id.to_string()))
+    }
+
+    async fn attachment(&self, id: &TaskId) -> Result<Attachment, Refusal> {
+        self.row(id).await?;
+        self.attached.get(id).ok_or_else(|| {
+            let told =
+                format!("no agent works on `{id}` through this server; attach_agent_to_task lets one begin");
+            Refusal::new(INVALID_REQUEST, told)
+        })
+    }
+
+    fn workspace(&self, id: &TaskId) -> PathBuf {
+        self.registry.files(id).path().join(WORKSPACE)
+    }
+
+    fn told(&self, row: &TaskRow) -> Value {
+        json!({
+            "task": row, "folder": self.registry.files(row.id()).path(), "workspace": self.workspace(row.id()),
+        })
+    }
+}
+
+/// What the task is to do, if a worker is to run it.
+fn metadata(created: &Created, has_agent: bool) -> Result<Map<String, Value>, Refusal> {
+    let mut metadata = created.metadata.clone();
+    if metadata.contains_key("run") {
+        return Err(Refusal::request(vec![
+            "/metadata/run: `hank`, `data` and `arguments` say what the task runs".to_owned(),
+        ]));
+    }
+    match (&created.hank, has_agent) {
+        (Some(hank), _) => {
+            let order = order(
+                hank,
+                created.data.as_deref().map(Path::new),
+                created.arguments.clone(),
+            )
+            .map_err(|failure| Refusal::request(vec![format!("/hank: {}", failure.message())]))?;
+            order
+                .put_into(&mut metadata)
+                .map_err(|error| Refusal::request(vec![format!("/hank: {error}")]))?;
+        }
+        (None, true) => {}
+        (None, false) => {
+            return Err(Refusal::request(vec![
+                "either `hank`, for a worker, or `agentId`, for an agent that works on it here, is needed"
+                    .to_owned(),
+            ]));
+        }
+    }
+    Ok(metadata)
+}

@@ -1,0 +1,366 @@
+//! Tasks as tools of an agent, over the Model Context Protocol with the real program.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use hankweave_testing::{ModelServer, Scenario, TestProject, agents};
+use serde_json::{Value, json};
+
+use crate::support::project;
+
+/// The server, and us as its client.
+struct Client {
+    server: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    next: u64,
+}
+
+impl Client {
+    /// Starts it and introduces itself.
+    fn start(project: &TestProject) -> Self {
+        let mut server = project
+            .command(Path::new(env!("CARGO_BIN_EXE_hankweave")))
+            .arg("mcp")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut client = Self {
+            stdin: server.stdin.take(),
+            stdout: BufReader::new(server.stdout.take().unwrap()),
+            server,
+            next: 0,
+        };
+        let told = client.ask(
+            "initialize",
+            &json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}),
+        );
+        assert_eq!(told["result"]["serverInfo"]["name"], "hankweave", "{told}");
+        client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    fn say(&mut self, message: &Value) {
+        let stdin = self.stdin.as_mut().unwrap();
+        writeln!(stdin, "{message}").unwrap();
+        stdin.flush().unwrap();
+    }
+
+    /// The answer to a request.
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.next += 1;
+        let id = self.next;
+        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.stdout.read_line(&mut line).unwrap(), 0, "the server is gone");
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            if answer["id"] == id {
+                return answer;
+            }
+        }
+    }
+
+    /// What a tool gives back.
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
+        let result = &answer["result"];
+        assert_eq!(result["isError"], false, "{tool} {arguments}: {answer}");
+        let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(text, result["structuredContent"]);
+        text
+    }
+
+    /// Why a tool refuses.
+    fn refusal(&mut self, tool: &str, arguments: &Value) -> Value {
+        let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
+        assert_eq!(answer["result"]["isError"], true, "{tool} {arguments}: {answer}");
+        answer["result"]["structuredContent"]["error"].clone()
+    }
+
+    /// Goes away; the server ends by itself.
+    fn leave(mut self) {
+        drop(self.stdin.take());
+        assert_eq!(self.server.wait().unwrap().code(), Some(0));
+    }
+}
+
+fn status(project: &TestProject, id: &str) -> Value {
+    let shown = project.run(["task", "show", id, "--json"]);
+    shown.expect_code(0).json_document()["task"].clone()
+}
+
+// covers: CLI-55, CLI-57
+#[test]
+fn an_agent_works_on_a_task_with_all_eight_tools() {
+    let project = project();
+    let mut client = Client::start(&project);
+    let tools = client.ask("tools/list", &json!({}));
+    let names: Vec<&str> = tools["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "create_task_sandbox",
+        "attach_agent_to_task",
+        "detach_agent_from_task",
+        "execute_in_task",
+        "list_tasks",
+        "get_task_status",
+        "cancel_task",
+        "delete_task",
+    ];
+    assert_eq!(names, expected);
+
+    let id = json!({"taskId": "fix-3"});
+    let created = client.call(
+        "create_task_sandbox",
+        &json!({"name": "Fix it", "taskId": "fix-3", "agentId": "coder", "metadata": {"pages": 3}}),
+    );
+    assert_eq!(
+        (&created["task"]["status"], &created["task"]["agentId"]),
+        (&json!("running"), &json!("coder"))
+    );
+    let done = client.call(
+        "execute_in_task",
+        &json!({"taskId": "fix-3", "command": "echo done > it.txt; printf '{\"decision\":\"Fix it\"}\\n' > decisions.jsonl; echo said; echo why >&2; exit 3"}),
+    );
+    assert_eq!(
+        (
+            &done["exitCode"],
+            &done["stdout"],
+            &done["stderr"],
+            &done["timedOut"]
+        ),
+        (&json!(3), &json!("said\n"), &json!("why\n"), &json!(false))
+    );
+    let workspace = created["workspace"].as_str().unwrap().to_owned();
+    assert_eq!(
+        std::fs::read_to_string(Path::new(&workspace).join("it.txt")).unwrap(),
+        "done\n"
+    );
+    let late = client.call(
+        "execute_in_task",
+        &json!({"taskId": "fix-3", "command": "yes & sleep 600", "timeout": 300}),
+    );
+    assert_eq!((&late["timedOut"], &late["cut"]), (&json!(true), &json!(true)));
+    assert_eq!(late["stdout"].as_str().unwrap().len(), 64 << 10);
+    // It is the agent's own: nobody else does anything with it.
+    project.run(["task", "checkpoint", "fix-3"]).expect_code(75);
+    let idle = project.run(["worker", "--once"]);
+    assert!(idle.expect_code(0).stderr.contains("0 completed"));
+
+    let back = client.call("detach_agent_from_task", &id);
+    assert_eq!(
+        (&back["task"]["status"], &back["task"]["attempt"]),
+        (&json!("pending"), &json!(2))
+    );
+    client.call(
+        "attach_agent_to_task",
+        &json!({"taskId": "fix-3", "agentId": "critic"}),
+    );
+    let told = client.call("get_task_status", &id);
+    assert_eq!(
+        (&told["task"]["status"], &told["attachedHere"]),
+        (&json!("running"), &json!(true))
+    );
+    let ended = client.call(
+        "detach_agent_from_task",
+        &json!({"taskId": "fix-3", "agentId": "critic", "outcome": "completed", "result": {"lines": 4}}),
+    );
+    assert_eq!(
+        (
+            &ended["task"]["status"],
+            &ended["task"]["result"]["data"]["lines"]
+        ),
+        (&json!("completed"), &json!(4))
+    );
+    let decisions = project
+        .run(["task", "decisions", "fix-3", "--json"])
+        .json_document();
+    assert_eq!(decisions["decisions"][0]["decision"], "Fix it");
+    let listed = client.call("list_tasks", &json!({"status": "completed"}));
+    assert_eq!(
+        (&listed["total"], &listed["tasks"][0]["id"]),
+        (&json!(1), &json!("fix-3"))
+    );
+    assert_eq!(client.call("delete_task", &id)["deleted"], true);
+    assert!(!Path::new(&workspace).exists());
+
+    client.call(
+        "create_task_sandbox",
+        &json!({"name": "Other", "taskId": "other", "agentId": "coder"}),
+    );
+    let cancelled = client.call("cancel_task", &json!({"taskId": "other"}));
+    assert_eq!(cancelled["task"]["status"], "cancelled");
+    client.call(
+        "create_task_sandbox",
+        &json!({"name": "Third", "taskId": "third", "agentId": "coder"}),
+    );
+    client.leave();
+    assert_eq!(
+        status(&project, "third")["status"],
+        "pending",
+        "its agent is gone"
+    );
+    assert_eq!(project.left_behind(), []);
+}
+
+// covers: CLI-57
+#[test]
+fn a_task_of_an_agent_is_called_off_by_somebody_else() {
+    let project = project();
+    let mut client = Client::start(&project);
+    client.call(
+        "create_task_sandbox",
+        &json!({"name": "Fix it", "taskId": "fix-3", "agentId": "coder"}),
+    );
+    project.run(["task", "cancel", "fix-3"]).expect_code(0);
+    let stopped = client.ask(
+        "tools/call",
+        &json!({"name": "execute_in_task", "arguments": {"taskId": "fix-3", "command": "sleep 600", "timeout": 600_000}}),
+    );
+    assert_eq!(stopped["result"]["isError"], true, "{stopped}");
+    client.leave();
+    assert_eq!(status(&project, "fix-3")["status"], "cancelled");
+}
+
+// covers: CLI-56
+#[test]
+fn what_a_tool_cannot_do_it_says_with_a_code_and_changes_nothing() {
+    let project = project();
+    let mut client = Client::start(&project);
+    let unknown = client.ask("tools/call", &json!({"name": "make_tea", "arguments": {}}));
+    assert_eq!(
+        (
+            &unknown["error"]["data"]["code"],
+            &unknown["error"]["data"]["status"]
+        ),
+        (&json!("TOOL_NOT_FOUND"), &json!(404))
+    );
+    for (tool, arguments, code, told) in [
+        (
+            "list_tasks",
+            json!({"limit": -1, "colour": 1}),
+            "INVALID_REQUEST",
+            "/limit",
+        ),
+        ("create_task_sandbox", json!({}), "INVALID_REQUEST", "name"),
+        (
+            "create_task_sandbox",
+            json!({"name": "x"}),
+            "INVALID_REQUEST",
+            "agentId",
+        ),
+        (
+            "create_task_sandbox",
+            json!({"name": "x", "hank": "nowhere"}),
+            "INVALID_REQUEST",
+            "nowhere",
+        ),
+        (
+            "create_task_sandbox",
+            json!({"name": "x", "agentId": "a", "taskId": "../x"}),
+            "INVALID_TASK_ID",
+            "",
+        ),
+        (
+            "attach_agent_to_task",
+            json!({"taskId": "x", "agentId": "a"}),
+            "TASK_NOT_FOUND",
+            "x",
+        ),
+        (
+            "detach_agent_from_task",
+            json!({"taskId": "x"}),
+            "TASK_NOT_FOUND",
+            "x",
+        ),
+        (
+            "execute_in_task",
+            json!({"taskId": "x", "command": "id"}),
+            "TASK_NOT_FOUND",
+            "x",
+        ),
+        ("get_task_status", json!({"taskId": "x"}), "TASK_NOT_FOUND", "x"),
+        ("cancel_task", json!({"taskId": "x"}), "TASK_NOT_FOUND", "x"),
+        ("delete_task", json!({"taskId": "x"}), "TASK_NOT_FOUND", "x"),
+    ] {
+        let refusal = client.refusal(tool, &arguments);
+        assert_eq!(refusal["code"], code, "{tool} {arguments}: {refusal}");
+        assert!(refusal["message"].as_str().unwrap().contains(told), "{refusal}");
+    }
+    let all = client.refusal("list_tasks", &json!({"limit": -1, "colour": 1}));
+    assert_eq!(all["problems"].as_array().unwrap().len(), 2, "{all}");
+    assert_eq!(client.call("list_tasks", &json!({}))["total"], 0);
+
+    client.call(
+        "create_task_sandbox",
+        &json!({"name": "Fix it", "taskId": "fix-3", "agentId": "coder"}),
+    );
+    let twice = client.refusal(
+        "attach_agent_to_task",
+        &json!({"taskId": "fix-3", "agentId": "b"}),
+    );
+    assert_eq!(twice["code"], "RESOURCE_LOCKED");
+    let running = client.refusal("delete_task", &json!({"taskId": "fix-3"}));
+    assert_eq!(running["code"], "RESOURCE_LOCKED");
+    let other = client.refusal(
+        "detach_agent_from_task",
+        &json!({"taskId": "fix-3", "agentId": "somebody"}),
+    );
+    assert_eq!(other["code"], "INVALID_REQUEST");
+    // What is no protocol at all costs nothing but itself.
+    client.say(&json!({"no": "message"}));
+    assert_eq!(client.call("list_tasks", &json!({}))["total"], 1);
+    client.leave();
+}
+
+// covers: CLI-55
+#[test]
+fn the_real_claude_makes_a_task_through_the_server() {
+    let claude = match agents::claude() {
+        Ok(claude) => claude,
+        Err(skip) => return println!("{skip}"),
+    };
+    let turns = json!([
+        {"text": "I look.", "tools": [{"name": "mcp__tasks__create_task_sandbox", "input": {"name": "Fix it", "taskId": "fix-3", "agentId": "claude"}}],
+         "usage": {"input": 10, "output": 5}},
+        {"text": "Done.", "usage": {"input": 10, "output": 5}}]);
+    let scenario = json!({"lanes": [{"name": "work", "when": {"user": "TASK"}, "turns": turns}]});
+    let server = ModelServer::start(Scenario::try_from(scenario).unwrap()).unwrap();
+    let mut project = project();
+    let config =
+        json!({"mcpServers": {"tasks": {"command": env!("CARGO_BIN_EXE_hankweave"), "args": ["mcp"]}}});
+    let config = project.write("mcp.json", config.to_string());
+    for (name, value) in [
+        ("ANTHROPIC_BASE_URL", server.url().as_str()),
+        ("ANTHROPIC_API_KEY", "sk-good"),
+        ("DISABLE_TELEMETRY", "1"),
+        ("DISABLE_AUTOUPDATER", "1"),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ] {
+        project.set(name, value);
+    }
+    let done = project
+        .command(&claude)
+        .args(["-p", "TASK: make one", "--mcp-config"])
+        .arg(config)
+        .args([
+            "--allowedTools",
+            "mcp__tasks__create_task_sandbox",
+            "--model",
+            "claude-sonnet-4-5",
+        ])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    // The server has ended with claude, and let the task go.
+    let task = status(&project, "fix-3");
+    assert_eq!((&task["name"], &task["attempt"]), (&json!("Fix it"), &json!(2)));
+}
