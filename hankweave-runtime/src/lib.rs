@@ -17,6 +17,7 @@
 
 pub mod checkpoint;
 mod codon;
+mod counting;
 pub mod data;
 pub mod driver;
 mod embed;

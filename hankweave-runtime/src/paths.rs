@@ -36,6 +36,12 @@ impl ExecutionDir {
         self.state_dir().join("runs").join(run.as_str())
     }
 
+    /// What a run counts with.
+    #[must_use]
+    pub fn counting(&self, run: &RunId) -> PathBuf {
+        self.run_folder(run).join("counting.json")
+    }
+
     /// The log of the first try of a codon.
     #[must_use]
     pub fn agent_log(&self, run: &RunId, codon: &CodonId, agent: &str) -> PathBuf {

@@ -28,6 +28,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("journal", FOR_ADAPTERS),
     ("rig", FOR_ADAPTERS),
     ("store", FOR_ADAPTERS),
+    ("counting", "paths world"),
     ("options", "instance_lock invocation"),
     ("preflight", "driver error hank_files options world"),
     ("state_manager", "journal store world"),
@@ -41,14 +42,14 @@ const LIBRARY: &[(&str, &str)] = &[
     ),
     (
         "recovery",
-        "checkpoint data driver error hank_files instance_lock invocation journal options paths preflight rig sentinel state_manager store world",
+        "checkpoint counting data driver error hank_files instance_lock invocation journal options paths preflight rig sentinel state_manager store world",
     ),
     (
         "runner",
-        "presence checkpoint codon error instance_lock options paths recovery rig shutdown state_manager world",
+        "presence checkpoint codon counting error instance_lock options paths recovery rig shutdown state_manager world",
     ),
     ("inspect", "recovery runner"),
-    ("replay", "driver paths world"),
+    ("replay", "counting driver paths world"),
     (
         "open_directory",
         "checkpoint instance_lock options paths recovery runner state_manager world",

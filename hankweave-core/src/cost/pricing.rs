@@ -137,11 +137,7 @@ static LISTED: LazyLock<Arc<Prices>> = LazyLock::new(|| {
         as_of: "".into(),
         models: BTreeMap::new(),
     });
-    let listed = |(model, rate)| (model, Price { rate, given_by: None });
-    Arc::new(Prices {
-        as_of: list.as_of,
-        models: list.models.into_iter().map(listed).collect(),
-    })
+    Arc::new(Prices::of(&list.as_of, list.models))
 });
 
 impl Default for Prices {
@@ -155,6 +151,16 @@ impl Prices {
     #[must_use]
     pub fn listed() -> Arc<Self> {
         LISTED.clone()
+    }
+
+    /// A list of its own, looked up on the day `as_of`: no model has a price beside these.
+    #[must_use]
+    pub fn of(as_of: &str, models: impl IntoIterator<Item = (String, Rate)>) -> Self {
+        let listed = |(model, rate)| (model, Price { rate, given_by: None });
+        Self {
+            as_of: as_of.into(),
+            models: models.into_iter().map(listed).collect(),
+        }
     }
 
     /// The same, with the prices of `models` from the source `given_by` instead of those of the list.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{HankweaveState, RunRecord, RunStatus};
-use crate::cost::{TokenUsage, Usd};
-use crate::id::{CheckpointSha, RunId};
+use crate::cost::{TokenUsage, UsageTotals, Usd};
+use crate::id::{CheckpointSha, RunId, SessionId};
 
 impl HankweaveState {
     /// The run with this id.
@@ -24,6 +24,20 @@ impl HankweaveState {
     pub fn running_runs(&self) -> impl Iterator<Item = &RunRecord> {
         let runs = self.runs.iter().map(Arc::as_ref);
         runs.filter(|run| run.status == RunStatus::Running)
+    }
+
+    /// What the agents of all tries that have ended used in this session.
+    #[must_use]
+    pub fn used_in(&self, session: &SessionId) -> UsageTotals {
+        let codons = self.runs.iter().flat_map(|run| &run.codons);
+        let same = codons
+            .filter(|record| record.end_time().is_some() && record.claude_session_id() == Some(session));
+        same.fold(UsageTotals::default(), |mut used, record| {
+            used.tokens += record.agent_tokens();
+            used.cost += record.agent_cost();
+            used.lower_bound |= record.cost_is_lower_bound();
+            used
+        })
     }
 
     /// Every commit that the document names, blank ones left out, in the order of the document.

@@ -144,7 +144,7 @@ fn no_damage_to_an_agents_stream_panics() {
     }
     hear("opencode", || OpencodeDecoder::new("m"));
     hear("gemini", GeminiDecoder::new);
-    hear("acp", || AcpDecoder::of_log(Prices::listed(), None));
+    hear("acp", || AcpDecoder::of_log(Prices::listed(), None, Usd::ZERO));
 }
 
 fn hear<D: AgentDecoder>(agent: &str, decoder: impl Fn() -> D) {

@@ -113,11 +113,7 @@ impl SpawnFailure {
 
 /// What earlier codons in this session have cost.
 fn carried(codon: &CodonRun<'_>, session: &SessionId) -> Usd {
-    let state = codon.run.manager.snapshot();
-    let codons = state.runs.iter().flat_map(|run| &run.codons);
-    let same =
-        codons.filter(|record| record.end_time().is_some() && record.claude_session_id() == Some(session));
-    same.map(|record| record.agent_cost()).sum()
+    codon.run.manager.snapshot().used_in(session).cost
 }
 
 /// The values of the template variables.

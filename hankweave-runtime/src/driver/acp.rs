@@ -1,14 +1,11 @@
 //! A program that speaks the Agent Client Protocol as an agent: `"agent": {"acp": ["opencode", "acp"]}`.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{AcpDecoder, Capabilities, CostReport, Launch};
-use hankweave_core::cost::UsageTotals;
 
-use super::process::{CutOff, Invocation, ProcessHost};
+use super::process::{Invocation, ProcessHost};
 use super::program::{check_own_program, own_program};
 use super::{AgentDriver, RunningAgent, StartError};
 
@@ -33,27 +30,13 @@ impl AcpDriver {
                 agent: NAME.to_owned(),
             });
         };
+        let program = own_program(&self.host, program, &launch);
+        let args = args.iter().map(OsString::from).collect();
         let invocation = Invocation {
-            program: own_program(&self.host, program, &launch),
-            args: args.iter().map(OsString::from).collect(),
-            env: BTreeMap::new(),
-            decoder: Box::new(AcpDecoder::of(&launch)),
             is_attended: true,
-            interrupt_first: false,
-            records: None,
+            ..Invocation::plain(program, args, AcpDecoder::of(&launch))
         };
         self.host.run(launch, invocation)
-    }
-
-    /// What an agent had used that nobody heard to its end. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// What the system says when its log cannot be read.
-    pub(super) fn reckon(&self, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
-        let mut decoder =
-            AcpDecoder::of_log(agent.prices.clone(), agent.resumed.then(|| agent.session.clone()));
-        self.host.reckon(agent, &mut decoder, None)
     }
 }
 

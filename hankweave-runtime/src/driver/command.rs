@@ -36,14 +36,11 @@ impl CommandDriver {
                 agent: NAME.to_owned(),
             });
         };
+        let program = own_program(&self.host, program, &launch);
+        let args = args.iter().map(OsString::from).collect();
         let invocation = Invocation {
-            program: own_program(&self.host, program, &launch),
-            args: args.iter().map(OsString::from).collect(),
             env: environment(&launch),
-            decoder: Box::new(ClaudeDecoder::of(&launch)),
-            is_attended: false,
-            interrupt_first: false,
-            records: None,
+            ..Invocation::plain(program, args, ClaudeDecoder::of(&launch))
         };
         self.host.run(launch, invocation)
     }

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::gemini::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CostReport, GeminiDecoder, Launch};
-use hankweave_core::cost::UsageTotals;
 
-use super::process::{CutOff, Invocation, ProcessHost};
-use super::program::{AgentProgram, Program, check_argument, check_model, prompt_behind_system};
+use super::process::{Invocation, ProcessHost};
+use super::program::{AgentProgram, Program, chosen_model, command_line, prompt_behind_system, session};
 use super::{AgentDriver, RunningAgent, StartError};
 
 pub(super) const NAME: &str = "gemini";
@@ -37,32 +35,13 @@ impl GeminiDriver {
     }
 
     fn start_now(&self, mut launch: Launch) -> Result<RunningAgent, StartError> {
-        check_model(&launch.model)?;
-        if let Some(session) = &launch.resume {
-            check_argument("session id", session.as_str())?;
-        }
-        let program = PROGRAM.find(&self.host, Some(&launch))?;
+        let program = PROGRAM.for_launch(&self.host, &launch)?;
         launch.prompt = prompt_behind_system(&launch);
         let invocation = Invocation {
-            program,
-            args: arguments(&launch),
             env: own_environment(),
-            decoder: Box::new(GeminiDecoder::of(&launch)),
-            is_attended: false,
-            interrupt_first: false,
-            records: None,
+            ..Invocation::plain(program, arguments(&launch), GeminiDecoder::of(&launch))
         };
         self.host.run(launch, invocation)
-    }
-
-    /// What an agent had used that nobody heard to its end. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// What the system says when its log cannot be read.
-    pub(super) fn reckon(&self, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
-        let mut decoder = GeminiDecoder::new().priced_by(agent.prices.clone());
-        self.host.reckon(agent, &mut decoder, None)
     }
 }
 
@@ -106,15 +85,13 @@ fn own_environment() -> BTreeMap<String, String> {
 
 /// The command line. The prompt comes through standard input.
 fn arguments(launch: &Launch) -> Vec<OsString> {
-    let fixed = ["--output-format", "stream-json", "--approval-mode", "yolo"];
-    let mut args: Vec<OsString> = fixed.map(OsString::from).into();
-    if launch.model != OWN_MODEL {
-        args.extend(["--model", launch.model.as_str()].map(OsString::from));
-    }
-    if let Some(session) = &launch.resume {
-        args.extend(["--resume", session.as_str()].map(OsString::from));
-    }
-    args
+    command_line(
+        &["--output-format", "stream-json", "--approval-mode", "yolo"],
+        [
+            ("--model", chosen_model(launch, OWN_MODEL, "")),
+            ("--resume", session(launch)),
+        ],
+    )
 }
 
 #[cfg(test)]

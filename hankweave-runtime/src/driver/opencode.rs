@@ -1,16 +1,13 @@
 //! Opencode as an agent.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::opencode::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CostReport, Launch, OpencodeDecoder};
-use hankweave_core::cost::UsageTotals;
 
-use super::process::{CutOff, Invocation, ProcessHost};
-use super::program::{AgentProgram, Program, check_argument, check_model, prompt_behind_system};
+use super::process::{Invocation, ProcessHost};
+use super::program::{AgentProgram, Program, chosen_model, command_line, prompt_behind_system, session};
 use super::{AgentDriver, RunningAgent, StartError};
 
 pub(super) const NAME: &str = "opencode";
@@ -42,32 +39,10 @@ impl OpencodeDriver {
     }
 
     fn start_now(&self, mut launch: Launch) -> Result<RunningAgent, StartError> {
-        check_model(&launch.model)?;
-        if let Some(session) = &launch.resume {
-            check_argument("session id", session.as_str())?;
-        }
-        let program = PROGRAM.find(&self.host, Some(&launch))?;
+        let program = PROGRAM.for_launch(&self.host, &launch)?;
         launch.prompt = prompt_behind_system(&launch);
-        let invocation = Invocation {
-            program,
-            args: arguments(&launch),
-            env: BTreeMap::new(),
-            decoder: Box::new(OpencodeDecoder::of(&launch)),
-            is_attended: false,
-            interrupt_first: false,
-            records: None,
-        };
+        let invocation = Invocation::plain(program, arguments(&launch), OpencodeDecoder::of(&launch));
         self.host.run(launch, invocation)
-    }
-
-    /// What an agent had used that nobody heard to its end. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// What the system says when its log cannot be read.
-    pub(super) fn reckon(&self, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
-        let mut decoder = OpencodeDecoder::new(OWN_MODEL).priced_by(agent.prices.clone());
-        self.host.reckon(agent, &mut decoder, None)
     }
 }
 
@@ -104,23 +79,21 @@ impl AgentDriver for OpencodeDriver {
 
 /// The command line. The prompt comes through standard input. With a title nobody asks a model for one, whose cost no line would tell (AGENT-28).
 fn arguments(launch: &Launch) -> Vec<OsString> {
-    let fixed = [
-        "run",
-        "--format",
-        "json",
-        "--auto",
-        "--thinking",
-        "--title",
-        "hankweave",
-    ];
-    let mut args: Vec<OsString> = fixed.map(OsString::from).into();
-    if launch.model != OWN_MODEL {
-        args.extend(["--model", launch.model.as_str()].map(OsString::from));
-    }
-    if let Some(session) = &launch.resume {
-        args.extend(["--session", session.as_str()].map(OsString::from));
-    }
-    args
+    command_line(
+        &[
+            "run",
+            "--format",
+            "json",
+            "--auto",
+            "--thinking",
+            "--title",
+            "hankweave",
+        ],
+        [
+            ("--model", chosen_model(launch, OWN_MODEL, "")),
+            ("--session", session(launch)),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -1,17 +1,14 @@
 //! Pi as an agent.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::ffi::OsString;
 use std::path::Path;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::pi::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CostReport, Launch, PiDecoder};
-use hankweave_core::cost::UsageTotals;
 
-use super::process::{CutOff, Invocation, ProcessHost};
-use super::program::{AgentProgram, Program, check_argument, check_model, system_prompt_file};
+use super::process::{Invocation, ProcessHost};
+use super::program::{AgentProgram, Program, chosen_model, command_line, session, system_prompt_file};
 use super::{AgentDriver, RunningAgent, StartError};
 
 pub(super) const NAME: &str = "pi";
@@ -43,32 +40,11 @@ impl PiDriver {
     }
 
     fn start_now(&self, launch: Launch) -> Result<RunningAgent, StartError> {
-        check_model(&launch.model)?;
-        if let Some(session) = &launch.resume {
-            check_argument("session id", session.as_str())?;
-        }
-        let program = PROGRAM.find(&self.host, Some(&launch))?;
+        let program = PROGRAM.for_launch(&self.host, &launch)?;
         let system_prompt = system_prompt_file(&self.host, &launch)?;
-        let invocation = Invocation {
-            program,
-            args: arguments(&launch, system_prompt.as_deref()),
-            env: BTreeMap::new(),
-            decoder: Box::new(PiDecoder::of(&launch)),
-            is_attended: false,
-            interrupt_first: false,
-            records: None,
-        };
+        let args = arguments(&launch, system_prompt.as_deref());
+        let invocation = Invocation::plain(program, args, PiDecoder::of(&launch));
         self.host.run(launch, invocation)
-    }
-
-    /// What an agent had used that nobody heard to its end. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// What the system says when its log cannot be read.
-    pub(super) fn reckon(&self, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
-        let mut decoder = PiDecoder::new().priced_by(agent.prices.clone());
-        self.host.reckon(agent, &mut decoder, None)
     }
 }
 
@@ -105,18 +81,14 @@ impl AgentDriver for PiDriver {
 
 /// The command line. The prompt comes through standard input.
 fn arguments(launch: &Launch, system_prompt: Option<&Path>) -> Vec<OsString> {
-    let mut args: Vec<OsString> = ["-p", "--mode", "json"].map(OsString::from).into();
-    if launch.model != OWN_MODEL {
-        let model = launch.model.strip_prefix("pi/").unwrap_or(&launch.model);
-        args.extend(["--model", model].map(OsString::from));
-    }
-    if let Some(session) = &launch.resume {
-        args.extend(["--session", session.as_str()].map(OsString::from));
-    }
-    if let Some(path) = system_prompt {
-        args.extend([OsStr::new("--append-system-prompt"), path.as_os_str()].map(OsString::from));
-    }
-    args
+    command_line(
+        &["-p", "--mode", "json"],
+        [
+            ("--model", chosen_model(launch, OWN_MODEL, "pi/")),
+            ("--session", session(launch)),
+            ("--append-system-prompt", system_prompt.map(Path::as_os_str)),
+        ],
+    )
 }
 
 #[cfg(test)]
@@ -130,7 +102,7 @@ mod tests {
     #[test]
     fn no_prompt_of_pi_stands_on_the_command_line() {
         let line = |launch: &Launch, system: Option<&Path>| {
-            let args = arguments(launch, system).join(OsStr::new(" "));
+            let args = arguments(launch, system).join(std::ffi::OsStr::new(" "));
             args.into_string().unwrap()
         };
         let mut launch = launch("pi/google/gemini-3");

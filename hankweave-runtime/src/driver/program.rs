@@ -1,6 +1,6 @@
 //! Finding the program of an agent, and what may stand on its command line.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use hankweave_core::agent::Launch;
@@ -55,6 +55,15 @@ impl Program {
             .unwrap_or_default();
         host.find_program(self.name, path)
             .ok_or_else(|| self.not_found(&format!("PATH ({})", path.to_string_lossy())))
+    }
+
+    /// The program for this launch, whose model and session may stand on its command line.
+    pub(super) fn for_launch(&self, host: &ProcessHost, launch: &Launch) -> Result<PathBuf, StartError> {
+        check_model(&launch.model)?;
+        if let Some(session) = &launch.resume {
+            check_argument("session id", session.as_str())?;
+        }
+        self.find(host, Some(launch))
     }
 
     pub(super) fn described(&self, host: &ProcessHost) -> AgentProgram {
@@ -126,6 +135,29 @@ pub(super) fn prompt_behind_system(launch: &Launch) -> String {
     }
 }
 
+/// The fixed words of a command line, and options with their values, where there are some.
+pub(super) fn command_line<const N: usize>(
+    fixed: &[&str],
+    options: [(&str, Option<&OsStr>); N],
+) -> Vec<OsString> {
+    let given = options
+        .into_iter()
+        .filter_map(|(name, value)| Some([OsStr::new(name), value?]));
+    let fixed = fixed.iter().map(OsStr::new);
+    fixed.chain(given.flatten()).map(OsStr::to_owned).collect()
+}
+
+/// The model that stands on a command line, without the name of its agent before it; `None` leaves the choice to the program, by whose name it goes.
+pub(super) fn chosen_model<'l>(launch: &'l Launch, own: &str, prefix: &str) -> Option<&'l OsStr> {
+    let model = Some(launch.model.as_str()).filter(|model| *model != own)?;
+    Some(OsStr::new(model.strip_prefix(prefix).unwrap_or(model)))
+}
+
+/// The session that stands on a command line.
+pub(super) fn session(launch: &Launch) -> Option<&OsStr> {
+    launch.resume.as_ref().map(|session| OsStr::new(session.as_str()))
+}
+
 /// Refuses a name of a model that the program could take for an option.
 pub(super) fn check_model(name: &str) -> Result<(), StartError> {
     if is_model_name(name) {
@@ -135,7 +167,7 @@ pub(super) fn check_model(name: &str) -> Result<(), StartError> {
 }
 
 /// Refuses a value that the program could take for an option (S7).
-pub(super) fn check_argument(what: &'static str, value: &str) -> Result<(), StartError> {
+fn check_argument(what: &'static str, value: &str) -> Result<(), StartError> {
     if is_safe_argument(value) {
         return Ok(());
     }

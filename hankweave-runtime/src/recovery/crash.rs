@@ -13,7 +13,8 @@ use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::run::{self, Crash};
 use hankweave_core::time::Timestamp;
 
-use crate::driver::{CutOff, ProcessHost, reckon};
+use crate::counting::Counting;
+use crate::driver::{CutOff, Past, ProcessHost, reckon};
 use crate::paths::ExecutionDir;
 use crate::sentinel::sentinel_marker;
 use crate::world::World;
@@ -83,6 +84,7 @@ pub(super) struct Sources<'a> {
     pub(super) dir: &'a ExecutionDir,
     /// Has the variables that say where agents keep their transcripts; the record has no values of variables.
     pub(super) hank: Option<&'a Hank>,
+    /// What a run counts with of which nothing is noted.
     pub(super) prices: &'a Arc<Prices>,
 }
 
@@ -96,7 +98,16 @@ pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestam
             && let CodonExecution::Running(codon) = open
         {
             let what = (&run.run_id, open.codon_id(), *open.start_time());
-            events.extend(costs_of(sources, what, codon, now));
+            let counting = Counting::noted(&*sources.world.disk, sources.dir, &run.run_id);
+            let counting = counting.unwrap_or_else(|| Counting::with(Arc::clone(sources.prices)));
+            let past = Past {
+                resumed: codon.previous_session_id.as_ref(),
+                model: counting.model(open.codon_id()),
+                auth: counting.auth(open.codon_id()),
+                before: state.used_in(&codon.claude_session_id),
+                prices: &counting.prices,
+            };
+            events.extend(costs_of(sources, what, codon, past, now));
         }
     }
     events
@@ -106,6 +117,7 @@ fn costs_of(
     sources: &Sources<'_>,
     (run_id, codon_id, begun): (&RunId, &CodonId, Timestamp),
     codon: &Running,
+    past: Past<'_>,
     now: Timestamp,
 ) -> Vec<StateEvent> {
     let mut events = Vec::new();
@@ -118,13 +130,12 @@ fn costs_of(
         let agent = CutOff {
             log: &sources.dir.state_dir().join(log),
             session: &codon.claude_session_id,
-            resumed: codon.previous_session_id.is_some(),
+            past,
             since: begun,
             work_dir: sources.dir.root(),
             env: config.map_or(&nothing, |config| &config.env),
-            prices: sources.prices,
         };
-        reckon(ProcessHost::new(sources.world), name, &agent)
+        reckon(&ProcessHost::new(sources.world), name, &agent)
     });
     let (cost, tokens) = (codon.current_cost, codon.current_tokens.usage);
     let lower_bound = match reckoned {

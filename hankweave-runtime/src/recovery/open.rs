@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::own_files::{exclusion, own_files};
-use super::rigs::{last_hank, remember, remembered, remembered_prices, rig_copies};
+use super::rigs::{last_hank, remember, remembered, rig_copies};
 use super::set_aside::{self, describe as describe_aside};
 use super::{checkpoints, crash};
 use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, HistoryError, KnownCheckpoints, OpenReport};
@@ -399,7 +399,6 @@ async fn possess(
         let reckon = move || {
             let loaded = || last_hank(&*world.disk, &dir).ok().flatten()?.hank;
             let hank = hank.or_else(loaded);
-            let prices = remembered_prices(&*world.disk, &dir).unwrap_or(prices);
             let sources = crash::Sources {
                 world: &world,
                 dir: &dir,

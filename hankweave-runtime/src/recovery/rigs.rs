@@ -1,12 +1,9 @@
 //! What the rigs of a hank copy, so that a rollback can remove it. A rollback without a hank uses the one
 //! that ran last.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use hankweave_core::cost::pricing::{Prices, Rate};
 use hankweave_core::hank::{CodonConfig, Hank, RigAction};
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +24,6 @@ struct Record {
     hank_path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     invocation: Option<Invocation>,
-    /// The prices that were laid over the list; records of earlier versions do not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    prices: Option<BTreeMap<String, Rate>>,
 }
 
 pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> RigCopies {
@@ -52,7 +46,7 @@ pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> 
     }
 }
 
-/// Remembers where the hank is, how its run was asked for and what it counts with. A path that is not UTF-8 is not remembered.
+/// Remembers where the hank is, and how its run was asked for. A path that is not UTF-8 is not remembered.
 pub(super) fn remember(
     disk: &dyn Disk,
     dir: &ExecutionDir,
@@ -63,11 +57,9 @@ pub(super) fn remember(
     let Some(hank_path) = file.and_then(|file| file.into_os_string().into_string().ok()) else {
         return Ok(());
     };
-    let given = options.prices.given();
     let record = Record {
         hank_path,
         invocation: options.invocation.clone(),
-        prices: Some(given.map(|(model, rate)| (model.to_owned(), rate)).collect()),
     };
     if recorded(disk, dir)?.as_ref() == Some(&record) {
         return Ok(());
@@ -101,12 +93,6 @@ pub fn last_hank(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<LoadedHan
         return Ok(None);
     };
     hank_files::load_from(disk, Path::new(&record.hank_path)).map(Some)
-}
-
-/// The prices with which the run that was last here counted; `None` when nobody noted them.
-pub(super) fn remembered_prices(disk: &dyn Disk, dir: &ExecutionDir) -> Option<Arc<Prices>> {
-    let given = recorded(disk, dir).ok()??.prices?;
-    Some(Arc::new(Prices::default().with(given, "the last run")))
 }
 
 /// The run that was last in an execution directory.

@@ -8,13 +8,14 @@ mod difference;
 mod stream;
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::cost::UsageTotals;
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::event::StateEvent;
-use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::id::{CodonId, RunId, SessionId};
 use hankweave_core::state::LiveState;
 use hankweave_core::wire::{Event, JournalEntry};
 use serde_json::{Map, Value};
@@ -22,6 +23,8 @@ use serde_json::{Map, Value};
 pub use self::difference::Difference;
 use self::difference::first;
 use self::stream::Stream;
+use crate::counting::Counting;
+use crate::driver::Past;
 use crate::paths::ExecutionDir;
 use crate::world::disk::Disk;
 
@@ -29,8 +32,10 @@ use crate::world::disk::Disk;
 #[derive(Debug)]
 pub struct Replay {
     disk: Arc<dyn Disk>,
-    state_dir: PathBuf,
+    dir: ExecutionDir,
     live: LiveState,
+    /// What the newest run counted with.
+    counting: Counting,
     stream: Option<Stream>,
     outcome: Replayed,
 }
@@ -56,8 +61,9 @@ impl Replay {
     pub fn new(disk: Arc<dyn Disk>, dir: &ExecutionDir) -> Self {
         Self {
             disk,
-            state_dir: dir.state_dir(),
+            dir: dir.clone(),
             live: LiveState::default(),
+            counting: Counting::with(Prices::listed()),
             stream: None,
             outcome: Replayed::default(),
         }
@@ -77,6 +83,11 @@ impl Replay {
                 if let Err(refused) = self.live.apply_event(&transition, entry.timestamp) {
                     let place = format!("event {}", entry.seq);
                     self.differ(Difference::new(place, transition.name(), refused));
+                }
+            }
+            Event::TokenUsage { .. } => {
+                if let Some(stream) = &mut self.stream {
+                    stream.told(&entry.event);
                 }
             }
             event if stream::is_of_an_agent(event) => self.said(event)?,
@@ -118,23 +129,36 @@ impl Replay {
     }
 
     fn transition(&mut self, transition: &StateEvent) -> io::Result<()> {
-        let StateEvent::CodonTransitioned {
-            run_id,
-            codon_id,
-            to,
-            metadata,
-            ..
-        } = transition
-        else {
-            return Ok(());
+        let (run_id, codon_id, to, metadata) = match transition {
+            StateEvent::RunStarted { run_id, .. } => {
+                let noted = Counting::noted(&*self.disk, &self.dir, run_id);
+                self.counting = noted.unwrap_or_else(|| Counting::with(Prices::listed()));
+                return Ok(());
+            }
+            StateEvent::CodonTransitioned {
+                run_id,
+                codon_id,
+                to,
+                metadata,
+                ..
+            } => (run_id, codon_id, to, metadata),
+            _ => return Ok(()),
         };
         let noted = |name: &str| noted(metadata.as_ref(), name);
         match to {
             CodonStatus::Initializing => {
-                let log = noted("claudeLogPath").map(|log| self.state_dir.join(log));
-                let resumed = noted("previousSessionId").is_some();
-                let open = |log| Stream::open(&self.disk, codon_id, log, resumed);
-                self.stream = log.and_then(open);
+                let log = noted("claudeLogPath").map(|log| self.dir.state_dir().join(log));
+                let resumed = noted("previousSessionId").and_then(|id| SessionId::new(id).ok());
+                let past = Past {
+                    resumed: resumed.as_ref(),
+                    model: self.counting.model(codon_id),
+                    auth: self.counting.auth(codon_id),
+                    before: resumed
+                        .as_ref()
+                        .map_or_else(UsageTotals::default, |session| self.state().used_in(session)),
+                    prices: &self.counting.prices,
+                };
+                self.stream = log.and_then(|log| Stream::open(&self.disk, codon_id, log, &past));
             }
             CodonStatus::Running => {
                 if let (Some(stream), Some(session)) = (&mut self.stream, noted("claudeSessionId")) {

@@ -1,18 +1,19 @@
 //! The log of one try of a codon beside what is recorded of it.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hankweave_core::agent::{AgentEvent, EndedBy, FailureKind, ProcessEnd, ProcessExit, Verdict};
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::cost::TokenUsage;
+use hankweave_core::cost::{Billed, ProcessUsage, Statement, TokenUsage, UsageTotals};
 use hankweave_core::id::CodonId;
 use hankweave_core::wire::Event;
 
 use super::difference::Difference;
 use super::used;
-use crate::driver::{Recording, decoder};
+use crate::driver::{Past, Recording, decoder};
 use crate::world::disk::Disk;
 
 /// What an agent says once more.
@@ -21,8 +22,16 @@ pub(super) struct Stream {
     codon: CodonId,
     agent: String,
     recording: Recording,
+    /// What the single messages of the record come to at the prices of their run: the log of codex tells tokens alone.
+    messages: ProcessUsage,
+    /// The model of the last one.
+    model: String,
+    /// How many of them there were.
+    counted: u64,
     /// How many things it has said.
     said: u64,
+    /// Lines without a meaning that are not said yet: nobody hears what stands before the session of a process.
+    noise: VecDeque<Event>,
 }
 
 /// How the end of a try compares with its log.
@@ -30,6 +39,16 @@ pub(super) struct Ended {
     /// The log tells what was used.
     pub(super) is_compared: bool,
     pub(super) difference: Option<Difference>,
+}
+
+/// So many lines without a meaning are looked through for the session behind them.
+const MOST_NOISE: usize = 1_000;
+
+fn is_noise(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::OutputTruncated { .. } | Event::OutputUnparsed { .. }
+    )
 }
 
 /// Whether clients get this because an agent said it.
@@ -67,14 +86,18 @@ fn agent_of(codon: &CodonId, log: &Path) -> Option<String> {
 
 impl Stream {
     /// Opens the log of a codon; `None` when its name is none of ours.
-    pub(super) fn open(disk: &Arc<dyn Disk>, codon: &CodonId, log: PathBuf, resumed: bool) -> Option<Self> {
+    pub(super) fn open(disk: &Arc<dyn Disk>, codon: &CodonId, log: PathBuf, past: &Past<'_>) -> Option<Self> {
         let agent = agent_of(codon, &log)?;
-        let decoder = decoder(&agent, resumed);
+        let decoder = decoder(&agent, past);
         Some(Self {
             codon: codon.clone(),
             recording: Recording::new(Arc::clone(disk), log, decoder),
+            messages: ProcessUsage::priced_by(Arc::clone(past.prices)),
+            model: past.model.unwrap_or(&agent).to_owned(),
             agent,
+            counted: 0,
             said: 0,
+            noise: VecDeque::new(),
         })
     }
 
@@ -122,14 +145,57 @@ impl Stream {
         Ok(difference)
     }
 
-    fn next(&mut self) -> io::Result<Option<Event>> {
-        while let Some(event) = self.recording.next()? {
-            let event = Event::of_agent(self.codon.clone(), event);
-            if let Some(event) = event.filter(is_of_an_agent) {
-                return Ok(Some(event));
-            }
+    /// Counts what is recorded of one message. What has no model is the sum at the end.
+    pub(super) fn told(&mut self, event: &Event) {
+        let Event::TokenUsage {
+            input_tokens,
+            output_tokens,
+            cache_creation_tokens,
+            cache_read_tokens,
+            model_id: Some(model),
+            ..
+        } = event
+        else {
+            return;
+        };
+        self.model.clone_from(model);
+        self.count(TokenUsage {
+            input_tokens: *input_tokens,
+            output_tokens: *output_tokens,
+            cache_creation_tokens: *cache_creation_tokens,
+            cache_read_tokens: *cache_read_tokens,
+        });
+    }
+
+    fn count(&mut self, tokens: TokenUsage) {
+        self.counted += 1;
+        let id = self.counted.to_string();
+        // What it adds is in the totals.
+        let _ = (self.messages).message(&id, &self.model, Billed::from(tokens), Statement::Final);
+    }
+
+    /// What the log of codex comes to: its tokens, at the prices of their messages.
+    fn priced(&mut self, tokens: TokenUsage) -> UsageTotals {
+        let told = self.messages.totals().tokens;
+        self.count(tokens.at_least(told) - told);
+        UsageTotals {
+            tokens,
+            ..self.messages.totals()
         }
-        Ok(None)
+    }
+
+    fn next(&mut self) -> io::Result<Option<Event>> {
+        while self.noise.back().is_none_or(is_noise) && self.noise.len() < MOST_NOISE {
+            let Some(event) = self.recording.next()? else {
+                break;
+            };
+            if matches!(event, AgentEvent::SessionStarted { .. }) {
+                self.noise.clear();
+            }
+            let event = Event::of_agent(self.codon.clone(), event);
+            self.noise.extend(event.filter(is_of_an_agent));
+        }
+        Ok(self.noise.pop_front())
     }
 
     /// Compares the end of the log with the record before its last step. `was_heard` says that everything in it was heard.
@@ -138,10 +204,14 @@ impl Stream {
         while self.next()?.is_some() {}
         let exit = ProcessExit::Exited(i32::from(!was_heard));
         let outcome = self.recording.finish(ProcessEnd::of(exit, EndedBy::Itself));
-        let tells_usage =
-            !self.recording.is_incomplete() && !record.cost_is_lower_bound() && !outcome.usage.lower_bound;
-        let is_compared = was_heard && tells_usage && self.agent != "codex";
-        let usage = &outcome.usage;
+        let known = !record.cost_is_lower_bound() && !outcome.usage.lower_bound;
+        let (usage, tells_usage) = match self.agent.as_str() {
+            // What was used at least is the same as well where nothing but the log has told it.
+            "acp" | "gemini" | "opencode" | "pi" => (outcome.usage, true),
+            "codex" => (self.priced(outcome.usage.tokens), known),
+            _ => (outcome.usage, known && !self.recording.is_incomplete()),
+        };
+        let is_compared = was_heard && tells_usage;
         let differs = (usage.cost, usage.tokens) != (record.agent_cost(), record.agent_tokens());
         let difference = match (more, &outcome.verdict) {
             (Some(more), _) if was_heard => Some(self.differs("its end", "nothing more", json(&more))),

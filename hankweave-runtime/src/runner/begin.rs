@@ -6,7 +6,7 @@ use hankweave_core::document::{
 };
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
-use hankweave_core::id::{CheckpointSha, CodonId, Pid, SessionId};
+use hankweave_core::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
 use hankweave_core::plan::{Decision, checkpoint_patterns, decide, initial_plan, obstacle};
 use hankweave_core::run::{Run, Running};
 use hankweave_core::thread::{self, ExecutionThread, Resume};
@@ -18,6 +18,7 @@ use super::approval;
 use super::rollback::{self, RollbackError};
 use crate::checkpoint::InitialRequest;
 use crate::codon::{telling, tree_now};
+use crate::counting::Counting;
 use crate::options::Recovery;
 use crate::recovery::Opened;
 
@@ -351,6 +352,17 @@ fn rig_target(state: &HankweaveState, source: &ContinuationSource) -> Option<Che
     codon.rig_setup_checkpoint().cloned()
 }
 
+/// Without the note a replay computes costs with the prices of its own list.
+async fn note_counting(opened: &Opened, run: &RunId) {
+    let possession = &opened.possession;
+    let counting = Counting::of(&opened.hank, &opened.options.prices);
+    let (disk, dir, id) = (possession.world.disk.clone(), possession.dir.clone(), run.clone());
+    let noted = (possession.world.blocking).run(move || counting.note(&*disk, &dir, &id));
+    if let Err(error) = noted.await {
+        tracing::warn!(%error, "what the run counts with could not be noted");
+    }
+}
+
 async fn start_run(
     opened: &Opened,
     state: &HankweaveState,
@@ -368,6 +380,7 @@ async fn start_run(
     };
     let manager = &opened.possession.manager;
     manager.transition(started).await.await?;
+    note_counting(opened, &run_id).await;
     if fresh || state.execution_plan.is_empty() {
         let plan = initial_plan(&opened.hank);
         manager.replace_plan(plan).await.await?;

@@ -22,6 +22,8 @@ pub(super) struct Task {
     /// The ways to sign in that the agent knows.
     offered: Vec<String>,
     loads_sessions: bool,
+    /// There is only a log, which several processes may have written.
+    pub(super) is_log: bool,
 }
 
 impl Task {
@@ -39,6 +41,7 @@ impl Task {
             auth: launch.auth.clone(),
             offered: Vec::new(),
             loads_sessions: false,
+            is_log: false,
         }
     }
 
@@ -46,8 +49,14 @@ impl Task {
     pub(super) fn of_log(resume: Option<SessionId>) -> Self {
         Self {
             resume,
+            is_log: true,
             ..Self::default()
         }
+    }
+
+    pub(super) fn ask(&mut self, model: Option<&str>, auth: Option<&str>) {
+        self.model = model.filter(|model| *model != OWN_MODEL).map(str::to_owned);
+        self.auth = auth.map(str::to_owned);
     }
 
     pub(super) fn sign_in_hint(&self) -> String {

@@ -56,6 +56,8 @@ pub struct AcpDecoder {
     usage: UsageTotals,
     /// What the session had cost before this process, as far as that is known.
     cost_before: Usd,
+    /// What earlier processes of the same log have cost.
+    settled: Usd,
     end: Option<End>,
 }
 
@@ -101,10 +103,23 @@ impl AcpDecoder {
         decoder
     }
 
-    /// The decoder of what a process printed that nobody hears any more, and that had gone on with a session, or not.
+    /// The decoder of what a process printed that nobody hears any more, and that had gone on with a session, or not. `carried` is what the session had
+    /// cost before.
     #[must_use]
-    pub fn of_log(prices: Arc<Prices>, resume: Option<SessionId>) -> Self {
-        Self::new(Task::of_log(resume)).priced_by(prices)
+    pub fn of_log(prices: Arc<Prices>, resume: Option<SessionId>, carried: Usd) -> Self {
+        let mut decoder = Self::new(Task::of_log(resume)).priced_by(prices);
+        decoder.cost_before = carried;
+        decoder
+    }
+
+    /// The same for an agent that was asked to choose a model, or to sign in.
+    #[must_use]
+    pub fn asked(mut self, model: Option<&str>, auth: Option<&str>) -> Self {
+        self.task.ask(model, auth);
+        if let Some(model) = &self.task.model {
+            self.model.clone_from(model);
+        }
+        self
     }
 
     fn new(task: Task) -> Self {
@@ -121,6 +136,7 @@ impl AcpDecoder {
             denied: Vec::new(),
             usage: UsageTotals::default(),
             cost_before: Usd::ZERO,
+            settled: Usd::ZERO,
             end: None,
         };
         decoder.greet();
@@ -154,9 +170,25 @@ impl AcpDecoder {
                     None => self.answered(result.0.unwrap_or_default(), events),
                 }
             }
+            (None, Some(id)) if self.task.is_log && id.as_u64() == Some(0) => {
+                self.begin_again();
+                self.answered(result.0.unwrap_or_default(), events);
+            }
             // A notification that nobody knows, or an answer to nothing.
             _ => {}
         }
+    }
+
+    /// Another process goes on with the session and with the log.
+    fn begin_again(&mut self) {
+        self.stage = Stage::Greeting;
+        self.awaited = 0;
+        self.end = None;
+        self.task.resume = self.session.take();
+        self.calls = Calls::default();
+        let process = self.usage.cost.saturating_sub(self.settled);
+        self.cost_before += process;
+        self.settled = self.usage.cost;
     }
 
     fn is_ours(&self, session: Option<&str>) -> bool {
@@ -195,7 +227,7 @@ impl AcpDecoder {
             return;
         }
         let since = total.saturating_sub(self.cost_before);
-        let added = since.saturating_sub(self.usage.cost);
+        let added = since.saturating_sub(self.usage.cost.saturating_sub(self.settled));
         self.count(TokenUsage::ZERO, added, events);
     }
 

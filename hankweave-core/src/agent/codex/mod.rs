@@ -30,7 +30,6 @@ pub const OWN_MODEL: &str = "codex";
 /// Reads the output of one codex process.
 #[derive(Debug)]
 pub struct CodexDecoder {
-    resumed: bool,
     model: Option<String>,
     session: Option<SessionId>,
     open_tools: OpenTools,
@@ -53,7 +52,8 @@ pub struct CodexDecoder {
     usage: ProcessUsage,
     /// All tokens of the session, its earlier processes included.
     stated: Option<TokenUsage>,
-    before: TokenUsage,
+    /// The part of its earlier processes, where somebody knows it.
+    before: Option<TokenUsage>,
     /// A result that waits for what it used.
     waiting: Option<AgentResult>,
     /// The end of the last turn, or what went wrong outside of one.
@@ -66,7 +66,6 @@ impl CodexDecoder {
     #[must_use]
     pub fn new(resumed: bool) -> Self {
         Self {
-            resumed,
             model: None,
             session: None,
             open_tools: OpenTools::default(),
@@ -80,7 +79,7 @@ impl CodexDecoder {
             unrecorded: false,
             usage: ProcessUsage::default(),
             stated: None,
-            before: TokenUsage::ZERO,
+            before: (!resumed).then_some(TokenUsage::ZERO),
             waiting: None,
             ended: None,
             complaint: None,
@@ -90,10 +89,27 @@ impl CodexDecoder {
     /// The decoder of what is launched.
     #[must_use]
     pub fn of(launch: &Launch) -> Self {
-        let model = Some(launch.model.as_str()).filter(|model| *model != OWN_MODEL);
+        Self::new(launch.resume.is_some())
+            .with_model(&launch.model)
+            .priced_by(launch.prices.clone())
+    }
+
+    /// The same for a model that was asked for, which only the rollout file names otherwise.
+    #[must_use]
+    pub fn with_model(self, model: &str) -> Self {
+        let model = Some(model).filter(|model| *model != OWN_MODEL);
         Self {
             model: model.map(str::to_owned),
-            ..Self::new(launch.resume.is_some()).priced_by(launch.prices.clone())
+            ..self
+        }
+    }
+
+    /// The same for a session of whose earlier processes it is known what they used.
+    #[must_use]
+    pub fn behind(self, before: TokenUsage) -> Self {
+        Self {
+            before: Some(before),
+            ..self
         }
     }
 
@@ -242,20 +258,19 @@ impl CodexDecoder {
     }
 
     fn is_lower_bound(&self) -> bool {
-        let unknown = self.resumed && !self.recorded && self.stated.is_some();
+        let unknown = self.before.is_none() && self.stated.is_some();
         let untold = self.stated.is_none() && !self.recorded && self.ended.is_some();
         self.in_turn || self.given_up || self.helped || unknown || untold || self.usage.is_lower_bound()
     }
 
     /// What the session has used beyond what the responses told, because the rollout file was not found or ends early.
     fn rest(&self) -> TokenUsage {
-        match self.stated {
-            Some(_) if self.resumed && !self.recorded => TokenUsage::ZERO,
-            Some(stated) => {
-                let told = self.before + self.usage.totals().tokens;
+        match (self.stated, self.before) {
+            (Some(stated), Some(before)) => {
+                let told = before + self.usage.totals().tokens;
                 stated.at_least(told) - told
             }
-            None => TokenUsage::ZERO,
+            _ => TokenUsage::ZERO,
         }
     }
 
@@ -356,7 +371,7 @@ impl AgentDecoder for CodexDecoder {
         self.recalled |= records == Records::Whole;
         if let Some(recorded) = recorded {
             self.recorded = true;
-            self.before = recorded.before;
+            self.before = Some(recorded.before);
             self.given_up |= recorded.incomplete;
             for message in &recorded.messages {
                 events.extend(self.response(message));

@@ -6,17 +6,15 @@ mod transcripts;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReport, Launch};
-use hankweave_core::cost::UsageTotals;
 
-use self::transcripts::Transcripts;
-use super::process::{CutOff, Invocation, ProcessHost, RecordSource};
-use super::program::{AgentProgram, Program, check_argument, check_model, system_prompt_file};
+pub(super) use self::transcripts::Transcripts;
+use super::process::{Invocation, ProcessHost, RecordSource};
+use super::program::{AgentProgram, Program, system_prompt_file};
 use super::{AgentDriver, RunningAgent, StartError};
 
 const NAME: &str = "claude";
@@ -47,39 +45,18 @@ impl ClaudeDriver {
     }
 
     fn start_now(&self, launch: Launch) -> Result<RunningAgent, StartError> {
-        check_model(&launch.model)?;
-        if let Some(session) = &launch.resume {
-            check_argument("session id", session.as_str())?;
-        }
-        let program = PROGRAM.find(&self.host, Some(&launch))?;
+        let program = PROGRAM.for_launch(&self.host, &launch)?;
         let system_prompt = system_prompt_file(&self.host, &launch)?;
         let since = launch.resume.as_ref().map(|_| self.host.world().clock.now());
         let transcripts = Transcripts::of(&self.host, &launch.work_dir, &launch.env, since, &launch.prices);
+        let args = arguments(&launch, system_prompt.as_deref());
         let invocation = Invocation {
-            program,
-            args: arguments(&launch, system_prompt.as_deref()),
             env: environment(&launch, self.host.user_id()),
-            decoder: Box::new(ClaudeDecoder::of(&launch)),
-            is_attended: false,
             interrupt_first: true,
             records: transcripts.map(|transcripts| Arc::new(transcripts) as Arc<dyn RecordSource>),
+            ..Invocation::plain(program, args, ClaudeDecoder::of(&launch))
         };
         self.host.run(launch, invocation)
-    }
-
-    /// What an agent had used that nobody heard to its end. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// What the system says when its log cannot be read.
-    pub(super) fn reckon(&self, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
-        let mut decoder = ClaudeDecoder::new(agent.resumed).priced_by(agent.prices.clone());
-        let since = agent.resumed.then_some(agent.since);
-        let transcripts = Transcripts::of(&self.host, agent.work_dir, agent.env, since, agent.prices);
-        let records = transcripts
-            .as_ref()
-            .map(|transcripts| transcripts as &dyn RecordSource);
-        self.host.reckon(agent, &mut decoder, records)
     }
 }
 

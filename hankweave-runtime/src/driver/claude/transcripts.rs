@@ -29,7 +29,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// The transcripts beneath one configuration folder.
 #[derive(Debug, Clone)]
-pub(super) struct Transcripts {
+pub(in crate::driver) struct Transcripts {
     disk: Arc<dyn Disk>,
     projects: PathBuf,
     /// Nothing older belongs to the process that is asked about.
@@ -41,7 +41,7 @@ pub(super) struct Transcripts {
 impl Transcripts {
     /// The transcripts of a process that works in this folder and has these variables beside those that it inherits; `None` where nothing says where
     /// they are. What claude itself has put no price on is counted at these prices.
-    pub(super) fn of(
+    pub(in crate::driver) fn of(
         host: &ProcessHost,
         work_dir: &Path,
         own: &BTreeMap<String, String>,

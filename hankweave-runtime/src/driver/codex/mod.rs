@@ -5,20 +5,17 @@
 
 mod rollouts;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::codex::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CodexDecoder, CostReport, Launch};
-use hankweave_core::cost::UsageTotals;
 
-use self::rollouts::Rollouts;
-use super::process::{CutOff, Invocation, ProcessHost, RecordSource};
-use super::program::{AgentProgram, Program, check_argument, check_model, prompt_behind_system};
+pub(super) use self::rollouts::Rollouts;
+use super::process::{Invocation, ProcessHost, RecordSource};
+use super::program::{AgentProgram, Program, chosen_model, command_line, prompt_behind_system, session};
 use super::{AgentDriver, RunningAgent, StartError};
 
 pub(super) const NAME: &str = "codex";
@@ -45,40 +42,19 @@ impl CodexDriver {
     }
 
     fn start_now(&self, mut launch: Launch) -> Result<RunningAgent, StartError> {
-        check_model(&launch.model)?;
-        if let Some(session) = &launch.resume {
-            check_argument("session id", session.as_str())?;
-        }
-        let program = self.native(PROGRAM.find(&self.host, Some(&launch))?);
+        let program = self.native(PROGRAM.for_launch(&self.host, &launch)?);
         let since = launch.resume.as_ref().map(|_| self.host.world().clock.now());
         let rollouts = Rollouts::of(&self.host, &launch.work_dir, &launch.env, since);
         launch.prompt = prompt_behind_system(&launch);
+        let decoder = match rollouts {
+            Some(_) => CodexDecoder::of(&launch),
+            None => CodexDecoder::of(&launch).unrecorded(),
+        };
         let invocation = Invocation {
-            program,
-            args: arguments(&launch),
-            env: BTreeMap::new(),
-            decoder: Box::new(match rollouts {
-                Some(_) => CodexDecoder::of(&launch),
-                None => CodexDecoder::of(&launch).unrecorded(),
-            }),
-            is_attended: false,
-            interrupt_first: false,
             records: rollouts.map(|rollouts| Arc::new(rollouts) as Arc<dyn RecordSource>),
+            ..Invocation::plain(program, arguments(&launch), decoder)
         };
         self.host.run(launch, invocation)
-    }
-
-    /// What an agent had used that nobody heard to its end. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// What the system says when its log cannot be read.
-    pub(super) fn reckon(&self, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
-        let mut decoder = CodexDecoder::new(agent.resumed).priced_by(agent.prices.clone());
-        let since = agent.resumed.then_some(agent.since);
-        let rollouts = Rollouts::of(&self.host, agent.work_dir, agent.env, since);
-        let records = rollouts.as_ref().map(|rollouts| rollouts as &dyn RecordSource);
-        self.host.reckon(agent, &mut decoder, records)
     }
 
     /// The native program to which the script of the package leads; the script itself where there is none.
@@ -148,22 +124,16 @@ fn native_places(package: &Path) -> Vec<PathBuf> {
 
 /// The command line. The prompt comes through standard input.
 fn arguments(launch: &Launch) -> Vec<OsString> {
-    let mut args: Vec<OsString> = vec!["exec".into()];
-    if let Some(session) = &launch.resume {
-        args.extend(["resume", session.as_str()].map(OsString::from));
-    }
-    args.extend(
-        [
-            "--json",
-            "--skip-git-repo-check",
-            "--dangerously-bypass-approvals-and-sandbox",
-        ]
-        .map(OsString::from),
-    );
-    if launch.model != OWN_MODEL {
-        let model = launch.model.strip_prefix("openai/").unwrap_or(&launch.model);
-        args.extend(["--model", model].map(OsString::from));
-    }
+    const REST: [&str; 3] = [
+        "--json",
+        "--skip-git-repo-check",
+        "--dangerously-bypass-approvals-and-sandbox",
+    ];
+    let mut args = command_line(&["exec"], [("resume", session(launch))]);
+    args.extend(command_line(
+        &REST,
+        [("--model", chosen_model(launch, OWN_MODEL, "openai/"))],
+    ));
     args.push("-".into());
     args
 }

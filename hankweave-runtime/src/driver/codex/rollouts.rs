@@ -32,7 +32,7 @@ const MOST_LOOKS: u32 = 3;
 
 /// The rollout files beneath one folder, of which one is read.
 #[derive(Debug)]
-pub(super) struct Rollouts {
+pub(in crate::driver) struct Rollouts {
     disk: Arc<dyn Disk>,
     sessions: PathBuf,
     /// What is older belongs to an earlier process.
@@ -43,7 +43,7 @@ pub(super) struct Rollouts {
 
 impl Rollouts {
     /// The files of a process that works in this folder and has these variables beside those that it inherits; `None` where nothing says where they are.
-    pub(super) fn of(
+    pub(in crate::driver) fn of(
         host: &ProcessHost,
         work_dir: &Path,
         own: &BTreeMap<String, String>,

@@ -73,6 +73,25 @@ pub(in crate::driver) struct Invocation {
     pub(in crate::driver) records: Option<Arc<dyn RecordSource>>,
 }
 
+impl Invocation {
+    /// A program that reads its prompt, prints lines, and ends.
+    pub(in crate::driver) fn plain(
+        program: PathBuf,
+        args: Vec<OsString>,
+        decoder: impl AgentDecoder + 'static,
+    ) -> Self {
+        Self {
+            program,
+            args,
+            env: BTreeMap::new(),
+            decoder: Box::new(decoder),
+            is_attended: false,
+            interrupt_first: false,
+            records: None,
+        }
+    }
+}
+
 impl ProcessHost {
     /// A host in `world`. Agents inherit its environment, but for what [`process::environment`] leaves out;
     /// it is also where `HANKWEAVE_CLAUDE_PATH` is looked up.

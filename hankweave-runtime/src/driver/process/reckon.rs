@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use hankweave_core::agent::{AgentDecoder, AgentLine, Records};
 use hankweave_core::cost::UsageTotals;
-use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
 use super::host::ProcessHost;
 use super::lines::{Line, LineFramer};
 use super::output::RecordSource;
+use crate::driver::Past;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -24,16 +23,14 @@ pub(crate) struct CutOff<'a> {
     pub(crate) log: &'a Path,
     /// The session in which it worked.
     pub(crate) session: &'a SessionId,
-    /// It went on with that session.
-    pub(crate) resumed: bool,
+    /// What its decoder is told.
+    pub(crate) past: Past<'a>,
     /// When its codon began.
     pub(crate) since: Timestamp,
     /// Where it worked.
     pub(crate) work_dir: &'a Path,
     /// The variables that its codon gave it.
     pub(crate) env: &'a BTreeMap<String, String>,
-    /// What models cost.
-    pub(crate) prices: &'a Arc<Prices>,
 }
 
 impl ProcessHost {

@@ -1,0 +1,77 @@
+//! Agents that have worked: what their lines meant, and what those had used that nobody heard to their end.
+
+use std::io;
+use std::sync::Arc;
+
+use hankweave_core::agent::{
+    AcpDecoder, AgentDecoder, ClaudeDecoder, CodexDecoder, GeminiDecoder, OpencodeDecoder, PiDecoder,
+};
+use hankweave_core::cost::UsageTotals;
+use hankweave_core::cost::pricing::Prices;
+use hankweave_core::id::SessionId;
+
+use super::claude::Transcripts;
+use super::codex::Rollouts;
+use super::process::{CutOff, ProcessHost, RecordSource};
+use super::{acp, codex, gemini, opencode, pi};
+
+/// What a decoder is told of a process that has its output only in a log.
+#[derive(Debug, Clone)]
+pub(crate) struct Past<'a> {
+    /// The session with which it went on.
+    pub(crate) resumed: Option<&'a SessionId>,
+    /// The model that was asked for, where that is known.
+    pub(crate) model: Option<&'a str>,
+    /// How it was to sign in.
+    pub(crate) auth: Option<&'a str>,
+    /// What the session had used before.
+    pub(crate) before: UsageTotals,
+    /// What models cost.
+    pub(crate) prices: &'a Arc<Prices>,
+}
+
+/// The decoder of a process of the agent of this name. That of codex does without its rollout file.
+pub(crate) fn decoder(name: &str, past: &Past<'_>) -> Box<dyn AgentDecoder> {
+    let prices = past.prices.clone();
+    match name {
+        acp::NAME => {
+            let decoder = AcpDecoder::of_log(prices, past.resumed.cloned(), past.before.cost);
+            Box::new(decoder.asked(past.model, past.auth))
+        }
+        codex::NAME => Box::new(codex_decoder(past)),
+        gemini::NAME => Box::new(GeminiDecoder::new().priced_by(prices)),
+        opencode::NAME => {
+            let model = past.model.unwrap_or(hankweave_core::agent::opencode::OWN_MODEL);
+            Box::new(OpencodeDecoder::new(model).priced_by(prices))
+        }
+        pi::NAME => Box::new(PiDecoder::new().priced_by(prices)),
+        // The programs of others print what claude prints.
+        _ => Box::new(ClaudeDecoder::new(past.resumed.is_some()).priced_by(prices)),
+    }
+}
+
+fn codex_decoder(past: &Past<'_>) -> CodexDecoder {
+    let decoder = CodexDecoder::new(past.resumed.is_some())
+        .with_model(past.model.unwrap_or(hankweave_core::agent::codex::OWN_MODEL))
+        .priced_by(past.prices.clone());
+    match past.before.lower_bound {
+        true => decoder,
+        false => decoder.behind(past.before.tokens),
+    }
+}
+
+/// What the agent of this name had used that nobody heard to its end. Blocks.
+///
+/// # Errors
+///
+/// What the system says when its log cannot be read.
+pub(crate) fn reckon(host: &ProcessHost, name: &str, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
+    let since = agent.past.resumed.map(|_| agent.since);
+    let records: Option<Box<dyn RecordSource>> = match name {
+        acp::NAME | gemini::NAME | opencode::NAME | pi::NAME => None,
+        codex::NAME => Rollouts::of(host, agent.work_dir, agent.env, since).map(|found| Box::new(found) as _),
+        _ => Transcripts::of(host, agent.work_dir, agent.env, since, agent.past.prices)
+            .map(|found| Box::new(found) as _),
+    };
+    host.reckon(agent, &mut *decoder(name, &agent.past), records.as_deref())
+}
