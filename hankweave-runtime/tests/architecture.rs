@@ -181,9 +181,13 @@ const TASKS: &[(&str, &str)] = &[
     ("postgres", "coordinator engine stored"),
     ("sqlite", "coordinator engine stored"),
     ("publish", "coordinator layers"),
+    ("recorder", ""),
     ("locks", "coordinator metrics"),
-    ("lifecycle", "coordinator layers locks metrics publish"),
-    ("worker", "coordinator layers lifecycle locks metrics publish"),
+    ("lifecycle", "coordinator layers locks metrics publish recorder"),
+    (
+        "worker",
+        "coordinator layers lifecycle locks metrics publish recorder",
+    ),
 ];
 
 /// The modules of the core: each line may use those above it and nothing else.

@@ -35,6 +35,21 @@ impl Memory {
         }
     }
 
+    /// One with a single task that was kept elsewhere, with its log lines. Nobody holds it, and tokens are greater than the one that it has.
+    #[must_use]
+    pub fn holding(clock: Arc<dyn Clock>, row: &TaskRow, lines: Vec<LogEntry>) -> Self {
+        let mut state = State {
+            locks: LockTable::behind(row.fencing_token),
+            lines: BTreeMap::from([(row.id().clone(), lines)]),
+            ..State::default()
+        };
+        state.put(row);
+        Self {
+            state: Mutex::new(state),
+            ..Self::new(clock)
+        }
+    }
+
     /// One that lets everybody write.
     #[cfg(test)]
     pub(crate) fn unfenced(clock: Arc<dyn Clock>) -> Self {

@@ -24,6 +24,15 @@ pub struct LockTable {
 }
 
 impl LockTable {
+    /// A table without locks whose tokens are greater than this one.
+    #[must_use]
+    pub fn behind(token: u64) -> Self {
+        Self {
+            last_token: token,
+            ..Self::default()
+        }
+    }
+
     /// Grants the lock, or says who is in the way (TASK-1, TASK-3). With `lease` it ends by itself.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ use crate::coordinator::{Coordinator, Create, Hold, Update};
 use crate::layers::{LayerError, Layers, RestoreOptions};
 use crate::locks::{DEFAULT_LEASE, LockGuard, LockRequest, Locks};
 use crate::publish::publish;
+use crate::recorder::Recorder;
 
 pub use hooks::{HookCall, HookRun};
 pub use metrics::StepMetrics;
@@ -46,7 +47,7 @@ struct Shared {
 
 /// Moves tasks from status to status. Copies share their hooks and their figures.
 #[derive(Clone)]
-pub struct Lifecycle(Arc<Shared>, Option<Hold>);
+pub struct Lifecycle(Arc<Shared>, Option<Hold>, Option<Recorder>);
 
 impl fmt::Debug for Lifecycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,13 +68,26 @@ impl Lifecycle {
             hooks: Mutex::default(),
             metrics: StepMetrics::default(),
         };
-        Self(Arc::new(shared), None)
+        Self(Arc::new(shared), None, None)
     }
 
     /// The same for somebody who holds the tasks already, as a worker does; each step gives the lock this lease anew.
     #[must_use]
     pub fn held_by(&self, hold: Hold) -> Self {
-        Self(self.0.clone(), Some(hold))
+        Self(self.0.clone(), Some(hold), self.2.clone())
+    }
+
+    /// The same for somebody beneath an engine: the files follow a step when that is recorded (TASK-86).
+    #[must_use]
+    pub fn recorded_by(&self, recorder: Recorder) -> Self {
+        Self(self.0.clone(), self.1.clone(), Some(recorder))
+    }
+
+    /// Waits until an engine, if there is one, has recorded what was done.
+    pub(crate) async fn record(&self) {
+        if let Some(recorder) = &self.2 {
+            recorder.record().await;
+        }
     }
 
     /// What was counted so far.
@@ -277,6 +291,7 @@ impl Lifecycle {
         let token = guard.token();
         let work = async {
             let changed = self.change(&mut row, token, step).await?;
+            self.record().await;
             let written = self.follow(&changed.row, token).await;
             Ok((changed.row, written))
         };

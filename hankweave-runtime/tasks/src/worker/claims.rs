@@ -18,6 +18,7 @@ use crate::coordinator::{Claim, Coordinator, Hold};
 use crate::layers::Layers;
 use crate::lifecycle::Lifecycle;
 use crate::locks::Locks;
+use crate::recorder::Recorder;
 
 /// A worker.
 #[derive(Clone)]
@@ -97,6 +98,15 @@ impl Worker {
     pub fn telling(self, told: impl Fn(&TaskRow) + Send + Sync + 'static) -> Self {
         Self {
             told: Arc::new(told),
+            ..self
+        }
+    }
+
+    /// The same one, which goes on behind a step or a codon only when that is recorded (TASK-86).
+    #[must_use]
+    pub fn recorded_by(self, recorder: Recorder) -> Self {
+        Self {
+            lifecycle: self.lifecycle.recorded_by(recorder),
             ..self
         }
     }

@@ -349,6 +349,7 @@ impl Job {
             self.files.run(take_over).await?;
             if success {
                 self.checkpoint(format!("codon {codon} completed")).await?;
+                self.lifecycle.record().await;
             }
         }
         Ok(())

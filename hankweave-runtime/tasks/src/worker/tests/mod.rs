@@ -9,13 +9,14 @@ use std::time::Duration;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_runtime::world::World;
 use hankweave_runtime::{Shutdown, StopCause};
+use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{Change, NewTask, TaskRow};
 use hankweave_task_model::task::{Start, TaskStatus, TaskTransition};
 use hankweave_task_model::{Holder, LogQuery, TaskState};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::coordinator::{Claim, Coordinator, Create, Hold, Release};
+use crate::coordinator::{Acquire, Claim, Coordinator, Create, Hold, Release};
 use crate::layers::{Layers, TaskFiles};
 use crate::memory::Memory;
 
@@ -370,4 +371,60 @@ async fn a_workspace_that_is_still_held_is_waited_for() {
     let stage = stage(script, |_| {}).await;
     let (worked, ()) = stage.beside(async |_| ()).await;
     assert_eq!(worked.completed, 1);
+}
+
+// covers: TASK-86
+#[tokio::test]
+async fn a_worker_goes_on_only_when_what_it_did_is_recorded() {
+    let stage = stage(CODON, |_| {}).await;
+    let (recorder, mut reports) = Recorder::new();
+    let worker = stage.worker.clone().recorded_by(recorder);
+    let shutdown = Shutdown::new();
+    let recording = async {
+        let started = reports.next().await.unwrap();
+        assert_eq!(stage.status().await.0, TaskStatus::Running);
+        // Files follow what is recorded and never lead.
+        assert_eq!(stage.files.load_state().unwrap(), None);
+        drop(started);
+        let codon = reports.next().await.unwrap();
+        assert_eq!(stage.files.checkpoints().unwrap().valid.len(), 1);
+        assert_eq!(stage.status().await.0, TaskStatus::Running);
+        drop(codon);
+        let completed = reports.next().await.unwrap();
+        assert_eq!(stage.status().await.0, TaskStatus::Completed);
+        assert_eq!(stage.state().status, TaskStatus::Running);
+        drop(completed);
+    };
+    let (worked, ()) = tokio::join!(worker.work(&shutdown), recording);
+    assert_eq!(worked.unwrap().completed, 1);
+    assert_eq!(stage.state().status, TaskStatus::Completed);
+}
+
+// covers: TASK-86
+#[tokio::test]
+async fn a_task_that_was_kept_elsewhere_goes_on_with_its_lines_behind_its_token() {
+    let stage = stage("exit 1", |_| {}).await;
+    stage.beside(async |_| ()).await;
+    let (row, id) = (stage.row().await, stage.files.id().clone());
+    let lines = stage.coordinator.log_lines(id.clone(), 0).await.unwrap();
+    let kept = Memory::holding(World::real().clock, &row, lines.clone());
+    assert_eq!(kept.log_lines(id.clone(), 0).await.unwrap(), lines);
+    let acquired = kept.acquire(Acquire {
+        resource: TaskRow::lock_name(&id),
+        holder: Holder::new("w2", "x"),
+        mode: LockMode::Exclusive,
+        lease: None,
+        in_order: false,
+        task: Some(id.clone()),
+    });
+    let token = acquired.await.unwrap().held.token;
+    assert!(token > row.fencing_token, "{token}");
+    let resume = Change {
+        id,
+        expected_version: row.version,
+        token,
+        steps: vec![TaskTransition::Resume],
+    };
+    let resumed = kept.change(resume).await.unwrap();
+    assert_eq!(resumed.lines[0].seq, Some(row.log_seq + 1));
 }
