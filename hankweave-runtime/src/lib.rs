@@ -56,8 +56,8 @@ pub use options::{OutputDirectory, Recovery, RunOptions};
 pub use paths::ExecutionDir;
 pub use recovery::OpenError;
 pub use runner::{
-    Accepted, CodonSummary, Command, Commander, Pause, Refusal, Rollback, RollbackError, RollbackTarget,
-    RunError, RunOutcome, RunResult, Trouble, WayBack,
+    Accepted, Cleaned, CleanupError, CleanupPlan, CodonSummary, Command, Commander, OldRun, Pause, Refusal,
+    Rollback, RollbackError, RollbackTarget, RunError, RunOutcome, RunResult, Trouble, WayBack,
 };
 pub use server::{Limits, Origin, ServeError, ServerOptions};
 pub use shutdown::{Shutdown, StopCause};

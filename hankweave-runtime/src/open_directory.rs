@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use hankweave_core::document::{CheckpointTable, HankweaveState};
 use hankweave_core::id::CodonId;
+use hankweave_core::thread::Rule;
 
 use crate::checkpoint::Counts;
 use crate::instance_lock::InstanceLock;
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
 use crate::recovery::{self, OpenError, Possession};
-use crate::runner::{self, Rollback, RollbackError, RollbackTarget};
+use crate::runner::{self, Cleaned, CleanupError, CleanupPlan, Rollback, RollbackError, RollbackTarget};
 use crate::state_manager::{PersistenceError, TransitionError};
 use crate::world::World;
 
-/// An execution directory in our possession, for a program that brings no hank: it can look at the files and take them back, and answer what the
-/// next run would ask, and runs nothing.
+/// An execution directory in our possession, for a program that brings no hank: it can look at the files and take them back, remove what old
+/// runs have left, and answer what the next run would ask, and runs nothing.
 #[derive(Debug)]
 pub struct OpenDirectory {
     possession: Possession,
@@ -77,6 +78,24 @@ impl OpenDirectory {
     /// Returns [`RollbackError`]; it says whether files were changed.
     pub async fn go_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
         runner::go_back(&self.possession, target).await
+    }
+
+    /// Finds out what old runs have left that may go by `rule` (RUN-23). Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CleanupError`] when it cannot be found out.
+    pub async fn plan_cleanup(&self, rule: Rule) -> Result<CleanupPlan, CleanupError> {
+        runner::plan_cleanup(&self.possession, rule).await
+    }
+
+    /// Removes what `plan` names, for good, and finishes what an earlier cleanup began; `command` is how it was asked for, for the log of operations.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CleanupError`]; it says whether anything was removed.
+    pub async fn clean_up(&self, plan: &CleanupPlan, command: &str) -> Result<Cleaned, CleanupError> {
+        runner::clean_up(&self.possession, plan, command).await
     }
 
     /// Answers whether `codon` may begin, in the words of `reason` if there are any: the next run goes by it (STATE-65).

@@ -117,10 +117,14 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "remote",
         "args checkpoints exit keyboard logging output report screen state tui typed",
     ),
-    ("toggle", "keyboard remote screen"),
     (
         "approve",
         "args directory exit failures keyboard logging output remote screen status typed",
+    ),
+    ("toggle", "approve keyboard remote screen"),
+    (
+        "cleanup",
+        "args directory exit failures logging output remote report screen server_log typed",
     ),
     (
         "rollback",

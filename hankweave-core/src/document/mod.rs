@@ -16,7 +16,7 @@ mod warnings;
 
 pub use checkpoints::{CheckpointFacts, CheckpointTable, KnownCheckpoints};
 pub use codec::{MAX_STATE_BYTES, MAX_STATE_DEPTH, foreign_version, parse, render};
-pub use operation::{Operation, OperationKind};
+pub use operation::{Operation, OperationKind, Removed};
 pub use plan::{PlanEntry, PlannedCodon};
 pub use problem::{ProblemKind, StateProblem, StateWarning, WarningKind};
 pub use run::{ContinuationReason, ContinuationSource, RunRecord, RunStatus, StartingConditions};

@@ -1,14 +1,14 @@
-//! What took the files back, as the record keeps it (STATE-66).
+//! What took the files back, and what removed what nothing needs, as the record keeps it (STATE-66, RUN-23).
 
 use serde::{Deserialize, Serialize};
 
 use super::ContinuationSource;
-use crate::id::RunId;
+use crate::id::{CheckpointSha, RunId};
 use crate::machine::Extra;
 use crate::shape::{Shape, leaves};
 use crate::time::Timestamp;
 
-/// Somebody took the files back, and the thread with them. Runs are operations too, and tell of themselves.
+/// Somebody took the files back, and the thread with them, or cleaned up. Runs are operations too, and tell of themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -30,15 +30,35 @@ pub struct Operation {
     /// The operation that an undo took back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<String>,
-    /// How many files it changed.
+    /// How many files of the workspace it changed.
     pub files: u64,
+    /// What a cleanup removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed: Option<Removed>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
 }
 
-/// The sorts of operations that take files back.
+/// What a cleanup removed (RUN-23). The runs stay in the document, with what they cost.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, Shape)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Removed {
+    /// The runs whose logs were removed, newest first.
+    pub runs: Vec<RunId>,
+    /// The checkpoints of these runs that nothing else needed: there is no way back to them.
+    pub checkpoints: Vec<CheckpointSha>,
+    /// How long the logs were, in bytes.
+    pub bytes: u64,
+    /// Names that other versions wrote; kept as they are.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
+}
+
+/// The sorts of operations besides runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -49,6 +69,8 @@ pub enum OperationKind {
     Undo,
     /// To where things stood after an operation.
     Restore,
+    /// Removes what old runs have left; no file of the workspace changes.
+    Cleanup,
 }
 
 impl OperationKind {
@@ -59,6 +81,7 @@ impl OperationKind {
             Self::Rollback => "rollback",
             Self::Undo => "undo",
             Self::Restore => "restore",
+            Self::Cleanup => "cleanup",
         }
     }
 }

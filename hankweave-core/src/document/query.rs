@@ -1,8 +1,9 @@
 //! Read-only views of the document.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{HankweaveState, RunRecord, RunStatus};
+use super::{HankweaveState, Removed, RunRecord, RunStatus};
 use crate::cost::{TokenUsage, UsageTotals, Usd};
 use crate::id::{CheckpointSha, RunId, SessionId};
 
@@ -40,7 +41,19 @@ impl HankweaveState {
         })
     }
 
-    /// Every commit that the document names, blank ones left out, in the order of the document.
+    /// What cleanups have removed, oldest first.
+    pub fn removed(&self) -> impl Iterator<Item = &Removed> {
+        let operations = self.operations.iter();
+        operations.filter_map(|operation| operation.removed.as_ref())
+    }
+
+    /// The checkpoints that cleanups have removed: there is no way back to them.
+    #[must_use]
+    pub fn removed_checkpoints(&self) -> HashSet<&CheckpointSha> {
+        self.removed().flat_map(|removed| &removed.checkpoints).collect()
+    }
+
+    /// Every commit that the document names, in the order of the document; blank ones and those that a cleanup has removed are left out.
     pub fn checkpoints(&self) -> impl Iterator<Item = &CheckpointSha> {
         let runs = self.runs.iter().flat_map(|run| {
             let codons = run.codons.iter().flat_map(|codon| codon.checkpoints());
@@ -55,7 +68,8 @@ impl HankweaveState {
             .flat_map(|operation| [&operation.before.checkpoint_sha, &operation.after.checkpoint_sha]);
         let all = self.initial_checkpoint.iter().chain(pending).chain(operations);
         let all = all.chain(runs);
-        all.filter(|sha| !sha.is_blank())
+        let removed = self.removed_checkpoints();
+        all.filter(move |sha| !sha.is_blank() && !removed.contains(sha))
     }
 
     /// What all codons of all runs cost (STATE-48); a walk over the whole history.

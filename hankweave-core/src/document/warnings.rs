@@ -24,7 +24,9 @@ pub struct Surroundings<'a> {
 pub fn warnings(state: &HankweaveState, surroundings: Surroundings<'_>) -> Vec<StateWarning> {
     let mut warnings = Vec::new();
     let known = surroundings.checkpoints;
-    let exists = |sha: &CheckpointSha| known.is_none_or(|known| known.find(sha).is_some());
+    let removed = state.removed_checkpoints();
+    let exists =
+        |sha: &CheckpointSha| removed.contains(sha) || known.is_none_or(|known| known.find(sha).is_some());
     let mut checkpoint = |path: String, sha: &CheckpointSha| {
         if !sha.is_blank() && !exists(sha) {
             warnings.push(missing(path, format!("commit `{sha}` is not in the repository")));

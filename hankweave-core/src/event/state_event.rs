@@ -13,7 +13,7 @@ use crate::codon::{
     SentinelState,
 };
 use crate::cost::{TokenUsage, Usd};
-use crate::document::{Approval, PendingRollback, PlanEntry, StartingConditions};
+use crate::document::{Approval, Operation, PendingRollback, PlanEntry, StartingConditions};
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
 use crate::run::RunTransition;
 use crate::shape::{Checker, Named, Shape};
@@ -23,8 +23,8 @@ use crate::time::Timestamp;
 ///
 /// Thirteen kinds are documented. `ExtensionCountUpdated` comes from files of the older system and is only read.
 /// `PlanReplaced` is ours: the documented events do not tell how a loop grew the plan, and a log without that could not
-/// rebuild the document. So are `RollbackPending` and `ApprovalSet`: where the next run goes on, and whether somebody has
-/// approved what comes, must survive a crash.
+/// rebuild the document. So are `RollbackPending`, `ApprovalSet` and `OperationRecorded`: where the next run goes on, whether somebody has
+/// approved what comes, and what was removed, must survive a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Named, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
@@ -179,6 +179,11 @@ pub enum StateEvent {
         /// The answer; `None` when somebody will be asked again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approval: Option<Approval>,
+    },
+    /// An operation begins that takes no file back: a cleanup.
+    OperationRecorded {
+        /// The operation.
+        operation: Operation,
     },
     /// The execution plan was made or grew by a loop iteration.
     PlanReplaced {
@@ -343,6 +348,7 @@ impl StateEvent {
             Self::InitialCheckpointSet { .. }
             | Self::RollbackPending { .. }
             | Self::ApprovalSet { .. }
+            | Self::OperationRecorded { .. }
             | Self::PlanReplaced { .. } => None,
         }
     }
@@ -370,6 +376,7 @@ impl StateEvent {
             | Self::RunCrashed { .. }
             | Self::InitialCheckpointSet { .. }
             | Self::RollbackPending { .. }
+            | Self::OperationRecorded { .. }
             | Self::PlanReplaced { .. } => None,
         }
     }

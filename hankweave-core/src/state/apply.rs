@@ -10,7 +10,9 @@ use crate::codon::{
     CheckpointType, Codon, CodonExecution, CodonPhase, CodonStatus, CodonTransition, Fail, SentinelState,
 };
 use crate::cost::{TokenUsage, Usd};
-use crate::document::{Approval, HankweaveState, PendingRollback, PlanEntry, RunRecord, RunStatus};
+use crate::document::{
+    Approval, HankweaveState, Operation, PendingRollback, PlanEntry, RunRecord, RunStatus,
+};
 use crate::event::{MetadataError, StateEvent, decode_metadata};
 use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::run::{self, RunTransition};
@@ -237,6 +239,7 @@ pub(super) fn apply_event(
         }
         StateEvent::RollbackPending { rollback } => reducer.set_rollback(rollback.clone()),
         StateEvent::ApprovalSet { approval } => reducer.set_approval(approval.clone()),
+        StateEvent::OperationRecorded { operation } => reducer.record_operation(operation),
         StateEvent::PlanReplaced { execution_plan } => reducer.replace_plan(execution_plan),
     }
 }
@@ -302,12 +305,32 @@ impl Reducer<'_> {
             operation: Some(operation),
             ..
         }) = &rollback
-            && self.state.operations.iter().all(|known| known.id != operation.id)
+            && !self.knows_operation(operation)
         {
             Arc::make_mut(&mut self.state.operations).push(operation.clone());
         }
         self.state.pending_rollback = rollback;
         Ok(Applied::TRANSITION)
+    }
+
+    /// What was removed is on record once (RUN-23).
+    fn record_operation(&mut self, operation: &Operation) -> Result<Applied, Rejected> {
+        if let Some(open) = self.index.live_codon(self.state) {
+            return Err(still_open(open));
+        }
+        if self.index.run(self.state, &operation.behind).is_none() {
+            return Err(Rejected::not_found("run", operation.behind.as_str()));
+        }
+        if self.knows_operation(operation) {
+            let message = format!("operation `{}` is recorded already", operation.id);
+            return Err(Rejected::Conflict(message));
+        }
+        Arc::make_mut(&mut self.state.operations).push(operation.clone());
+        Ok(Applied::TRANSITION)
+    }
+
+    fn knows_operation(&self, operation: &Operation) -> bool {
+        self.state.operations.iter().any(|known| known.id == operation.id)
     }
 
     /// Whoever answers is asked before the codon begins (STATE-65).

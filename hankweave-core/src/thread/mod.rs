@@ -1,6 +1,7 @@
-//! The execution thread: one history out of many runs (STATE-49 to STATE-60).
+//! The execution thread: one history out of many runs (STATE-49 to STATE-60), and what of it a cleanup may remove (RUN-23).
 
 mod build;
+mod cleanup;
 mod next;
 mod operations;
 mod resume;
@@ -9,6 +10,7 @@ mod target;
 mod walk;
 
 pub use build::{ExecutionThread, ThreadCodon, ValidatedCheckpoint, build};
+pub use cleanup::{Removable, Rule, removable};
 pub use operations::{Logged, Undo, head, name, operations, undo};
 pub use resume::{Recovery, Resume};
 pub use session::resumed_session;

@@ -1,10 +1,12 @@
-//! The log of operations: every run, and everything that took files back (STATE-66, STATE-67).
+//! The log of operations: every run, everything that took files back, and every cleanup (STATE-66, STATE-67, RUN-23).
 
 use std::sync::Arc;
 
-use super::build;
 use super::target::{beginnings, newest_checkpoint};
-use crate::document::{ContinuationSource, HankweaveState, Operation, PendingRollback, RunRecord};
+use super::{ExecutionThread, build};
+use crate::document::{
+    ContinuationSource, HankweaveState, Operation, OperationKind, PendingRollback, RunRecord,
+};
 use crate::id::CheckpointSha;
 use crate::machine::Extra;
 
@@ -13,7 +15,7 @@ use crate::machine::Extra;
 pub enum Logged<'s> {
     /// A run, from its beginning to its end.
     Run(&'s RunRecord),
-    /// Files were taken back.
+    /// Files were taken back, or what nothing needs was removed.
     Recorded(&'s Operation),
 }
 
@@ -40,10 +42,11 @@ pub fn operations(state: &HankweaveState) -> Vec<Logged<'_>> {
 }
 
 /// What is taken back next: the newest operation that is not undone. After an undo that is the one before what was undone, as often as wanted;
-/// `None` when nothing is left, or nobody knows where it began.
+/// `None` when nothing is left, or nobody knows where it began. A cleanup changes no file, and what it removed cannot come back: it is passed over.
 #[must_use]
 pub fn undo(state: &HankweaveState) -> Option<Undo> {
-    let log = operations(state);
+    let mut log = operations(state);
+    log.retain(|logged| !logged.is_cleanup());
     let mut place = 0;
     while let Logged::Recorded(operation) = log.get(place)?
         && let Some(undone) = &operation.undoes
@@ -67,6 +70,12 @@ pub fn head(state: &HankweaveState) -> Option<ContinuationSource> {
 }
 
 impl Logged<'_> {
+    /// Whether it removed what nothing needs.
+    #[must_use]
+    pub fn is_cleanup(&self) -> bool {
+        matches!(self, Self::Recorded(operation) if operation.kind == OperationKind::Cleanup)
+    }
+
     /// Its name: twelve digits 0-9 and a-f.
     #[must_use]
     pub fn id(&self) -> String {
@@ -135,6 +144,13 @@ fn end_of(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource>
 
 /// The newest checkpoint of the thread that ends there.
 fn files_at(state: &HankweaveState, source: &ContinuationSource) -> Option<CheckpointSha> {
+    let thread = thread_at(state, source);
+    let newest = newest_checkpoint(thread.codons.iter().map(|entry| entry.codon.as_ref()));
+    newest.or(state.initial_checkpoint.as_ref()).cloned()
+}
+
+/// The thread that a run continues which begins there.
+pub(super) fn thread_at(state: &HankweaveState, source: &ContinuationSource) -> ExecutionThread {
     let mut ahead = state.clone();
     ahead.pending_rollback = Some(PendingRollback {
         source: source.clone(),
@@ -144,9 +160,7 @@ fn files_at(state: &HankweaveState, source: &ContinuationSource) -> Option<Check
         operation: None,
         extra: Extra::default(),
     });
-    let thread = build(&ahead, None, None);
-    let newest = newest_checkpoint(thread.codons.iter().map(|entry| entry.codon.as_ref()));
-    newest.or(state.initial_checkpoint.as_ref()).cloned()
+    build(&ahead, None, None)
 }
 
 fn with_files(source: &ContinuationSource, files: CheckpointSha) -> ContinuationSource {

@@ -224,6 +224,12 @@ pub(crate) enum Command {
     /// The log of operations: everything that changed the files and the record
     #[command(subcommand)]
     Op(OpCommand),
+    /// Remove what old runs have left: their logs, and checkpoints that nothing else needs
+    ///
+    /// Shows what would go, with sizes, and asks. What the newest runs, their operations and the thread need stays, so whatever can be undone among them
+    /// still can be; what is removed cannot come back. The record of all runs and what they cost stay. What cleanups removed is in `op log`.
+    /// For example: hankweave cleanup --keep 3, or hankweave cleanup --older-than 30d --yes
+    Cleanup(CleanupArgs),
     /// Play a recorded execution once more, from the logs of its agents, and compare what comes out
     ///
     /// Shows all runs of DIR as `run` shows one. No model, agent, rig or check is started and DIR is not changed: what agents say is read from their logs
@@ -790,6 +796,24 @@ pub(crate) struct UndoArgs {
     /// Only list which files would change.
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CleanupArgs {
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// So many runs keep everything, the newest ones.
+    #[arg(long, value_name = "COUNT", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) keep: u32,
+    /// Of the others, only those that ended longer ago than this, such as 30d or 12h.
+    #[arg(long, value_name = "AGE", value_parser = duration)]
+    pub(crate) older_than: Option<Duration>,
+    /// Only show what would be removed.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask.
+    #[arg(short, long, conflicts_with = "dry_run")]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Subcommand)]

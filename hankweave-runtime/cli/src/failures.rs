@@ -189,6 +189,10 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &Typed) -> Failure 
                 "`{}` shows which checkpoints it has; --at start and --at end take the first and the last",
                 typed.command("thread")
             )),
+        RollbackError::CleanedUp { .. } => Failure::from_error(FailureKind::Failed, error).hint(format!(
+            "`{}` lists the operations, and which of them are within reach",
+            typed.command("op log")
+        )),
         RollbackError::NothingToUndo => Failure::from_error(FailureKind::Failed, error).hint(format!(
             "`{}` lists all operations; op restore ID goes to any of them",
             typed.command("op log")

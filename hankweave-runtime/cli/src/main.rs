@@ -17,6 +17,7 @@ mod args;
 )]
 mod browser;
 mod checkpoints;
+mod cleanup;
 mod commands;
 #[expect(
     clippy::disallowed_methods,
@@ -154,6 +155,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Rollback(args) => rollback::rollback(&global, &args),
         Command::Undo(args) => operations::undo(&global, &args),
         Command::Op(command) => operations::op(&global, &command),
+        Command::Cleanup(args) => cleanup::cleanup(&global, &args),
         Command::Replay(args) => replay::replay(&global, &args),
         Command::Attach(args) => remote::attach(&global, &args),
         Command::Page(args) => remote::page(&global, &args),

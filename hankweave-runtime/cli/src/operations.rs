@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{
-    ContinuationReason, ContinuationSource, HankweaveState, RunRecord, StartingConditions,
+    ContinuationReason, ContinuationSource, HankweaveState, Removed, RunRecord, StartingConditions,
 };
 use hankweave_core::id::RunId;
 use hankweave_core::thread::{self, Logged};
@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::args::{Global, OpCommand, OpLogArgs, OpShowArgs, UndoArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::output;
-use crate::report::standing;
+use crate::report::{counted, standing};
 use crate::rollback::{Back, go_back};
 use crate::screen::{Text, one_line};
 use crate::state::read_execution;
@@ -81,6 +81,13 @@ struct Row {
     files: Option<u64>,
     /// An undo has taken it back.
     undone: bool,
+    /// A cleanup has removed its logs.
+    cleaned: bool,
+    /// Whether one can go to where things stood after it, as far as cleanups are concerned.
+    restorable: bool,
+    /// What a cleanup removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed: Option<Removed>,
     #[serde(skip_serializing_if = "Option::is_none")]
     undoes: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,6 +109,9 @@ impl Row {
             cost: Usd::ZERO,
             files: None,
             undone: false,
+            cleaned: false,
+            restorable: true,
+            removed: None,
             undoes: None,
             before: before.clone(),
             after: after.clone(),
@@ -116,15 +126,26 @@ impl Row {
             Logged::Recorded(operation) => Self {
                 files: Some(operation.files),
                 undoes: operation.undoes.clone(),
+                removed: operation.removed.clone(),
                 ..row(
                     operation.kind.as_str(),
                     operation.at,
                     operation.command.clone(),
-                    place(&operation.after),
+                    match &operation.removed {
+                        Some(removed) => what_went(removed),
+                        None => place(&operation.after),
+                    },
                 )
             },
         }
     }
+}
+
+/// `the logs of 2 runs, 4 checkpoints`
+fn what_went(removed: &Removed) -> String {
+    let runs = counted(removed.runs.len(), "run");
+    let checkpoints = counted(removed.checkpoints.len(), "checkpoint");
+    format!("removed the logs of {runs} and {checkpoints}")
 }
 
 /// What began a run.
@@ -195,14 +216,24 @@ fn rows(execution: &Path, state: &HankweaveState, most: usize) -> Result<Vec<Row
             Logged::Run(_) => None,
         })
         .collect();
+    let (runs, gone) = (removed_runs(state), state.removed_checkpoints());
     let shown = log.into_iter().take(most);
     let rows = shown.map(|logged| Row::of(state, history.as_ref(), logged));
     Ok(rows
         .map(|row| Row {
             undone: undone.contains(&row.id),
+            cleaned: row.run_id.as_ref().is_some_and(|run| runs.contains(run)),
+            restorable: row
+                .after
+                .as_ref()
+                .is_none_or(|after| !gone.contains(&after.checkpoint_sha)),
             ..row
         })
         .collect())
+}
+
+fn removed_runs(state: &HankweaveState) -> HashSet<&RunId> {
+    state.removed().flat_map(|removed| &removed.runs).collect()
 }
 
 fn log(global: &Global, args: &OpLogArgs) -> Result<ExitCode, Failure> {
@@ -225,22 +256,25 @@ fn log(global: &Global, args: &OpLogArgs) -> Result<ExitCode, Failure> {
 fn write(text: &mut Text, row: &Row) -> std::fmt::Result {
     text.styled(AnsiColor::Cyan.on_default(), &row.id)?;
     write!(text, "  {}  ", row.at)?;
-    text.styled(
-        Style::new().bold(),
-        format_args!("{:<24}", one_line(&row.command)),
-    )?;
-    let files = match row.files {
-        Some(1) => "1 file".to_owned(),
-        Some(files) => format!("{files} files"),
-        None => String::new(),
-    };
-    let cost = match row.cost {
-        Usd::ZERO => String::new(),
-        cost => cost.to_string(),
-    };
-    write!(text, " {cost:>9} {files:>9}  {}", row.outcome)?;
+    text.styled(Style::new().bold(), one_line(&row.command))?;
+    if row.cost != Usd::ZERO {
+        write!(text, "  {}", row.cost)?;
+    }
+    match row.files {
+        // A cleanup changes none, ever.
+        _ if row.removed.is_some() => {}
+        Some(1) => write!(text, "  1 file")?,
+        Some(files) => write!(text, "  {files} files")?,
+        None => {}
+    }
+    write!(text, "\n  {}", one_line(&row.outcome))?;
     if row.undone {
         write!(text, " (undone)")?;
+    }
+    match (row.restorable, row.cleaned) {
+        (false, _) => write!(text, " (cleaned up)")?,
+        (true, true) => write!(text, " (without its logs)")?,
+        (true, false) => {}
     }
     writeln!(text)
 }
@@ -286,7 +320,7 @@ fn write_points(text: &mut Text, row: &Row, typed: &Typed) -> std::fmt::Result {
     {
         writeln!(text, "  {word:<9}  {}", place(source).trim_start_matches("to "))?;
     }
-    if let (Some(before), Some(after)) = (&row.before, &row.after) {
+    if let (Some(before), Some(after), true) = (&row.before, &row.after, row.restorable) {
         let (from, to) = (before.checkpoint_sha.short(), after.checkpoint_sha.short());
         writeln!(
             text,
@@ -294,9 +328,15 @@ fn write_points(text: &mut Text, row: &Row, typed: &Typed) -> std::fmt::Result {
             typed.command(&format!("diff {from}..{to}"))
         )?;
     }
-    writeln!(
-        text,
-        "  {}  goes to where things stood after it",
-        typed.command(&format!("op restore {}", row.id))
-    )
+    match row.restorable {
+        false => writeln!(
+            text,
+            "  a cleanup has removed its checkpoints, so there is no way back to it"
+        ),
+        true => writeln!(
+            text,
+            "  {}  goes to where things stood after it",
+            typed.command(&format!("op restore {}", row.id))
+        ),
+    }
 }

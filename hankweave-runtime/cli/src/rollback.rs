@@ -18,7 +18,7 @@ use crate::exit::{Failure, FailureKind};
 use crate::failures::{open_failure, rollback_failure};
 use crate::logging;
 use crate::output;
-use crate::report::restoring;
+use crate::report::{counted, restoring};
 use crate::screen::{is_drawable, one_line, tell};
 use crate::server_log::ServerLog;
 use crate::signals;
@@ -205,7 +205,7 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool, typed: Option<&T
         }
     } else {
         let (written, deleted) = (files.write.len(), files.delete.len());
-        writeln!(text, "  {written} files written, {deleted} deleted")?;
+        writeln!(text, "  {} written, {deleted} deleted", counted(written, "file"))?;
         if !rollback.unarchived.is_empty() {
             let count = rollback.unarchived.len();
             writeln!(

@@ -4,7 +4,7 @@
 //! and what did not change since the checkpoint before is known from a [cache](super::stat_cache). A checkpoint becomes
 //! durable in one order: objects, one sync of the file system, the branch, the sync of its folder (G3, G6).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::mem;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ use super::workspace::Workspace;
 use super::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, Counted, Counts, HistoryError,
     InitialRequest, KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan, RestoreReport,
-    RestoreRequest, SurveyedFile, message, prune,
+    RestoreRequest, SurveyedFile, clean, message, prune,
 };
 
 /// Checkpoints in a bare git repository.
@@ -430,6 +430,16 @@ impl CheckpointStore for GitCheckpoints {
         let repository = self.history.repository().map_err(HistoryError::Read)?;
         prune::safety_branches(&repository, keep)
             .map_err(|error| HistoryError::Read(ObjectError::at("prune safety checkpoints")(error)))
+    }
+
+    fn clean(&self, gone: &BTreeSet<CheckpointSha>, keep: &[CheckpointSha]) -> Result<u64, HistoryError> {
+        let mut cache = self.cache();
+        let repository = self.history.repository().map_err(HistoryError::Read)?;
+        let freed = clean::clean(&repository, gone, keep);
+        // What they know may be gone.
+        self.listings().clear();
+        *cache = usable_cache(&self.history);
+        freed.map_err(|error| HistoryError::Read(ObjectError::at("remove old checkpoints")(error)))
     }
 }
 

@@ -20,6 +20,7 @@
 //! Everything here blocks on the disk: call it from a blocking task. When a checkpoint is due, and what a rollback means
 //! for runs, is decided elsewhere.
 
+mod clean;
 mod counted;
 mod git;
 #[expect(

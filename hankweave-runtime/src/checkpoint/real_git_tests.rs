@@ -1,5 +1,6 @@
 //! The repository through the eyes of the `git` program, after everything that we do to it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -141,5 +142,101 @@ fn what_git_has_packed_as_differences_is_read() {
         let history = GitHistory::open(&fixture.path(".hankweave/checkpoints"));
         let inspected = history.unwrap().unwrap().inspect(&[first.sha, second.sha]);
         assert_eq!(inspected.unwrap(), [[], []]);
+    }
+}
+
+/// The number of objects, and of packs.
+fn counted(fixture: &Fixture) -> Option<(usize, usize)> {
+    let counted = git(fixture, &["count-objects", "-v"])?;
+    let number = |name: &str| -> usize {
+        let line = counted.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().trim().parse().unwrap()
+    };
+    Some((number("count:") + number("in-pack:"), number("packs:")))
+}
+
+/// In files of their own, in a pack of ours, and in one of git's, which holds differences.
+// covers: RUN-23, G11
+#[test]
+fn what_only_removed_checkpoints_need_goes_whatever_holds_it() {
+    for (packed, by_git) in [(false, false), (true, false), (false, true)] {
+        let fixture = Fixture::git();
+        let files = if packed { git_format::PACKED_FROM + 10 } else { 10 };
+        for number in 0..files {
+            fixture.write(&format!("folder/{number}"), &format!("{number}\n"));
+        }
+        let long: String = (0..5_000).map(|line| format!("line {line}\n")).collect();
+        fixture.write("long", &long);
+        let first = fixture.create();
+        fixture.write("long", &(long + "one more\n"));
+        fixture.write("folder/0", "only of the second");
+        let second = fixture.create();
+        if by_git && git(&fixture, &["repack", "-adfq"]).is_none() {
+            eprintln!("skipped: there is no git");
+            return;
+        }
+        let all = counted(&fixture).map(|(objects, _)| objects);
+        assert_eq!(
+            fixture.store.clean(&BTreeSet::new(), &[]).unwrap(),
+            0,
+            "all is needed"
+        );
+        assert_eq!(counted(&fixture).map(|(objects, _)| objects), all);
+
+        let gone = BTreeSet::from([second.sha.clone()]);
+        assert!(
+            fixture
+                .store
+                .clean(&gone, std::slice::from_ref(&first.sha))
+                .unwrap()
+                > 0
+        );
+        // A commit, two folders and two contents.
+        assert_eq!(
+            counted(&fixture).map(|(objects, _)| objects),
+            all.map(|all| all - 5)
+        );
+        assert!(fixture.store.restorable(&[second.sha]).unwrap().is_empty());
+        assert_eq!(
+            fixture
+                .store
+                .restorable(std::slice::from_ref(&first.sha))
+                .unwrap()
+                .len(),
+            1
+        );
+        let tip = git(&fixture, &["rev-parse", &first.branch]);
+        assert_eq!(tip.as_deref().map(str::trim), Some(first.sha.as_str()));
+        assert_eq!(fixture.store.clean(&gone, &[]).unwrap(), 0, "once more");
+
+        // The next checkpoint stores again what was removed.
+        let third = fixture.create();
+        assert_eq!(
+            fixture
+                .store
+                .restorable(std::slice::from_ref(&third.sha))
+                .unwrap()
+                .len(),
+            1
+        );
+        git(&fixture, &["fsck", "--strict"]);
+
+        // What no branch leads to stays as well while something names it; a branch of which nothing stays is deleted.
+        let gone = BTreeSet::from([first.sha.clone(), third.sha.clone()]);
+        fixture
+            .store
+            .clean(&gone, std::slice::from_ref(&first.sha))
+            .unwrap();
+        assert_eq!(
+            fixture
+                .store
+                .restorable(&[first.sha.clone(), third.sha])
+                .unwrap()
+                .len(),
+            1
+        );
+        fixture.store.clean(&gone, &[]).unwrap();
+        assert!(fixture.store.restorable(&[first.sha]).unwrap().is_empty());
+        assert!(!fixture.store.known().unwrap().is_empty(), "the beginning stays");
     }
 }

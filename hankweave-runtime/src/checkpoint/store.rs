@@ -1,6 +1,6 @@
 //! The seam: what every checkpoint store can do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -132,6 +132,17 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`HistoryError`] when the branches cannot be read or deleted.
     fn prune(&self, _keep: &[CheckpointSha]) -> Result<Vec<String>, HistoryError> {
         Ok(Vec::new())
+    }
+
+    /// Removes the checkpoints `gone`, to which no branch leads afterwards, and from the disk whatever neither a branch nor one of `keep` needs
+    /// (RUN-23). Returns how many bytes that freed. Cut off, it can be called again and finishes. A store that lives no longer than the process keeps
+    /// all.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when the repository cannot be read or written; objects whose use is not known are kept then.
+    fn clean(&self, _gone: &BTreeSet<CheckpointSha>, _keep: &[CheckpointSha]) -> Result<u64, HistoryError> {
+        Ok(0)
     }
 }
 

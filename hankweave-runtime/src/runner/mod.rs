@@ -4,6 +4,7 @@
 mod aftermath;
 mod approval;
 mod begin;
+mod cleanup;
 mod command;
 mod error;
 mod heartbeat;
@@ -21,6 +22,8 @@ pub use aftermath::has_unfinished_results;
 pub(crate) use approval::record as answer_approval;
 pub use begin::{Trouble, WayBack};
 pub(crate) use begin::{has_nothing_to_do, trouble};
+pub use cleanup::{Cleaned, CleanupError, CleanupPlan, OldRun};
+pub(crate) use cleanup::{clean_up, plan as plan_cleanup};
 pub use command::{Accepted, Command, Commander, Refusal};
 pub(crate) use command::{Inbox, channel};
 pub use error::RunError;

@@ -16,6 +16,7 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::machine::Extra;
 use hankweave_core::thread::{self, ExecutionThread, TargetError, ThreadCodon};
+use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, FailedPath, ProgressKind, RestoreStatus};
 
 use super::aftermath::archive;
@@ -45,6 +46,19 @@ pub enum RollbackError {
     /// There is no such target; nothing was changed.
     #[error("there is no way back to there")]
     Target(#[source] TargetError),
+    /// A cleanup has removed the checkpoint of the target; nothing was changed.
+    #[error(
+        "checkpoint {} was removed by a cleanup (operation {operation}, {at}) and cannot be restored any more",
+        sha.short()
+    )]
+    CleanedUp {
+        /// The checkpoint.
+        sha: CheckpointSha,
+        /// The cleanup.
+        operation: String,
+        /// When it was.
+        at: Timestamp,
+    },
     /// No operation is left that could be undone; nothing was changed.
     #[error("there is no operation left to undo")]
     NothingToUndo,
@@ -203,10 +217,15 @@ async fn find(
     let source = match resolve(target, &state, &thread, &known) {
         Err(RollbackError::Target(TargetError::UnknownSha(prefix))) => {
             let kept = kept_target(possession, &state, &thread, &prefix).await?;
-            kept.ok_or(RollbackError::Target(TargetError::UnknownSha(prefix)))?
+            let cleaned = || cleaned_up(&state, |sha| sha.as_str().starts_with(&prefix));
+            let unknown = || RollbackError::Target(TargetError::UnknownSha(prefix.clone()));
+            kept.ok_or_else(|| cleaned().unwrap_or_else(unknown))?
         }
         resolved => resolved?,
     };
+    if let Some(error) = cleaned_up(&state, |sha| *sha == source.checkpoint_sha) {
+        return Err(error);
+    }
     let undone = match target {
         RollbackTarget::Undo => thread::undo(&state).map(|undo| undo.id),
         _ => None,
@@ -217,6 +236,20 @@ async fn find(
         state,
         thread,
         cause: target.cause(undone),
+    })
+}
+
+/// Why there is no way to a checkpoint that a cleanup has removed.
+fn cleaned_up(state: &HankweaveState, is_it: impl Fn(&CheckpointSha) -> bool) -> Option<RollbackError> {
+    let cleanups = state.operations.iter();
+    let mut cleanups = cleanups.filter_map(|cleanup| Some((cleanup, cleanup.removed.as_ref()?)));
+    cleanups.find_map(|(cleanup, removed)| {
+        let sha = removed.checkpoints.iter().find(|sha| is_it(sha))?;
+        Some(RollbackError::CleanedUp {
+            sha: sha.clone(),
+            operation: cleanup.id.clone(),
+            at: cleanup.at,
+        })
     })
 }
 
@@ -379,6 +412,7 @@ impl Route {
             after: self.source.clone(),
             undoes: self.cause.undoes.clone(),
             files: u64::try_from(plan.write.len() + plan.delete.len()).unwrap_or(u64::MAX),
+            removed: None,
             extra: Extra::default(),
         })
     }

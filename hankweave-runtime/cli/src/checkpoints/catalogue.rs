@@ -186,7 +186,7 @@ fn look(
     Ok((known, restorable))
 }
 
-/// The checkpoints that state.json names; those of the repository are still to be looked up.
+/// The checkpoints that state.json names, without those that a cleanup has removed; those of the repository are still to be looked up.
 fn recorded(state: &HankweaveState) -> BTreeMap<CheckpointSha, Row> {
     let row = |sha: &CheckpointSha, kind: &str| Row {
         sha: sha.clone(),
@@ -210,7 +210,10 @@ fn recorded(state: &HankweaveState) -> BTreeMap<CheckpointSha, Row> {
             })
         })
     });
-    let rows = initial.chain(codons).filter(|row| !row.sha.is_blank());
+    let removed = state.removed_checkpoints();
+    let rows = initial
+        .chain(codons)
+        .filter(|row| !row.sha.is_blank() && !removed.contains(&row.sha));
     rows.map(|row| (row.sha.clone(), row)).collect()
 }
 

@@ -66,6 +66,11 @@ pub(crate) fn ask(text: impl Into<Text>) -> io::Result<()> {
     })
 }
 
+/// How long something is, for people, as in `1.34 KiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    indicatif::HumanBytes(bytes).to_string()
+}
+
 /// Rings the bell of the terminal, if there is one.
 pub(crate) fn ring() {
     above(|| {

@@ -17,6 +17,7 @@ mod browser;
 mod budget;
 mod checkpoints;
 mod checks;
+mod cleanup;
 mod cli_surface;
 mod config;
 mod damage;

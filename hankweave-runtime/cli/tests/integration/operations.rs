@@ -54,7 +54,7 @@ fn the_last_operation_is_taken_back_and_anything_can_be_gone_to() {
     assert_usd(&run["cost"], 0.5);
     let text = project.run(["op", "log"]).expect_code(0).stdout.clone();
     assert!(
-        text.contains("one completed, two completed") && text.contains("1 file  "),
+        text.contains("one completed, two completed") && text.contains("  1 file\n"),
         "{text}"
     );
 

@@ -24,6 +24,7 @@
 
 mod commit;
 mod compress;
+mod garbage;
 mod loose;
 mod new_objects;
 mod pack;
@@ -33,6 +34,7 @@ mod refs;
 mod trees;
 
 pub(super) use commit::{Commit, NewCommit, write_first_commit};
+pub(super) use garbage::remove_others;
 pub(super) use new_objects::NewObjects;
 #[cfg(test)]
 pub(super) use new_objects::PACKED_FROM;

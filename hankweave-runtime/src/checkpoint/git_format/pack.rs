@@ -99,10 +99,10 @@ impl PackFile {
         Ok(())
     }
 
-    /// Writes what is missing and puts pack and index in place, durably. An empty pack is no pack.
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    /// Writes what is missing and puts pack and index in place, durably; returns how long both are, in bytes. An empty pack is no pack.
+    pub(super) fn finish(mut self) -> io::Result<u64> {
         if self.entries.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         self.file.flush()?;
         let count = u32::try_from(self.entries.len()).map_err(io::Error::other)?;
@@ -115,12 +115,14 @@ impl PackFile {
         let name = |extension: &str| self.folder.join(format!("pack-{}.{extension}", hex(&checksum)));
         let index = self.temporary.with_extension("idx");
         let mut index_file = create(&index)?;
-        index_file.write_all(&encode_index(&mut self.entries, &checksum))?;
+        let encoded = encode_index(&mut self.entries, &checksum);
+        index_file.write_all(&encoded)?;
         index_file.sync_all()?;
         // Whoever finds the index finds the pack.
         RealDisk.rename(&self.temporary, &name("pack"))?;
         RealDisk.rename(&index, &name("idx"))?;
-        RealDisk.sync_dir(&self.folder)
+        RealDisk.sync_dir(&self.folder)?;
+        Ok(self.length + 20 + encoded.len() as u64)
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn length(repository: &Path, id: Oid) -> io::Result<Option<u64>> {
 }
 
 /// An index that ends too early is none to libgit2 either; the other packs are still good.
-fn unless_torn(found: io::Result<Option<u64>>) -> io::Result<Option<u64>> {
+fn unless_torn<T>(found: io::Result<Option<T>>) -> io::Result<Option<T>> {
     match found {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         found => found,
@@ -70,6 +70,26 @@ fn find(index: &File, id: Oid) -> io::Result<Option<u64>> {
             .map(u64::from_be_bytes)
             .map(Some),
     }
+}
+
+/// The objects that an index lists; `None` when it is no index, or a torn one.
+pub(super) fn ids(index: &Path) -> io::Result<Option<Vec<Oid>>> {
+    let index = open_regular(index)?;
+    unless_torn(read_ids(&index))
+}
+
+fn read_ids(index: &File) -> io::Result<Option<Vec<Oid>>> {
+    if read_at(index, 0)? != *b"\xfftOc\0\0\0\x02" {
+        return Ok(None);
+    }
+    let all = u64::from(u32::from_be_bytes(read_at(index, COUNTS + 255 * 4)?));
+    if all * 28 > index.metadata()?.len() {
+        return Ok(None);
+    }
+    let mut ids = vec![0; all as usize * 20];
+    index.read_exact_at(&mut ids, IDS)?;
+    let ids = ids.chunks_exact(20).map(Oid::from_bytes);
+    ids.collect::<Result<_, _>>().map(Some).map_err(io::Error::other)
 }
 
 fn read_at<const N: usize>(file: &File, at: u64) -> io::Result<[u8; N]> {

@@ -81,6 +81,15 @@ fn read(repository: &Repository, id: Oid, wanted: ObjectType) -> Result<Vec<u8>,
     }
 }
 
+/// Reads an object of a pack, whatever its kind. One in a file of its own is taken as well.
+pub(super) fn read_any_packed<'o>(
+    repository: &Path,
+    odb: &'o Odb<'_>,
+    id: Oid,
+) -> Result<OdbObject<'o>, git2::Error> {
+    read_packed(repository, odb, id, MOST_OF_PACKED)
+}
+
 fn read_packed<'o>(
     repository: &Path,
     odb: &'o Odb<'_>,

@@ -1,0 +1,107 @@
+//! What a cleanup may remove: the logs of old runs, and the checkpoints that nothing else needs (RUN-23).
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::operations::{operations, thread_at};
+use super::{Logged, build};
+use crate::document::{HankweaveState, RunRecord, RunStatus};
+use crate::id::{CheckpointSha, RunId};
+use crate::time::Timestamp;
+
+/// Which runs are old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// So many are kept, the newest ones; the newest one always is.
+    pub keep: usize,
+    /// Those are kept that ended at this time or later, if it is given.
+    pub ended_before: Option<Timestamp>,
+}
+
+/// What a cleanup would remove.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Removable {
+    /// The runs whose logs go, newest first.
+    pub runs: Vec<RunId>,
+    /// The checkpoints that only these runs, and operations of their time, need.
+    pub checkpoints: BTreeSet<CheckpointSha>,
+}
+
+/// Finds out what may go by `rule`; `parent` tells which checkpoint another one was made from.
+///
+/// Needed is what the thread as it stands, runs that are kept, and every point before and after a kept operation lead to, with all checkpoints that these
+/// were made from. So whatever can be undone or gone back to among what is kept still can be.
+#[must_use]
+pub fn removable(
+    state: &HankweaveState,
+    rule: Rule,
+    parent: impl Fn(&CheckpointSha) -> Option<CheckpointSha>,
+) -> Removable {
+    let gone: HashSet<&RunId> = state.removed().flat_map(|removed| &removed.runs).collect();
+    let old = old_runs(state, rule).filter(|run| !gone.contains(&run.run_id));
+    let runs: Vec<RunId> = old.map(|run| run.run_id.clone()).collect();
+    let removed: HashSet<&RunId> = runs.iter().chain(gone).collect();
+    let needed = with_parents(needed(state, &removed), parent);
+    let checkpoints = state.checkpoints().filter(|sha| !needed.contains(sha));
+    Removable {
+        checkpoints: checkpoints.cloned().collect(),
+        runs,
+    }
+}
+
+fn old_runs(state: &HankweaveState, rule: Rule) -> impl Iterator<Item = &RunRecord> {
+    let behind = state.runs.iter().map(AsRef::as_ref).skip(rule.keep.max(1));
+    behind.filter(move |run| {
+        let end = run.end_time.unwrap_or(run.start_time);
+        run.status != RunStatus::Running && rule.ended_before.is_none_or(|limit| end < limit)
+    })
+}
+
+/// What the runs that stay, their operations and the thread name.
+fn needed(state: &HankweaveState, removed: &HashSet<&RunId>) -> BTreeSet<CheckpointSha> {
+    let mut needed: BTreeSet<CheckpointSha> = state.initial_checkpoint.iter().cloned().collect();
+    if let Some(pending) = &state.pending_rollback {
+        let recorded = [pending.safety.as_ref(), pending.left.as_ref()];
+        needed.extend(recorded.into_iter().flatten().cloned());
+        needed.insert(pending.source.checkpoint_sha.clone());
+    }
+    for run in state.runs.iter().filter(|run| !removed.contains(&run.run_id)) {
+        needed.extend(run.starting_conditions.checkpoint().cloned());
+        let codons = run.codons.iter().flat_map(|codon| codon.checkpoints());
+        needed.extend(codons.map(|(_, sha)| sha.clone()));
+    }
+    let mut lead_to = |thread: super::ExecutionThread| {
+        let codons = thread.codons.iter().flat_map(|entry| entry.codon.checkpoints());
+        needed.extend(codons.map(|(_, sha)| sha.clone()));
+        needed.extend(thread.codons.iter().filter_map(|entry| {
+            let run = state.run(&entry.run_id)?;
+            run.starting_conditions.checkpoint().cloned()
+        }));
+    };
+    lead_to(build(state, None, None));
+    let kept = operations(state).into_iter().filter(|logged| match logged {
+        Logged::Run(run) => !removed.contains(&run.run_id),
+        Logged::Recorded(operation) => !removed.contains(&operation.behind),
+    });
+    let points: Vec<_> = kept
+        .flat_map(|logged| [logged.before(state), logged.after(state)])
+        .flatten()
+        .collect();
+    points.iter().for_each(|point| lead_to(thread_at(state, point)));
+    needed.extend(points.into_iter().map(|point| point.checkpoint_sha));
+    needed
+}
+
+/// The same with everything that they were made from.
+fn with_parents(
+    mut needed: BTreeSet<CheckpointSha>,
+    parent: impl Fn(&CheckpointSha) -> Option<CheckpointSha>,
+) -> BTreeSet<CheckpointSha> {
+    let mut open: Vec<CheckpointSha> = needed.iter().cloned().collect();
+    while let Some(sha) = open.pop() {
+        if let Some(parent) = parent(&sha).filter(|parent| !needed.contains(parent)) {
+            needed.insert(parent.clone());
+            open.push(parent);
+        }
+    }
+    needed
+}

@@ -1,0 +1,205 @@
+//! `hankweave cleanup` (CLI-42)
+
+use std::fmt::Write;
+use std::io::{self, BufRead, IsTerminal};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hankweave_core::thread::Rule;
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::state_manager::TransitionError;
+use hankweave_runtime::world::World;
+use hankweave_runtime::{Cleaned, CleanupError, CleanupPlan, OpenDirectory, RunOptions};
+use serde_json::json;
+
+use crate::args::{CleanupArgs, Global};
+use crate::directory::existing_state_dir;
+use crate::exit::{Failure, FailureKind};
+use crate::failures::open_failure;
+use crate::logging;
+use crate::output;
+use crate::remote::runtime;
+use crate::report::counted;
+use crate::screen::{self, size, tell};
+use crate::server_log::ServerLog;
+use crate::typed::Typed;
+
+pub(crate) fn cleanup(global: &Global, args: &CleanupArgs) -> Result<ExitCode, Failure> {
+    let log = logging::install(global);
+    existing_state_dir(&args.execution.execution)?;
+    runtime()?.block_on(perform(global, args, &log))
+}
+
+/// The directory is ours from the look to the end, so nothing else goes than what was shown.
+async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result<ExitCode, Failure> {
+    let (world, typed) = (World::real(), Typed::about(&args.execution.execution));
+    let options = RunOptions {
+        strict_state: true,
+        ..RunOptions::default()
+    };
+    let (disk, now) = (world.disk.clone(), world.clock.now());
+    let opened = OpenDirectory::open(world, &args.execution.execution, &options)
+        .await
+        .map_err(|error| open_failure(&error, &typed))?;
+    log.open(&disk, &opened.directory().server_log());
+    for notice in opened.notices().iter().filter(|_| !global.quiet) {
+        tell(format!("note: {notice}\n"));
+    }
+    let rule = Rule {
+        keep: args.keep as usize,
+        ended_before: args.older_than.map(|age| ago(now, age)),
+    };
+    let done = clean(global, args, &opened, rule, &typed).await;
+    let saved = opened.close().await;
+    let code = done?;
+    saved.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+    Ok(code)
+}
+
+async fn clean(
+    global: &Global,
+    args: &CleanupArgs,
+    opened: &OpenDirectory,
+    rule: Rule,
+    typed: &Typed,
+) -> Result<ExitCode, Failure> {
+    let plan = opened.plan_cleanup(rule).await;
+    let plan = plan.map_err(|error| failure(&error, typed))?;
+    let is_told = !global.json() && !global.quiet;
+    if is_told {
+        output::print(offer(&plan))?;
+    }
+    if args.dry_run {
+        return report(global, &plan, None);
+    }
+    if !plan.is_empty() && !args.yes && !is_meant(typed)? {
+        tell("nothing was removed\n");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let cleaned = opened.clean_up(&plan, &command(args)).await;
+    let cleaned = cleaned.map_err(|error| failure(&error, typed))?;
+    tracing::info!(
+        runs = plan.runs.len(),
+        checkpoints = plan.checkpoints.len(),
+        "cleaned up"
+    );
+    report(global, &plan, Some(&cleaned))
+}
+
+fn ago(now: Timestamp, age: Duration) -> Timestamp {
+    let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.as_millis().saturating_sub(age))
+}
+
+/// How it was asked for, for the log of operations.
+fn command(args: &CleanupArgs) -> String {
+    const DAY: u64 = 24 * 60 * 60;
+    let age = args.older_than.map(|age| match age.as_secs() {
+        days if days % DAY == 0 => format!(" --older-than {}d", days / DAY),
+        seconds => format!(" --older-than {seconds}s"),
+    });
+    format!("cleanup --keep {}{}", args.keep, age.unwrap_or_default())
+}
+
+/// What would go.
+fn offer(plan: &CleanupPlan) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_offer(&mut text, plan);
+    text
+}
+
+/// As many checkpoints are named.
+const MOST: usize = 12;
+
+fn write_offer(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
+    if plan.is_empty() {
+        return writeln!(text, "nothing is old enough to be removed");
+    }
+    if !plan.runs.is_empty() {
+        writeln!(text, "the logs of {}:", counted(plan.runs.len(), "run"))?;
+    }
+    for run in &plan.runs {
+        let (codons, size) = (counted(run.codons, "codon"), size(run.bytes));
+        writeln!(text, "  {}  {}  {codons:>9}  {size:>10}", run.run_id, run.began)?;
+    }
+    if plan.checkpoints.is_empty() {
+        return writeln!(text, "no checkpoint: what stays builds on all of them");
+    }
+    let names: Vec<&str> = plan
+        .checkpoints
+        .iter()
+        .take(MOST)
+        .map(|sha| sha.short())
+        .collect();
+    let more = match plan.checkpoints.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    writeln!(
+        text,
+        "{}, to which there is no way back then:\n  {}{more}",
+        counted(plan.checkpoints.len(), "checkpoint"),
+        names.join(" ")
+    )
+}
+
+/// Asks on a terminal; no answer means no.
+fn is_meant(typed: &Typed) -> Result<bool, Failure> {
+    let stdin = io::stdin();
+    if !stdin.is_terminal() || !io::stderr().is_terminal() {
+        let message = "nothing is removed without an answer, and nobody can be asked here";
+        return Err(Failure::new(FailureKind::Usage, message).hint(format!(
+            "`{}` does not ask, `{}` only shows it",
+            typed.command("cleanup --yes"),
+            typed.command("cleanup --dry-run")
+        )));
+    }
+    let mut line = String::new();
+    let asked = screen::ask("Remove all of that for good? [y/N] ");
+    let answered = asked.and_then(|()| stdin.lock().read_line(&mut line));
+    Ok(answered.is_ok() && matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+fn report(global: &Global, plan: &CleanupPlan, cleaned: Option<&Cleaned>) -> Result<ExitCode, Failure> {
+    if global.json() {
+        let runs = plan.runs.iter().map(|run| {
+            json!({"runId": run.run_id, "startTime": run.began, "codons": run.codons, "bytes": run.bytes})
+        });
+        let document = json!({
+            "dryRun": cleaned.is_none(),
+            "operation": cleaned.and_then(|cleaned| cleaned.operation.as_ref()),
+            "runs": runs.collect::<Vec<_>>(),
+            "checkpoints": plan.checkpoints,
+            "logBytes": plan.bytes(),
+            "checkpointBytes": cleaned.map(|cleaned| cleaned.freed),
+        });
+        return output::print_json(&document);
+    }
+    if let Some(cleaned) = cleaned.filter(|_| !global.quiet) {
+        let freed = size(plan.bytes() + cleaned.freed);
+        match &cleaned.operation {
+            Some(id) => output::print(format!("removed, {freed} are free again (operation {id})\n"))?,
+            None if cleaned.freed > 0 => {
+                output::print(format!("{freed} that nothing needs are free again\n"))?
+            }
+            None => {}
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn failure(error: &CleanupError, typed: &Typed) -> Failure {
+    match error {
+        CleanupError::Record(TransitionError::Rejected(_)) => Failure::from_error(FailureKind::Bug, error),
+        CleanupError::History(_) | CleanupError::Look(_) | CleanupError::Record(_) => {
+            Failure::from_error(FailureKind::Io, error).hint("nothing was removed")
+        }
+        CleanupError::Logs(_) | CleanupError::Checkpoints(_) => Failure::from_error(FailureKind::Io, error)
+            .hint(format!(
+                "mend the disk, and `{}` finishes what was begun; `{}` looks for damage",
+                typed.command("cleanup"),
+                typed.command("checkpoints verify")
+            )),
+    }
+}

@@ -1,0 +1,208 @@
+//! Removing what old runs have left: their logs, and the checkpoints that nothing else needs (RUN-23).
+//!
+//! What goes is recorded before the first file is removed, so a cleanup that was cut off is finished by the next one. No file of the workspace changes, and
+//! what runs cost stays on record.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+use hankweave_core::document::{HankweaveState, Operation, OperationKind, Removed};
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::{CheckpointSha, RunId};
+use hankweave_core::machine::Extra;
+use hankweave_core::thread::{self, Removable, Rule};
+use hankweave_core::time::Timestamp;
+
+use crate::checkpoint::HistoryError;
+use crate::recovery::{self, Possession};
+use crate::state_manager::TransitionError;
+use crate::world::disk::{Disk, FileKind, IoError};
+
+/// Why nothing was cleaned up, or not all of it. What is on record is finished by the next cleanup.
+#[derive(Debug, thiserror::Error)]
+pub enum CleanupError {
+    /// The checkpoints cannot be read, so what is needed is unknown; nothing was changed.
+    #[error("failed to read the checkpoints")]
+    History(#[source] HistoryError),
+    /// The logs cannot be read; nothing was changed.
+    #[error("failed to look at the logs of old runs")]
+    Look(#[source] IoError),
+    /// The cleanup could not be recorded; nothing was changed.
+    #[error("failed to record the cleanup")]
+    Record(#[from] TransitionError),
+    /// Logs could not be removed.
+    #[error("failed to remove the logs of old runs")]
+    Logs(#[source] IoError),
+    /// Checkpoints could not be removed.
+    #[error("failed to remove old checkpoints")]
+    Checkpoints(#[source] HistoryError),
+}
+
+/// A run whose logs go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OldRun {
+    /// Its id.
+    pub run_id: RunId,
+    /// When it began.
+    pub began: Timestamp,
+    /// How many codons it executed.
+    pub codons: usize,
+    /// How long its logs are, in bytes.
+    pub bytes: u64,
+}
+
+/// What a cleanup would remove.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CleanupPlan {
+    /// The runs whose logs go, newest first.
+    pub runs: Vec<OldRun>,
+    /// The checkpoints to which there is no way back afterwards.
+    pub checkpoints: BTreeSet<CheckpointSha>,
+}
+
+/// What a cleanup has removed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cleaned {
+    /// Its name in the log of operations; `None` when nothing went on record.
+    pub operation: Option<String>,
+    /// How many bytes the repository of checkpoints is shorter.
+    pub freed: u64,
+}
+
+impl CleanupPlan {
+    /// Whether nothing would be removed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.checkpoints.is_empty()
+    }
+
+    /// How long the logs are, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.bytes).sum()
+    }
+}
+
+/// Finds out what goes by `rule`. Changes nothing.
+pub(crate) async fn plan(possession: &Possession, rule: Rule) -> Result<CleanupPlan, CleanupError> {
+    let state = possession.manager.snapshot();
+    let known = possession.with_checkpoints(|store| store.known()).await;
+    let known = known.map_err(CleanupError::History)?;
+    let Removable { runs, checkpoints } =
+        thread::removable(&state, rule, |sha| known.get(sha)?.parent.clone());
+    let (disk, dir) = (possession.world.disk.clone(), possession.dir.clone());
+    let look = move || -> Result<Vec<OldRun>, IoError> {
+        let old = runs.iter().filter_map(|id| state.run(id));
+        let look = old.map(|run| {
+            let folder = dir.run_folder(&run.run_id);
+            Ok(OldRun {
+                run_id: run.run_id.clone(),
+                began: run.start_time,
+                codons: run.codons.len(),
+                bytes: length_of(&*disk, &folder).map_err(IoError::at("look at", &folder))?,
+            })
+        });
+        look.collect()
+    };
+    let runs = possession
+        .world
+        .blocking
+        .run(look)
+        .await
+        .map_err(CleanupError::Look)?;
+    Ok(CleanupPlan { runs, checkpoints })
+}
+
+/// Removes what is planned, and what an earlier cleanup was to remove; `command` is how it was asked for.
+pub(crate) async fn clean_up(
+    possession: &Possession,
+    plan: &CleanupPlan,
+    command: &str,
+) -> Result<Cleaned, CleanupError> {
+    let operation = operation(possession, plan, command);
+    let id = operation.as_ref().map(|operation| operation.id.clone());
+    if let Some(operation) = operation {
+        let event = StateEvent::OperationRecorded { operation };
+        possession.manager.transition(event).await.await?;
+    }
+    let state = possession.manager.snapshot();
+    remove_logs(possession, &state).await?;
+    let gone: BTreeSet<_> = state.removed_checkpoints().into_iter().cloned().collect();
+    let keep = recovery::recorded_checkpoints(&state);
+    let clean = possession.with_checkpoints(move |store| store.clean(&gone, &keep));
+    let freed = clean.await.map_err(CleanupError::Checkpoints)?;
+    Ok(Cleaned { operation: id, freed })
+}
+
+fn operation(possession: &Possession, plan: &CleanupPlan, command: &str) -> Option<Operation> {
+    if plan.is_empty() {
+        return None;
+    }
+    let state = possession.manager.snapshot();
+    let head = thread::head(&state)?;
+    Some(Operation {
+        id: thread::name(&possession.world.ids.nonce()),
+        kind: OperationKind::Cleanup,
+        command: command.to_owned(),
+        at: possession.world.clock.now(),
+        behind: state.runs.front()?.run_id.clone(),
+        before: head.clone(),
+        after: head,
+        undoes: None,
+        files: 0,
+        removed: Some(Removed {
+            runs: plan.runs.iter().map(|run| run.run_id.clone()).collect(),
+            checkpoints: plan.checkpoints.iter().cloned().collect(),
+            bytes: plan.bytes(),
+            extra: Extra::default(),
+        }),
+        extra: Extra::default(),
+    })
+}
+
+/// Removes the folders of all runs that cleanups have recorded, as far as they are there.
+async fn remove_logs(possession: &Possession, state: &HankweaveState) -> Result<(), CleanupError> {
+    let removed = state.removed().flat_map(|removed| &removed.runs);
+    let folders: Vec<_> = removed.map(|run| possession.dir.run_folder(run)).collect();
+    let disk = possession.world.disk.clone();
+    let remove = move || -> Result<(), IoError> {
+        folders
+            .iter()
+            .try_for_each(|folder| remove_folder(&*disk, folder).map_err(IoError::at("remove", folder)))
+    };
+    possession
+        .world
+        .blocking
+        .run(remove)
+        .await
+        .map_err(CleanupError::Logs)
+}
+
+/// Removes a folder with everything in it, if it is there.
+fn remove_folder(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else {
+        return Ok(());
+    };
+    match disk.metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => disk.open_folder(parent)?.remove(name),
+    }
+}
+
+/// The bytes of all files beneath a folder, 0 when there is none. Links are not followed.
+fn length_of(disk: &dyn Disk, place: &Path) -> io::Result<u64> {
+    let found = match disk.metadata(place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        found => found?,
+    };
+    match found.kind {
+        FileKind::File => Ok(found.length),
+        FileKind::Directory => {
+            let names = disk.list_dir(place)?;
+            names.iter().map(|name| length_of(disk, &place.join(name))).sum()
+        }
+        _ => Ok(0),
+    }
+}
