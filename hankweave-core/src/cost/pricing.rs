@@ -343,6 +343,8 @@ mod tests {
         assert_eq!(window("claude-sonnet-4-5-20250929"), Some(200_000));
         assert_eq!(window("claude-sonnet-4-5[1m]"), Some(1_000_000));
         assert_eq!(window("claude-opus-5"), Some(1_000_000));
+        assert_eq!(window("openai/gpt-5.3-codex"), Some(400_000));
+        assert_eq!(window("gemini-2.5-pro"), Some(1_048_576));
         assert_eq!(
             (window("opus[1m]"), window("house-model")),
             (Some(1_000_000), None)

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hankweave_core::wire::{Event, IdleReason};
+use hankweave_core::wire::{Event, IdleReason, ProgressKind};
 use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::find_program;
@@ -82,20 +82,17 @@ impl Commands {
                 IdleReason::ApprovalRequired => Some((message, &self.approve)),
                 _ => None,
             },
-            Event::Info { message } if limit_in(&message).is_some() => Some((message, "")),
+            Event::Progress {
+                codon_id: Some(codon),
+                kind: ProgressKind::Wait,
+                subject: Some(limit),
+                ends_at: Some(end),
+                ..
+            } => Some((format!("{codon} waits for its {limit} until {end}"), "")),
             _ => None,
         }
     }
 }
-
-/// The codon that waits for a usage limit and when that ends, if the message is about such a wait.
-fn limit_in(message: &str) -> Option<&str> {
-    let (wait, _) = message.rsplit_once(", ")?;
-    wait.contains(LIMIT).then_some(wait)
-}
-
-/// What a run says when it waits for the end of a usage limit.
-const LIMIT: &str = " waits for its usage limit until ";
 
 #[derive(Debug)]
 pub(crate) struct Notifier {
@@ -137,23 +134,15 @@ impl Notifier {
 
     /// Tells each time that a run waits for a command which nobody has just given, for an approval, or for the end of a usage limit.
     pub(crate) async fn watch(&self, mut events: Subscription, typed: &Commands) -> Infallible {
-        // The wait that was told last: what is left of it is reported again and again.
-        let mut limit = None;
         while let Ok(Some(delivery)) = events.next().await {
             let Delivery::Events(events) = delivery else {
                 continue;
             };
             let waits = events.entries().filter_map(|entry| typed.waiting(entry.event));
-            let Some((reason, next)) = waits.last() else {
-                continue;
-            };
-            let ends = limit_in(&reason).map(str::to_owned);
-            if ends.is_none() || ends != limit {
-                let next = next.to_owned();
-                let event = "waiting";
+            if let Some((reason, next)) = waits.last() {
+                let (event, next) = ("waiting", next.to_owned());
                 self.tell(&News { event, reason, next }).await;
             }
-            limit = ends.or(limit);
         }
         std::future::pending().await
     }

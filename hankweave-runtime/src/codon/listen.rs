@@ -24,6 +24,8 @@ pub(super) struct Listener<'a> {
     pub(super) meter: Meter,
     /// What the codon's earlier processes used.
     before: UsageTotals,
+    /// What it tells of its usage is that of one message, which says how full its context is.
+    tells_messages: bool,
     /// The agent shortened its conversation because its context was full.
     pub(super) compacted: bool,
     /// The agent has answered and done nothing itself since; processes that it started may still work.
@@ -49,7 +51,9 @@ impl<'a> Listener<'a> {
         meter: Meter,
         before: UsageTotals,
     ) -> Self {
+        let driver = codon.run.drivers.get(codon.config.agent_name());
         Self {
+            tells_messages: driver.is_some_and(|driver| driver.capabilities().per_message_usage),
             codon,
             running,
             open_tools: HashMap::new(),
@@ -213,6 +217,7 @@ impl<'a> Listener<'a> {
             };
             drop(self.codon.run.transition(count).await);
         }
+        let is_of_context = self.tells_messages && !from_sub_agent;
         wire::Event::TokenUsage {
             codon_id,
             input_tokens: added.tokens.input_tokens,
@@ -221,8 +226,8 @@ impl<'a> Listener<'a> {
             cache_read_tokens: added.tokens.cache_read_tokens,
             total_cost: self.running.current_cost,
             cost_is_lower_bound: is_lower_bound.then_some(true),
-            context_tokens: (!from_sub_agent).then(|| prompt(usage.usage.tokens)),
-            context_window: self.window(&usage.model).filter(|_| !from_sub_agent),
+            context_tokens: is_of_context.then(|| prompt(usage.usage.tokens)),
+            context_window: self.window(&usage.model).filter(|_| is_of_context),
             model_id: Some(usage.model),
         }
     }

@@ -83,6 +83,7 @@ pub(crate) async fn on_whole_screen(target: Target, execution: Option<&Path>) ->
         plan: state
             .map(|state| state.execution_plan.to_vec())
             .unwrap_or_default(),
+        loops: known(typed.as_ref()).loops,
         words: Some(words::of_answer),
     };
     let left = tui::watch(&mut client, known).await;

@@ -7,6 +7,7 @@ mod live;
 mod plain;
 mod said;
 mod summary;
+mod title;
 mod words;
 
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(crate) use colours::{style_of, write_problems};
 pub(crate) use live::{Known, restoring};
 pub(crate) use said::Said;
 pub(crate) use summary::{Ending, headline};
+pub(crate) use title::{Loops, title};
 pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, say, standing, tokens};
 
 /// Shows the events of a run as they come.

@@ -93,6 +93,11 @@ impl Room {
     }
 }
 
+/// How many columns a line may have that stays.
+pub(crate) fn columns() -> usize {
+    Room::of_terminal().columns
+}
+
 /// Lines that are drawn anew several times a second until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Foot(ProgressBar);

@@ -15,7 +15,7 @@ use self::area::above;
 use self::full::{Stream, hold};
 use hankweave_runtime::world::environment::Environment;
 
-pub(crate) use area::{Foot, Room, come_back};
+pub(crate) use area::{Foot, Room, columns, come_back};
 pub(crate) use full::{Full, give_back};
 pub(crate) use harmless::one_line;
 pub(crate) use json::{JsonLines, print_json};

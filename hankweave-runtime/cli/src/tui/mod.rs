@@ -24,6 +24,7 @@ use self::keys::{Key, Keys};
 use self::model::Model;
 use self::view::{View, Wish};
 use crate::keyboard::Keyboard;
+use crate::report::Loops;
 use crate::screen::Full;
 
 /// How often the screen is drawn anew while anything changes; a clock on it goes on as well.
@@ -50,6 +51,8 @@ pub(crate) struct Known {
     pub(crate) execution: Option<PathBuf>,
     /// The plan, if it is known.
     pub(crate) plan: Vec<PlanEntry>,
+    /// How often its loops go round at most.
+    pub(crate) loops: Loops,
     /// How what became of a command is said.
     pub(crate) words: Option<fn(&Answer) -> String>,
 }
@@ -59,13 +62,13 @@ pub(crate) struct Known {
 /// # Errors
 ///
 /// When the terminal cannot be drawn on, or cannot be watched.
-pub(crate) async fn watch(client: &mut Client, known: Known) -> io::Result<Left> {
+pub(crate) async fn watch(client: &mut Client, mut known: Known) -> io::Result<Left> {
     let Some(keyboard) = Keyboard::of_stdin() else {
         return Err(io::Error::other("the standard input is no terminal"));
     };
     let mut full = Full::take()?;
     let mut watched = Watched {
-        model: Model::default(),
+        model: Model::new(std::mem::take(&mut known.loops)),
         view: View::default(),
         commands: client.commands(),
         tasks: JoinSet::new(),

@@ -13,7 +13,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, FileAction, JournalEntry};
 
 use super::ring::Ring;
-use crate::report::Said;
+use crate::report::{Loops, Said, title};
 use crate::screen::Text;
 
 /// Files that have changed since the codon began; more are only counted.
@@ -25,6 +25,8 @@ const SENTINELS: usize = 200;
 /// Everything that is shown of a run.
 #[derive(Debug, Default)]
 pub(super) struct Model {
+    /// How often each loop goes round at most, as far as that is known.
+    loops: Loops,
     pub(super) rows: Vec<Row>,
     places: HashMap<CodonId, usize>,
     /// The row that runs, or has run last.
@@ -71,6 +73,13 @@ pub(super) struct Watcher {
 }
 
 impl Model {
+    pub(super) fn new(loops: Loops) -> Self {
+        Self {
+            loops,
+            ..Self::default()
+        }
+    }
+
     /// Lays out a plan. What is known of its codons stays.
     pub(super) fn plan(&mut self, plan: &[PlanEntry]) {
         let mut known: HashMap<CodonId, Row> = self.rows.drain(..).map(|row| (row.id.clone(), row)).collect();
@@ -79,7 +88,10 @@ impl Model {
         let current = current.map(|(id, _)| id.clone());
         self.rows = plan
             .iter()
-            .map(|entry| known.remove(&entry.codon_id).unwrap_or_else(|| Row::of(entry)))
+            .map(|entry| {
+                let row = || Row::new(entry.codon_id.clone(), title(entry, &self.loops));
+                known.remove(&entry.codon_id).unwrap_or_else(row)
+            })
             .collect();
         let places = self.rows.iter().enumerate();
         self.places = places.map(|(place, row)| (row.id.clone(), place)).collect();
@@ -291,15 +303,6 @@ impl Model {
 }
 
 impl Row {
-    fn of(entry: &PlanEntry) -> Self {
-        let name = entry.codon.name().unwrap_or(entry.codon_id.as_str());
-        let turn = entry.loop_context.as_ref();
-        let turn = turn.map_or(String::new(), |place| {
-            format!(", iteration {}", place.iteration + 1)
-        });
-        Self::new(entry.codon_id.clone(), format!("{name}{turn}"))
-    }
-
     pub(super) fn new(id: CodonId, title: String) -> Self {
         Self {
             id,

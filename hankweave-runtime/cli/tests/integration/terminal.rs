@@ -1,5 +1,6 @@
 //! What a person sees and types on a terminal, which `script` makes.
 
+use std::borrow::Cow;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -21,15 +22,14 @@ pub(crate) struct Terminal {
     /// `None` once nobody types any more.
     keys: Option<ChildStdin>,
     shown: ChildStdout,
-    screen: String,
-    /// What was on the screen until what was waited for last.
-    seen: String,
     /// All that was sent to it until now.
-    sent: String,
+    sent: Vec<u8>,
+    /// What was sent when the last wait began and when it ended; what comes behind that has not been seen.
+    seen: (usize, usize),
     /// How many lines and columns it has.
     size: (u16, u16),
     /// What stands on it.
-    drawn: vt100::Parser,
+    drawn: Drawn,
 }
 
 impl Terminal {
@@ -45,9 +45,14 @@ impl Terminal {
     pub(crate) fn sized(project: &TestProject, lines: u16, columns: u16, arguments: &str) -> Option<Self> {
         let program = env!("CARGO_BIN_EXE_hankweave");
         let line = format!("stty rows {lines} columns {columns}; exec '{program}' {arguments}");
-        let mut terminal = Self::of(project, &line)?;
-        terminal.size = (lines, columns);
-        terminal.drawn = vt100::Parser::new(lines, columns, 0);
+        Self::of_size(project, &line, (lines, columns))
+    }
+
+    /// The same for a line of a shell that gives the terminal so many lines and columns.
+    pub(crate) fn of_size(project: &TestProject, line: &str, size: (u16, u16)) -> Option<Self> {
+        let mut terminal = Self::of(project, line)?;
+        terminal.size = size;
+        terminal.drawn = Drawn::new(size, 0);
         Some(terminal)
     }
 
@@ -71,11 +76,10 @@ impl Terminal {
             child,
             keys,
             shown,
-            screen: String::new(),
-            seen: String::new(),
-            sent: String::new(),
+            sent: Vec::new(),
+            seen: (0, 0),
             size: (24, 80),
-            drawn: vt100::Parser::new(24, 80, 0),
+            drawn: Drawn::new((24, 80), 0),
         })
     }
 
@@ -83,18 +87,21 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn until(&mut self, wanted: &str) {
         let deadline = Instant::now() + DEADLINE;
-        while !self.screen.contains(wanted) {
+        let from = self.seen.1;
+        let end = loop {
+            if let Some(found) = memchr::memmem::find(&self.sent[from..], wanted.as_bytes()) {
+                break from + found + wanted.len();
+            }
             let read = self.read(deadline);
             assert!(
                 read.is_ok(),
                 "{} before {wanted:?} came. On the screen:\n{}\nSent since the last time: {:?}",
                 read.unwrap_err(),
                 self.standing(),
-                self.screen
+                String::from_utf8_lossy(&self.sent[from..])
             );
-        }
-        let (seen, rest) = self.screen.split_once(wanted).unwrap();
-        (self.seen, self.screen) = (seen.to_owned(), rest.to_owned());
+        };
+        self.seen = (from, end);
     }
 
     /// Waits until what stands on the screen is as wanted.
@@ -114,14 +121,14 @@ impl Terminal {
 
     /// The lines that stand on the screen now.
     pub(crate) fn standing(&self) -> String {
-        rows(self.drawn.screen()).join("\n")
+        rows(self.drawn.parser.screen()).join("\n")
     }
 
     /// All lines that stand on the screen or have left it at the top.
     pub(crate) fn history(&self) -> String {
-        let mut drawn = vt100::Parser::new(self.size.0, self.size.1, 100_000);
-        drawn.process(self.sent.as_bytes());
-        let screen = drawn.screen_mut();
+        let mut drawn = Drawn::new(self.size, 100_000);
+        drawn.draw(&self.sent);
+        let screen = drawn.parser.screen_mut();
         screen.set_scrollback(usize::MAX);
         let mut lines = Vec::new();
         for above in (1..=screen.scrollback()).rev() {
@@ -134,8 +141,13 @@ impl Terminal {
     }
 
     /// All that was sent until now.
-    pub(crate) fn sent(&self) -> &str {
-        &self.sent
+    pub(crate) fn sent(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.sent)
+    }
+
+    /// What was sent during the last wait.
+    fn seen(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.sent[self.seen.0..self.seen.1])
     }
 
     /// Takes what is sent next, or says why nothing comes any more.
@@ -149,10 +161,8 @@ impl Terminal {
         }
         let mut chunk = [0; 4_096];
         let length = self.shown.read(&mut chunk).unwrap();
-        let shown = String::from_utf8_lossy(&chunk[..length]);
-        self.drawn.process(&chunk[..length]);
-        self.sent.push_str(&shown);
-        self.screen.push_str(&shown);
+        self.drawn.draw(&chunk[..length]);
+        self.sent.extend(&chunk[..length]);
         match length {
             0 => Err("the terminal ended"),
             _ => Ok(()),
@@ -175,6 +185,34 @@ impl Terminal {
             self.standing()
         );
         self.child.wait().unwrap().code()
+    }
+}
+
+/// What stands on a terminal.
+struct Drawn {
+    parser: vt100::Parser,
+    /// The beginning of a character that is not whole yet.
+    rest: Vec<u8>,
+}
+
+impl Drawn {
+    fn new((lines, columns): (u16, u16), scrollback: usize) -> Self {
+        Self {
+            parser: vt100::Parser::new(lines, columns, scrollback),
+            rest: Vec::new(),
+        }
+    }
+
+    /// Terminals show U+FFFD in one column, where this parser shows nothing.
+    fn draw(&mut self, bytes: &[u8]) {
+        self.rest.extend(bytes);
+        let end = match std::str::from_utf8(&self.rest) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => self.rest.len(),
+        };
+        let whole: Vec<u8> = self.rest.drain(..end).collect();
+        let text = String::from_utf8_lossy(&whole).replace('\u{fffd}', "?");
+        self.parser.process(text.as_bytes());
     }
 }
 
@@ -299,7 +337,7 @@ fn a_terminal_does_not_show_ctrl_c_where_lines_are_drawn_anew_and_is_given_back_
     terminal.until(" running ");
     terminal.press(CTRL_C);
     terminal.until("Ctrl+C again ends it now");
-    assert!(!terminal.seen.contains("^C"), "{:?}", terminal.seen);
+    assert!(!terminal.seen().contains("^C"), "{:?}", terminal.seen());
     terminal.press(CTRL_C);
     terminal.until("given back");
     terminal.close();
@@ -328,6 +366,6 @@ fn nothing_is_drawn_anew_where_commands_are_typed() {
     terminal.until("one: completed");
     terminal.press("quit\n");
     terminal.until("go on with");
-    assert!(!terminal.sent.contains("\u{1b}[2K"), "{:?}", terminal.sent);
+    assert!(!terminal.sent().contains("\u{1b}[2K"), "{:?}", terminal.sent());
     assert_eq!(terminal.close(), Some(3));
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::{self, Write};
 
 use anstyle::Style;
+use console::{Alignment, measure_text_width, pad_str};
 use hankweave_core::agent::{FailureReason, InterruptedBy};
 use hankweave_core::codon::{BudgetExceeded, CheckpointType, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
@@ -17,7 +18,7 @@ use serde_json::{Map, Value};
 use super::helpers::Helpers;
 use crate::report::colours::style_of;
 use crate::report::words::{at_its_budget, duration, excerpt, say, standing, tokens};
-use crate::screen::Text;
+use crate::screen::{Text, columns};
 
 /// How many lines of what runs are kept, to be said when it fails.
 const KEPT: usize = 20;
@@ -150,11 +151,13 @@ impl Current {
         let (cost, used) = (self.told_cost(), tokens(self.usage.total()));
         let checkpoint = self.checkpoint.as_ref().map_or("", |sha| sha.short());
         said.styled(style_of(status, interrupted), mark)?;
-        writeln!(
-            said,
-            " {:<24} {time:>11} {cost:>9} {used:>8} tokens  {checkpoint}",
-            self.title
-        )?;
+        let figures = [
+            format!("{time:>11}"),
+            format!("{cost:>9}"),
+            format!("{used:>8} tokens"),
+            format!(" {checkpoint}"),
+        ];
+        writeln!(said, " {}", fitting(&self.title, &figures, columns()))?;
         if let Some(exceeded) = end.budget_exceeded {
             writeln!(said, "    {}", at_its_budget(status, exceeded))?;
         }
@@ -173,6 +176,29 @@ impl Current {
         }
         Ok(())
     }
+}
+
+/// As much of a title is shown before the figures that can be looked up elsewhere are left out.
+const TITLE: usize = 12;
+
+/// A title and what is told of it, on one line of a terminal with so many columns, behind a mark (CLI-43).
+fn fitting(title: &str, figures: &[String], columns: usize) -> String {
+    let width = |figures: &[String]| {
+        figures
+            .iter()
+            .map(|figure| measure_text_width(figure) + 1)
+            .sum::<usize>()
+    };
+    let room = |shown: usize| columns.saturating_sub(2 + width(&figures[..shown]));
+    let wanted = measure_text_width(title).min(TITLE);
+    let shown = (0..=figures.len())
+        .rev()
+        .find(|shown| room(*shown) >= wanted)
+        .unwrap_or(0);
+    let widest = measure_text_width(title).max(24).min(room(shown));
+    let title = pad_str(title, widest, Alignment::Left, Some("…"));
+    let line = std::iter::once(title.as_ref()).chain(figures[..shown].iter().map(String::as_str));
+    line.collect::<Vec<_>>().join(" ").trim_end().to_owned()
 }
 
 fn push(lines: &mut VecDeque<String>, line: String) {
@@ -224,5 +250,34 @@ fn line_of(event: &Event) -> Option<String> {
         } => Some(format!("{current_step} of {total_steps}: {message}")),
         Event::CodonCompleted { .. } => None,
         other => say(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: CLI-43
+    #[test]
+    fn what_stays_is_one_line_of_any_terminal() {
+        let figures = [
+            "failed, 4.6 s",
+            "at least $1.2345",
+            "  310.4k tokens",
+            " 5e7c33ec384c",
+        ]
+        .map(str::to_owned);
+        let title = "Write all of it, 漢字漢字漢字 and more, 1 of at most 10";
+        for columns in 30..140 {
+            let line = fitting(title, &figures, columns);
+            assert!(measure_text_width(&line) + 2 <= columns, "{columns}: {line:?}");
+            assert!(line.starts_with("Write all"), "{line:?}");
+            assert_eq!(line.contains("failed"), columns >= 30, "{columns}: {line:?}");
+        }
+        assert!(fitting(title, &figures, 200).contains(title));
+        assert_eq!(
+            fitting("Plan", &figures, 79),
+            "Plan             failed, 4.6 s at least $1.2345   310.4k tokens  5e7c33ec384c"
+        );
     }
 }

@@ -6,7 +6,6 @@ mod draw;
 mod helpers;
 mod progress;
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,7 +14,6 @@ use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{Hank, HankItem, LoopConfig};
-use hankweave_core::id::LoopId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::JournalEntry;
 use hankweave_runtime::checkpoint::Counts;
@@ -24,6 +22,7 @@ use hankweave_runtime::world::clock::{Clock, SystemClock};
 use self::doing::Doing;
 use self::draw::{BAR, draw};
 use self::progress::Progress;
+use crate::report::title::Loops;
 use crate::screen::{Foot, Text, tell};
 
 /// What the events of a run do not tell.
@@ -32,7 +31,7 @@ pub(crate) struct Known {
     /// What all of it may cost.
     pub(crate) ceiling: Option<Usd>,
     /// How often each loop goes round at most.
-    pub(crate) loops: HashMap<LoopId, u32>,
+    pub(crate) loops: Loops,
 }
 
 impl Known {

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::time::Duration;
 
 use hankweave_core::budget::{Ceiling, CeilingUse};
-use hankweave_core::codon::{CheckpointType, CodonStatus, LoopContext};
+use hankweave_core::codon::{CheckpointType, CodonStatus};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{HankweaveState, PlanEntry, StartingConditions};
 use hankweave_core::event::StateEvent;
@@ -17,6 +17,7 @@ use hankweave_runtime::CodonSummary;
 use super::Known;
 use super::current::{Current, EndMetadata};
 use super::doing::Doing;
+use crate::report::title::title;
 use crate::report::words::budget;
 use crate::screen::Text;
 
@@ -230,22 +231,9 @@ impl Progress {
     }
 
     fn planned(&self, entry: &PlanEntry) -> Planned {
-        let name = entry.codon.name().unwrap_or(entry.codon_id.as_str());
         Planned {
             id: entry.codon_id.clone(),
-            title: match &entry.loop_context {
-                Some(place) => format!("{name}, {}", self.turn(place)),
-                None => name.to_owned(),
-            },
-        }
-    }
-
-    /// `3 of at most 10`
-    fn turn(&self, place: &LoopContext) -> String {
-        let turn = place.iteration + 1;
-        match self.known.loops.get(&place.loop_id) {
-            Some(most) => format!("{turn} of at most {most}"),
-            None => format!("iteration {turn}"),
+            title: title(entry, &self.known.loops),
         }
     }
 

@@ -1,0 +1,141 @@
+//! A page in a real browser that somebody looks at and clicks on, over the browser's own protocol for that.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_tungstenite::tungstenite::client::client;
+use tokio_tungstenite::tungstenite::{Message, WebSocket};
+
+/// How long the browser may take to answer.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An open page; the browser ends with it.
+pub(crate) struct Page {
+    browser: Child,
+    socket: WebSocket<TcpStream>,
+    session: Value,
+    sent: u64,
+    is_loaded: bool,
+    /// Where the browser keeps what is its own.
+    _profile: TempDir,
+}
+
+impl Page {
+    /// Opens the page at `address`.
+    pub(crate) fn open(browser: &Path, address: &str) -> Self {
+        let profile = tempfile::tempdir().unwrap();
+        let mut browser = Command::new(browser)
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+            ])
+            .args(["--remote-debugging-port=0", "about:blank"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut told = BufReader::new(browser.stderr.take().unwrap()).lines();
+        let url = told.find_map(|line| Some(line.ok()?.strip_prefix("DevTools listening on ")?.to_owned()));
+        // Whatever it complains about later is read by nobody and must not hold it up.
+        std::thread::spawn(move || told.for_each(drop));
+        let url = url.expect("it tells where it listens");
+        let place = url.strip_prefix("ws://").unwrap().split('/').next().unwrap();
+        let stream = TcpStream::connect(place).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (socket, _) = client(url.as_str(), stream).unwrap();
+        let mut page = Self {
+            browser,
+            socket,
+            session: Value::Null,
+            sent: 0,
+            is_loaded: false,
+            _profile: profile,
+        };
+        let target = page.ask("Target.createTarget", json!({"url": "about:blank"}))["targetId"].clone();
+        let attach = json!({"targetId": target, "flatten": true});
+        page.session = page.ask("Target.attachToTarget", attach)["sessionId"].clone();
+        page.ask("Page.enable", json!({}));
+        page.is_loaded = false;
+        page.ask("Page.navigate", json!({"url": address}));
+        while !page.is_loaded {
+            page.hear();
+        }
+        page
+    }
+
+    /// Waits until an expression of the page is true.
+    #[track_caller]
+    pub(crate) fn until(&mut self, expression: &str) {
+        let look = format!(
+            "new Promise((seen) => {{ const look = () => ({expression}) ? seen(true) : setTimeout(look, 50); look(); }})"
+        );
+        assert_eq!(self.evaluate(&look), true, "{expression}");
+    }
+
+    /// Clicks with the mouse on the element with this id.
+    pub(crate) fn click(&mut self, id: &str) {
+        let middle = format!(
+            "(() => {{ const place = document.getElementById('{id}').getBoundingClientRect();
+                return [place.x + place.width / 2, place.y + place.height / 2]; }})()"
+        );
+        let middle = self.evaluate(&middle);
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event =
+                json!({"type": kind, "x": middle[0], "y": middle[1], "button": "left", "clickCount": 1});
+            self.ask("Input.dispatchMouseEvent", event);
+        }
+    }
+
+    /// What an expression of the page gives.
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
+        let wanted = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
+        let answer = self.ask("Runtime.evaluate", wanted);
+        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
+        answer["result"]["value"].clone()
+    }
+
+    fn ask(&mut self, method: &str, parameters: Value) -> Value {
+        self.sent += 1;
+        let mut message = json!({"id": self.sent, "method": method, "params": parameters});
+        if !self.session.is_null() {
+            message["sessionId"] = self.session.clone();
+        }
+        self.socket.send(Message::text(message.to_string())).unwrap();
+        loop {
+            let answer = self.hear();
+            if answer["id"] == self.sent {
+                assert!(answer["error"].is_null(), "{method}: {answer}");
+                return answer["result"].clone();
+            }
+        }
+    }
+
+    /// The next message of the browser: an answer, or something that has happened.
+    fn hear(&mut self) -> Value {
+        loop {
+            if let Message::Text(text) = self.socket.read().unwrap() {
+                let message: Value = serde_json::from_str(&text).unwrap();
+                self.is_loaded |= message["method"] == "Page.loadEventFired";
+                return message;
+            }
+        }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // It has nothing to lose.
+        let _ = self.browser.kill();
+        let _ = self.browser.wait();
+    }
+}
