@@ -1,10 +1,14 @@
 //! The published contract, for the drivers that are built in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hankweave_core::agent::Launch;
 use hankweave_driver_suite::{DriverSuite, Line, Report, Scene};
-use hankweave_runtime::driver::{AcpDriver, AgentDriver, CommandDriver, ScriptedDriver};
+use hankweave_runtime::driver::{
+    AcpDriver, AgentDriver, ClaudeDriver, CodexDriver, CommandDriver, GeminiDriver, OpencodeDriver, PiDriver,
+    ScriptedDriver,
+};
 use hankweave_testing::acp_agent::{self, SCRIPT};
 use serde_json::{Value, json};
 
@@ -97,6 +101,76 @@ async fn the_driver_of_agents_that_speak_acp_keeps_the_contract() {
         )
         .scene(Scene::Fails, speaks(&json!({"turn": [{"exit": 3}]})))
         .scene(Scene::Works, speaks(&works));
+    looked_at(suite).await.assert_kept();
+}
+
+/// The recordings of the real programs.
+const STREAMS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../hankweave-core/tests/fixtures/agent-streams"
+);
+
+/// A program that takes its prompt and carries out these lines of shell, in which `$S` is the folder with the recordings.
+fn program(lines: String) -> impl Fn(&mut Launch) + 'static {
+    move |launch| {
+        let path = launch.work_dir.join("program");
+        let text = format!("#!/bin/sh\ncat > /dev/null\nS='{STREAMS}'\n{lines}\n");
+        std::fs::write(&path, text).expect("the folder is writable");
+        let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&path, everybody).expect("the folder is ours");
+        launch.program = Some(path);
+        launch.grace = Duration::from_secs(1);
+    }
+}
+
+/// A native driver whose program prints what the real one has printed, when it began, went on with a session, was refused, and worked.
+fn native(driver: impl AgentDriver, goes_on: &str, code_of_401: i32) -> DriverSuite {
+    let name = driver.name().to_owned();
+    let succeeds = format!(
+        "case \"$*\" in *{goes_on}*) cat \"$S/{name}/resume-2-same.jsonl\" ;; *) cat \"$S/{name}/resume-1-first.jsonl\" ;; esac"
+    );
+    let fails = format!("cat \"$S/{name}/error-401.jsonl\"; exit {code_of_401}");
+    let works = format!(
+        "head -n 3 \"$S/{name}/resume-1-first.jsonl\"; trap '' INT TERM; setsid sleep 1000 & while :; do sleep 1; done"
+    );
+    DriverSuite::new(Arc::new(driver))
+        .scene(Scene::Succeeds, program(succeeds))
+        .scene(Scene::Fails, program(fails))
+        .scene(Scene::Works, program(works))
+}
+
+// covers: AGENT-27
+#[tokio::test]
+async fn the_driver_of_claude_keeps_the_contract() {
+    let suite = native(ClaudeDriver::new(HOST.clone()), "--resume", 1);
+    looked_at(suite).await.assert_kept();
+}
+
+// covers: AGENT-27
+#[tokio::test]
+async fn the_driver_of_codex_keeps_the_contract() {
+    let suite = native(CodexDriver::new(HOST.clone()), "resume", 1);
+    looked_at(suite).await.assert_kept();
+}
+
+// covers: AGENT-27
+#[tokio::test]
+async fn the_driver_of_pi_keeps_the_contract() {
+    let suite = native(PiDriver::new(HOST.clone()), "--session", 0);
+    looked_at(suite).await.assert_kept();
+}
+
+// covers: AGENT-27
+#[tokio::test]
+async fn the_driver_of_opencode_keeps_the_contract() {
+    let suite = native(OpencodeDriver::new(HOST.clone()), "--session", 1);
+    looked_at(suite).await.assert_kept();
+}
+
+// covers: AGENT-27
+#[tokio::test]
+async fn the_driver_of_gemini_keeps_the_contract() {
+    let suite = native(GeminiDriver::new(HOST.clone()), "--resume", 145);
     looked_at(suite).await.assert_kept();
 }
 
