@@ -80,6 +80,7 @@ fn value_of(setting: Setting) -> Value {
     let mut schema = match setting {
         Setting::Port => json!({"type": "integer", "minimum": 0, "maximum": 65_535}),
         Setting::Autostart | Setting::IgnoreRigFailures => json!({"type": "boolean"}),
+        Setting::Agent => agent(),
         Setting::Model => json!({"type": "string", "pattern": MODEL_NAME}),
         Setting::AnthropicBaseUrl => json!({"type": "string", "pattern": "^https?://"}),
         Setting::OutputDirectory | Setting::Notify | Setting::Registry => {
@@ -96,6 +97,24 @@ fn value_of(setting: Setting) -> Value {
         schema["default"] = json!(default);
     }
     schema
+}
+
+/// An agent by its name or its program, as codons have it as well.
+fn agent() -> Value {
+    let words = json!({"type": "array", "items": {"type": "string"}, "minItems": 1});
+    let permission = json!({"enum": ["allow", "deny"]});
+    let each = json!({"read": permission, "edit": permission, "execute": permission});
+    let acp = json!({
+        "acp": words,
+        "permissions": {"anyOf": [permission, {"type": "object", "properties": each, "additionalProperties": false}]},
+        "auth": {"type": "string", "minLength": 1},
+    });
+    let command = json!({"command": words, "stream": {"type": "string"}});
+    json!({"anyOf": [
+        {"type": "string", "minLength": 1},
+        {"type": "object", "properties": acp, "required": ["acp"], "additionalProperties": false},
+        {"type": "object", "properties": command, "required": ["command", "stream"], "additionalProperties": false},
+    ]})
 }
 
 /// Prices of single models, as a file of prices has them as well.

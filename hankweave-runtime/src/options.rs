@@ -7,7 +7,7 @@ use std::time::Duration;
 use hankweave_core::agent::Launch;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::pricing::Prices;
-use hankweave_core::hank::MAX_WAIT_SECONDS;
+use hankweave_core::hank::{AgentChoice, MAX_WAIT_SECONDS};
 pub use hankweave_core::thread::Recovery;
 
 use crate::instance_lock::Exclusion;
@@ -17,7 +17,7 @@ use crate::invocation::Invocation;
 #[derive(Debug, Clone)]
 pub struct RunOptions {
     /// Replaces the agent of every codon.
-    pub agent: Option<String>,
+    pub agent: Option<AgentChoice>,
     /// Replaces the model of every codon.
     pub model: Option<String>,
     /// Start from the first codon and keep the history.

@@ -71,10 +71,11 @@ pub(crate) fn check(
 #[must_use]
 pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
     let mut hank = hank.clone();
-    let overrides = hank.overrides.as_ref();
-    let everywhere = overrides.and_then(|overrides| overrides.model.clone());
+    let overrides = hank.overrides.clone().unwrap_or_default();
+    let agent = options.agent.as_ref().or(overrides.agent.as_ref());
+    let model = options.model.as_ref().or(overrides.model.as_ref());
     for codon in hank.codons_mut() {
-        apply_options(codon, options, everywhere.as_ref());
+        apply_to(codon, agent, model);
     }
     hank
 }
@@ -83,8 +84,13 @@ pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
 #[must_use]
 pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Problem> {
     let names: Vec<&str> = drivers.names().collect();
-    if let Some(agent) = options.agent.as_deref().filter(|agent| !names.contains(agent)) {
-        let message = format!("--agent: no agent is called `{agent}`");
+    let overrides = hank.overrides.as_ref();
+    let everywhere = options.agent.as_ref().or_else(|| overrides?.agent.as_ref());
+    if let Some(agent) = everywhere
+        .map(AgentChoice::name)
+        .filter(|agent| !names.contains(agent))
+    {
+        let message = format!("the agent of every codon: no agent is called `{agent}`");
         let hint = format!("there are {}", names.join(", "));
         return vec![Problem::error(&hank.places, "", message).with_hint(hint)];
     }
@@ -130,15 +136,14 @@ pub fn unready_models(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, wo
     )
 }
 
-/// `--agent` and `--model`, or the model `everywhere` of the hank's overrides, replace those of every codon; a script stays with its codon when the
-/// agent is the scripted one anyway (HANK-57).
-fn apply_options(codon: &mut CodonConfig, options: &RunOptions, everywhere: Option<&String>) {
-    if let Some(agent) = &options.agent
-        && codon.agent_name() != agent
-    {
-        codon.agent = Some(AgentChoice::Named(agent.clone()));
+/// The agent and the model of every codon replace its own; a script stays with its codon when the agent is the scripted one anyway (HANK-57).
+fn apply_to(codon: &mut CodonConfig, agent: Option<&AgentChoice>, model: Option<&String>) {
+    match agent {
+        Some(AgentChoice::Named(name)) if codon.agent_name() == name => {}
+        Some(agent) => codon.agent = Some(agent.clone()),
+        None => {}
     }
-    if let Some(model) = options.model.as_ref().or(everywhere) {
+    if let Some(model) = model {
         codon.model = Some(model.clone());
     }
 }

@@ -105,10 +105,13 @@ pub struct Meta {
 }
 
 /// Settings of the runtime in a hank.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Overrides {
+    /// Who runs every codon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentChoice>,
     /// The model of every codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::agent::AgentChoice;
 use super::document::Overrides;
 use super::keys::Keys;
 use super::parse::read_with;
@@ -15,7 +16,7 @@ use super::paths::check_any;
 use super::prices::{self, PriceSource};
 use super::problem::{Position, Problems};
 use super::read::settings::dollars;
-use super::read::{at_least_one, model, seconds_of_silence, seconds_to_settle};
+use super::read::{agent_of_all, at_least_one, model, seconds_of_silence, seconds_to_settle};
 use super::reader::{Node, Reader, checked, integer};
 use crate::cost::Usd;
 use crate::id::is_model_name;
@@ -39,6 +40,8 @@ pub enum Setting {
     Port,
     /// Whether codons start by themselves.
     Autostart,
+    /// Who runs every codon.
+    Agent,
     /// The model of every codon.
     Model,
     /// Where agents reach the Anthropic API.
@@ -85,6 +88,8 @@ pub enum SettingValue {
     Seconds(f64),
     /// Prices of models.
     Prices(PriceSource),
+    /// An agent, by its name or by its program.
+    Agent(AgentChoice),
 }
 
 /// What hankweave.json says.
@@ -132,6 +137,7 @@ impl Setting {
     #[must_use]
     pub fn of_hank(self, overrides: &Overrides) -> Option<SettingValue> {
         match self {
+            Self::Agent => overrides.agent.clone().map(SettingValue::Agent),
             Self::Model => overrides.model.clone().map(SettingValue::Text),
             Self::DataHashTimeLimit => overrides.data_hash_time_limit.map(SettingValue::Number),
             Self::ShimIdleTimeout => overrides.shim_idle_timeout.map(SettingValue::Number),
@@ -140,7 +146,7 @@ impl Setting {
         }
     }
 
-    /// Reads the value of its environment variable. Of a flag, `true` and `1` mean yes and everything else
+    /// Reads the value of its environment variable, which for an agent may be the object of a hank. Of a flag, `true` and `1` mean yes and everything else
     /// means no.
     ///
     /// # Errors
@@ -149,6 +155,7 @@ impl Setting {
     pub fn from_variable(self, text: &str) -> Result<SettingValue, String> {
         let json = match self.default() {
             Some(SettingValue::Flag(_)) => return Ok(SettingValue::Flag(matches!(text, "true" | "1"))),
+            _ if self == Self::Agent && text.trim_start().starts_with('{') => text.to_owned(),
             _ if self.is_number() && text.trim().parse::<f64>().is_ok() => text.trim().to_owned(),
             _ => serde_json::Value::from(text).to_string(),
         };
@@ -160,7 +167,9 @@ impl Setting {
                 .next()
                 .map(|problem| problem.message.clone())
         };
-        value.ok_or_else(|| problem().unwrap_or_default())
+        value
+            .filter(|_| !reader.problems.has_errors())
+            .ok_or_else(|| problem().unwrap_or_default())
     }
 
     fn is_number(self) -> bool {
@@ -172,6 +181,7 @@ impl Setting {
         match self {
             Self::Port => integer(0..=65_535)(reader, node).map(SettingValue::Number),
             Self::Autostart | Self::IgnoreRigFailures => reader.boolean(node).map(SettingValue::Flag),
+            Self::Agent => agent_of_all(reader, node).map(SettingValue::Agent),
             Self::Model => model(reader, node).map(SettingValue::Text),
             Self::AnthropicBaseUrl => checked(check_url)(reader, node).map(SettingValue::Text),
             Self::OutputDirectory => checked(check_any)(reader, node).map(SettingValue::Text),
@@ -192,7 +202,7 @@ const VARIABLES: &str = "HANKWEAVE_RUNTIME_";
 
 static RUNTIME_FILE: Keys = Keys {
     kind: "hankweave.json",
-    valid: "$schema port autostart showCosts withoutProxy model anthropicBaseUrl outputDirectory \
+    valid: "$schema port autostart showCosts withoutProxy agent model anthropicBaseUrl outputDirectory \
             executionBaseDir logParsingInterval dataHashTimeLimit idleTimeout shimIdleTimeout \
             settleSeconds maxWaitSeconds ignoreRigFailures notify registry prices sentinel telemetry budget \
             dietOnFinalize journalDietThresholdBytes",
@@ -285,6 +295,8 @@ impl fmt::Display for SettingValue {
                 let names: Vec<&str> = models.keys().map(String::as_str).collect();
                 write!(f, "of {}", names.join(", "))
             }
+            Self::Agent(AgentChoice::Named(name)) => f.write_str(name),
+            Self::Agent(choice) => write!(f, "{} {:?}", choice.name(), choice.command().join(" ")),
             Self::Dollars(dollars) => dollars.fmt(f),
             Self::Seconds(seconds) => write!(f, "{seconds} s"),
         }
@@ -374,7 +386,7 @@ mod tests {
             .iter()
             .filter_map(|setting| setting.variable())
             .collect();
-        assert_eq!(names.len(), 13);
+        assert_eq!(names.len(), 14);
         assert!(names.contains(&"HANKWEAVE_RUNTIME_ANTHROPIC_BASE_URL".to_owned()));
         let flag = |text| Setting::Autostart.from_variable(text);
         assert_eq!(flag("1"), Ok(SettingValue::Flag(true)));
@@ -384,6 +396,21 @@ mod tests {
         assert_eq!(port(" 81"), Ok(SettingValue::Number(81)));
         for bad in ["", "eighty", "-1", "1.5", "65536", "NaN", "81 // mine", "1e400"] {
             assert!(port(bad).is_err(), "{bad:?}");
+        }
+        let agent = |text| Setting::Agent.from_variable(text).map(|value| value.to_string());
+        assert_eq!(agent("codex").as_deref(), Ok("codex"));
+        assert_eq!(
+            agent(r#"{"acp": ["opencode", "acp"]}"#).as_deref(),
+            Ok(r#"acp "opencode acp""#)
+        );
+        for (text, rule) in [
+            (r#"{"acp": []}"#, "must not be empty"),
+            (r#"{"acp": ["a"], "model": "m"}"#, "is not a key of"),
+            (r#"{"script": "s.json"}"#, "only a codon has a script"),
+            ("../x", "must"),
+        ] {
+            let told = agent(text).unwrap_err();
+            assert!(told.contains(rule), "{text}: {told}");
         }
         let model = |text| Setting::Model.from_variable(text);
         assert_eq!(model("5"), Ok(SettingValue::Text("5".to_owned())));

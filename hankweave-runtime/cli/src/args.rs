@@ -11,6 +11,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use hankweave_core::cost::Usd;
+use hankweave_core::hank::{AgentChoice, Setting, SettingValue};
 use hankweave_core::id::{CodonId, RunId, SentinelId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::disk::{Disk, RealDisk};
@@ -387,9 +388,6 @@ pub(crate) struct RunArgs {
     /// A file or folder that agents may read as read_only_data_source; it is linked, not copied.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) data: Option<PathBuf>,
-    /// Run every codon with this agent, for example `scripted` for a dry run.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) agent: Option<String>,
     /// Start from the first codon and keep the history.
     #[arg(long)]
     pub(crate) new: bool,
@@ -431,6 +429,10 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Settings, also of hankweave.json; `hankweave config` shows them")]
 pub(crate) struct SettingArgs {
+    /// Run every codon with this agent: a name such as `codex`, or `scripted` for a dry run, or a program as in a hank, such as
+    /// '{"acp": ["opencode", "acp"]}'. `--model acp` leaves the model to it.
+    #[arg(long, value_name = "AGENT", value_parser = agent)]
+    pub(crate) agent: Option<AgentChoice>,
     /// Run every codon with this model.
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
@@ -491,6 +493,14 @@ pub(crate) struct ConfigArgs {
     pub(crate) hank: PathBuf,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
+}
+
+/// An agent as in a hank; its name needs no quotes.
+fn agent(text: &str) -> Result<AgentChoice, String> {
+    match Setting::Agent.from_variable(text)? {
+        SettingValue::Agent(agent) => Ok(agent),
+        other => Err(format!("`{other}` is no agent")),
+    }
 }
 
 fn dollars(text: &str) -> Result<Usd, String> {
@@ -567,9 +577,6 @@ pub(crate) struct ValidateArgs {
     /// The file or folder that agents would read as read_only_data_source.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) data: Option<PathBuf>,
-    /// Look at it as if every codon ran with this agent.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) agent: Option<String>,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 }

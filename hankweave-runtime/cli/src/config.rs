@@ -88,6 +88,7 @@ pub(crate) fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
             Setting::Autostart,
             args.no_autostart.then_some(SettingValue::Flag(false)),
         ),
+        (Setting::Agent, args.agent.clone().map(SettingValue::Agent)),
         (Setting::Model, args.model.clone().map(SettingValue::Text)),
         (
             Setting::OutputDirectory,

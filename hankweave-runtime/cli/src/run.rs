@@ -71,7 +71,6 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
     };
     let builder = builder.options(RunOptions {
         invocation: Some(args.invocation.clone()),
-        agent: args.agent.clone(),
         fresh: args.new,
         strict_state: args.strict_state,
         ignore_rig_failures: configuration.flag(Setting::IgnoreRigFailures),

@@ -102,6 +102,17 @@ fn agent(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<AgentChoice> {
     }
 }
 
+/// The agent of every codon. A script is a file of the hank, and each codon plays its own.
+pub(in crate::hank) fn agent_of_all(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<AgentChoice> {
+    match agent(reader, node)? {
+        AgentChoice::Script { .. } => {
+            let hint = r#"write "scripted", which keeps the scripts that the codons have"#;
+            reader.refuse_with_hint(node, "only a codon has a script", hint)
+        }
+        choice => Some(choice),
+    }
+}
+
 /// What is not said is permitted.
 fn permissions(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Permissions> {
     if !matches!(node.value, Value::Object(_)) {

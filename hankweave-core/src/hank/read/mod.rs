@@ -5,6 +5,8 @@ mod rig;
 pub(super) mod sentinel;
 pub(super) mod settings;
 
+pub(super) use codon::agent_of_all;
+
 use jsonc_parser::ast::Value;
 
 use super::budget::OnExceeded;

@@ -20,9 +20,43 @@ pub(super) async fn look(world: &World, drivers: &DriverSet) -> Vec<Finding> {
             findings.push(keys(world, name, &program));
         }
     }
+    findings.push(speakers(world));
     findings.push(Finding::new("agents", "scripted", Level::Ok, "built in"));
     findings.push(git(world).await);
     findings
+}
+
+/// Programs that are known to speak the Agent Client Protocol, as they stand in a hank.
+const SPEAKERS: [&str; 5] = [
+    "opencode acp",
+    "gemini --acp",
+    "codex-acp",
+    "claude-agent-acp",
+    "pi-acp",
+];
+
+/// Any other program can be named as well, so it is not wrong when none of these is here.
+fn speakers(world: &World) -> Finding {
+    let path = world.environment.get("PATH").unwrap_or_default();
+    let is_here = |command: &&&str| {
+        let program = command.split(' ').next().unwrap_or_default();
+        find_program(&RealDisk, program, path).is_some()
+    };
+    let here: Vec<String> = SPEAKERS
+        .iter()
+        .filter(is_here)
+        .map(|command| format!("`{command}`"))
+        .collect();
+    match here.is_empty() {
+        false => Finding::new("agents", "acp", Level::Ok, format!("{} on PATH", here.join(", "))),
+        true => Finding::new(
+            "agents",
+            "acp",
+            Level::Note,
+            "none of the programs that are known to speak it is on PATH",
+        )
+        .hint(r#"any program that speaks it will do: "agent": { "acp": ["program", "its arguments"] }"#),
+    }
 }
 
 async fn found(world: &World, name: &str, program: &AgentProgram) -> Finding {

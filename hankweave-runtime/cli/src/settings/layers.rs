@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
-use hankweave_core::hank::{Hank, Overrides, Position, PriceSource, Setting, SettingValue};
+use hankweave_core::hank::{AgentChoice, Hank, Overrides, Position, PriceSource, Setting, SettingValue};
 use hankweave_runtime::hank_files::RefError;
 use hankweave_runtime::world::disk::Disk;
 use hankweave_runtime::world::environment::Environment;
@@ -110,6 +110,13 @@ impl Configuration {
         }
     }
 
+    fn agent(&self) -> Option<&AgentChoice> {
+        match self.value(Setting::Agent) {
+            Some(SettingValue::Agent(agent)) => Some(agent),
+            _ => None,
+        }
+    }
+
     /// Where prices stand that are laid over the list.
     pub(crate) fn prices(&self) -> Option<&PriceSource> {
         match self.value(Setting::Prices) {
@@ -139,6 +146,7 @@ impl Configuration {
         let before = hank.overrides.take();
         let (sentinel, budget) = before.map_or((None, None), |before| (before.sentinel, before.budget));
         let overrides = Overrides {
+            agent: self.agent().cloned(),
             model: self.text(Setting::Model).map(str::to_owned),
             data_hash_time_limit: self.number(Setting::DataHashTimeLimit),
             shim_idle_timeout: self.number(Setting::ShimIdleTimeout),
@@ -247,9 +255,7 @@ fn amount(value: &SettingValue) -> (Usd, f64) {
     match value {
         SettingValue::Dollars(dollars) => (*dollars, 0.0),
         SettingValue::Seconds(seconds) => (Usd::ZERO, *seconds),
-        SettingValue::Flag(_) | SettingValue::Number(_) | SettingValue::Text(_) | SettingValue::Prices(_) => {
-            (Usd::ZERO, 0.0)
-        }
+        _ => (Usd::ZERO, 0.0),
     }
 }
 

@@ -29,7 +29,6 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
         hank: args.hank.clone(),
         execution: args.execution.clone(),
         data: args.data.clone(),
-        agent: args.agent.clone(),
         settings: args.settings.clone(),
     })?;
     let execution = args.execution.as_ref().unwrap_or(&looked.loaded.root);

@@ -86,7 +86,6 @@ fn look(args: &ValidateArgs) -> Result<Looked, Failure> {
 fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<(DriverSet, Ceiling), Failure> {
     let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
     let options = RunOptions {
-        agent: args.agent.clone(),
         ceiling: configuration.ceiling(),
         prices: prices::known(&configuration)?,
         ..RunOptions::default()

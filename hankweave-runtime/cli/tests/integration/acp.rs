@@ -60,6 +60,90 @@ fn answers(project: &TestProject) -> Vec<Value> {
         .collect()
 }
 
+/// The flag, the variable, the hank and hankweave.json name such an agent for every codon, and `acp` as the model leaves that to it.
+// covers: CLI-38
+#[test]
+fn it_can_be_named_wherever_an_agent_can() {
+    let script = json!({"turn": [{"say": "I was told ${PROMPT}."}, writes()]});
+    let speaker = json!({"acp": acp_agent::command("acp::plays")});
+    let of_claude = json!({"agent": "claude", "model": "sonnet"});
+    let stage = |overrides: Value| {
+        let project = project();
+        project.write_hank(&json!({"overrides": overrides, "hank": [acp(&script, &of_claude)]}));
+        project
+    };
+    let done = |project: TestProject, more: &[&str]| {
+        let validated = project.run([&["validate"], more].concat());
+        validated.expect_code(0);
+        let finished = project.run([&["run", "--headless"], more].concat());
+        finished.expect_code(0);
+        let record = record(&project);
+        assert_eq!(record["claudeSessionId"], "s-1", "{finished}");
+        let log = record["claudeLogPath"].as_str().unwrap();
+        assert!(log.ends_with("only-acp.log"), "{log}");
+    };
+    let text = speaker.to_string();
+    done(stage(json!({})), &["--agent", &text, "--model", "acp"]);
+    let mut by_variable = stage(json!({}));
+    by_variable.set("HANKWEAVE_RUNTIME_AGENT", &text);
+    by_variable.set("HANKWEAVE_RUNTIME_MODEL", "acp");
+    done(by_variable, &[]);
+    done(stage(json!({"agent": speaker, "model": "acp"})), &[]);
+    let by_file = stage(json!({}));
+    by_file.write(
+        "hankweave.json",
+        json!({"agent": speaker, "model": "acp"}).to_string(),
+    );
+    let shown = by_file.run(["config"]);
+    assert!(shown.expect_code(0).stdout.contains("acp::plays"), "{shown}");
+    done(by_file, &[]);
+}
+
+// covers: CLI-38
+#[test]
+fn what_is_wrong_with_an_agent_of_every_codon_is_told_before_anything_is_written() {
+    let refused = |agent: &str, code: i32, told: &str| {
+        let more = json!({"agent": "claude", "model": "sonnet", "budget": {"maxDollars": 1}});
+        let project = stage(&json!({}), &more);
+        let before = project.files();
+        let finished = project.run(["run", "--headless", "--agent", agent]);
+        finished.expect_code(code);
+        assert!(finished.stderr.contains(told), "{told}: {finished}");
+        assert_eq!(project.files(), before);
+    };
+    refused("acp", 65, r#"write { "acp": ["your-program"] }"#);
+    refused("nobody", 65, "no agent is called `nobody`");
+    refused(r#"{"acp": []}"#, 2, "must not be empty");
+    refused(r#"{"acp": ["sh"], "model": "m"}"#, 2, "`model` is not a key");
+    refused(r#"{"script": "s.json"}"#, 2, "only a codon has a script");
+    refused(
+        r#"{"acp": ["nowhere-to-be-found"]}"#,
+        65,
+        "this limit cannot be held",
+    );
+    // The list of what is here has it, and a program that is missing.
+    let project = stage(&json!({}), &json!({}));
+    project.write("hankweave.json", r#"{"agent": {"acp": ["nowhere-to-be-found"]}}"#);
+    let looked = project.run(["doctor", "--json"]);
+    let findings = looked.expect_code(1).json_document()["findings"].clone();
+    let findings = findings.as_array().unwrap();
+    assert!(
+        findings.iter().any(|finding| finding["name"] == "acp"),
+        "{findings:#?}"
+    );
+    let needs = findings
+        .iter()
+        .find(|finding| finding["name"] == "needs")
+        .unwrap();
+    assert!(
+        needs["found"]
+            .as_str()
+            .unwrap()
+            .contains("`nowhere-to-be-found` was not found"),
+        "{needs}"
+    );
+}
+
 fn writes() -> Value {
     json!({"write": {"path": "work.txt", "content": "done"}})
 }
