@@ -29,4 +29,5 @@ mod state_document;
 mod state_fixtures;
 mod state_rules;
 mod thread;
+mod unseen_streams;
 mod wire_commands;

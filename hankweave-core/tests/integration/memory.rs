@@ -3,6 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use hankweave_core::agent::{AgentDecoder, AgentLine, ClaudeDecoder};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::parse;
 use hankweave_core::event::StateEvent;
@@ -123,4 +124,35 @@ fn a_cost_event_takes_as_much_memory_with_ten_codons_as_with_ten_thousand() {
     };
     assert_eq!(takes(10), takes(10_000));
     assert_eq!(takes(10).0, 0, "nothing is allocated");
+}
+
+/// What decoding so many lines of an agent takes at most, in bytes; `messages` of them have an id of their own.
+fn peak_of_decoding(lines: usize, messages: usize) -> usize {
+    let mut decoder = ClaudeDecoder::new(false);
+    let mut events = Vec::with_capacity(16);
+    let ((), tally) = measured(|| {
+        for line in 0..lines {
+            let id = line % messages;
+            let text = format!(
+                r#"{{"type":"assistant","message":{{"id":"m-{id}","model":"claude-sonnet-4-5","stop_reason":"end_turn","content":[{{"type":"text","text":"{:1000}"}}],
+                    "usage":{{"input_tokens":10,"output_tokens":10}}}}}}"#,
+                "said"
+            );
+            decoder.hear(AgentLine::Text(&text.replace('\n', " ")), &mut events);
+            events.clear();
+        }
+    });
+    tally.peak
+}
+
+/// Of each message its number is kept, so that it counts once; nothing else of a stream is.
+// covers: AGENT-35
+#[test]
+fn decoding_takes_no_more_for_a_longer_stream() {
+    let (short, long) = (peak_of_decoding(1_000, 100), peak_of_decoding(10_000, 100));
+    assert_eq!(short, long);
+    let more_messages = peak_of_decoding(10_000, 10_000);
+    let of_one = (more_messages - long) / 9_900;
+    println!("{short} bytes, and {of_one} for each message");
+    assert!(of_one <= 64, "{of_one}");
 }

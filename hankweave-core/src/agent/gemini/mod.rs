@@ -5,6 +5,7 @@
 
 mod line;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -26,12 +27,17 @@ use line::{Stats, StreamLine};
 /// The model that stands for the one of gemini's own settings.
 pub const OWN_MODEL: &str = "gemini";
 
+/// The kinds of lines that say something.
+const KINDS: [&str; 5] = ["init", "message", "tool_use", "tool_result", "result"];
+
 /// Reads the output of one gemini process.
 #[derive(Debug, Default)]
 pub struct GeminiDecoder {
     prices: Arc<Prices>,
     session: Option<SessionId>,
     usage: UsageTotals,
+    /// What the process has told of each model: a later result tells it again (AGENT-31).
+    told: BTreeMap<String, TokenUsage>,
     /// A model has no price.
     unpriced: bool,
     speech: Speech,
@@ -61,7 +67,9 @@ impl GeminiDecoder {
     fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         let kind = line.kind.as_deref();
         let is_piece = kind == Some("message") && line.delta.0;
-        if !is_piece {
+        // A line of a new kind in the middle of a text is no end of it (AGENT-33).
+        let is_known = kind.is_some_and(|kind| KINDS.contains(&kind));
+        if is_known && !is_piece {
             self.speech.pause(events);
         }
         match kind {
@@ -101,6 +109,7 @@ impl GeminiDecoder {
     fn started(&mut self, id: Option<String>, model: Option<String>) -> Option<AgentEvent> {
         let session_id = SessionId::new(id?).ok()?;
         self.session = Some(session_id.clone());
+        self.told.clear();
         Some(AgentEvent::SessionStarted { session_id, model })
     }
 
@@ -127,7 +136,9 @@ impl GeminiDecoder {
 
     fn used(&mut self, stats: Stats, events: &mut Vec<AgentEvent>) {
         for (model, stats) in stats.models.0 {
-            let tokens = stats.0.unwrap_or_default().tokens();
+            let told = self.told.entry(model.clone()).or_default();
+            let whole = stats.0.unwrap_or_default().tokens().at_least(*told);
+            let tokens = whole - std::mem::replace(told, whole);
             if tokens == TokenUsage::ZERO {
                 continue;
             }

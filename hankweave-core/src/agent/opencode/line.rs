@@ -23,6 +23,8 @@ pub(super) struct StreamLine<'l> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Part<'l> {
+    #[serde(borrow)]
+    pub(super) id: Text<'l>,
     #[serde(rename = "messageID", borrow)]
     pub(super) message: Text<'l>,
     #[serde(borrow)]

@@ -16,7 +16,7 @@ use super::launch::Launch;
 use super::outcome::{EndedBy, ExitOutcome, Verdict};
 use super::records::Records;
 use crate::cost::pricing::Prices;
-use crate::cost::{ModelUsage, TokenUsage, UsageTotals, Usd};
+use crate::cost::{MessageIds, ModelUsage, TokenUsage, UsageTotals, Usd};
 use crate::id::SessionId;
 
 use line::{Failure, Part, StreamLine};
@@ -32,6 +32,8 @@ pub struct OpencodeDecoder {
     model: String,
     session: Option<SessionId>,
     usage: UsageTotals,
+    /// Steps that have ended: one may be told twice, and counts once (AGENT-31).
+    ended_steps: MessageIds,
     steps: u64,
     /// A step has begun and not ended.
     is_asking: bool,
@@ -50,6 +52,7 @@ impl OpencodeDecoder {
             model: model.to_owned(),
             session: None,
             usage: UsageTotals::default(),
+            ended_steps: MessageIds::default(),
             steps: 0,
             is_asking: false,
             untold: false,
@@ -115,7 +118,9 @@ impl OpencodeDecoder {
     fn stepped(&mut self, part: &Part<'_>, events: &mut Vec<AgentEvent>) {
         self.is_asking = false;
         self.steps += 1;
-        events.extend(self.used(part));
+        if part.id.as_deref().is_none_or(|id| self.ended_steps.insert(id)) {
+            events.extend(self.used(part));
+        }
         let stop = part.reason.as_deref().unwrap_or_default().to_owned();
         if stop == "tool-calls" {
             return;

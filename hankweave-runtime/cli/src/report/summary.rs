@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anstyle::Style;
-use hankweave_core::agent::{ErrorClass, FailureKind};
+use hankweave_core::agent::{ErrorClass, FailureKind, FailureReason};
 use hankweave_core::codon::CodonStatus;
 use hankweave_runtime::{CodonSummary, RunOutcome, RunResult};
 
@@ -62,16 +62,12 @@ impl Ending<'_> {
                 outcome.total_cost.told(outcome.total_cost_is_lower_bound)
             )?;
         }
+        write_class(outcome, text)?;
         let execution = self.execution.display();
         writeln!(text, "  files        {execution}")?;
         writeln!(text, "  checkpoints  {}", self.checkpoints)?;
         if let RunResult::Failed(id) = &outcome.result {
             writeln!(text, "  its log      {} {id}", self.logs)?;
-            let failed = outcome.codons.iter().rfind(|codon| codon.codon_id == *id);
-            if let Some(class) = failed.and_then(class) {
-                writeln!(text, "  what it is   {}", class.words)?;
-                writeln!(text, "  what helps   {}", class.hint)?;
-            }
             if let Some(path) = &self.log {
                 writeln!(text, "  all of it    {}", path.display())?;
             }
@@ -94,9 +90,33 @@ impl Ending<'_> {
     }
 }
 
+/// What the failure is at which the run has ended, what helps, and how long the provider asks to wait (AGENT-30).
+fn write_class(outcome: &RunOutcome, text: &mut Text) -> std::fmt::Result {
+    let (id, is_over) = match &outcome.result {
+        RunResult::Failed(id) => (id, true),
+        RunResult::Paused(pause) => (&pause.codon, false),
+        _ => return Ok(()),
+    };
+    let last = outcome.codons.iter().rfind(|codon| codon.codon_id == *id);
+    let Some(failure) = last.and_then(|codon| codon.failure.as_ref()) else {
+        return Ok(());
+    };
+    let Some(class) = class(failure) else {
+        return Ok(());
+    };
+    writeln!(text, "  what it is   {}", class.words)?;
+    // A run that has paused says itself how it goes on.
+    if is_over {
+        writeln!(text, "  what helps   {}", class.hint)?;
+    }
+    match failure.retry_after_ms {
+        Some(millis) => writeln!(text, "  to wait      {}", duration(Duration::from_millis(millis))),
+        None => Ok(()),
+    }
+}
+
 /// The class of an agent's failure, as its words tell it.
-fn class(codon: &CodonSummary) -> Option<&'static ErrorClass> {
-    let failure = codon.failure.as_ref()?;
+fn class(failure: &FailureReason) -> Option<&'static ErrorClass> {
     let is_of_the_agent = !matches!(
         failure.kind,
         FailureKind::Unknown | FailureKind::SentinelLoadFailure

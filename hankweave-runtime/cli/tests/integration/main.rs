@@ -25,6 +25,7 @@ mod damage;
 mod devtools;
 mod doctor;
 mod embedded;
+mod endings;
 mod events;
 mod extensions;
 mod first_hank;

@@ -1,5 +1,6 @@
 //! Files of the workspace, for an agent that asks its client for them: beneath the folder in which it works, and through no link (X2, X3).
 
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
@@ -97,18 +98,16 @@ impl Workspace {
             return Err("is of the data, which is only read".to_owned());
         };
         let folder = self.disk().open_folder(&self.root).map_err(told)?;
+        let new = format!(".hankweave-{}.tmp", self.world.ids.nonce());
         let written = folder.make(&path, |folder: &dyn Folder, name| {
             let mode = match folder.open(name) {
-                Ok(Found::File(file)) => {
-                    folder.remove(name)?;
-                    file.mode
-                }
+                Ok(Found::File(file)) => file.mode,
                 Ok(Found::Folder(_)) => return Err(io::ErrorKind::IsADirectory.into()),
                 Ok(Found::Other(kind)) => return Err(io::Error::other(not_a_file(kind))),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => NEW_FILE,
                 Err(error) => return Err(error),
             };
-            folder.create_file(name, mode, &mut content.as_bytes())
+            put(folder, OsStr::new(&new), name, mode, content)
         });
         written.map_err(|error| told(error.into()))
     }
@@ -137,6 +136,17 @@ impl Workspace {
             _ => Ok(Place::Own(inner)),
         }
     }
+}
+
+/// Writes a file whole under another name before it takes its own, so that nobody ever sees a part of it (AGENT-32).
+fn put(folder: &dyn Folder, new: &OsStr, name: &OsStr, mode: u32, content: &str) -> io::Result<()> {
+    let made = folder
+        .create_file(new, mode, &mut content.as_bytes())
+        .and_then(|()| folder.rename(new, name));
+    made.inspect_err(|_| {
+        // A full disk still lets us clean up; the error to report is the first.
+        let _ = folder.remove(new);
+    })
 }
 
 fn told(error: io::Error) -> String {
@@ -181,6 +191,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
+    use crate::world::disk::RealDisk;
 
     fn stage() -> (tempfile::TempDir, Workspace) {
         let place = tempfile::tempdir().unwrap();
@@ -253,6 +264,25 @@ mod tests {
         assert_eq!(read(&workspace, &table).await.unwrap(), "d");
         write(&workspace, &table).await.unwrap_err();
         assert_eq!(fs::read_to_string(place.path().join("data/table")).unwrap(), "d");
+    }
+
+    /// Whoever has the old file open reads it to its end, a new one that cannot be written whole takes no place, and nothing else is left.
+    // covers: AGENT-32
+    #[tokio::test]
+    async fn a_file_is_replaced_whole_or_not_at_all() {
+        let (place, workspace) = stage();
+        let own = place.path().join("work/in/text");
+        let mut before = fs::File::open(&own).unwrap();
+        write(&workspace, "in/text").await.unwrap();
+        let mut read = String::new();
+        before.read_to_string(&mut read).unwrap();
+        assert_eq!(read, "one\ntwo\nthree");
+        let folder = RealDisk.open_folder(&place.path().join("work/in")).unwrap();
+        let refused = put(&*folder, OsStr::new("new"), OsStr::new("side"), NEW_FILE, "x");
+        refused.expect_err("a folder has the name");
+        let names = folder.names().unwrap();
+        assert_eq!(names, ["side", "text"]);
+        assert_eq!(fs::read_to_string(own).unwrap(), "new");
     }
 
     #[tokio::test]
