@@ -116,7 +116,7 @@ fn created() -> Value {
         "name": text("What people call it."),
         "hank": text("The hank.json that a worker is to run, or the folder that holds one."),
         "data": text("A file or folder that the agents of the hank may read."),
-        "arguments": {"type": "array", "items": {"type": "string"}, "description": "More arguments of `hankweave run`."},
+        "arguments": {"type": "array", "items": {"type": "string"}, "description": "More arguments of its run, such as --max-cost."},
         "agentId": text("An agent that works on it itself."),
         "taskId": text("Its id, which nobody has used before; by default task_ and the time in milliseconds."),
         "description": text("What it is about."),

@@ -64,6 +64,7 @@ mod rollback;
 mod run_screen;
 mod sentinel_models;
 mod sentinels;
+mod soak;
 mod socket;
 mod state_commands;
 mod status;

@@ -1,5 +1,6 @@
-//! What a start does before anything else: files follow the registry again, and running tasks that nobody holds are found (TASK-24, TASK-33).
+//! What a start does before anything else: files follow the registry again, and running tasks that nobody holds are found (TASK-24, TASK-33, TASK-74).
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hankweave_core::id::TaskId;
@@ -67,6 +68,29 @@ impl Lifecycle {
             recovered.orphans.push(row.id().clone());
         }
         Ok(recovered)
+    }
+
+    /// Lets the files of this machine follow whose worker was gone before it had written them (TASK-74). Those that somebody holds are left to whoever does, and
+    /// those whose folder is elsewhere to the machine that has it.
+    ///
+    /// # Errors
+    ///
+    /// Returns what the registry says, or why the folder of all tasks cannot be read. Trouble with one task is logged.
+    pub async fn follow_up(&self) -> Result<Vec<TaskId>, TaskError> {
+        let unwritten = self.0.coordinator.unwritten(MOST).await?;
+        let mut recovered = Recovered::default();
+        if unwritten.is_empty() {
+            return Ok(recovered.followed);
+        }
+        let layers = self.0.layers.clone();
+        let here = layers.blocking().run(move || layers.tasks()).await;
+        let here =
+            here.map_err(|error: crate::layers::LayerError| TaskError::StateLoadFailed(error.to_string()))?;
+        let here: BTreeSet<TaskId> = here.into_iter().collect();
+        for row in unwritten.iter().filter(|row| here.contains(row.id())) {
+            self.mend(row.id(), &mut recovered).await;
+        }
+        Ok(recovered.followed)
     }
 
     async fn compare(&self, id: &TaskId, recovered: &mut Recovered) -> Result<(), TaskError> {

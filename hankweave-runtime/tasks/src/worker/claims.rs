@@ -1,4 +1,4 @@
-//! The loop of a worker: claim, run, and in the end let go in order (TASK-55, TASK-57).
+//! The loop of a worker: claim, run, and in the end let go in order (TASK-55, TASK-57, TASK-72, TASK-74).
 
 use std::fmt;
 use std::sync::Arc;
@@ -145,10 +145,11 @@ impl Worker {
         let mut worked = Worked::default();
         let mut jobs = JoinSet::new();
         let mut changes = self.coordinator.changes();
+        let mut follow_up = Instant::now();
         let ended = loop {
             let looked = match shutdown.cause() {
                 Some(_) => break Ok(()),
-                None => self.fill(&mut jobs, shutdown).await,
+                None => self.look(&mut jobs, &mut follow_up, shutdown).await,
             };
             match looked {
                 Ok(()) if self.options.once && jobs.is_empty() => break Ok(()),
@@ -169,6 +170,22 @@ impl Worker {
             worked.count(ended_job(end));
         }
         ended.map(|()| worked)
+    }
+
+    /// Cares for what workers before have left, now and then, and claims what there is room for.
+    async fn look(
+        &self,
+        jobs: &mut JoinSet<JobEnd>,
+        follow_up: &mut Instant,
+        shutdown: &Shutdown,
+    ) -> Result<(), TaskError> {
+        if Instant::now() >= *follow_up {
+            for id in self.lifecycle.follow_up().await? {
+                tracing::info!(taskId = %id, "the files of a task follow its registry again");
+            }
+            *follow_up = Instant::now() + self.options.lease;
+        }
+        self.fill(jobs, shutdown).await
     }
 
     /// Claims as many tasks as there is room for.

@@ -119,7 +119,7 @@ fn until_terminated(folder: &str) -> String {
     )
 }
 
-// covers: TASK-53, TASK-54, TASK-55, TASK-59
+// covers: TASK-53, TASK-54, TASK-55, TASK-59, TASK-70
 #[tokio::test]
 async fn a_task_is_claimed_run_and_completed_with_what_it_did() {
     let stage = stage(&format!("{CODON}echo \"$*\" > args\necho well >&2"), |_| {}).await;

@@ -164,3 +164,53 @@ async fn stage_with_a_gap() -> Stage {
     stage.beside(async |_| ()).await;
     stage
 }
+
+// covers: TASK-74
+#[tokio::test]
+async fn files_that_a_killed_worker_left_behind_follow() {
+    let stage = stage(CODON, |_| {}).await;
+    stage.beside(async |_| ()).await;
+    let (lifecycle, id) = (stage.worker.lifecycle(), TaskId::new("left").unwrap());
+    lifecycle.create(NewTask::new(id.clone())).await.unwrap();
+    // As when its worker is killed behind the commit.
+    let hold = Hold {
+        holder: Holder::new("lifecycle:gone", "1"),
+        lease: Some(Duration::from_secs(60)),
+    };
+    let claim = Claim {
+        owner: None,
+        hold: hold.clone(),
+    };
+    let claimed = stage.coordinator.claim(claim).await.unwrap().unwrap();
+    let start = Start {
+        agent_id: AgentId::new("gone").unwrap(),
+    };
+    let change = Change {
+        id: id.clone(),
+        expected_version: claimed.row.version,
+        token: claimed.held.unwrap().token,
+        steps: vec![TaskTransition::Start(start)],
+    };
+    stage.coordinator.change(change).await.unwrap();
+    // The folder of this one is on another machine.
+    let create = Create {
+        task: NewTask::new(TaskId::new("elsewhere").unwrap()),
+        hold: None,
+    };
+    stage.coordinator.create(create).await.unwrap();
+    assert!(
+        lifecycle.follow_up().await.unwrap().is_empty(),
+        "somebody holds it"
+    );
+    let release = Release {
+        resource: TaskRow::lock_name(&id),
+        holder: hold.holder,
+        written: None,
+    };
+    stage.coordinator.release(release).await.unwrap();
+    assert_eq!(lifecycle.follow_up().await.unwrap(), std::slice::from_ref(&id));
+    let files = stage.worker.layers.task(id);
+    assert_eq!(files.load_state().unwrap().unwrap().status, TaskStatus::Running);
+    assert_eq!(files.log_seqs().unwrap().len(), 2);
+    assert!(lifecycle.follow_up().await.unwrap().is_empty());
+}
