@@ -19,6 +19,7 @@ use super::*;
 use crate::coordinator::{Acquire, Claim, Coordinator, Create, Hold, Release};
 use crate::layers::{Layers, TaskFiles};
 use crate::memory::Memory;
+use crate::recorder::Recorder;
 
 /// A codon that begins and ends well, as `hankweave run --json` tells it.
 const CODON: &str = r#"echo '{"type":"codon.started","data":{"codonId":"draft"}}'
