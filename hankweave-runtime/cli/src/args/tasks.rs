@@ -241,6 +241,29 @@ pub(crate) struct WorkerArgs {
     /// Answer Prometheus at this address under /metrics, such as 127.0.0.1:9464.
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics: Option<SocketAddr>,
+    #[cfg(feature = "restate")]
+    #[command(flatten)]
+    pub(crate) restate: RestateArgs,
+}
+
+/// An engine in the place of the registry.
+#[cfg(feature = "restate")]
+#[derive(Debug, Args)]
+pub(crate) struct RestateArgs {
+    /// Take tasks from Restate, whose admin interface is here, such as http://127.0.0.1:9070.
+    #[arg(long = "restate", value_name = "URL", conflicts_with_all = ["registry", "once", "orphan_after", "orphans", "metrics"])]
+    pub(crate) admin: Option<String>,
+    /// Where Restate reaches this worker.
+    #[arg(
+        long,
+        value_name = "ADDR",
+        requires = "admin",
+        default_value = "127.0.0.1:9080"
+    )]
+    pub(crate) listen: SocketAddr,
+    /// The address that all workers share for Restate, such as that of a load balancer [default: that of --listen].
+    #[arg(long, value_name = "URL", requires = "admin")]
+    pub(crate) advertise: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,6 +1,8 @@
 //! `hankweave worker`
 
 mod metrics;
+#[cfg(feature = "restate")]
+mod restate;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,6 +10,7 @@ use std::sync::Arc;
 use hankweave_runtime::Shutdown;
 use hankweave_runtime::world::World;
 use hankweave_task_model::registry::TaskRow;
+use hankweave_tasks::layers::{LayerError, Layers};
 use hankweave_tasks::worker::{Orphans, USUAL_TRIES, Worked, Worker, WorkerOptions};
 use serde_json::json;
 
@@ -22,18 +25,18 @@ use crate::task::line;
 
 pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, Failure> {
     logging::install(global);
+    #[cfg(feature = "restate")]
+    if let Some(admin) = &args.restate.admin {
+        return restate::worker(global, args, admin);
+    }
     with_registry(&args.place, async |registry: &Registry| {
         work(global, args, registry).await
     })
 }
 
 async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result<ExitCode, Failure> {
-    let layers = registry.layers.clone();
-    let swept = registry.world.blocking.run(move || layers.sweep()).await;
-    let swept = swept.map_err(|error| registry.layer_failure(&error))?;
-    for path in &swept.removed {
-        tracing::info!(path, "what a writer that is gone had not finished is removed");
-    }
+    let swept = sweep(&registry.world, &registry.layers).await;
+    swept.map_err(|error| registry.layer_failure(&error))?;
     let options = options(args, &registry.world)?;
     let listener = match args.metrics {
         Some(address) => Some(metrics::listen(address).await?),
@@ -72,6 +75,16 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     let worked = worked.map_err(|error| registry.failure(&error))?;
     report(global, &worked)?;
     Ok(stopped(&shutdown))
+}
+
+/// Removes what writers that are gone have not finished.
+async fn sweep(world: &World, layers: &Layers) -> Result<(), LayerError> {
+    let layers = layers.clone();
+    let swept = world.blocking.run(move || layers.sweep()).await?;
+    for path in &swept.removed {
+        tracing::info!(path, "what a writer that is gone had not finished is removed");
+    }
+    Ok(())
 }
 
 fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, Failure> {

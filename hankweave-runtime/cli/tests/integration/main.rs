@@ -58,6 +58,8 @@ mod reference;
 mod refusals;
 mod remote;
 mod replay;
+#[cfg(feature = "restate")]
+mod restate;
 mod results;
 mod resume;
 mod rollback;

@@ -1,0 +1,85 @@
+//! `hankweave worker --restate`: Restate keeps the tasks, and hands them to whoever answers at the registered address (CLI-60).
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use hankweave_http::HttpClient;
+use hankweave_restate::{Engine, RegisterError, register, serve};
+use hankweave_runtime::Shutdown;
+use hankweave_runtime::error::chain;
+use hankweave_runtime::world::World;
+use hankweave_tasks::layers::Layers;
+use tokio::net::TcpListener;
+
+use super::{options, sweep, tell_row};
+use crate::args::{Global, WorkerArgs};
+use crate::exit::{Failure, FailureKind};
+use crate::registry::{tasks_folder, with_runtime};
+use crate::screen::tell;
+use crate::signals::{self, stopped};
+
+pub(super) fn worker(global: &Global, args: &WorkerArgs, admin: &str) -> Result<ExitCode, Failure> {
+    let root = tasks_folder(&args.place)?;
+    with_runtime(work(global, args, admin, root))
+}
+
+async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) -> Result<ExitCode, Failure> {
+    let world = World {
+        http: Arc::new(HttpClient::new()),
+        ..World::real()
+    };
+    let layers = Layers::new(world.clone(), root);
+    let swept = sweep(&world, &layers).await;
+    swept.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let options = options(args, &world)?;
+    let name = options.name.clone();
+    let (quiet, json) = (global.quiet, global.json());
+    let told = move |row: &_| tell_row(row, quiet, json);
+    let engine = Engine::new(layers.clone(), world.clone(), options, told);
+    let (listener, address) = answer(args).await?;
+    let shutdown = Shutdown::new();
+    let registered = async {
+        register(&*world.http, admin, &address).await.map_err(refused)?;
+        if !quiet && !json {
+            let root = layers.root().display();
+            tell(format!(
+                "{name} works for Restate at {address}; its tasks are in {root}\n"
+            ));
+        }
+        Ok::<_, Failure>(())
+    };
+    let served = async {
+        serve(engine, listener, &shutdown).await;
+        Ok(())
+    };
+    tokio::select! {
+        never = signals::watch(shutdown.clone()) => match never {},
+        done = async { tokio::try_join!(registered, served) } => done.map(|_| stopped(&shutdown)),
+    }
+}
+
+/// Where this worker answers, and what Restate is told of that.
+async fn answer(args: &WorkerArgs) -> Result<(TcpListener, String), Failure> {
+    let wanted = args.restate.listen;
+    let failed = |error: std::io::Error| {
+        Failure::new(FailureKind::Io, format!("failed to listen on {wanted}: {error}"))
+            .hint("name another address with --listen, such as 127.0.0.1:0")
+    };
+    let listener = TcpListener::bind(wanted).await.map_err(failed)?;
+    let own = listener.local_addr().map_err(failed)?;
+    let address = args.restate.advertise.clone();
+    Ok((listener, address.unwrap_or_else(|| format!("http://{own}"))))
+}
+
+fn refused(error: RegisterError) -> Failure {
+    let hint = match &error {
+        RegisterError::Away { .. } => {
+            "name the admin interface of a Restate server that runs, such as --restate http://127.0.0.1:9070"
+        }
+        RegisterError::Refused { .. } => {
+            "Restate must reach the workers at the address of --advertise; new programs take an address of their own, so that executions end where they began"
+        }
+    };
+    Failure::new(FailureKind::Io, chain(&error)).hint(hint)
+}

@@ -1,0 +1,59 @@
+//! Which codons have succeeded, by what the run itself has recorded (TASK-87).
+
+use std::path::Path;
+
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::cost::Usd;
+use hankweave_core::discovery::STATE_DIR;
+use hankweave_core::document::{HankweaveState, parse};
+use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::world::disk::Disk;
+use serde::{Deserialize, Serialize};
+
+/// The largest document that is read, in bytes.
+const LARGEST: u64 = 256 << 20;
+
+/// The success of a codon. Another success of the same codon, behind a rollback, has another run or another beginning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Success {
+    run_id: RunId,
+    pub(crate) codon_id: CodonId,
+    start_time: Timestamp,
+    end_time: Timestamp,
+    cost: Usd,
+}
+
+impl Success {
+    /// Whether both tell of the same execution of a codon.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        (&self.run_id, &self.codon_id, self.start_time) == (&other.run_id, &other.codon_id, other.start_time)
+    }
+}
+
+/// All that the document in this execution directory tells, the oldest first. One that is not there or cannot be read tells none: the next run mends it.
+pub(crate) fn successes(disk: &dyn Disk, execution: &Path) -> Vec<Success> {
+    let bytes = disk.read(&execution.join(STATE_DIR).join("state.json"), LARGEST);
+    let state = bytes.ok().and_then(|bytes| parse(&bytes).ok());
+    state.as_ref().map(of).unwrap_or_default()
+}
+
+fn of(state: &HankweaveState) -> Vec<Success> {
+    let codons = state
+        .runs
+        .iter()
+        .flat_map(|run| run.codons.iter().map(move |codon| (&run.run_id, codon)));
+    codons
+        .filter_map(|(run_id, codon)| match codon.as_ref() {
+            CodonExecution::Completed(completed) => Some(Success {
+                run_id: run_id.clone(),
+                codon_id: completed.codon_id.clone(),
+                start_time: completed.start_time,
+                end_time: completed.end_time,
+                cost: completed.final_cost,
+            }),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,58 @@
+//! What all executions of one worker have in common.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hankweave_runtime::Shutdown;
+use hankweave_runtime::world::World;
+use hankweave_task_model::registry::TaskRow;
+use hankweave_tasks::layers::Layers;
+use hankweave_tasks::worker::{Orphans, WorkerOptions};
+use tokio::sync::Semaphore;
+
+/// A worker beneath Restate: what all its executions have in common.
+pub struct Engine {
+    pub(crate) layers: Layers,
+    pub(crate) world: World,
+    pub(crate) options: WorkerOptions,
+    pub(crate) told: Arc<dyn Fn(&TaskRow) + Send + Sync>,
+    pub(crate) shutdown: Shutdown,
+    /// One for each task that may run at once.
+    pub(crate) room: Arc<Semaphore>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// A worker whose files are beneath the root of `layers`. `told` hears of each step of a task and must not take long. What becomes of orphans is Restate's matter, so what
+    /// `options` say of them does not count.
+    #[must_use]
+    pub fn new(
+        layers: Layers,
+        world: World,
+        options: WorkerOptions,
+        told: impl Fn(&TaskRow) + Send + Sync + 'static,
+    ) -> Self {
+        let room = Arc::new(Semaphore::new(options.jobs));
+        let options = WorkerOptions {
+            jobs: 1,
+            once: true,
+            orphans: Orphans::Leave,
+            ..options
+        };
+        Self {
+            layers,
+            world,
+            options,
+            told: Arc::new(told),
+            shutdown: Shutdown::new(),
+            room,
+        }
+    }
+}

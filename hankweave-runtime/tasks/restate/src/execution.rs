@@ -1,0 +1,212 @@
+//! One execution: the worker of one task, and what it has done that is not recorded yet (TASK-86, TASK-87).
+
+use std::sync::Arc;
+
+use hankweave_task_model::TaskError;
+use hankweave_task_model::task::TaskStatus;
+use hankweave_tasks::layers::{LayerError, TaskFiles, WORKSPACE};
+use hankweave_tasks::worker::{Worked, Worker};
+use hankweave_tasks::{Coordinator, Memory, Recorder, Report, Reports, publish};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::codons::{Success, successes};
+use crate::engine::Engine;
+use crate::kept::{Kept, Step};
+
+/// Why this worker cannot go on with a task; Restate tries again, here or elsewhere.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Interrupted {
+    #[error("this worker stops")]
+    Stopping,
+    #[error("the worker has lost the task")]
+    Lost,
+    #[error(transparent)]
+    Registry(#[from] TaskError),
+    #[error("the files of the task do not follow")]
+    Files(#[from] LayerError),
+}
+
+/// An execution; dropping it kills its run.
+pub(crate) struct Execution {
+    engine: Arc<Engine>,
+    files: TaskFiles,
+    working: Option<Working>,
+    is_called_off: bool,
+}
+
+/// A worker that has the task.
+struct Working {
+    /// Dropped first: a worker that waits for its report to be recorded must not take the end of that for an answer.
+    worked: AbortOnDropHandle<Result<Worked, TaskError>>,
+    coordinator: Arc<Memory>,
+    reports: Reports,
+    /// What the worker waits for.
+    report: Option<Report>,
+    has_ended: bool,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Execution {
+    pub(crate) fn new(engine: Arc<Engine>, kept: &Kept) -> Self {
+        let files = engine.layers.task(kept.task.id().clone());
+        Self {
+            engine,
+            files,
+            working: None,
+            is_called_off: false,
+        }
+    }
+
+    /// The next step that is not recorded, once there is one. What the worker did before is recorded when this is called again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost.
+    pub(crate) async fn next(&mut self, kept: &Kept) -> Result<Step, Interrupted> {
+        loop {
+            if let Some(step) = self.unrecorded(kept).await? {
+                return Ok(step);
+            }
+            match &mut self.working {
+                Some(working) if working.has_ended => return Err(self.end()),
+                Some(working) => working.wait().await?,
+                None => match self.without_worker(kept)? {
+                    Some(step) => return Ok(step),
+                    None => self.begin(kept).await?,
+                },
+            }
+        }
+    }
+
+    /// Asks the worker to stop the run; without one the task is called off at once.
+    pub(crate) async fn call_off(&mut self) -> Result<(), Interrupted> {
+        self.is_called_off = true;
+        if let Some(working) = &self.working {
+            let id = self.files.id().clone();
+            working.coordinator.request_cancel(id).await?;
+        }
+        Ok(())
+    }
+
+    /// The same when nothing is recorded any more; waits until the run has stopped.
+    pub(crate) async fn abandon(&mut self) -> Result<(), Interrupted> {
+        self.call_off().await?;
+        self.end_worker().await
+    }
+
+    /// Lets the files of a task that has ended follow what is recorded, also when the worker that should have done so is gone.
+    pub(crate) async fn finish(&mut self, kept: &Kept) -> Result<(), Interrupted> {
+        self.end_worker().await?;
+        let recorded = Memory::holding(self.engine.world.clock.clone(), &kept.task, kept.log.clone());
+        let token = Some(kept.task.fencing_token);
+        publish(&recorded, &self.files, &kept.task, token).await?;
+        Ok(())
+    }
+
+    async fn end_worker(&mut self) -> Result<(), Interrupted> {
+        let Some(working) = &mut self.working else {
+            return Ok(());
+        };
+        while !working.has_ended {
+            working.wait().await?;
+        }
+        self.working = None;
+        Ok(())
+    }
+
+    /// Codons come before the steps behind them: when the task has ended, nothing is missing.
+    async fn unrecorded(&self, kept: &Kept) -> Result<Option<Step>, Interrupted> {
+        let unrecorded = |success: &Success| !kept.has(success);
+        if let Some(success) = self.successes().await.into_iter().find(unrecorded) {
+            return Ok(Some(Step::Codon(success)));
+        }
+        let Some(working) = &self.working else {
+            return Ok(None);
+        };
+        let id = self.files.id();
+        let row = working.coordinator.task(id.clone()).await?;
+        let Some(row) = row.filter(|row| row.version > kept.task.version) else {
+            return Ok(None);
+        };
+        let lines = working.coordinator.log_lines(id.clone(), kept.last_line());
+        Ok(Some(Step::Task(row, lines.await?)))
+    }
+
+    async fn successes(&self) -> Vec<Success> {
+        let (disk, execution) = (self.engine.world.disk.clone(), self.files.path().join(WORKSPACE));
+        let look = move || successes(&*disk, &execution);
+        self.engine.world.blocking.run(look).await
+    }
+
+    /// What has to become of the task before somebody works on it.
+    fn without_worker(&self, kept: &Kept) -> Result<Option<Step>, Interrupted> {
+        let now = self.engine.world.clock.now();
+        match kept.task.record.status() {
+            TaskStatus::Pending | TaskStatus::Running if self.is_called_off => Ok(Some(kept.call_off(now)?)),
+            TaskStatus::Pending => Ok(None),
+            _ => Ok(Some(kept.wait_again(now)?)),
+        }
+    }
+
+    async fn begin(&mut self, kept: &Kept) -> Result<(), Interrupted> {
+        let engine = &self.engine;
+        let room = tokio::select! {
+            () = engine.shutdown.requested() => return Err(Interrupted::Stopping),
+            room = Arc::clone(&engine.room).acquire_owned() => room.map_err(|_| Interrupted::Stopping)?,
+        };
+        let clock = engine.world.clock.clone();
+        let coordinator = Arc::new(Memory::holding(clock, &kept.task, kept.log.clone()));
+        let (recorder, reports) = Recorder::new();
+        let told = Arc::clone(&engine.told);
+        let worker = Worker::new(
+            coordinator.clone(),
+            engine.layers.clone(),
+            engine.world.clone(),
+            engine.options.clone(),
+        )
+        .telling(move |row| told(row))
+        .recorded_by(recorder);
+        let shutdown = engine.shutdown.clone();
+        let worked = tokio::spawn(async move { worker.work(&shutdown).await });
+        self.working = Some(Working {
+            worked: AbortOnDropHandle::new(worked),
+            coordinator,
+            reports,
+            report: None,
+            has_ended: false,
+            _room: room,
+        });
+        Ok(())
+    }
+
+    /// Why there is no step behind the last one of a worker that has ended. Another call begins anew.
+    fn end(&mut self) -> Interrupted {
+        self.working = None;
+        match self.engine.shutdown.cause() {
+            Some(_) => Interrupted::Stopping,
+            None => Interrupted::Lost,
+        }
+    }
+}
+
+impl Working {
+    /// Lets the worker go on until it has something to record, or has ended.
+    async fn wait(&mut self) -> Result<(), Interrupted> {
+        self.report = None;
+        self.report = self.reports.next().await;
+        if self.report.is_some() {
+            return Ok(());
+        }
+        let worked = (&mut self.worked).await;
+        self.has_ended = true;
+        match worked {
+            Ok(worked) => worked.map(drop).map_err(Interrupted::from),
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Executions whose runs are real processes: a script stands in for `hankweave`.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use hankweave_core::id::TaskId;
+use hankweave_runtime::StopCause;
+use hankweave_runtime::world::World;
+use hankweave_task_model::LogQuery;
+use hankweave_task_model::registry::NewTask;
+use hankweave_tasks::layers::Layers;
+use hankweave_tasks::worker::{Order, WorkerOptions};
+use serde_json::json;
+
+use super::*;
+
+struct Stage {
+    folder: tempfile::TempDir,
+    engine: Arc<Engine>,
+    kept: Kept,
+}
+
+/// A task, and an engine whose runs do what `script` says.
+fn stage(script: &str) -> Stage {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("hankweave");
+    std::fs::write(&program, format!("#!/bin/sh\n{script}")).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+    let world = World::real();
+    let layers = Layers::new(world.clone(), folder.path().join("root"));
+    let mut options = WorkerOptions::new("w1", program);
+    options.look = Duration::from_millis(20);
+    let mut task = NewTask::new(TaskId::new("report-7").unwrap());
+    let order = Order {
+        hank: folder.path().join("hank"),
+        data: None,
+        arguments: Vec::new(),
+    };
+    order.put_into(&mut task.metadata).unwrap();
+    Stage {
+        kept: Kept::new(task, world.clock.now()),
+        engine: Arc::new(Engine::new(layers, world, options, |_| {})),
+        folder,
+    }
+}
+
+impl Stage {
+    fn execution(&self) -> Execution {
+        Execution::new(Arc::clone(&self.engine), &self.kept)
+    }
+
+    /// Records the next step, and tells what it was.
+    async fn step(&mut self, execution: &mut Execution) -> String {
+        let step = execution.next(&self.kept).await.unwrap();
+        let told = match &step {
+            Step::Task(row, _) => row.record.status().to_string(),
+            Step::Codon(success) => success.codon_id.to_string(),
+        };
+        self.kept.take(step);
+        told
+    }
+
+    /// What a run that was killed had recorded itself.
+    fn record_success(&self, run: &str, codon: &str) {
+        let at = "2026-02-03T10:00:00.000Z";
+        let execution = self.execution().files.path().join(WORKSPACE).join(".hankweave");
+        std::fs::create_dir_all(&execution).unwrap();
+        let tokens =
+            json!({"inputTokens": 1, "outputTokens": 1, "cacheCreationTokens": 0, "cacheReadTokens": 0});
+        let codon = json!({
+            "status": "completed", "codonId": codon, "startTime": at, "endTime": at, "exitCode": 0,
+            "claudeSessionId": "s-1", "claudeLogPath": "x.log", "finalCost": 0.25, "finalTokens": tokens,
+            "completionCheckpoint": "ed24e7f0667672b56b0654755225d7d99ff794b3", "resultMessageReceived": true,
+        });
+        let run = json!({
+            "runId": run, "runFolder": format!("/x/{run}"), "gitBranch": format!("run-{run}"), "codons": [codon],
+            "startingConditions": {"type": "fresh", "initialCheckpointSha": "8db9c63849a5fedd358267d474294fad3cbe28f1"},
+            "status": "completed", "startTime": at, "endTime": at, "serverPid": 1,
+        });
+        let state = json!({"runs": [run], "currentRunId": null, "executionPlan": []});
+        std::fs::write(execution.join("state.json"), state.to_string()).unwrap();
+    }
+}
+
+// covers: TASK-87
+#[tokio::test]
+async fn a_success_that_only_the_run_has_recorded_is_recorded_once_before_anything_else() {
+    let mut stage = stage("exit 0");
+    stage.record_success("1795578587147-9tanmn-kmkxev", "draft");
+    let mut execution = stage.execution();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(stage.step(&mut execution).await);
+    }
+    assert_eq!(told, ["draft", "running", "completed"]);
+    // Whoever begins anew behind that finds nothing that is not recorded.
+    let unrecorded = stage.execution().unrecorded(&stage.kept).await.unwrap();
+    assert_eq!(unrecorded, None);
+    // The same codon in another run is another success.
+    stage.record_success("1795578587148-9tanmn-kmkxev", "draft");
+    let unrecorded = stage.execution().unrecorded(&stage.kept).await.unwrap();
+    assert!(matches!(unrecorded, Some(Step::Codon(_))), "{unrecorded:?}");
+}
+
+// covers: TASK-87
+#[tokio::test]
+async fn a_task_whose_worker_is_gone_waits_again_and_keeps_its_log() {
+    let mut stage = stage("echo $$ > pid; exec sleep 600");
+    let mut killed = stage.execution();
+    assert_eq!(stage.step(&mut killed).await, "running");
+    drop(killed);
+    let mut execution = stage.execution();
+    assert_eq!(stage.step(&mut execution).await, "pending");
+    assert_eq!(stage.step(&mut execution).await, "running");
+    execution.call_off().await.unwrap();
+    assert_eq!(stage.step(&mut execution).await, "cancelled");
+    let seqs = stage.kept.log.iter().map(|line| line.seq);
+    assert!(seqs.eq((1..=6).map(Some)), "{:?}", stage.kept.log);
+    // Whoever comes behind a worker that was killed at this moment lets the files follow.
+    drop(execution);
+    stage.execution().finish(&stage.kept).await.unwrap();
+    let files = stage.execution().files;
+    assert_eq!(files.load_state().unwrap().unwrap().status, TaskStatus::Cancelled);
+    let log = files.load_log(&LogQuery::default()).unwrap().entries;
+    let mut seqs: Vec<_> = log.iter().filter_map(|line| line.seq).collect();
+    seqs.sort_unstable();
+    assert_eq!(seqs, (1..=6).collect::<Vec<u64>>());
+    assert_eq!(stage.step(&mut stage.execution()).await, "pending");
+}
+
+// covers: TASK-88
+#[tokio::test]
+async fn a_task_that_is_called_off_before_it_runs_is_never_begun() {
+    let mut stage = stage("touch ../../../begun");
+    let mut execution = stage.execution();
+    execution.call_off().await.unwrap();
+    assert_eq!(stage.step(&mut execution).await, "cancelled");
+    assert!(!stage.folder.path().join("begun").exists());
+}
+
+// covers: CLI-60
+#[tokio::test]
+async fn a_worker_that_stops_begins_nothing_and_says_so() {
+    let stage = stage("exit 0");
+    stage.engine.shutdown.request(StopCause::Interrupt);
+    let refused = stage.execution().next(&stage.kept).await;
+    assert!(matches!(refused, Err(Interrupted::Stopping)), "{refused:?}");
+}

@@ -1,0 +1,96 @@
+//! What Restate keeps of a task, and how a durable step changes it.
+
+use hankweave_core::time::Timestamp;
+use hankweave_task_model::registry::{Change, NewTask, TaskRow};
+use hankweave_task_model::task::{Fail, TaskStatus, TaskTransition};
+use hankweave_task_model::{LogEntry, TaskError};
+use serde::{Deserialize, Serialize};
+
+use crate::codons::Success;
+
+/// A task as its virtual object has it: what a registry would keep, and the codons that succeeded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) task: TaskRow,
+    pub(crate) log: Vec<LogEntry>,
+    pub(crate) codons: Vec<Success>,
+    /// The invocation that works on it or did so last.
+    pub(crate) invocation: String,
+}
+
+/// The result of a durable step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Step {
+    /// The task has taken steps, about which the log says this.
+    Task(TaskRow, Vec<LogEntry>),
+    /// A codon has succeeded.
+    Codon(Success),
+}
+
+impl Kept {
+    pub(crate) fn new(task: NewTask, now: Timestamp) -> Self {
+        let (task, created) = TaskRow::new(task, 0, now);
+        Self {
+            task,
+            log: vec![created],
+            codons: Vec::new(),
+            invocation: String::new(),
+        }
+    }
+
+    pub(crate) fn take(&mut self, step: Step) {
+        match step {
+            Step::Task(task, lines) => {
+                self.task = task;
+                self.log.extend(lines);
+            }
+            Step::Codon(success) => self.codons.push(success),
+        }
+    }
+
+    /// Whether nobody has to work on it before somebody asks for that again.
+    pub(crate) fn has_ended(&self) -> bool {
+        !matches!(
+            self.task.record.status(),
+            TaskStatus::Pending | TaskStatus::Running
+        )
+    }
+
+    pub(crate) fn has(&self, success: &Success) -> bool {
+        self.codons.iter().any(|codon| codon.is(success))
+    }
+
+    /// The number of the last line that is known.
+    pub(crate) fn last_line(&self) -> u64 {
+        self.log.iter().filter_map(|line| line.seq).max().unwrap_or(0)
+    }
+
+    /// Lets it wait for a worker: one that runs has lost its worker, any other had ended and is to go on.
+    pub(crate) fn wait_again(&self, now: Timestamp) -> Result<Step, TaskError> {
+        let orphaned = TaskTransition::Fail(Fail {
+            error: "ORPHANED".to_owned(),
+        });
+        match self.task.record.status() {
+            TaskStatus::Running => self.change(vec![orphaned, TaskTransition::Resume], now),
+            _ => self.change(vec![TaskTransition::Resume], now),
+        }
+    }
+
+    /// Calls it off while nobody works on it.
+    pub(crate) fn call_off(&self, now: Timestamp) -> Result<Step, TaskError> {
+        self.change(vec![TaskTransition::Cancel], now)
+    }
+
+    /// Restate lets nobody else write meanwhile, so no token has to be asked for.
+    fn change(&self, steps: Vec<TaskTransition>, now: Timestamp) -> Result<Step, TaskError> {
+        let change = Change {
+            id: self.task.id().clone(),
+            expected_version: self.task.version,
+            token: self.task.fencing_token,
+            steps,
+        };
+        let changed = self.task.change(&change, now)?;
+        Ok(Step::Task(changed.row, changed.lines))
+    }
+}

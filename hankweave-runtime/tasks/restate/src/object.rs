@@ -1,0 +1,214 @@
+//! The virtual object of a task and its handlers (TASK-88, TASK-89).
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::id::TaskId;
+use hankweave_task_model::registry::{NewTask, TaskRow};
+use hankweave_task_model::task::TaskRecord;
+use hankweave_tasks::worker::Order;
+use restate_sdk::endpoint::{Endpoint, ServiceOptions};
+use restate_sdk::prelude::*;
+use restate_sdk::service::IntoServiceDefinition;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+
+use crate::engine::Engine;
+use crate::execution::Execution;
+use crate::kept::{Kept, Step};
+
+/// Under which name Restate keeps what there is to know of the task.
+const KEPT: &str = "kept";
+
+/// The signal that calls a task off.
+const CANCEL: &str = "cancel";
+
+/// A step may last as long as an agent works. That a worker is gone shows by its connection, not by its silence, so silence ends nothing (TASK-89).
+const LONGEST_STEP: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Workers may be away for days: a task waits for them rather than be put aside.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const TRIES: u64 = 1_000_000;
+
+/// What is to be run.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct NewRun {
+    hank: PathBuf,
+    data: Option<PathBuf>,
+    #[serde(default)]
+    arguments: Vec<String>,
+    name: Option<String>,
+    description: Option<String>,
+    owner: Option<String>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+}
+
+struct HankweaveTask(Arc<Engine>);
+
+pub(crate) fn endpoint(engine: Arc<Engine>) -> Endpoint {
+    let options = ServiceOptions::new()
+        .inactivity_timeout(LONGEST_STEP)
+        .abort_timeout(LONGEST_STEP)
+        .retry_policy_initial_interval(Duration::from_millis(200))
+        .retry_policy_exponentiation_factor(2.0)
+        .retry_policy_max_interval(LONGEST_PAUSE)
+        .retry_policy_max_attempts(TRIES)
+        .retry_policy_pause_on_max_attempts();
+    let service = HankweaveTask(engine).into_service_definition();
+    Endpoint::builder().bind(service.options(options)).build()
+}
+
+#[restate_sdk::object]
+impl HankweaveTask {
+    /// Runs the hank of a new task, or goes on with a task where it was; for that, null is enough.
+    #[handler]
+    async fn run(&self, ctx: ObjectContext<'_>, Json(run): Json<Value>) -> HandlerResult<Json<TaskRow>> {
+        let mut kept = match ctx.get::<Json<Kept>>(KEPT).await? {
+            Some(Json(kept)) => kept,
+            None => {
+                let task = new_task(ctx.key(), run)?;
+                let clock = self.0.world.clock.clone();
+                let now = ctx.run(|| async move { Ok(Json(clock.now())) }).name("create");
+                Kept::new(task, now.await?.into_inner())
+            }
+        };
+        ctx.invocation_id().clone_into(&mut kept.invocation);
+        ctx.set(KEPT, Json(kept.clone()));
+        if !matches!(kept.task.record, TaskRecord::Completed(_)) {
+            kept = work(&self.0, &ctx, kept).await?;
+        }
+        match &kept.task.record {
+            TaskRecord::Failed(failed) => Err(refusal(500, &failed.error).into()),
+            TaskRecord::Cancelled(_) => Err(refusal(409, "the task was called off").into()),
+            _ => Ok(Json(kept.task)),
+        }
+    }
+
+    /// Calls a task off: its run is stopped in order.
+    #[handler]
+    async fn cancel(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<Kept>> {
+        let kept = known(ctx.get(KEPT).await?, ctx.key())?;
+        if kept.has_ended() {
+            let status = kept.task.record.status();
+            let told = format!("a task that is {status} cannot be called off (INVALID_TRANSITION)");
+            return Err(refusal(409, &told).into());
+        }
+        let invocation = ctx.invocation_handle(kept.invocation.clone());
+        invocation.signal(CANCEL).resolve(());
+        Ok(Json(kept))
+    }
+
+    /// Waits until nobody works on the task any more, and tells how it stands. Restate puts it aside while it waits.
+    #[handler(inactivity_timeout = "1m")]
+    async fn attach(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<Kept>> {
+        let kept = known(ctx.get(KEPT).await?, ctx.key())?;
+        if !kept.has_ended() {
+            // How it ended stands in the task.
+            let _ = ctx
+                .invocation_handle(kept.invocation)
+                .attach::<Json<Value>>()
+                .await;
+        }
+        let client = ctx.object_client::<HankweaveTaskClient>(ctx.key());
+        Ok(client.show().call().await?)
+    }
+
+    /// Tells how the task stands: its row, its log and the codons that succeeded.
+    #[handler]
+    async fn show(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<Kept>> {
+        Ok(Json(known(ctx.get(KEPT).await?, ctx.key())?))
+    }
+}
+
+/// Works on the task until it has ended, each step recorded before the next one. In a box, because the compiler sees only then that it may change threads.
+fn work<'ctx>(
+    engine: &'ctx Arc<Engine>,
+    ctx: &'ctx ObjectContext<'ctx>,
+    mut kept: Kept,
+) -> Pin<Box<dyn Future<Output = HandlerResult<Kept>> + Send + 'ctx>> {
+    let execution = Arc::new(Mutex::new(Execution::new(Arc::clone(engine), &kept)));
+    Box::pin(async move {
+        for number in 1_u64.. {
+            // Anew for each step: one that was waited on before would not hear what came in between.
+            let cancel = ctx.signal::<()>(CANCEL);
+            let (execution, known) = (Arc::clone(&execution), kept.clone());
+            let step =
+                ctx.run(move || async move { next(&mut *execution.lock().await, &known, cancel).await });
+            let Json(step) = step.name(format!("step {number}")).await?;
+            let is_task = matches!(step, Step::Task(..));
+            kept.take(step);
+            ctx.set(KEPT, Json(kept.clone()));
+            if is_task && kept.has_ended() {
+                break;
+            }
+        }
+        execution.lock().await.finish(&kept).await?;
+        Ok(kept)
+    })
+}
+
+/// The next step; whoever cancels the task meanwhile is heard. An invocation that is cancelled from outside records nothing any more.
+async fn next(
+    execution: &mut Execution,
+    kept: &Kept,
+    cancel: impl Future<Output = Result<(), TerminalError>>,
+) -> HandlerResult<Json<Step>> {
+    let mut cancel = pin!(cancel);
+    let mut has_heard = false;
+    loop {
+        tokio::select! {
+            biased;
+            heard = &mut cancel, if !has_heard => {
+                has_heard = true;
+                match heard {
+                    Ok(()) => execution.call_off().await?,
+                    Err(error) => {
+                        execution.abandon().await?;
+                        return Err(error.into());
+                    }
+                }
+            }
+            step = execution.next(kept) => return Ok(Json(step?)),
+        }
+    }
+}
+
+/// The task, which must be there.
+fn known(kept: Option<Json<Kept>>, key: &str) -> Result<Kept, TerminalError> {
+    let missing = || refusal(404, &format!("there is no task {key} (TASK_NOT_FOUND)"));
+    kept.map(Json::into_inner).ok_or_else(missing)
+}
+
+fn new_task(key: &str, run: Value) -> Result<NewTask, TerminalError> {
+    let wrong = |told: String| refusal(400, &told);
+    let id = TaskId::new(key).map_err(|error| wrong(format!("{} (INVALID_TASK_ID)", error.reason)))?;
+    let run: NewRun = serde_json::from_value(run).map_err(|error| {
+        wrong(format!(
+            "{error}; a new task is {{\"hank\": \"/absolute/path\"}}, with data, arguments, name, description, owner and metadata if need be"
+        ))
+    })?;
+    let mut task = NewTask::new(id);
+    task.name = run.name.unwrap_or(task.name);
+    task.owner = run.owner.unwrap_or(task.owner);
+    (task.description, task.metadata) = (run.description, run.metadata);
+    let order = Order {
+        hank: run.hank,
+        data: run.data,
+        arguments: run.arguments,
+    };
+    let put = order
+        .put_into(&mut task.metadata)
+        .map_err(|error| error.to_string());
+    put.and_then(|()| Order::read(&task.metadata)).map_err(wrong)?;
+    Ok(task)
+}
+
+fn refusal(code: u16, told: &str) -> TerminalError {
+    TerminalError::new_with_code(code, told)
+}

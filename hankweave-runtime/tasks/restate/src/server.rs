@@ -1,0 +1,68 @@
+//! Where Restate reaches the worker: HTTP/2 without TLS, a stream for each execution, which lives as long as both sides answer pings (TASK-89).
+
+use std::time::Duration;
+
+use hankweave_runtime::Shutdown;
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use restate_sdk::endpoint::Endpoint;
+use restate_sdk::hyper::HyperEndpoint;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// A Restate that is silent for so long, and for so long again, is gone, and another worker may have its executions: our runs end before another run has given up waiting for
+/// their directories (TASK-58).
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// How long is waited when the system has no more connections for us.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Serves until it is asked to stop, and then until all executions have ended, or for this long. A connection that breaks ends its executions.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    endpoint: Endpoint,
+    shutdown: &Shutdown,
+    patience: Duration,
+) {
+    let endpoint = HyperEndpoint::new(endpoint);
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = shutdown.requested() => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(talk(stream, endpoint.clone(), shutdown.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "no connection");
+                    sleep(PAUSE).await;
+                }
+            },
+        }
+    }
+    let all_end = async { while connections.join_next().await.is_some() {} };
+    if timeout(patience, all_end).await.is_err() {
+        tracing::warn!("executions that do not end are dropped");
+    }
+}
+
+async fn talk(stream: TcpStream, endpoint: HyperEndpoint, shutdown: Shutdown) {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(SILENCE)
+        .keep_alive_timeout(SILENCE);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), endpoint));
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
+        () = shutdown.requested() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection to Restate has ended");
+    }
+}
