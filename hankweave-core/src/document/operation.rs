@@ -41,7 +41,7 @@ pub struct Operation {
     pub extra: Extra,
 }
 
-/// What a cleanup removed (RUN-23). The runs stay in the document, with what they cost.
+/// What a cleanup removed. The runs stay in the document, with what they cost.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

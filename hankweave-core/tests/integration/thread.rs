@@ -8,8 +8,8 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::testing::{Ending, Story, states};
 use hankweave_core::thread::{
-    CodonPoint, ExecutionThread, Resume, TargetError, build, can_continue_from, continuation_checkpoint,
-    position, standing_on, walk,
+    CodonPoint, ExecutionThread, Resume, Rule, TargetError, build, can_continue_from,
+    continuation_checkpoint, operations, position, removable, standing_on, undo, walk,
 };
 use proptest::prelude::*;
 
@@ -657,4 +657,79 @@ fn the_newest_codon_can_be_run_again_with_the_files_as_they_are() {
         (source.run_id.as_str(), source.after_codon.unwrap().as_str()),
         ("r1", "b")
     );
+}
+
+fn all_but(keep: usize) -> Rule {
+    Rule {
+        keep,
+        ended_before: None,
+    }
+}
+
+// covers: RUN-23
+#[test]
+fn what_neither_a_kept_run_nor_the_way_back_from_it_needs_may_go() {
+    let story = story()
+        .fresh("r1")
+        .codon("a first", Completed)
+        .run_completes()
+        .fresh("r2")
+        .codon("a second", Completed)
+        .run_completes()
+        .fresh("r3")
+        .codon("a third", Completed)
+        .run_completes();
+    let state = story.state();
+    let of = |run: &str| {
+        let codons = state.run(&run_id(run)).unwrap().codons.iter();
+        codons
+            .flat_map(|codon| codon.checkpoints().map(|(_, sha)| sha.clone()))
+            .collect::<Vec<_>>()
+    };
+    let may_go = removable(state, all_but(1), |_| None);
+    assert_eq!(may_go.runs, [run_id("r2"), run_id("r1")]);
+    assert!(of("r1").iter().all(|sha| may_go.checkpoints.contains(sha)));
+    // An undo of the newest run leads to the end of the one before it.
+    assert!(
+        of("r2")
+            .iter()
+            .chain(&of("r3"))
+            .all(|sha| !may_go.checkpoints.contains(sha))
+    );
+    // What is kept was made from all of it.
+    let (first, third) = (of("r1")[0].clone(), of("r3")[0].clone());
+    let chained = removable(state, all_but(1), |sha| (*sha == third).then(|| first.clone()));
+    assert!(!chained.checkpoints.contains(&first));
+    for rule in [
+        all_but(3),
+        Rule {
+            keep: 1,
+            ended_before: Some(state.runs[2].start_time),
+        },
+    ] {
+        assert!(removable(state, rule, |_| None).runs.is_empty(), "{rule:?}");
+    }
+}
+
+proptest! {
+    // covers: RUN-23
+    #[test]
+    fn a_cleanup_changes_neither_the_thread_nor_what_can_be_gone_back_to(state in states(40), keep in 0_usize..4) {
+        let may_go = removable(&state, all_but(keep), |_| None);
+        prop_assert!(may_go.runs.len() < state.runs.len().max(1));
+        let all: HashSet<CheckpointSha> = state.checkpoints().cloned().collect();
+        let mut kept = all.clone();
+        kept.retain(|sha| !may_go.checkpoints.contains(sha));
+        prop_assert_eq!(build(&state, None, Some(&kept)), build(&state, None, Some(&all)));
+        for run in state.runs.iter().filter(|run| !may_go.runs.contains(&run.run_id)) {
+            for logged in operations(&state).iter().filter(|logged| logged.id() == hankweave_core::thread::name(run.run_id.as_str())) {
+                for point in [logged.before(&state), logged.after(&state)].into_iter().flatten() {
+                    prop_assert!(!may_go.checkpoints.contains(&point.checkpoint_sha));
+                }
+            }
+        }
+        if let Some(undo) = undo(&state).filter(|_| keep > 0) {
+            prop_assert!(!may_go.checkpoints.contains(&undo.target.checkpoint_sha));
+        }
+    }
 }
