@@ -24,10 +24,11 @@ pub(crate) async fn answer(
     loop {
         match keyboard.key().await {
             Ok(Some(b't')) => show_whole(keyboard, execution).await,
-            Ok(Some(key)) => match answers {
-                Some(answers) => answers.press(key).await,
-                None => {}
-            },
+            Ok(Some(key)) => {
+                if let Some(answers) = answers {
+                    answers.press(key).await;
+                }
+            }
             Ok(None) => {}
             Err(error) => {
                 tracing::warn!(%error, "the keyboard cannot be read any more");
