@@ -1,5 +1,7 @@
 //! A real PostgreSQL for tests: a cluster of its own in a temporary folder, reached through a socket there and stopped at the end.
 
+mod secured;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::chown;
@@ -10,6 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use crate::agents::Skip;
+
+pub use secured::Secured;
 
 /// The variable with the URL of a server to use instead; its user must be allowed to create databases.
 const URL: &str = "HANKWEAVE_TEST_POSTGRES_URL";
@@ -38,6 +42,14 @@ impl Cluster {
     ///
     /// Returns [`Skip`] when PostgreSQL is not installed or does not start.
     pub fn start(durable: bool) -> Result<Self, Skip> {
+        Self::start_with(durable, |_| Ok(Vec::new()))
+    }
+
+    /// The same with more settings, which may name files that `prepare` makes in the folder of the server.
+    fn start_with(
+        durable: bool,
+        prepare: impl FnOnce(&Path) -> Result<Vec<String>, Skip>,
+    ) -> Result<Self, Skip> {
         let programs = programs()?;
         let folder = tempfile::tempdir().map_err(|error| Skip(error.to_string()))?;
         let (path, data) = (folder.path().to_owned(), folder.path().join("data"));
@@ -58,6 +70,7 @@ impl Cluster {
         if !made.status.success() {
             return Err(Skip(format!("initdb: {}", String::from_utf8_lossy(&made.stderr))));
         }
+        let settings = prepare(&path)?;
         let mut server = as_nobody(Path::new("/bin/sh"));
         server
             .args(["-c", RUN, "sh"])
@@ -68,6 +81,9 @@ impl Cluster {
             .arg(&path);
         server.args(["-c", "listen_addresses=", "-c", "max_connections=200"]);
         server.args(["-c", if durable { "fsync=on" } else { "fsync=off" }]);
+        for setting in &settings {
+            server.args(["-c", setting]);
+        }
         server
             .current_dir(&path)
             .stdin(Stdio::piped())

@@ -8,7 +8,8 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
-use tokio_postgres::{AsyncMessage, Config, Error, NoTls};
+use tokio_postgres::{AsyncMessage, Config, Error};
+use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::sync::CancellationToken;
 
 use crate::coordinator::Hints;
@@ -20,6 +21,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// So long a hint waits for others that travel with it: each costs the database a commit.
 const TOGETHER: Duration = Duration::from_millis(10);
 
+/// Where the database is, and how the way there is encrypted.
+type Server = (Config, MakeRustlsConnect);
+
 /// The task that listens.
 pub(super) struct Listener {
     outgoing: Arc<Notify>,
@@ -28,9 +32,9 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn start(config: Config, pool: Pool, hints: Arc<Hints>) -> Self {
+    pub(super) fn start(server: Server, pool: Pool, hints: Arc<Hints>) -> Self {
         let (outgoing, stop) = (Arc::new(Notify::new()), CancellationToken::new());
-        let work = work(config, pool, hints, outgoing.clone());
+        let work = work(server, pool, hints, outgoing.clone());
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
             stopped.run_until_cancelled(work).await;
@@ -50,10 +54,10 @@ impl Listener {
     }
 }
 
-async fn work(config: Config, pool: Pool, hints: Arc<Hints>, outgoing: Arc<Notify>) {
+async fn work(server: Server, pool: Pool, hints: Arc<Hints>, outgoing: Arc<Notify>) {
     let listen = async {
         loop {
-            if let Err(error) = listen(&config, &hints, &outgoing).await {
+            if let Err(error) = listen(&server, &hints, &outgoing).await {
                 tracing::debug!(%error, "no hints from the registry for now");
             }
             sleep(AGAIN).await;
@@ -73,8 +77,8 @@ async fn close_idle(pool: &Pool) {
 }
 
 /// Listens until the connection breaks.
-async fn listen(config: &Config, hints: &Hints, outgoing: &Notify) -> Result<(), Error> {
-    let (client, mut connection) = config.connect(NoTls).await?;
+async fn listen((config, secure): &Server, hints: &Hints, outgoing: &Notify) -> Result<(), Error> {
+    let (client, mut connection) = config.connect(secure.clone()).await?;
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
     let hear = async {
         while let Some(message) = messages.next().await {

@@ -8,18 +8,19 @@ mod listener;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod trouble;
 mod tx;
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use hankweave_task_model::TaskError;
 use tokio::time::timeout;
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::Config;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::coordinator::Hints;
 use crate::engine::{Backend, Fencing, Operation, Tried, Trouble, error_of};
@@ -50,7 +51,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Connects to a database by its URL, `postgres://user@host/database`, and makes its tables in the schema `hankweave` if they are not there.
+    /// Connects to a database by its URL, `postgres://user@host/database`, encrypted as its `sslmode` says (TASK-73), and makes its tables in the schema `hankweave` if they are not there.
     ///
     /// # Errors
     ///
@@ -62,10 +63,10 @@ impl Postgres {
 
     pub(crate) async fn open_with(url: &str, fencing: Fencing) -> Result<Self, TaskError> {
         let refused = |reason: String| TaskError::RegistryNotInitialized(reason);
-        let mut config = Config::from_str(url).map_err(|error| refused(error.to_string()))?;
+        let (mut config, secure) = tls::read(url).map_err(refused)?;
         config.connect_timeout(CONNECT).tcp_user_timeout(LONGEST);
         config.application_name("hankweave");
-        let pool = pool(config.clone()).map_err(|error| refused(error.to_string()))?;
+        let pool = pool(config.clone(), secure.clone()).map_err(|error| refused(error.to_string()))?;
         let mut connection = pool.get().await.map_err(|error| unopened(error.into()))?;
         let migrated = timeout(LONGEST, schema::migrate(&mut connection)).await;
         let migrated =
@@ -75,7 +76,7 @@ impl Postgres {
             .map_err(refused)?;
         drop(connection);
         let hints = Arc::new(Hints::default());
-        let listener = Listener::start(config, pool.clone(), hints.clone());
+        let listener = Listener::start((config, secure), pool.clone(), hints.clone());
         Ok(Self {
             pool,
             hints,
@@ -121,9 +122,9 @@ fn unopened(trouble: Trouble) -> TaskError {
     }
 }
 
-fn pool(config: Config) -> Result<Pool, deadpool_postgres::BuildError> {
+fn pool(config: Config, secure: MakeRustlsConnect) -> Result<Pool, deadpool_postgres::BuildError> {
     let recycling_method = RecyclingMethod::Fast;
-    let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method });
+    let manager = Manager::from_config(config, secure, ManagerConfig { recycling_method });
     let prepare = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
         Box::pin(async move { client.batch_execute(SESSION).await.map_err(HookError::Backend) })
     });

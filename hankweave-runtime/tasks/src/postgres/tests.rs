@@ -4,7 +4,7 @@ use hankweave_core::id::TaskId;
 use hankweave_task_model::Holder;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::NewTask;
-use hankweave_testing::postgres::{Cluster, Database};
+use hankweave_testing::postgres::{Cluster, Database, Secured};
 use tokio_postgres::NoTls;
 
 use super::Postgres;
@@ -116,4 +116,65 @@ async fn a_url_that_leads_nowhere_is_refused_or_away() {
         .await
         .unwrap_err();
     assert_eq!(away.code(), "LOCK_BACKEND_UNAVAILABLE", "{away}");
+}
+
+// covers: TASK-73
+#[tokio::test]
+async fn the_way_to_the_database_is_encrypted_as_the_url_says() {
+    let secured = match Secured::start() {
+        Ok(secured) => secured,
+        Err(skip) => return println!("{skip}"),
+    };
+    let authority = secured.authority.display().to_string().replace('/', "%2F");
+    let encrypted = "SELECT 1 / count(*) FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl";
+    for (host, options, is_trusted) in [
+        ("localhost", "sslmode=require".to_owned(), true),
+        ("localhost", "".to_owned(), true),
+        (
+            "localhost",
+            format!("sslmode=verify-full&sslrootcert={authority}"),
+            true,
+        ),
+        (
+            "127.0.0.1",
+            format!("sslmode=verify-full&sslrootcert={authority}"),
+            false,
+        ),
+        (
+            "127.0.0.1",
+            format!("sslmode=verify-ca&sslrootcert={authority}"),
+            true,
+        ),
+        (
+            "127.0.0.1",
+            format!("sslmode=require&sslrootcert={authority}"),
+            true,
+        ),
+    ] {
+        let url = secured.url(host, &options);
+        match Postgres::open(&url).await {
+            Ok(registry) => {
+                assert!(is_trusted, "{host} {options}");
+                let connection = registry.pool.get().await.unwrap();
+                connection.batch_execute(encrypted).await.unwrap();
+                registry.close().await;
+            }
+            Err(error) => assert!(!is_trusted, "{host} {options}: {error}"),
+        }
+    }
+    let other = secured.other.display().to_string().replace('/', "%2F");
+    for (options, told) in [
+        (format!("sslmode=verify-ca&sslrootcert={other}"), "certificate"),
+        ("sslmode=verify-ca&sslrootcert=%2Fnowhere".to_owned(), "/nowhere"),
+        ("sslmode=perhaps".to_owned(), "perhaps"),
+    ] {
+        let refused = Postgres::open(&secured.url("localhost", &options)).await;
+        let told_so = hankweave_runtime::error::chain(&refused.unwrap_err());
+        assert!(told_so.contains(told), "{options}: {told_so}");
+    }
+    let plain = Postgres::open(&secured.url("localhost", "sslmode=disable"))
+        .await
+        .unwrap();
+    let connection = plain.pool.get().await.unwrap();
+    assert!(connection.batch_execute(encrypted).await.is_err(), "it is plain");
 }

@@ -1,0 +1,184 @@
+//! Whether the way to the database is encrypted, and whose certificate is trusted, as the URL says (TASK-73).
+
+use std::fs;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use tokio_postgres::Config;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// What of a certificate is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// Nothing: whoever answers is believed.
+    Anybody,
+    /// That an authority which is trusted has signed it.
+    Authority,
+    /// That, and that it is for this host.
+    Host,
+}
+
+/// Reads a URL with `sslmode` (`disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`) and `sslrootcert` (a file with certificates in PEM, or
+/// `system`, which is what counts without one).
+pub(super) fn read(url: &str) -> Result<(Config, MakeRustlsConnect), String> {
+    let (mut rest, mut mode, mut root) = (String::new(), "prefer".to_owned(), None);
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    for part in query.split('&').filter(|part| !part.is_empty()) {
+        match part.split_once('=') {
+            Some(("sslmode", value)) => mode = value.to_owned(),
+            Some(("sslrootcert", value)) => root = Some(decoded(value)?),
+            _ => {
+                rest.push(if rest.is_empty() { '?' } else { '&' });
+                rest.push_str(part);
+            }
+        }
+    }
+    let (known, trust) = match (mode.as_str(), &root) {
+        ("disable", _) => ("disable", Trust::Anybody),
+        ("allow" | "prefer", _) => ("prefer", Trust::Anybody),
+        // As other clients do: an authority that is named is meant.
+        ("require", None) => ("require", Trust::Anybody),
+        ("require" | "verify-ca", _) => ("require", Trust::Authority),
+        ("verify-full", _) => ("require", Trust::Host),
+        (other, _) => {
+            return Err(format!(
+                "sslmode is disable, allow, prefer, require, verify-ca or verify-full, not `{other}`"
+            ));
+        }
+    };
+    rest.push(if rest.is_empty() { '?' } else { '&' });
+    let config =
+        Config::from_str(&format!("{base}{rest}sslmode={known}")).map_err(|error| error.to_string())?;
+    Ok((config, MakeRustlsConnect::new(client(trust, root.as_deref())?)))
+}
+
+/// What stands behind `%` signs.
+fn decoded(text: &str) -> Result<String, String> {
+    let wrong = || format!("`{text}` in the URL is not encoded as URLs are");
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let [first, behind @ ..] = rest {
+        rest = behind;
+        let byte = match (first, behind) {
+            (b'%', [high, low, behind @ ..]) => {
+                rest = behind;
+                let digits = [*high, *low];
+                let digits = std::str::from_utf8(&digits).map_err(|_| wrong())?;
+                u8::from_str_radix(digits, 16).map_err(|_| wrong())?
+            }
+            (b'%', _) => return Err(wrong()),
+            (byte, _) => *byte,
+        };
+        bytes.push(byte);
+    }
+    String::from_utf8(bytes).map_err(|_| wrong())
+}
+
+fn client(trust: Trust, root: Option<&str>) -> Result<ClientConfig, String> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    if trust == Trust::Host {
+        return Ok(builder.with_root_certificates(roots(root)?).with_no_client_auth());
+    }
+    let authority = match trust {
+        Trust::Authority => {
+            let roots = Arc::new(roots(root)?);
+            let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
+            Some(verifier.map_err(|error| error.to_string())?)
+        }
+        Trust::Anybody | Trust::Host => None,
+    };
+    let lenient = Arc::new(Lenient { provider, authority });
+    Ok(builder
+        .dangerous()
+        .with_custom_certificate_verifier(lenient)
+        .with_no_client_auth())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the file is the user's, read once before there is a registry"
+)]
+fn roots(root: Option<&str>) -> Result<RootCertStore, String> {
+    let mut store = RootCertStore::empty();
+    match root {
+        None | Some("system") => {
+            // What of the system's own cannot be read is not trusted.
+            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        Some(path) => {
+            let pem = fs::read(path).map_err(|error| format!("sslrootcert `{path}`: {error}"))?;
+            for certificate in CertificateDer::pem_slice_iter(&pem) {
+                let certificate = certificate.map_err(|error| format!("sslrootcert `{path}`: {error}"))?;
+                store
+                    .add(certificate)
+                    .map_err(|error| format!("sslrootcert `{path}`: {error}"))?;
+            }
+        }
+    }
+    match store.is_empty() {
+        true => Err("no certificate is trusted: name a file with sslrootcert".to_owned()),
+        false => Ok(store),
+    }
+}
+
+/// Looks less closely than rustls does by itself, as `require` and `verify-ca` say.
+#[derive(Debug)]
+struct Lenient {
+    provider: Arc<CryptoProvider>,
+    authority: Option<Arc<WebPkiServerVerifier>>,
+}
+
+impl ServerCertVerifier for Lenient {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let Some(authority) = &self.authority else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        match authority.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
