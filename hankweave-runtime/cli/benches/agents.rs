@@ -5,7 +5,11 @@
 //!
 //! `cargo bench -p hankweave-cli --bench agents`
 
-#![expect(clippy::disallowed_methods, reason = "a benchmark measures the real world")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a benchmark measures the real world"
+)]
 
 mod support;
 
