@@ -15,6 +15,7 @@
     )
 )]
 
+pub mod arrival;
 pub mod checkpoint;
 mod codon;
 mod counting;

@@ -29,6 +29,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("rig", FOR_ADAPTERS),
     ("store", FOR_ADAPTERS),
     ("counting", "paths world"),
+    ("arrival", "checkpoint paths world"),
     ("options", "instance_lock invocation"),
     ("preflight", "driver error hank_files options world"),
     ("state_manager", "journal store world"),
@@ -42,11 +43,11 @@ const LIBRARY: &[(&str, &str)] = &[
     ),
     (
         "recovery",
-        "checkpoint counting data driver error hank_files instance_lock invocation journal options paths preflight rig sentinel state_manager store world",
+        "arrival checkpoint counting data driver error hank_files instance_lock invocation journal options paths preflight rig sentinel state_manager store world",
     ),
     (
         "runner",
-        "presence checkpoint codon counting error instance_lock options paths recovery rig shutdown state_manager world",
+        "arrival presence checkpoint codon counting error instance_lock options paths recovery rig shutdown state_manager world",
     ),
     ("inspect", "recovery runner"),
     ("replay", "counting driver paths world"),
@@ -138,6 +139,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "replay",
         "args directory exit logging report screen signals state",
     ),
+    ("machines", "args directory exit logging output screen typed"),
     ("commands", "rollback screen typed"),
     (
         "run",
@@ -152,6 +154,33 @@ const CLIENT: &[(&str, &str)] = &[
     ("find", "system"),
     ("connection", "find"),
     ("worker", "connection find message"),
+];
+
+/// The same for what takes runs to other machines.
+const REMOTE: &[(&str, &str)] = &[
+    ("error", ""),
+    ("execution", ""),
+    ("contents", ""),
+    ("url", "error"),
+    ("book", "error execution"),
+    ("git", "error url"),
+    ("fetch", "error execution git url"),
+    ("manifest", "contents error execution"),
+    ("files", "contents error"),
+    ("sessions", "contents error files manifest"),
+    ("snapshot", "contents error files manifest sessions"),
+    ("record", "book contents error git manifest"),
+    (
+        "push",
+        "book error execution fetch git manifest record snapshot url",
+    ),
+    ("verify", "error manifest record snapshot"),
+    ("place", "error files"),
+    ("unpack", "contents error git manifest record"),
+    (
+        "arrive",
+        "book error execution fetch files git manifest place push record sessions unpack url verify",
+    ),
 ];
 
 /// The same for what decides about tasks.
@@ -244,6 +273,7 @@ fn every_module_imports_only_what_it_may() {
     let mut wrong = differences(&crate_dir().join("src"), LIBRARY);
     wrong.extend(differences(&crate_dir().join("cli/src"), COMMAND_LINE));
     wrong.extend(differences(&crate_dir().join("client/src"), CLIENT));
+    wrong.extend(differences(&crate_dir().join("remote/src"), REMOTE));
     wrong.extend(differences(&crate_dir().join("tasks/model/src"), TASK_MODEL));
     wrong.extend(differences(&crate_dir().join("tasks/src"), TASKS));
     wrong.extend(differences(&crate_dir().join("tasks/restate/src"), RESTATE));

@@ -19,8 +19,10 @@ use hankweave_runtime::{GivenOption, Invocation};
 
 use crate::screen::tell;
 
+mod machines;
 mod tasks;
 
+pub(crate) use machines::*;
 pub(crate) use tasks::*;
 
 /// Runs AI coding agents one after another: durable, checkpointed, resumable.
@@ -290,6 +292,17 @@ pub(crate) enum Command {
     /// Each hank runs as a process of its own under a lease. SIGTERM stops the runs in order and lets their tasks wait for another worker. For example:
     /// hankweave worker --registry postgres://db/tasks --jobs 4
     Worker(WorkerArgs),
+    /// Push a run to a git remote, so that it can go on on another machine
+    ///
+    /// Checkpoints, state, journal and what agents know of their sessions go together, to any URL that your git can push to, with its credentials. A run may work meanwhile.
+    /// For example: hankweave push --remote ssh://git@example.org/runs.git
+    Push(PushArgs),
+    /// Bring a directory up to date with its remote, when the run went on elsewhere
+    Pull(PullArgs),
+    /// Bring a run from a git remote into a new directory, with its files as of the last checkpoint
+    ///
+    /// For example: hankweave clone ssh://git@example.org/runs.git my-run
+    Clone(CloneArgs),
     /// Take, hold and give back locks that workers and people share
     Lock(LockArgs),
     /// Offer tasks to an agent as tools, over the Model Context Protocol on standard input and output

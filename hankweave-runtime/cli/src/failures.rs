@@ -113,6 +113,7 @@ pub(crate) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
         | OpenError::State(_)
         | OpenError::Checkpoints(_)
         | OpenError::History(_)
+        | OpenError::Arrival(_)
         | OpenError::Crash(_) => Failure::from_error(FailureKind::Io, error),
     }
 }

@@ -47,6 +47,7 @@ mod logging;
 mod logs;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod machines;
 mod notify;
 mod operations;
 #[cfg(feature = "otel")]
@@ -172,6 +173,9 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Sentinel(command) => sentinel::sentinel(&global, &command),
         Command::Task(args) => task::task(&global, &args),
         Command::Worker(args) => worker::worker(&global, &args),
+        Command::Push(args) => machines::push(&global, &args),
+        Command::Pull(args) => machines::pull(&global, &args),
+        Command::Clone(args) => machines::clone(&global, &args),
         Command::Lock(args) => lock::lock(&global, &args),
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::mcp(&global, &args),

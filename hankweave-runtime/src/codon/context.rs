@@ -104,6 +104,8 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) session: Option<SessionId>,
     /// The session is its own: it was interrupted and goes on where it stopped.
     pub(crate) in_own_session: bool,
+    /// The session that it would go on with stayed on another machine: the agent begins a new one (RUN-27).
+    pub(crate) session_is_elsewhere: bool,
     /// Every pattern of `checkpointedFiles` from the first entry of the plan to this one.
     pub(crate) patterns: Vec<String>,
     pub(crate) rig: RigNeed,

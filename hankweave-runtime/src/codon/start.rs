@@ -20,7 +20,8 @@ pub(super) async fn start(
     codon: &CodonRun<'_>,
     starting: Codon<Starting>,
 ) -> Stage<(Codon<Initializing>, RunningAgent)> {
-    if codon.config.continuation_mode == ContinuationMode::ContinuePrevious && codon.session.is_none() {
+    let continues = codon.config.continuation_mode == ContinuationMode::ContinuePrevious;
+    if continues && codon.session.is_none() && !codon.session_is_elsewhere {
         let reason = FailureReason::unknown(
             false,
             "there is no earlier session that this codon could continue",

@@ -17,6 +17,7 @@ use super::own_files::{exclusion, own_files};
 use super::rigs::{last_hank, remember, remembered, rig_copies};
 use super::set_aside::{self, describe as describe_aside};
 use super::{checkpoints, crash};
+use crate::arrival::{self, ArrivalError};
 use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, HistoryError, KnownCheckpoints, OpenReport};
 use crate::data::{Data, DataError, Place};
 use crate::driver::DriverSet;
@@ -84,6 +85,9 @@ pub enum OpenError {
     /// The checkpoints cannot be read, so it is unknown where to go on.
     #[error("failed to look for the recorded checkpoints")]
     History(#[source] HistoryError),
+    /// What came from another machine is not in place yet.
+    #[error("failed to put in place what came from another machine")]
+    Arrival(#[source] ArrivalError),
     /// A crash that was found could not be recorded.
     #[error("failed to record the crash of an earlier run")]
     Crash(#[source] TransitionError),
@@ -497,6 +501,7 @@ fn open_records(
         identity: Arc::clone(&world.identity),
     };
     let lock = InstanceLock::acquire(lock_world, &state_dir, options.exclusion).map_err(OpenError::Lock)?;
+    arrival::finish(world, dir).map_err(OpenError::Arrival)?;
     let mut set_aside: Vec<String> = lock
         .set_aside()
         .iter()

@@ -25,6 +25,7 @@ use super::heartbeat::Heartbeat;
 use super::outcome::{Pause, RunResult};
 use super::target::RollbackTarget;
 use super::wait::{TooLong, Wait};
+use crate::arrival;
 use crate::codon::{self, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
 use crate::recovery::without_own_files;
 use crate::state_manager::TransitionError;
@@ -529,6 +530,19 @@ fn limited_session<'t>(thread: &'t ExecutionThread, id: &CodonId) -> Option<&'t 
     thread.own_session().filter(|_| was_limited && newest == id)
 }
 
+/// The session, unless its transcript stayed on another machine (RUN-27): then the agent begins a new one, and somebody is told.
+async fn reachable(context: &RunContext, id: &CodonId, session: Option<SessionId>) -> Option<SessionId> {
+    let session = session?;
+    let (disk, dir, wanted) = (context.world.disk.clone(), context.dir.clone(), session.clone());
+    let looked = move || arrival::is_elsewhere(&*disk, &dir, &wanted);
+    if !context.world.blocking.run(looked).await {
+        return Some(session);
+    }
+    let message = format!("{id}: session {session} stayed on another machine; its agent begins a new one");
+    context.publish(Event::Info { message }).await;
+    None
+}
+
 /// Runs one codon to its end and passes orders to it, then copies its results to the output directory.
 async fn run_codon(
     context: &RunContext,
@@ -555,15 +569,19 @@ async fn run_codon(
         let why = codon::why_paused(&limits, exceeded);
         return Ok(Ran::Paused(InterruptedBy::Ceiling, why));
     }
-    let own_session = own_session.cloned();
+    let in_own_session = own_session.is_some();
+    let wanted = own_session.cloned().or_else(|| session(state, thread, id));
+    let reached = reachable(context, id, wanted.clone()).await;
+    let session_is_elsewhere = wanted.is_some() && reached.is_none();
     let codon = CodonRun {
         cost_is_lower_bound: AtomicBool::new(false),
         watchers: Mutex::default(),
         run: context,
         entry,
         config,
-        in_own_session: own_session.is_some(),
-        session: own_session.or_else(|| session(state, thread, id)),
+        in_own_session: in_own_session && !session_is_elsewhere,
+        session: reached,
+        session_is_elsewhere,
         patterns: without_own_files(checkpoint_patterns(&state.execution_plan, id), &context.own_files),
         rig,
         limits,

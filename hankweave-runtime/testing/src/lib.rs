@@ -22,6 +22,7 @@ pub mod postgres;
 pub mod processes;
 pub mod project;
 pub mod restate;
+pub mod sshd;
 
 pub use agents::Skip;
 pub use model_server::{ModelServer, Scenario, Served};

@@ -39,6 +39,8 @@ mod journal;
 mod logs;
 mod loops;
 mod mcp;
+mod machines;
+mod machines_workers;
 mod notify;
 mod odd_terminals;
 mod operations;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use hankweave_core::agent::ProcessExit;
 use hankweave_core::id::AgentId;
 use hankweave_core::machine::Extra;
+use hankweave_remote::RemoteError;
 use hankweave_runtime::Shutdown;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::{TaskRecord, TaskResult};
@@ -17,6 +18,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::called_off::called_off;
+use super::carry::{Carrier, News, Route};
 use super::child::{Run, Said};
 use super::claims::Worker;
 use super::order::Order;
@@ -53,6 +55,8 @@ enum Outcome {
     Ended(ProcessExit, Vec<String>),
     CalledOff,
     Stopped,
+    /// The remote says that the task has a later owner.
+    Lost,
     NotStarted(String),
 }
 
@@ -102,6 +106,8 @@ pub(super) struct Job {
     schedule: Schedule,
     /// The run, while there is one: it outlives the work that is dropped when the lease is lost.
     run: Option<Run>,
+    /// Pushes the run beside it, while there is a remote; what it has of a lost task is kept behind the work.
+    carrier: Option<Carrier>,
 }
 
 impl Job {
@@ -122,6 +128,7 @@ impl Job {
             progress: Progress::default(),
             schedule: Schedule::begin(),
             run: None,
+            carrier: None,
         }
     }
 
@@ -141,6 +148,9 @@ impl Job {
         };
         // What a run that is not ours any more still does would be in the way of its next one.
         self.stop_run().await;
+        if let Some(carrier) = self.carrier.take() {
+            carrier.give_up().await;
+        }
         guard.release_or_log(None).await;
         let end = kept.unwrap_or(JobEnd::Lost);
         worker.metrics.ended.add(1);
@@ -172,7 +182,9 @@ impl Job {
             Ok(order) => self.run_order(&order).await?,
             Err(why) => Outcome::NotStarted(why),
         };
-        let (step, result, end) = self.conclusion(outcome);
+        let Some((step, result, end)) = self.conclusion(outcome) else {
+            return Ok(JobEnd::Lost);
+        };
         self.save_progress(Some(result)).await?;
         self.step(step).await?;
         Ok(end)
@@ -247,8 +259,70 @@ impl Job {
             .await;
         let execution = made?;
         let mut log = self.files.run(|files| files.open_log(Durability::Batch)).await?;
+        if let Some(outcome) = self.bring(&execution, &mut log).await? {
+            return Ok(outcome);
+        }
+        let outcome = self.run_when_free(order, &execution, &mut log).await?;
+        self.carried(outcome, &mut log).await
+    }
+
+    /// Brings what another machine has done for the task (TASK-61), and begins to push what is done here. What this gives is how it ends at once.
+    async fn bring(&mut self, execution: &Path, log: &mut TaskLog) -> Result<Option<Outcome>, JobError> {
+        let Some(url) = &self.worker.options.remote else {
+            return Ok(None);
+        };
+        let route = Route::new(&self.worker.world, url, &self.row, self.token);
+        let arrived = tokio::select! {
+            biased;
+            () = self.called_off.cancelled() => return Ok(Some(Outcome::CalledOff)),
+            () = self.shutdown.requested() => return Ok(Some(Outcome::Stopped)),
+            arrived = route.arrive(execution) => arrived,
+        };
+        match arrived {
+            Ok(None) => {}
+            Ok(Some(news)) => self.note(&news, log)?,
+            Err(RemoteError::Superseded { .. }) => return Ok(Some(Outcome::Lost)),
+            Err(error) => {
+                let why = hankweave_runtime::error::chain(&error);
+                return Ok(Some(Outcome::NotStarted(format!(
+                    "the run cannot be fetched: {why}"
+                ))));
+            }
+        }
+        self.carrier = Some(Carrier::start(route, execution));
+        Ok(None)
+    }
+
+    /// Pushes the rest of a run that has ended; what a later owner has is not ours.
+    async fn carried(&mut self, outcome: Outcome, log: &mut TaskLog) -> Result<Outcome, JobError> {
+        let Some(carrier) = self.carrier.as_mut().filter(|_| !matches!(outcome, Outcome::Lost)) else {
+            return Ok(outcome);
+        };
+        let (news, has_later_owner) = carrier.finish().await;
+        self.carrier = None;
+        for news in news {
+            self.note(&news, log)?;
+        }
+        log.sync()?;
+        Ok(match has_later_owner {
+            true => Outcome::Lost,
+            false => outcome,
+        })
+    }
+
+    /// A line about the remote.
+    fn note(&self, news: &News, log: &mut TaskLog) -> Result<(), LayerError> {
+        log.append(&[self.files.entry(news.level, news.message.clone(), None)])
+    }
+
+    async fn run_when_free(
+        &mut self,
+        order: &Order,
+        execution: &Path,
+        log: &mut TaskLog,
+    ) -> Result<Outcome, JobError> {
         for _ in 0..HELD_TRIES {
-            match self.run_once(order, &execution, &mut log).await? {
+            match self.run_once(order, execution, log).await? {
                 Outcome::Ended(exit, _) if exit.code() == HELD => {}
                 outcome => return Ok(outcome),
             }
@@ -294,6 +368,10 @@ impl Job {
                     let cause = self.schedule.look();
                     self.checkpoint_because(cause).await?;
                 }
+                news = carried_news(&mut self.carrier) => match news {
+                    Some(news) => self.note(&news, log)?,
+                    None => return Ok(Outcome::Lost),
+                },
                 said = run.next() => match said? {
                     Said::Event(line) => self.take(&line, log).await?,
                     Said::Ended(exit) => {
@@ -350,6 +428,9 @@ impl Job {
             if success {
                 self.checkpoint(format!("codon {codon} completed")).await?;
                 self.lifecycle.record().await;
+                if let Some(carrier) = &self.carrier {
+                    carrier.checkpoint();
+                }
             }
         }
         Ok(())
@@ -392,9 +473,9 @@ impl Job {
         Ok(())
     }
 
-    /// What the registry is told, what the state keeps, and what became of the task.
-    fn conclusion(&self, outcome: Outcome) -> (Step, Value, JobEnd) {
-        match outcome {
+    /// What the registry is told, what the state keeps, and what became of the task; nothing when it is somebody else's.
+    fn conclusion(&self, outcome: Outcome) -> Option<(Step, Value, JobEnd)> {
+        Some(match outcome {
             Outcome::Ended(exit, messages) => {
                 let result = self.result(exit, messages);
                 let data = json!(result);
@@ -416,7 +497,8 @@ impl Job {
                 Value::Null,
                 JobEnd::Requeued,
             ),
-        }
+            Outcome::Lost => return None,
+        })
     }
 
     fn figures(&self) -> Value {
@@ -436,6 +518,14 @@ impl Job {
             message: None,
             extra: Extra::default(),
         }
+    }
+}
+
+/// What is new about the remote, if there is one; `None` when the task has a later owner there.
+async fn carried_news(carrier: &mut Option<Carrier>) -> Option<News> {
+    match carrier {
+        Some(carrier) => carrier.next().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -4,6 +4,7 @@
 //! ([`Order`]); what it has come to goes into its [`layers`](crate::layers).
 
 mod called_off;
+mod carry;
 mod child;
 mod claims;
 mod job;

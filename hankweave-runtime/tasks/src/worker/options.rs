@@ -37,6 +37,8 @@ pub struct WorkerOptions {
     pub orphans: Orphans,
     /// The program that runs a hank: `hankweave` itself.
     pub program: PathBuf,
+    /// The git remote to which runs are pushed and from which those of other machines are fetched, if there is one.
+    pub remote: Option<String>,
     /// How long a run may take to stop in order before it is killed.
     pub grace: Duration,
     /// Whether it makes checkpoints by what is at stake as well, and not only behind codons.
@@ -60,6 +62,7 @@ impl WorkerOptions {
             orphan_after: Duration::from_secs(5 * 60),
             orphans: Orphans::Requeue { tries: USUAL_TRIES },
             program: program.into(),
+            remote: None,
             grace: Duration::from_secs(15),
             checkpoints_by_risk: true,
             packs_checkpoints: false,

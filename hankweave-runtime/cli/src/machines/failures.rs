@@ -1,0 +1,82 @@
+//! Why a run did not move, and what helps (CLI-51).
+
+use hankweave_remote::RemoteError;
+
+use crate::exit::{Failure, FailureKind};
+use crate::typed::Typed;
+
+pub(super) fn failure(error: &RemoteError, typed: &Typed) -> Failure {
+    let failure = Failure::from_error(kind(error), error);
+    match hint(error, typed) {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn kind(error: &RemoteError) -> FailureKind {
+    match error {
+        RemoteError::NoGit
+        | RemoteError::Git { .. }
+        | RemoteError::TimedOut { .. }
+        | RemoteError::Diverged { .. }
+        | RemoteError::Behind { .. }
+        | RemoteError::Superseded { .. } => FailureKind::Failed,
+        RemoteError::BadUrl { .. } | RemoteError::NoRemote => FailureKind::Usage,
+        RemoteError::Busy { .. } | RemoteError::Live { .. } => FailureKind::Held,
+        RemoteError::NothingRecorded
+        | RemoteError::Unreadable { .. }
+        | RemoteError::Empty { .. }
+        | RemoteError::NoSuchRun { .. }
+        | RemoteError::Several { .. }
+        | RemoteError::Corrupt { .. }
+        | RemoteError::Format { .. }
+        | RemoteError::Occupied { .. } => FailureKind::Input,
+        RemoteError::Process { .. }
+        | RemoteError::Io(_)
+        | RemoteError::Checkpoints(_)
+        | RemoteError::Restore(_)
+        | RemoteError::Arrival(_) => FailureKind::Io,
+    }
+}
+
+fn hint(error: &RemoteError, typed: &Typed) -> Option<String> {
+    let beside = |kept: &Option<String>| match kept {
+        Some(kept) => format!("yours is kept on the remote as {kept}"),
+        None => "yours is on this machine alone".to_owned(),
+    };
+    Some(match error {
+        RemoteError::NoGit => "install git".to_owned(),
+        RemoteError::NoRemote => format!(
+            "`{}` pushes to it and remembers it; `git init --bare /srv/runs.git` makes one",
+            typed.command("push --remote /srv/runs.git")
+        ),
+        RemoteError::Git { .. } | RemoteError::TimedOut { .. } => {
+            "nothing was changed; git goes there with your own settings and asks nothing, so `git ls-remote URL` must work without a question"
+                .to_owned()
+        }
+        RemoteError::Diverged { kept, .. } => format!(
+            "{}; `{}` goes on with that of the remote, `{}` with yours, and the other one stays there beside it",
+            beside(kept),
+            typed.command("pull --replace"),
+            typed.command("push --replace")
+        ),
+        RemoteError::Behind { .. } => format!("`{}` brings it here", typed.command("pull")),
+        RemoteError::Superseded { kept, .. } => {
+            format!("a worker goes on with the task; {}", beside(kept))
+        }
+        RemoteError::Live { .. } => format!("`{}` stops it first", typed.command("stop")),
+        RemoteError::NothingRecorded => format!("`{}` runs its hank first", typed.run()),
+        RemoteError::Empty { .. } => "`hankweave push --remote URL` where the run is brings it there".to_owned(),
+        RemoteError::NoSuchRun { known, .. } => match known.is_empty() {
+            true => return None,
+            false => format!("there are {}", known.join(", ")),
+        },
+        RemoteError::Several { .. } => "choose one with --run ID".to_owned(),
+        RemoteError::Corrupt { .. } => {
+            "nothing was changed here; push it again from a machine that has it whole, to another remote if need be".to_owned()
+        }
+        RemoteError::Format { .. } => "use the version of hankweave that pushed it".to_owned(),
+        RemoteError::Occupied { .. } => "name another directory behind URL".to_owned(),
+        _ => return None,
+    })
+}

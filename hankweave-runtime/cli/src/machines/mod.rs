@@ -1,0 +1,176 @@
+//! `hankweave push`, `pull` and `clone`: runs that move between machines (CLI-50, CLI-51, CLI-52).
+
+mod failures;
+mod words;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use hankweave_remote::{Arrived, Cloning, Outcome, Pulling, Push, Pushed, RemoteError, absolute};
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::{Disk as _, RealDisk};
+use hankweave_runtime::world::environment::make_new_files_private;
+use serde_json::json;
+
+use self::failures::failure;
+use crate::args::{CloneArgs, Global, PullArgs, PushArgs};
+use crate::directory::{existing_state_dir, is_served};
+use crate::exit::{Failure, FailureKind};
+use crate::logging;
+use crate::output;
+use crate::screen::tell;
+use crate::typed::Typed;
+
+pub(crate) fn push(global: &Global, args: &PushArgs) -> Result<ExitCode, Failure> {
+    logging::install(global);
+    make_new_files_private();
+    let dir = existing(&args.execution.execution)?;
+    let typed = Typed::about(&args.execution.execution);
+    let world = World::real();
+    let order = Push {
+        url: args.remote.as_deref().map(|url| absolute(&world, url)),
+        replace: args.replace,
+        ..Push::default()
+    };
+    let is_live = is_served(dir.root());
+    let pushed = block_on(hankweave_remote::push(&world, &dir, &order))?;
+    let pushed = pushed.map_err(|error| failure(&error, &typed))?;
+    if global.json() {
+        output::print_json(&pushed_document(&pushed))?;
+    } else if !global.quiet {
+        output::print(words::pushed(&pushed, is_live))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn pull(global: &Global, args: &PullArgs) -> Result<ExitCode, Failure> {
+    logging::install(global);
+    make_new_files_private();
+    let dir = existing(&args.execution.execution)?;
+    let typed = Typed::about(&args.execution.execution);
+    let world = World::real();
+    let order = Pulling {
+        replace: args.replace,
+        ..Pulling::default()
+    };
+    let pulled = block_on(hankweave_remote::pull(&world, &dir, &order))?;
+    let pulled = pulled.map_err(|error| failure(&error, &typed))?;
+    report(global, &args.execution.execution, &pulled)
+}
+
+pub(crate) fn clone(global: &Global, args: &CloneArgs) -> Result<ExitCode, Failure> {
+    logging::install(global);
+    make_new_files_private();
+    let world = World::real();
+    let url = absolute(&world, &args.remote);
+    let directory = match &args.directory {
+        Some(directory) => directory.clone(),
+        None => directory_for(&url)?,
+    };
+    let here = RealDisk.real_path(Path::new("."));
+    let here = here.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let order = Cloning {
+        into: here.join(&directory),
+        wanted: args.run.clone(),
+        url,
+    };
+    let typed = Typed::about(&directory);
+    let cloned = block_on(hankweave_remote::clone(&world, &order))?;
+    let cloned = cloned.map_err(|error| failure(&error, &typed))?;
+    report(global, &directory, &cloned)
+}
+
+fn existing(execution: &Path) -> Result<ExecutionDir, Failure> {
+    existing_state_dir(execution)?;
+    let real = RealDisk.real_path(execution);
+    let real = real.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    Ok(ExecutionDir::new(real))
+}
+
+fn block_on<T>(
+    work: impl Future<Output = Result<T, RemoteError>>,
+) -> Result<Result<T, RemoteError>, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let done = runtime.block_on(work);
+    // A thread that waits for a disk that hangs must not keep the process.
+    runtime.shutdown_background();
+    Ok(done)
+}
+
+/// The last name in an address, as git takes it.
+fn directory_for(url: &str) -> Result<PathBuf, Failure> {
+    let name = url
+        .trim_end_matches('/')
+        .rsplit(['/', ':'])
+        .next()
+        .unwrap_or_default();
+    let name = name.strip_suffix(".git").unwrap_or(name);
+    match matches!(name, "" | "." | "..") {
+        true => Err(
+            Failure::new(FailureKind::Usage, "the address has no name for a directory")
+                .hint("name one behind it"),
+        ),
+        false => Ok(PathBuf::from(name)),
+    }
+}
+
+fn pushed_document(pushed: &Pushed) -> serde_json::Value {
+    let outcome = match pushed.outcome {
+        Outcome::Pushed => "pushed",
+        Outcome::UpToDate => "up-to-date",
+    };
+    json!({
+        "outcome": outcome,
+        "remote": hankweave_remote::shown(&pushed.url),
+        "run": pushed.execution,
+        "record": pushed.record,
+        "checkpoint": pushed.checkpoint,
+        "kept": pushed.kept,
+        "leftBehind": pushed.left_behind,
+    })
+}
+
+fn report(global: &Global, execution: &Path, arrived: &Arrived) -> Result<ExitCode, Failure> {
+    if global.json() {
+        output::print_json(&json!({
+            "outcome": if arrived.changed { "arrived" } else { "up-to-date" },
+            "directory": execution,
+            "remote": hankweave_remote::shown(&arrived.url),
+            "run": arrived.execution,
+            "record": arrived.record,
+            "checkpoint": arrived.checkpoint,
+            "hank": arrived.hank,
+            "leftBehind": arrived.left_behind,
+            "different": arrived.different,
+            "kept": arrived.kept,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if global.quiet {
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::print(words::arrived(execution, arrived))?;
+    for notice in words::notices(arrived) {
+        tell(format!("note: {notice}\n"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_of_a_clone_is_called_as_git_would_call_it() {
+        for (url, name) in [
+            ("ssh://git@x.example/runs.git", Some("runs")),
+            ("git@x.example:runs.git", Some("runs")),
+            ("/srv/runs/", Some("runs")),
+            ("/", None),
+        ] {
+            assert_eq!(directory_for(url).ok(), name.map(PathBuf::from), "{url}");
+        }
+    }
+}

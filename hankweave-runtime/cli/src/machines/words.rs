@@ -1,0 +1,102 @@
+//! What people read of a run that has moved.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use hankweave_core::id::CheckpointSha;
+use hankweave_remote::{Arrived, Outcome, Pushed, shown};
+
+use crate::screen::one_line;
+use crate::typed::{Typed, path_word};
+
+/// So much of the name of a record is shown.
+const SHORT: usize = 12;
+
+pub(super) fn short(record: &str) -> &str {
+    record.get(..SHORT).unwrap_or(record)
+}
+
+fn checkpoint(sha: Option<&CheckpointSha>) -> String {
+    sha.map_or_else(
+        || "no checkpoint yet".to_owned(),
+        |sha| format!("checkpoint {}", sha.short()),
+    )
+}
+
+pub(super) fn pushed(pushed: &Pushed, is_live: bool) -> String {
+    let url = shown(&pushed.url);
+    let mut text = match pushed.outcome {
+        Outcome::Pushed => format!("pushed {} to {}\n", pushed.execution, one_line(&url)),
+        Outcome::UpToDate => format!("{} has everything of {}\n", one_line(&url), pushed.execution),
+    };
+    let at = checkpoint(pushed.checkpoint.as_ref());
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "  record {}, {at}", short(&pushed.record));
+    if let Some(kept) = &pushed.kept {
+        let _ = writeln!(text, "  what was there stays under {kept}");
+    }
+    if !pushed.left_behind.is_empty() {
+        let count = pushed.left_behind.len();
+        let _ = writeln!(
+            text,
+            "  {count} sessions of agents stay here: nobody knows where these keep them; elsewhere their codons go on in new ones"
+        );
+    }
+    if is_live {
+        let _ = writeln!(text, "  the run goes on; what it does from now on is not in it");
+    }
+    let _ = writeln!(
+        text,
+        "next: `hankweave clone {}` on the other machine",
+        path_word(Path::new(&url))
+    );
+    text
+}
+
+pub(super) fn arrived(execution: &Path, arrived: &Arrived) -> String {
+    let url = shown(&arrived.url);
+    if !arrived.changed {
+        return format!("{} is up to date with {}\n", arrived.execution, one_line(&url));
+    }
+    let mut text = format!(
+        "{} is in {}\n",
+        arrived.execution,
+        one_line(execution.display().to_string())
+    );
+    let at = checkpoint(arrived.checkpoint.as_ref());
+    let _ = writeln!(
+        text,
+        "  record {}, with the files of {at}",
+        short(&arrived.record)
+    );
+    if let Some(kept) = &arrived.kept {
+        let _ = writeln!(text, "  what was here stays on the remote under {kept}");
+    }
+    let typed = Typed::about(execution);
+    let _ = match arrived.hank.is_some() || typed.knows_the_hank() {
+        true => writeln!(text, "next: `{}` goes on there", typed.run()),
+        false => writeln!(
+            text,
+            "next: the hank did not come along; `{}` goes on with it",
+            typed.run()
+        ),
+    };
+    text
+}
+
+pub(super) fn notices(arrived: &Arrived) -> Vec<String> {
+    let mut notices = Vec::new();
+    if !arrived.left_behind.is_empty() {
+        let count = arrived.left_behind.len();
+        notices.push(format!(
+            "{count} sessions of agents did not come along; codons that would go on in them begin new ones"
+        ));
+    }
+    for file in &arrived.different {
+        notices.push(format!(
+            "`{}` of the hank differs here and was left as it is",
+            one_line(file.display().to_string())
+        ));
+    }
+    notices
+}

@@ -1,0 +1,406 @@
+//! Workers on several machines: each has files, home and folder for temporary files of its own; the registry and a git remote lie between them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
+use hankweave_remote::{Cloning, Execution, Outcome, Push, Pushed, RemoteError, clone, push};
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::world::World;
+use hankweave_testing::{Finished, Running, TestProject};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::project;
+
+const TASK: &str = "report-7";
+
+/// A registry, a remote and a hank that all machines see, and two machines.
+struct Place {
+    folder: tempfile::TempDir,
+    machines: [TestProject; 2],
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut machines = [project(), project()];
+        let registry = format!("sqlite:{}", folder.path().join("registry.db").display());
+        for machine in &mut machines {
+            machine.set("HANKWEAVE_REGISTRY", &registry);
+            let tasks = machine.home().join("tasks");
+            machine.set("HANKWEAVE_TASKS", tasks);
+        }
+        let place = Self { folder, machines };
+        place.make_remote();
+        place
+    }
+
+    fn make_remote(&self) {
+        let mut git = Command::new("git");
+        let made = git.args(["init", "-q", "--bare"]).arg(self.remote()).status();
+        assert!(made.unwrap().success());
+    }
+
+    fn remote(&self) -> PathBuf {
+        self.folder.path().join("runs.git")
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        let ran = git
+            .arg("--git-dir")
+            .arg(self.remote())
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    }
+
+    fn references(&self, end: &str) -> Vec<String> {
+        let listed = self.git(&["for-each-ref", "--format=%(refname)", "refs/hankweave"]);
+        let fitting = listed.lines().filter(|name| name.contains(end));
+        fitting.map(str::to_owned).collect()
+    }
+
+    fn manifest(&self, reference: &str) -> Value {
+        let text = self.git(&["cat-file", "blob", &format!("{reference}:manifest.json")]);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Three codons in one session; where no file `go` lies beside the hank, each behind the first waits for it.
+    fn create(&self) {
+        let codon = |id: &str, mode: &str| {
+            let go = self.folder.path().join(format!("go-{id}"));
+            let wait = format!(
+                "while [ ! -e '{}' ]; do sleep 0.05; done; echo {id} >> done.txt",
+                go.display()
+            );
+            let script = json!({"turns": [{"text": id, "tools": [{"bash": {"command": wait}}]}]});
+            std::fs::write(self.folder.path().join(format!("{id}.json")), script.to_string()).unwrap();
+            json!({"id": id, "name": id, "agent": {"script": format!("{id}.json")}, "continuationMode": mode,
+                "promptText": id, "checkpointedFiles": ["*.txt"]})
+        };
+        let next = "continue-previous";
+        let hank = json!({"hank": [codon("one", "fresh"), codon("two", next), codon("three", next)]});
+        std::fs::write(self.folder.path().join("hank.json"), hank.to_string()).unwrap();
+        let hank = self.folder.path().to_string_lossy().into_owned();
+        let create = ["task", "create", "Report", "--hank", &*hank, "--id", TASK];
+        self.machines[0].run(create).expect_code(0);
+    }
+
+    fn go(&self, codons: &[&str]) {
+        for id in codons {
+            std::fs::write(self.folder.path().join(format!("go-{id}")), "").unwrap();
+        }
+    }
+
+    fn arguments(&self, name: &str) -> Vec<String> {
+        let remote = self.remote().to_string_lossy().into_owned();
+        let arguments = [
+            "worker",
+            "--json",
+            "--owner",
+            name,
+            "--lease",
+            "5s",
+            "--orphan-after",
+            "1s",
+            "--remote",
+        ];
+        arguments.map(str::to_owned).into_iter().chain([remote]).collect()
+    }
+
+    fn start(&self, machine: usize, name: &str) -> Running {
+        let mut worker = self.machines[machine].start(self.arguments(name));
+        worker.wait_for_line(|line| line.contains("\"status\":\"running\""));
+        worker
+    }
+
+    /// Works on this machine until the task is completed.
+    fn complete(&self, machine: usize, name: &str) {
+        for round in 0.. {
+            let mut arguments = self.arguments(name);
+            arguments.push("--once".to_owned());
+            self.machines[machine].run(&arguments).expect_code(0);
+            if self.shown(machine)["task"]["status"] == "completed" {
+                return;
+            }
+            assert!(round < 500, "{:#}", self.shown(machine));
+        }
+    }
+
+    fn shown(&self, machine: usize) -> Value {
+        let shown = self.machines[machine].run(["task", "show", TASK, "--json"]);
+        shown.expect_code(0).json_document()
+    }
+
+    fn messages(&self, machine: usize) -> String {
+        let history = self.machines[machine].run(["task", "history", TASK]);
+        history.expect_code(0).stdout.clone()
+    }
+
+    fn workspace(&self, machine: usize) -> PathBuf {
+        self.machines[machine]
+            .home()
+            .join("tasks")
+            .join(TASK)
+            .join("workspace")
+    }
+
+    fn state(&self, machine: usize) -> Value {
+        self.machines[machine].state(&self.workspace(machine))
+    }
+
+    /// Waits until a codon of the task has completed on this machine and the remote knows that.
+    fn until_pushed(&self, codon: &str) {
+        until(|| {
+            self.references("/record").first().is_some_and(|record| {
+                let state = self.git(&["cat-file", "blob", &format!("{record}:state/state.log/000000")]);
+                state.lines().any(|line| {
+                    line.contains(&format!("\"codonId\":\"{codon}\""))
+                        && line.contains("\"to\":\"completed\"")
+                })
+            })
+        });
+    }
+}
+
+fn until(holds: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(90);
+    while !holds() {
+        assert!(std::time::Instant::now() < deadline, "it never happens");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn done(workspace: &Path) -> String {
+    std::fs::read_to_string(workspace.join("done.txt")).unwrap_or_default()
+}
+
+/// How often each codon has completed, by the record of runs.
+fn completed(state: &Value) -> Vec<String> {
+    let runs = state["runs"].as_array().unwrap().iter().rev();
+    let records = runs.flat_map(|run| run["codons"].as_array().unwrap());
+    let completed = records.filter(|record| record["status"] == "completed");
+    completed
+        .map(|record| record["codonId"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+// covers: TASK-60, TASK-61
+#[test]
+fn a_worker_that_is_killed_in_a_codon_is_followed_by_one_on_another_machine() {
+    let place = Place::new();
+    place.create();
+    place.go(&["one"]);
+    let first = place.start(0, "laptop");
+    place.until_pushed("one");
+    assert_eq!(first.kill().signal, Some(9));
+    place.go(&["two", "three"]);
+    place.complete(1, "server");
+    assert_eq!(done(&place.workspace(1)), "one\ntwo\nthree\n");
+    let state = place.state(1);
+    assert_eq!(completed(&state), ["one", "two", "three"], "{state:#}");
+    let last = &state["runs"][0]["codons"];
+    let session = &state["runs"].as_array().unwrap().last().unwrap()["codons"][0]["claudeSessionId"];
+    assert!(
+        session.is_string() && last[0]["previousSessionId"] == *session,
+        "{state:#}"
+    );
+    let messages = place.messages(1);
+    for words in ["Run fetched from its remote", "Run pushed to its remote"] {
+        assert!(messages.contains(words), "{words}\n{messages}");
+    }
+    let [record] = &place.references("/record")[..] else {
+        panic!("one record")
+    };
+    let manifest = place.manifest(record);
+    let files = place.git(&[
+        "show",
+        &format!("{}:done.txt", manifest["checkpoint"].as_str().unwrap()),
+    ]);
+    assert_eq!(files, "one\ntwo\nthree\n");
+    // People can look at it as well.
+    let remote = place.remote().to_string_lossy().into_owned();
+    let cloned = place.machines[0].run(["clone", &*remote, "copy", "--run", TASK]);
+    cloned.expect_code(0);
+    let late = place.machines[0].run(["push", "-e", "copy"]);
+    assert!(matches!(late.code, Some(0 | 1)), "{late}");
+    place.git(&["fsck", "--strict", "--no-dangling"]);
+}
+
+/// The worker on the first machine sleeps beyond its lease while its run goes on; when it wakes, the task has gone on elsewhere.
+// covers: TASK-62
+#[test]
+fn a_partition_ends_with_one_record_and_the_loser_stays_reachable() {
+    let place = Place::new();
+    place.create();
+    place.go(&["one"]);
+    let sleeper = place.start(0, "sleeper");
+    place.until_pushed("one");
+    sleeper.signal(Signal::STOP);
+    place.go(&["two"]);
+    // Its run does not know that.
+    until(|| done(&place.workspace(0)).ends_with("two\n"));
+    until(|| completed(&place.state(0)).len() == 2);
+    let lost = place.state(0)["runs"][0]["codons"][1]["completionCheckpoint"].clone();
+    place.go(&["three"]);
+    place.complete(1, "server");
+    let record = place.references("/record");
+    let won = place.git(&["rev-parse", &record[0]]);
+    sleeper.signal(Signal::CONT);
+    until(|| place.references("/kept/").len() == 1);
+    sleeper.signal(Signal::TERM);
+    let slept: Finished = sleeper.finish_within(Duration::from_secs(90));
+    assert!(slept.stdout.contains("\"lost\":1"), "{slept}");
+    assert_eq!(place.references("/record"), record);
+    assert_eq!(
+        place.git(&["rev-parse", &record[0]]),
+        won,
+        "the record is that of the later owner"
+    );
+    let kept = &place.references("/kept/")[0];
+    let tokens = [kept, &record[0]].map(|name| place.manifest(name)["token"].as_u64().unwrap());
+    assert!(tokens[0] < tokens[1], "{tokens:?}");
+    let lost = lost.as_str().unwrap();
+    place.git(&["merge-base", "--is-ancestor", lost, kept]);
+    assert_eq!(place.git(&["show", &format!("{lost}:done.txt")]), "one\ntwo\n");
+    assert_eq!(completed(&place.state(1)), ["one", "two", "three"]);
+    assert_eq!(place.shown(1)["task"]["status"], "completed");
+}
+
+// covers: TASK-60, TASK-61
+#[test]
+fn a_remote_that_is_away_stops_no_task_and_is_told() {
+    let place = Place::new();
+    place.create();
+    place.go(&["one"]);
+    let worker = place.start(0, "laptop");
+    place.until_pushed("one");
+    std::fs::rename(place.remote(), place.folder.path().join("away")).unwrap();
+    place.go(&["two", "three"]);
+    until(|| place.shown(0)["task"]["status"] == "completed");
+    worker.signal(Signal::TERM);
+    worker.finish_within(Duration::from_secs(90)).expect_code(143);
+    assert_eq!(done(&place.workspace(0)), "one\ntwo\nthree\n");
+    let messages = place.messages(0);
+    assert_eq!(messages.matches("Run not pushed:").count(), 1, "{messages}");
+    assert_eq!(
+        messages.matches("it is on this machine alone").count(),
+        1,
+        "{messages}"
+    );
+    // Where a run cannot be fetched nothing begins anew.
+    let other = [
+        "task",
+        "create",
+        "Other",
+        "--hank",
+        &*place.folder.path().to_string_lossy(),
+        "--id",
+        "other",
+    ];
+    place.machines[1].run(other).expect_code(0);
+    let mut arguments = place.arguments("server");
+    arguments.push("--once".to_owned());
+    place.machines[1].run(&arguments).expect_code(0);
+    let shown = place.machines[1]
+        .run(["task", "show", "other", "--json"])
+        .json_document();
+    assert_eq!(shown["task"]["status"], "failed");
+    assert!(
+        shown.to_string().contains("the run cannot be fetched"),
+        "{shown:#}"
+    );
+}
+
+async fn push_under(place: &Place, directory: &Path, token: u64) -> Result<Pushed, RemoteError> {
+    let order = Push {
+        url: Some(place.remote().to_string_lossy().into_owned()),
+        execution: Some(execution()),
+        token,
+        replace: false,
+    };
+    push(&World::real(), &ExecutionDir::new(directory.to_owned()), &order).await
+}
+
+async fn clone_to(place: &Place, directory: &Path) {
+    let order = Cloning {
+        url: place.remote().to_string_lossy().into_owned(),
+        wanted: Some(execution().to_string()),
+        into: directory.to_owned(),
+    };
+    clone(&World::real(), &order).await.unwrap();
+}
+
+fn execution() -> Execution {
+    Execution::of_task(&TaskId::new(TASK).unwrap(), Timestamp::from_millis(7))
+}
+
+/// Both believe that they own the task, in every order of their pushes.
+// covers: TASK-62
+#[tokio::test]
+async fn of_two_owners_the_later_one_has_the_record_and_the_other_is_kept() {
+    let place = Place::new();
+    place.create();
+    place.go(&["one", "two", "three"]);
+    let hank = place.folder.path().to_string_lossy().into_owned();
+    let directories = ["first", "second", "third"].map(|name| place.folder.path().join(name));
+    let [first, second, third] = &directories;
+    // With nothing to do it is a run all the same, and news.
+    let run = |directory: &Path| {
+        let directory = directory.to_string_lossy().into_owned();
+        let arguments = ["run", &*hank, "-e", &*directory, "--headless", "--new"];
+        place.machines[0].run(arguments).expect_code(0);
+    };
+    run(first);
+    let begun = push_under(&place, first, 5).await.unwrap();
+    assert_eq!(begun.outcome, Outcome::Pushed);
+    clone_to(&place, second).await;
+    let taken = push_under(&place, second, 7).await.unwrap();
+    assert_eq!((taken.outcome, &taken.kept), (Outcome::Pushed, &None));
+
+    // The earlier owner does not know that yet.
+    run(first);
+    let late = push_under(&place, first, 5).await.unwrap_err();
+    let RemoteError::Superseded {
+        ours: 5,
+        theirs: 7,
+        kept: Some(kept),
+    } = late
+    else {
+        panic!("{late}")
+    };
+    assert_eq!(place.references("/kept/"), [kept.clone()]);
+    assert_eq!(place.manifest(&kept)["token"], 5);
+    let again = push_under(&place, second, 7).await.unwrap();
+    assert_eq!((again.outcome, &again.record), (Outcome::UpToDate, &taken.record));
+
+    // The next owner has fetched, and the earlier one pushes once more before it does.
+    clone_to(&place, third).await;
+    run(second);
+    let before = push_under(&place, second, 7).await.unwrap();
+    let last = push_under(&place, third, 9).await.unwrap();
+    assert!(
+        last.kept
+            .as_ref()
+            .is_some_and(|kept| kept.ends_with(&before.record)),
+        "{last:?}"
+    );
+    let [record] = &place.references("/record")[..] else {
+        panic!("one record")
+    };
+    assert_eq!(place.git(&["rev-parse", record]).trim(), last.record);
+    assert_eq!(place.references("/kept/").len(), 2);
+    let [once, twice] = [
+        push_under(&place, second, 7).await,
+        push_under(&place, second, 7).await,
+    ];
+    assert!(matches!(once, Err(RemoteError::Superseded { theirs: 9, .. })));
+    assert!(matches!(twice, Err(RemoteError::Superseded { theirs: 9, .. })));
+    assert_eq!(place.references("/kept/").len(), 2, "it is there once");
+}

@@ -1,0 +1,87 @@
+//! What is remembered of the remote in an execution directory, and the lock on it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::world::disk::{
+    DirLock, Disk, HeldLock, IoError, read_if_present, remove_if_present, replace,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::error::RemoteError;
+use crate::execution::Execution;
+
+/// A larger file is not one of ours.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// Where an execution directory is pushed to, and what was there last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Book {
+    /// The remote, as git is told.
+    pub url: String,
+    /// What this history is called there.
+    pub execution: Execution,
+    /// The record that this machine has pushed last or begun with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+}
+
+/// What is remembered of the remote of this directory; `None` when it has none.
+///
+/// # Errors
+///
+/// [`RemoteError::Io`] when the disk does not tell, [`RemoteError::Unreadable`] when the note is none of ours.
+pub fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<Book>, RemoteError> {
+    let path = file(dir);
+    let read = read_if_present(disk, &path, MAX_BYTES).map_err(IoError::at("read", &path))?;
+    let understood = read.map(|bytes| serde_json::from_slice(&bytes));
+    understood.transpose().map_err(|error| RemoteError::Unreadable {
+        why: format!("`{}`: {error}", path.display()),
+    })
+}
+
+impl Book {
+    /// Writes it down; durable on return.
+    pub(crate) fn write(&self, disk: &dyn Disk, dir: &ExecutionDir) -> Result<(), RemoteError> {
+        let path = file(dir);
+        let text = serde_json::to_vec(self).map_err(|error| RemoteError::Unreadable {
+            why: error.to_string(),
+        })?;
+        replace(disk, &path, &text).map_err(|error| IoError::at("write", &path)(error).into())
+    }
+}
+
+/// Only one process pushes or pulls in a directory. Behind this lock what an earlier one left unfinished is swept away.
+pub(crate) fn take(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<Arc<dyn HeldLock>>, RemoteError> {
+    let folder = folder(dir);
+    let locked = disk
+        .make_private_dirs(&folder)
+        .and_then(|()| disk.lock_dir(&folder));
+    let lock = match locked.map_err(IoError::at("lock", &folder))? {
+        DirLock::Acquired(lock) => Some(lock),
+        DirLock::Unsupported => None,
+        DirLock::Held => {
+            return Err(RemoteError::Busy {
+                directory: dir.root().to_owned(),
+            });
+        }
+    };
+    let left = dir.checkpoints().join(format!("{WRITTEN}.lock"));
+    remove_if_present(disk, &left).map_err(IoError::at("remove", &left))?;
+    Ok(lock)
+}
+
+/// The reference in the repository of the checkpoints that keeps what was written last.
+pub(crate) const WRITTEN: &str = "refs/hankweave/record";
+
+/// Our file in the state directory.
+pub(crate) const FILE: &str = "remote.json";
+
+fn folder(dir: &ExecutionDir) -> PathBuf {
+    dir.state_dir().join("remote")
+}
+
+fn file(dir: &ExecutionDir) -> PathBuf {
+    dir.state_dir().join(FILE)
+}

@@ -1,0 +1,168 @@
+//! What can go wrong between two machines.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hankweave_runtime::arrival::ArrivalError;
+use hankweave_runtime::checkpoint::{OpenError, RestoreError};
+use hankweave_runtime::world::disk::IoError;
+
+/// Why a run was not taken to or from a remote. Unless it says otherwise nothing was changed on this machine, and the record on the remote is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// There is no git.
+    #[error("git is not installed: no folder of PATH has it")]
+    NoGit,
+    /// The system did not start git or did not pass on what it says.
+    #[error("failed to {action} with git")]
+    Process {
+        /// What git was for.
+        action: &'static str,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Git has refused.
+    #[error("failed to {action}: {said}")]
+    Git {
+        /// What git was for.
+        action: &'static str,
+        /// The end of what git said.
+        said: String,
+    },
+    /// Git takes too long.
+    #[error("failed to {action}: git was not done after {} s", limit.as_secs())]
+    TimedOut {
+        /// What git was for.
+        action: &'static str,
+        /// How long it had.
+        limit: Duration,
+    },
+    /// A file of this machine could not be read or written.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// What was given as remote is none.
+    #[error("`{url}` is no git remote: {why}")]
+    BadUrl {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Nobody has said where to.
+    #[error("this run has no remote yet")]
+    NoRemote,
+    /// Nothing is recorded that could be pushed.
+    #[error("nothing has run here yet")]
+    NothingRecorded,
+    /// The record of this machine cannot be read as it must be.
+    #[error("the record of this run cannot be read: {why}")]
+    Unreadable {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Somebody else pushes or pulls in the same directory.
+    #[error("another push or pull works in `{}`", directory.display())]
+    Busy {
+        /// The execution directory.
+        directory: PathBuf,
+    },
+    /// A run works in the directory.
+    #[error("a run works in `{}`", directory.display())]
+    Live {
+        /// The execution directory.
+        directory: PathBuf,
+    },
+    /// There is no run on the remote.
+    #[error("`{url}` has no run")]
+    Empty {
+        /// The remote.
+        url: String,
+    },
+    /// There is no such run on the remote.
+    #[error("`{url}` has no run `{wanted}`")]
+    NoSuchRun {
+        /// The remote.
+        url: String,
+        /// What was asked for.
+        wanted: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// There are several.
+    #[error("`{url}` has {} runs: {}", known.len(), known.join(", "))]
+    Several {
+        /// The remote.
+        url: String,
+        /// Those that fit.
+        known: Vec<String>,
+    },
+    /// Both sides went on.
+    #[error("both sides went on: this machine has {ours}, the remote has {theirs}")]
+    Diverged {
+        /// The record of this machine.
+        ours: String,
+        /// That of the remote.
+        theirs: String,
+        /// The reference under which ours stays reachable on the remote.
+        kept: Option<String>,
+    },
+    /// The remote is further, and this machine has nothing of its own.
+    #[error("the remote is further: it has {theirs}")]
+    Behind {
+        /// The record of the remote.
+        theirs: String,
+    },
+    /// A later owner of the task has pushed.
+    #[error("the task has a later owner: its token is {theirs}, ours {ours}")]
+    Superseded {
+        /// Our fencing token.
+        ours: u64,
+        /// That of the record on the remote.
+        theirs: u64,
+        /// The reference under which ours stays reachable on the remote.
+        kept: Option<String>,
+    },
+    /// What came from the remote is not what was pushed.
+    #[error("what the remote has of this run is damaged: {what}")]
+    Corrupt {
+        /// What is wrong.
+        what: String,
+    },
+    /// A later version has pushed it.
+    #[error("the run was pushed by another version of hankweave (format {found})")]
+    Format {
+        /// Its format.
+        found: u64,
+    },
+    /// There is something in the place of a clone.
+    #[error("`{}` is not empty", path.display())]
+    Occupied {
+        /// The place.
+        path: PathBuf,
+    },
+    /// The checkpoints of this machine cannot be used.
+    #[error(transparent)]
+    Checkpoints(#[from] OpenError),
+    /// The files of the checkpoint could not all be written.
+    #[error("failed to bring back the files of the last checkpoint")]
+    Restore(#[from] RestoreError),
+    /// It has arrived and is not all in place; the next start finishes that.
+    #[error(transparent)]
+    Arrival(Box<ArrivalError>),
+}
+
+impl RemoteError {
+    pub(crate) fn corrupt(what: impl Into<String>) -> Self {
+        Self::Corrupt { what: what.into() }
+    }
+
+    /// Whether the same may work later: the remote or the way to it is at fault, and nothing that was decided.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Process { .. } | Self::Git { .. } | Self::TimedOut { .. } | Self::Io(_) | Self::Busy { .. }
+        )
+    }
+}

@@ -1,0 +1,130 @@
+//! What a history of runs is called on a remote.
+
+use std::fmt;
+
+use hankweave_core::id::{RunId, TaskId};
+use hankweave_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// All references of ours begin like this.
+pub(crate) const ROOT: &str = "refs/hankweave/";
+
+/// The name of an execution on a remote: `runs/ID` after its first run, or `tasks/ID-MILLISECONDS` after a task and when that was created, because two registries may
+/// use the same id.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Execution(String);
+
+impl Execution {
+    /// That of a directory whose first run this was.
+    #[must_use]
+    pub fn of_run(first: &RunId) -> Self {
+        Self(format!("runs/{}", as_reference(first.as_str())))
+    }
+
+    /// That of a task.
+    #[must_use]
+    pub fn of_task(id: &TaskId, created: Timestamp) -> Self {
+        Self(format!(
+            "tasks/{}-{}",
+            as_reference(id.as_str()),
+            created.as_millis()
+        ))
+    }
+
+    /// The reference of its record.
+    pub(crate) fn record(&self) -> String {
+        format!("{ROOT}{}/record", self.0)
+    }
+
+    /// The reference under which a record stays reachable that has lost.
+    pub(crate) fn kept(&self, commit: &str) -> String {
+        format!("{ROOT}{}/kept/{commit}", self.0)
+    }
+
+    /// The execution whose record this reference is.
+    pub(crate) fn of_reference(reference: &str) -> Option<Self> {
+        let name = reference.strip_prefix(ROOT)?.strip_suffix("/record")?;
+        Self::try_from(name.to_owned()).ok()
+    }
+
+    /// Whether somebody who writes `wanted` may mean it: its id or the beginning of it, with or without its kind.
+    #[must_use]
+    pub fn begins_with(&self, wanted: &str) -> bool {
+        let id = self.0.split_once('/').map_or("", |(_, id)| id);
+        self.0.starts_with(wanted) || id.starts_with(wanted)
+    }
+}
+
+/// A name that every git takes as a part of a reference.
+fn as_reference(name: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
+    let is_one = name.chars().all(plain)
+        && !name.starts_with('.')
+        && !name.contains("..")
+        && !name.ends_with('.')
+        && !name.ends_with(".lock");
+    if is_one {
+        return name.to_owned();
+    }
+    let escaped = |byte: u8| match byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    name.bytes().map(escaped).collect()
+}
+
+impl TryFrom<String> for Execution {
+    type Error = &'static str;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        let id = name.strip_prefix("runs/").or_else(|| name.strip_prefix("tasks/"));
+        let id = id.ok_or("it begins neither with `runs/` nor with `tasks/`")?;
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'%');
+        match !id.is_empty() && id.bytes().all(plain) && (id.contains('%') || as_reference(id) == id) {
+            true => Ok(Self(name)),
+            false => Err("it can be no part of a reference"),
+        }
+    }
+}
+
+impl From<Execution> for String {
+    fn from(execution: Execution) -> Self {
+        execution.0
+    }
+}
+
+impl fmt::Display for Execution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_is_a_reference_and_nothing_else_is_an_execution() {
+        let name = |id: &str| Execution::of_task(&TaskId::new(id).unwrap(), Timestamp::from_millis(7));
+        for (id, expected) in [
+            ("report-7", "tasks/report-7-7"),
+            ("a..b", "tasks/a%2E%2Eb-7"),
+            ("x.lock", "tasks/x%2Elock-7"),
+        ] {
+            let execution = name(id);
+            assert_eq!(execution.to_string(), expected);
+            let read = Execution::of_reference(&execution.record());
+            assert_eq!(read, Some(execution));
+        }
+        for wrong in [
+            "refs/hankweave/x/record",
+            "refs/hankweave/runs/../record",
+            "refs/heads/main",
+        ] {
+            assert_eq!(Execution::of_reference(wrong), None, "{wrong}");
+        }
+        assert!(name("report-7").begins_with("rep") && name("report-7").begins_with("tasks/report"));
+        assert!(!name("report-7").begins_with("port"));
+    }
+}

@@ -1,0 +1,117 @@
+//! What a remote has.
+
+use hankweave_runtime::world::World;
+use serde::Serialize;
+
+use crate::error::RemoteError;
+use crate::execution::{Execution, ROOT};
+use crate::git::Git;
+use crate::url::{check_url, shown};
+
+/// The reference in the repository of the checkpoints that keeps what was fetched last.
+pub(crate) const SEEN: &str = "refs/hankweave/seen";
+
+/// A history of runs on a remote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// Its name.
+    pub execution: Execution,
+    /// Its record.
+    pub record: String,
+}
+
+/// All histories of runs that the remote `url` has, by their names.
+///
+/// # Errors
+///
+/// [`RemoteError`] when git does not reach it.
+pub async fn list(world: &World, url: &str) -> Result<Vec<Listed>, RemoteError> {
+    check_url(url)?;
+    let git = Git::anywhere(world)?.without_questions().await?;
+    let pattern = format!("{ROOT}*/record");
+    let printed = references(&git, url, &pattern).await?;
+    let listed = printed.lines().filter_map(|line| {
+        let (record, reference) = line.split_once('\t')?;
+        let (execution, record) = (Execution::of_reference(reference)?, record.to_owned());
+        Some(Listed { execution, record })
+    });
+    Ok(listed.collect())
+}
+
+/// The one that begins like this, or the only one.
+pub(crate) async fn choose(world: &World, url: &str, wanted: Option<&str>) -> Result<Execution, RemoteError> {
+    let listed = list(world, url).await?;
+    let names: Vec<Execution> = listed.into_iter().map(|listed| listed.execution).collect();
+    let known = |names: &[Execution]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let fits = |name: &&Execution| wanted.is_none_or(|wanted| name.begins_with(wanted));
+    let mut fitting: Vec<Execution> = names.iter().filter(fits).cloned().collect();
+    let exact = |name: &Execution| wanted.is_some_and(|wanted| name.to_string() == wanted);
+    if fitting.iter().any(exact) {
+        fitting.retain(exact);
+    }
+    let url = shown(url);
+    match (&fitting[..], wanted) {
+        ([one], _) => Ok(one.clone()),
+        ([], None) => Err(RemoteError::Empty { url }),
+        ([], Some(wanted)) => Err(RemoteError::NoSuchRun {
+            url,
+            wanted: wanted.to_owned(),
+            known: known(&names),
+        }),
+        (several, _) => Err(RemoteError::Several {
+            url,
+            known: known(several),
+        }),
+    }
+}
+
+/// The record that the remote has of an execution.
+pub(crate) async fn head(git: &Git, url: &str, execution: &Execution) -> Result<Option<String>, RemoteError> {
+    let printed = references(git, url, &execution.record()).await?;
+    Ok(printed.split_whitespace().next().map(str::to_owned))
+}
+
+async fn references(git: &Git, url: &str, pattern: &str) -> Result<String, RemoteError> {
+    let listed = git
+        .ask("reach the remote", &["ls-remote", "--", url, pattern])
+        .await?;
+    listed.without_secret(url).or_refused("reach the remote")
+}
+
+/// Fetches the record of an execution with all its checkpoints, and returns its name.
+pub(crate) async fn fetch(git: &Git, url: &str, execution: &Execution) -> Result<String, RemoteError> {
+    const ACTION: &str = "fetch the run";
+    let wanted = format!("+{}:{SEEN}", execution.record());
+    let arguments = [
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--",
+        url,
+        &wanted,
+    ];
+    let fetched = git.ask(ACTION, &arguments).await?.without_secret(url);
+    if !fetched.exit.is_success() && is_damage(&fetched.said) {
+        return Err(RemoteError::corrupt(fetched.said));
+    }
+    fetched.or_refused(ACTION)?;
+    let name = git
+        .run("read what was fetched", &["rev-parse", "--verify", SEEN])
+        .await?;
+    Ok(name.trim().to_owned())
+}
+
+/// Whether git complains about what the remote sent, rather than about the way to it.
+fn is_damage(said: &str) -> bool {
+    [
+        "bad object",
+        "corrupt",
+        "missing",
+        "inflate",
+        "did not send all necessary objects",
+        "unable to read",
+    ]
+    .iter()
+    .any(|word| said.contains(word))
+}

@@ -1,0 +1,273 @@
+//! The installed git as a child process: nobody is asked anything, it has a time limit, and what it says is cut.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::time::Duration;
+
+use hankweave_core::agent::ProcessExit;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::environment::find_program;
+use hankweave_runtime::world::process::{CommandSpec, SpawnedProcess, Stdin, environment};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::timeout;
+
+use crate::error::RemoteError;
+use crate::url::shown;
+
+/// How long one command may take; a first push of a large history over a slow line is the longest.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
+
+/// So much is read of what a command prints, in bytes.
+const MOST_PRINTED: u64 = 64 << 20;
+
+/// So much of what it complains about is kept, in bytes.
+const MOST_SAID: u64 = 4 << 10;
+
+/// Variables of git that say how a remote is reached and with which rights. All others of git's could lead it to other repositories.
+const PASSED_ON: [&str; 12] = [
+    "GIT_ASKPASS",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_PROXY_COMMAND",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CERT",
+    "GIT_SSL_KEY",
+    "GIT_SSL_NO_VERIFY",
+];
+
+/// Settings that hold for every command: nothing of the repository runs, and nothing is cleaned up behind our back.
+const SETTINGS: [&str; 5] = [
+    "core.hooksPath=/dev/null",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "core.logAllRefUpdates=false",
+    "push.gpgSign=false",
+];
+
+/// Git for one repository.
+#[derive(Debug, Clone)]
+pub(crate) struct Git {
+    world: World,
+    program: PathBuf,
+    repository: Option<PathBuf>,
+    environment: BTreeMap<OsString, OsString>,
+}
+
+/// What a command left.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) exit: ProcessExit,
+    pub(crate) printed: Vec<u8>,
+    pub(crate) said: String,
+}
+
+impl Answer {
+    /// The same in which a password of the address is not told.
+    pub(crate) fn without_secret(self, url: &str) -> Self {
+        Self {
+            said: self.said.replace(url, &shown(url)),
+            ..self
+        }
+    }
+
+    /// What was printed, if that is what a success prints.
+    pub(crate) fn or_refused(self, action: &'static str) -> Result<String, RemoteError> {
+        match self.exit.is_success() {
+            true => Ok(String::from_utf8_lossy(&self.printed).into_owned()),
+            false => Err(RemoteError::Git {
+                action,
+                said: self.said,
+            }),
+        }
+    }
+}
+
+impl Git {
+    /// Git for the repository in this folder.
+    pub(crate) fn new(world: &World, repository: &Path) -> Result<Self, RemoteError> {
+        Ok(Self {
+            repository: Some(repository.to_owned()),
+            ..Self::anywhere(world)?
+        })
+    }
+
+    /// Git for questions about a remote.
+    pub(crate) fn anywhere(world: &World) -> Result<Self, RemoteError> {
+        let path = world.environment.get("PATH").unwrap_or_default();
+        let program = find_program(&*world.disk, "git", path).ok_or(RemoteError::NoGit)?;
+        Ok(Self {
+            world: world.clone(),
+            program,
+            repository: None,
+            environment: environment_of(world),
+        })
+    }
+
+    /// The same in which ssh never asks, whatever the user has set it to.
+    pub(crate) async fn without_questions(mut self) -> Result<Self, RemoteError> {
+        let given = self.environment.get(OsStr::new("GIT_SSH_COMMAND")).cloned();
+        let given = match given {
+            Some(command) => Some(command.to_string_lossy().into_owned()),
+            None if self.environment.contains_key(OsStr::new("GIT_SSH")) => return Ok(self),
+            None => {
+                let asked = self
+                    .ask("read its settings", &["config", "--get", "core.sshCommand"])
+                    .await?;
+                let set = String::from_utf8_lossy(&asked.printed).trim().to_owned();
+                Some(set).filter(|set| !set.is_empty())
+            }
+        };
+        if let Some(command) = in_batch_mode(given.as_deref().unwrap_or("ssh")) {
+            self.environment.insert("GIT_SSH_COMMAND".into(), command.into());
+        }
+        Ok(self)
+    }
+
+    /// Runs a command and returns what it printed.
+    pub(crate) async fn run(&self, action: &'static str, arguments: &[&str]) -> Result<String, RemoteError> {
+        self.ask(action, arguments).await?.or_refused(action)
+    }
+
+    /// Runs a command that may refuse.
+    pub(crate) async fn ask(&self, action: &'static str, arguments: &[&str]) -> Result<Answer, RemoteError> {
+        self.with_input(action, arguments, Vec::new()).await
+    }
+
+    /// The same with something to read.
+    pub(crate) async fn with_input(
+        &self,
+        action: &'static str,
+        arguments: &[&str],
+        input: Vec<u8>,
+    ) -> Result<Answer, RemoteError> {
+        let stdin = match input.is_empty() {
+            true => Stdin::Closed,
+            false => Stdin::Bytes(input),
+        };
+        let process = self.start(action, arguments, stdin)?;
+        self.finish(action, process).await
+    }
+
+    /// Starts a command whose input and output the caller looks after.
+    pub(crate) fn start(
+        &self,
+        action: &'static str,
+        arguments: &[&str],
+        stdin: Stdin,
+    ) -> Result<SpawnedProcess, RemoteError> {
+        let mut args: Vec<OsString> = Vec::new();
+        for setting in SETTINGS {
+            args.extend(["-c".into(), setting.into()]);
+        }
+        if let Some(repository) = &self.repository {
+            args.extend(["--git-dir".into(), repository.clone().into_os_string()]);
+        }
+        args.extend(arguments.iter().map(Into::into));
+        let spec = CommandSpec {
+            program: self.program.clone(),
+            args,
+            env: self.environment.clone(),
+            work_dir: "/".into(),
+            stdin,
+            marker: format!("git/{}", self.world.ids.nonce()),
+        };
+        let spawned = self.world.spawner.spawn(spec);
+        spawned.map_err(|source| RemoteError::Process { action, source })
+    }
+
+    /// Waits for the end of a command. One that takes too long is killed, with what it started.
+    pub(crate) async fn finish(
+        &self,
+        action: &'static str,
+        mut process: SpawnedProcess,
+    ) -> Result<Answer, RemoteError> {
+        let (mut printed, mut said) = (Vec::new(), Vec::new());
+        let read = async {
+            tokio::try_join!(
+                read(&mut process.stdout, &mut printed, MOST_PRINTED),
+                read(&mut process.stderr, &mut said, MOST_SAID),
+            )?;
+            process.control.wait().await
+        };
+        let ended = timeout(PATIENCE, read).await;
+        // Ssh, or a helper for passwords.
+        process.control.sweep().await;
+        let limit = PATIENCE;
+        let exit = ended.map_err(|_| RemoteError::TimedOut { action, limit })?;
+        let exit = exit.map_err(|source| RemoteError::Process { action, source })?;
+        Ok(Answer {
+            exit,
+            printed,
+            said: in_one_line(&String::from_utf8_lossy(&said)),
+        })
+    }
+}
+
+/// Reads at most so many bytes and passes over the rest.
+async fn read(stream: &mut Pin<Box<dyn AsyncRead + Send>>, into: &mut Vec<u8>, most: u64) -> io::Result<()> {
+    stream.take(most).read_to_end(into).await?;
+    tokio::io::copy(stream, &mut tokio::io::sink()).await?;
+    Ok(())
+}
+
+fn environment_of(world: &World) -> BTreeMap<OsString, OsString> {
+    let mut own = environment(&world.environment, &BTreeMap::new());
+    for name in PASSED_ON {
+        if let Some(value) = world.environment.get(name) {
+            own.insert(name.into(), value.to_owned());
+        }
+    }
+    let fixed = [
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("SSH_ASKPASS_REQUIRE", "never"),
+        ("LC_ALL", "C"),
+    ];
+    own.extend(fixed.map(|(name, value)| (name.into(), value.into())));
+    own
+}
+
+/// The command for ssh that asks nothing; `None` for another program, which may take other options.
+fn in_batch_mode(command: &str) -> Option<String> {
+    let program = command.split_whitespace().next()?;
+    let is_ssh = Path::new(program).file_name() == Some(OsStr::new("ssh"));
+    is_ssh.then(|| format!("{command} -o BatchMode=yes"))
+}
+
+/// What git complains about, without its hints and without line breaks.
+fn in_one_line(said: &str) -> String {
+    let lines = said.lines().map(str::trim);
+    let told = lines.filter(|line| !line.is_empty() && !line.starts_with("hint:"));
+    let told: Vec<&str> = told.collect();
+    match told.is_empty() {
+        true => "git says nothing".to_owned(),
+        false => told.join("; "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ssh_asks_nothing_and_other_programs_are_left_alone() {
+        assert_eq!(in_batch_mode("ssh").as_deref(), Some("ssh -o BatchMode=yes"));
+        let own = in_batch_mode("/usr/bin/ssh -i key");
+        assert_eq!(own.as_deref(), Some("/usr/bin/ssh -i key -o BatchMode=yes"));
+        assert_eq!(in_batch_mode("plink -x"), None);
+        assert_eq!(in_batch_mode(""), None);
+    }
+
+    #[test]
+    fn what_git_says_is_a_line_without_its_hints() {
+        let said = "remote: no\nhint: try this\n\nfatal: it is not there\n";
+        assert_eq!(in_one_line(said), "remote: no; fatal: it is not there");
+        assert_eq!(in_one_line("\n"), "git says nothing");
+    }
+}

@@ -1,0 +1,42 @@
+//! Takes a run to another machine and back.
+//!
+//! An **execution** is one history of runs in one directory. On a git remote it is one reference, `refs/hankweave/…/record`: a commit that holds the record (state,
+//! journal, sessions of agents) and whose parents are the record before it and the checkpoints that this one speaks of. So whoever fetches the reference has record
+//! and checkpoints that fit each other, and one compare-and-swap of it decides who went on. What loses is pushed under `kept/` beside it and stays reachable.
+//!
+//! In go an execution directory and a URL that the installed git can push to; out come [`Pushed`], [`Arrived`] or a [`RemoteError`]. `docs/design/remote.md` says why it
+//! is made like this.
+
+#![cfg_attr(
+    test,
+    expect(
+        clippy::disallowed_methods,
+        reason = "tests look at the real world themselves"
+    )
+)]
+
+mod arrive;
+mod book;
+mod contents;
+mod error;
+mod execution;
+mod fetch;
+mod files;
+mod git;
+mod manifest;
+mod place;
+mod push;
+mod record;
+mod sessions;
+mod snapshot;
+mod unpack;
+mod url;
+mod verify;
+
+pub use arrive::{Arrived, Cloning, Pulling, clone, pull};
+pub use book::{Book, remembered};
+pub use error::RemoteError;
+pub use execution::Execution;
+pub use fetch::{Listed, list};
+pub use push::{Outcome, Push, Pushed, push};
+pub use url::{absolute, shown};

@@ -1,0 +1,266 @@
+//! What a record says of itself (RUN-29).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use hankweave_core::id::{CheckpointSha, SessionId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::contents::{PIECE, piece_path};
+use crate::error::RemoteError;
+use crate::execution::Execution;
+
+/// Where it stands in the tree.
+pub(crate) const FILE: &str = "manifest.json";
+
+/// The one form that this version writes and reads.
+pub(crate) const FORMAT: u64 = 1;
+
+/// Files of the state directory stand in the record beneath this.
+pub(crate) const STATE: &str = "state";
+
+/// Files of the hank, if it lies in the execution directory.
+pub(crate) const HANK: &str = "hank";
+
+/// What agents have written down themselves.
+pub(crate) const SESSIONS: &str = "sessions";
+
+/// The contents of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Manifest {
+    pub(crate) format: u64,
+    pub(crate) execution: Execution,
+    /// The fencing token of the task under which it was pushed; 0 by hand.
+    pub(crate) token: u64,
+    /// How many records there were before it.
+    pub(crate) number: u64,
+    /// The last number of the journal.
+    pub(crate) last_event: u64,
+    /// The file of the hank beneath the execution directory, if it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hank: Option<String>,
+    /// What else was remembered of how the run was asked for.
+    pub(crate) meta: Meta,
+    /// The checkpoint that holds the files as the next run finds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) checkpoint: Option<CheckpointSha>,
+    /// Branches of the checkpoints.
+    pub(crate) branches: BTreeMap<String, String>,
+    /// The length of each file.
+    pub(crate) files: BTreeMap<String, u64>,
+    /// The sessions that came along.
+    pub(crate) sessions: Vec<SessionId>,
+    /// Those that did not: nobody knows where their agent keeps them.
+    pub(crate) left_behind: Vec<SessionId>,
+}
+
+/// What execution-meta.json says, without the places of one machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Meta {
+    /// Where the hank is, if it is not in the execution directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hank_path: Option<String>,
+    /// Options of the run that name no place.
+    pub(crate) options: Vec<Value>,
+    /// The prices that it counts with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) prices: Option<Value>,
+}
+
+impl Meta {
+    /// What of this file is no matter of one machine; `hank_is_along` says that the hank lies in the execution directory.
+    pub(crate) fn of(file: &[u8], hank_is_along: bool) -> Self {
+        let file: Value = serde_json::from_slice(file).unwrap_or_default();
+        let options = file["invocation"]["options"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let hank_path = file["hankPath"].as_str().filter(|_| !hank_is_along);
+        Self {
+            hank_path: hank_path.map(str::to_owned),
+            options: options
+                .into_iter()
+                .filter(|option| option["isPath"] != true)
+                .collect(),
+            prices: file.get("prices").cloned(),
+        }
+    }
+
+    /// The file for a run in `root`, where the hank is at `hank` beneath it; `None` when nobody knows a hank.
+    pub(crate) fn file(&self, root: &Path, hank: Option<&str>) -> Option<Value> {
+        let path = match hank {
+            Some(hank) => root.join(hank),
+            None => PathBuf::from(self.hank_path.as_ref()?),
+        };
+        let mut file = json!({"hankPath": path, "prices": self.prices});
+        if let Some(hank) = hank {
+            let place = place_of(hank);
+            file["invocation"] = json!({"folder": root, "hank": place, "options": self.options});
+            if place != "." {
+                file["invocation"]["execution"] = json!(root);
+            }
+        }
+        Some(file)
+    }
+}
+
+/// A hank as it is named on a command line.
+fn place_of(hank: &str) -> &str {
+    match hank {
+        "hank.json" => ".",
+        hank => hank.strip_suffix("/hank.json").unwrap_or(hank),
+    }
+}
+
+impl Manifest {
+    /// Reads what came from elsewhere.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, RemoteError> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u64,
+        }
+        let damaged = |error: serde_json::Error| RemoteError::corrupt(format!("{FILE}: {error}"));
+        let Format { format } = serde_json::from_slice(bytes).map_err(damaged)?;
+        if format != FORMAT {
+            return Err(RemoteError::Format { found: format });
+        }
+        let manifest: Self = serde_json::from_slice(bytes).map_err(damaged)?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// The paths of all pieces, in order, with the file that each belongs to.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (&str, String)> {
+        self.files.iter().flat_map(|(file, length)| {
+            let numbers = 0..length.div_ceil(PIECE);
+            numbers.map(move |number| (file.as_str(), piece_path(file, number)))
+        })
+    }
+
+    /// Whether it tells the same, whoever pushed it; files that a restore has saved are no news.
+    pub(crate) fn tells_the_same(&self, other: &Self) -> bool {
+        let is_history = |name: &String| !name.starts_with("recovery/");
+        let branches = |manifest: &Self| {
+            let branches = manifest.branches.clone().into_iter();
+            branches.filter(|(name, _)| is_history(name)).collect()
+        };
+        let anybody = |manifest: &Self| Self {
+            token: 0,
+            number: 0,
+            branches: branches(manifest),
+            ..manifest.clone()
+        };
+        anybody(self) == anybody(other)
+    }
+
+    fn check(&self) -> Result<(), RemoteError> {
+        for path in self.files.keys() {
+            if !is_allowed(path) {
+                return Err(RemoteError::corrupt(format!(
+                    "the file `{}`",
+                    path.escape_debug()
+                )));
+            }
+        }
+        let is_branch = |name: &String| name.bytes().all(|byte| byte.is_ascii_graphic());
+        let shas = self.branches.values().map(String::as_str);
+        let shas = shas.chain(self.checkpoint.iter().map(CheckpointSha::as_str));
+        match self.branches.keys().all(is_branch) && shas.clone().all(is_sha) {
+            true => Ok(()),
+            false => Err(RemoteError::corrupt("the names of its checkpoints")),
+        }
+    }
+}
+
+/// Whether this is the full name of a commit.
+pub(crate) fn is_sha(text: &str) -> bool {
+    text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// What lies in the state directory and is of this machine alone, or has another way: checkpoints, locks, tokens, what is unfinished.
+pub(crate) fn is_of_this_machine(name: &str) -> bool {
+    const NAMES: [&str; 10] = [
+        "execution-meta.json",
+        "remote.json",
+        "tmp",
+        "logs",
+        "token",
+        "token-readonly",
+        "server.lock",
+        "remote",
+        "aftermath.json",
+        "sessions-elsewhere.json",
+    ];
+    let set_aside = ["checkpoints", "state.json.", "."]
+        .iter()
+        .any(|begin| name.starts_with(begin));
+    set_aside || NAMES.contains(&name) || name.ends_with(".tmp")
+}
+
+/// Whether a record may hold a file at this path: it leads to one of the three places and nowhere else.
+fn is_allowed(path: &str) -> bool {
+    let names: Vec<&str> = path.split('/').collect();
+    let plain = |name: &&str| !matches!(*name, "" | "." | "..") && !name.contains(['\0', '\n']);
+    let all_plain = names.iter().all(plain);
+    match names.split_first() {
+        Some((&STATE, [first, ..])) => {
+            let is_session = names[1..].len() == 3 && names[1..3] == ["tmp", "scripted-sessions"];
+            all_plain && (is_session || !is_of_this_machine(first))
+        }
+        Some((&HANK, [first, ..])) => all_plain && !matches!(*first, ".hankweave" | ".git"),
+        Some((&SESSIONS, [_, _, ..])) => all_plain,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: RUN-29
+    #[test]
+    fn a_record_leads_to_its_three_places_and_nowhere_else() {
+        for good in [
+            "state/state.json",
+            "state/events/000001.jsonl",
+            "state/tmp/scripted-sessions/a.json",
+            "hank/hank.json",
+            "sessions/claude/s-1.jsonl",
+        ] {
+            assert!(is_allowed(good), "{good}");
+        }
+        for bad in [
+            "state.json",
+            "state/../x",
+            "state/token",
+            "state/server.lock",
+            "state/checkpoints/config",
+            "state/remote/remote.json",
+            "state/tmp/x",
+            "state/tmp/scripted-sessions/a/b",
+            "state//x",
+            "hank/.git/config",
+            "hank/.hankweave/token",
+            "hank/a\nb",
+            "sessions/x",
+            "/etc/passwd",
+            "manifest.json/000000",
+        ] {
+            assert!(!is_allowed(bad), "{bad}");
+        }
+    }
+
+    // covers: RUN-29
+    #[test]
+    fn a_manifest_of_others_is_told_from_a_damaged_one() {
+        let other = Manifest::parse(br#"{"format": 2}"#).unwrap_err();
+        assert!(matches!(other, RemoteError::Format { found: 2 }));
+        for damaged in ["", "{", "{}", r#"{"format": 1}"#, "[]"] {
+            let error = Manifest::parse(damaged.as_bytes()).unwrap_err();
+            assert!(matches!(error, RemoteError::Corrupt { .. }), "{damaged}");
+        }
+    }
+}

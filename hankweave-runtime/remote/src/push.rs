@@ -1,0 +1,397 @@
+//! Pushing a run: its record with its checkpoints, against what the remote has (RUN-28, TASK-62).
+
+use std::collections::BTreeMap;
+
+use hankweave_core::document::{HankweaveState, RunRecord};
+use hankweave_core::id::{CheckpointSha, SessionId};
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::world::World;
+
+use crate::book::{self, Book, remembered};
+use crate::error::RemoteError;
+use crate::execution::Execution;
+use crate::fetch::{fetch, head};
+use crate::git::{Answer, Git};
+use crate::manifest::{FORMAT, Manifest, is_sha};
+use crate::record::{self, Draft, Earlier, Pieces};
+use crate::snapshot::{self, Snapshot};
+use crate::url::check_url;
+
+/// How often somebody else may push between our look and our push.
+const MOST_RACES: usize = 5;
+
+/// What is to be pushed, and where to.
+#[derive(Debug, Clone, Default)]
+pub struct Push {
+    /// Another remote than the remembered one, which is remembered from now on.
+    pub url: Option<String>,
+    /// What the history is called there, if it is not called by its first run.
+    pub execution: Option<Execution>,
+    /// The fencing token of the task, 0 for none: what was pushed under a greater one is not replaced.
+    pub token: u64,
+    /// Whether our record takes the place of another one when both sides went on; that one stays reachable.
+    pub replace: bool,
+}
+
+/// What came of a push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The remote has it now.
+    Pushed,
+    /// The remote had it already.
+    UpToDate,
+}
+
+/// A run that is on its remote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pushed {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The remote.
+    pub url: String,
+    /// What the history is called there.
+    pub execution: Execution,
+    /// The record.
+    pub record: String,
+    /// The checkpoint with which another machine begins.
+    pub checkpoint: Option<CheckpointSha>,
+    /// The reference under which the record stays reachable that was there and is replaced.
+    pub kept: Option<String>,
+    /// Sessions of agents that did not come along.
+    pub left_behind: Vec<SessionId>,
+}
+
+/// Pushes the history in a directory, also while a run works there: then as a crash at this moment would leave it.
+///
+/// # Errors
+///
+/// [`RemoteError`]. When both sides went on, or a later owner has pushed, ours is pushed beside it before that is told.
+pub async fn push(world: &World, dir: &ExecutionDir, order: &Push) -> Result<Pushed, RemoteError> {
+    let (disk, place) = (world.disk.clone(), dir.clone());
+    let _lock = world.blocking.run(move || book::take(&*disk, &place)).await?;
+    let local = Local::look(world, dir, order).await?;
+    let written = local.write().await?;
+    local.offer(&written, order).await
+}
+
+/// This machine's side of a push or a pull, behind the lock.
+#[derive(Debug)]
+pub(crate) struct Local<'w> {
+    world: &'w World,
+    dir: &'w ExecutionDir,
+    pub(crate) git: Git,
+    pub(crate) book: Book,
+    pub(crate) draft: Draft,
+    pub(crate) base: Option<Earlier>,
+}
+
+/// Our record as a commit.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) commit: String,
+    /// It tells nothing that the record before it does not tell.
+    pub(crate) is_base: bool,
+}
+
+impl<'w> Local<'w> {
+    /// Reads what is recorded here and what was pushed last.
+    pub(crate) async fn look(
+        world: &'w World,
+        dir: &'w ExecutionDir,
+        order: &Push,
+    ) -> Result<Self, RemoteError> {
+        let (own, place) = (world.clone(), dir.clone());
+        let read = move || {
+            let book = remembered(&*own.disk, &place)?;
+            Ok::<_, RemoteError>((book, snapshot::take(&own, &place)?))
+        };
+        let (book, snapshot) = world.blocking.run(read).await?;
+        let book = book_for(order, book, &snapshot.state)?;
+        check_url(&book.url)?;
+        let git = Git::new(world, &dir.checkpoints())?.without_questions().await?;
+        let base = match &book.head {
+            Some(head) => Earlier::read(&git, head).await?,
+            None => None,
+        };
+        let branches = branches(&git).await?;
+        let number = base.as_ref().map_or(0, |base| base.manifest.number + 1);
+        let manifest = manifest(&book.execution, &snapshot, branches, (order.token, number));
+        let draft = Draft::new(world, manifest, snapshot.contents, newest_time(&snapshot.state)).await?;
+        Ok(Self {
+            world,
+            dir,
+            git,
+            book,
+            draft,
+            base,
+        })
+    }
+
+    /// Makes a commit of it, if it tells anything new.
+    pub(crate) async fn write(&self) -> Result<Written, RemoteError> {
+        let later = |base: &Earlier| base.manifest.token < self.draft.manifest.token;
+        if let Some(base) = self
+            .base
+            .as_ref()
+            .filter(|base| self.draft.is_as(base) && !later(base))
+        {
+            return Ok(Written {
+                commit: base.commit.clone(),
+                is_base: true,
+            });
+        }
+        let known = self
+            .base
+            .as_ref()
+            .map(|base| base.manifest.branches.values().collect::<Vec<_>>());
+        let known = known.unwrap_or_default();
+        let tips = self
+            .draft
+            .manifest
+            .branches
+            .values()
+            .filter(|tip| !known.contains(tip));
+        let mut parents: Vec<String> = self.base.iter().map(|base| base.commit.clone()).collect();
+        parents.extend(tips.cloned());
+        let nothing = Pieces::new();
+        let pieces = self.base.as_ref().map_or(&nothing, |base| &base.pieces);
+        let commit = self.draft.write(self.world, &self.git, pieces, &parents).await?;
+        Ok(Written {
+            commit,
+            is_base: false,
+        })
+    }
+
+    /// Brings it to the remote, if what is there lets it.
+    async fn offer(&self, ours: &Written, order: &Push) -> Result<Pushed, RemoteError> {
+        let mut said = String::new();
+        for _ in 0..MOST_RACES {
+            let there = head(&self.git, &self.book.url, &self.book.execution).await?;
+            let (there, replaces) = match there {
+                Some(there) if there == ours.commit => {
+                    let outcome = if ours.is_base {
+                        Outcome::UpToDate
+                    } else {
+                        Outcome::Pushed
+                    };
+                    return self.done(ours, outcome, None).await;
+                }
+                Some(there) => {
+                    let judged = self.judge(&there, ours, order).await?;
+                    (Some(judged.record), judged.replaces)
+                }
+                None => (None, false),
+            };
+            let kept = there
+                .as_ref()
+                .filter(|_| replaces)
+                .map(|there| self.book.execution.kept(there));
+            let pushed = self.exchange(there.as_deref(), ours, kept.as_deref()).await?;
+            if pushed.exit.is_success() {
+                return self.done(ours, Outcome::Pushed, kept).await;
+            }
+            said = pushed.said;
+            // Somebody was faster, or the answer was lost, or it does not work at all: another look tells.
+            let moved = head(&self.git, &self.book.url, &self.book.execution).await?;
+            if moved == there {
+                break;
+            }
+        }
+        let action = "push the run";
+        Err(RemoteError::Git { action, said })
+    }
+
+    /// Moves the reference of the record from what was seen there to ours, in one step with what keeps the other one.
+    async fn exchange(
+        &self,
+        there: Option<&str>,
+        ours: &Written,
+        kept: Option<&str>,
+    ) -> Result<Answer, RemoteError> {
+        let (url, record) = (&self.book.url, self.book.execution.record());
+        let lease = format!("--force-with-lease={record}:{}", there.unwrap_or_default());
+        let mut arguments = vec!["push", "--quiet", "--no-verify", &lease];
+        let move_to = format!("{}:{record}", ours.commit);
+        let keep = kept.zip(there).map(|(kept, there)| format!("{there}:{kept}"));
+        if keep.is_some() {
+            arguments.push("--atomic");
+        }
+        arguments.extend(["--", url, &move_to]);
+        arguments.extend(keep.as_deref());
+        let pushed = self.git.ask("push the run", &arguments).await?;
+        Ok(pushed.without_secret(url))
+    }
+
+    /// Whether ours may follow what is there; if not, ours is kept beside it and the error tells.
+    async fn judge(&self, there: &str, ours: &Written, order: &Push) -> Result<Judged, RemoteError> {
+        let (record, theirs) = match self.base.as_ref().filter(|base| base.commit == *there) {
+            Some(base) => (there.to_owned(), base.manifest.clone()),
+            None => {
+                let record = fetch(&self.git, &self.book.url, &self.book.execution).await?;
+                let theirs = record::manifest(&self.git, &record).await?;
+                (record, theirs)
+            }
+        };
+        if theirs.token > order.token {
+            return Err(RemoteError::Superseded {
+                ours: order.token,
+                theirs: theirs.token,
+                kept: self.keep(ours).await,
+            });
+        }
+        if self.is_ancestor(&record, &ours.commit).await? {
+            let replaces = false;
+            return Ok(Judged { record, replaces });
+        }
+        if theirs.token < order.token || order.replace {
+            let replaces = true;
+            return Ok(Judged { record, replaces });
+        }
+        if ours.is_base && self.is_ancestor(&ours.commit, &record).await? {
+            return Err(RemoteError::Behind { theirs: record });
+        }
+        Err(RemoteError::Diverged {
+            ours: ours.commit.clone(),
+            theirs: record,
+            kept: self.keep(ours).await,
+        })
+    }
+
+    pub(crate) async fn is_ancestor(&self, old: &str, new: &str) -> Result<bool, RemoteError> {
+        let arguments = ["merge-base", "--is-ancestor", old, new];
+        Ok(self
+            .git
+            .ask("compare records", &arguments)
+            .await?
+            .exit
+            .is_success())
+    }
+
+    /// Pushes ours beside the record and returns the reference; `None` when it is not there. Here it stays in any case.
+    pub(crate) async fn keep(&self, ours: &Written) -> Option<String> {
+        let (url, kept) = (&self.book.url, self.book.execution.kept(&ours.commit));
+        let pair = format!("{}:{kept}", ours.commit);
+        let arguments = ["push", "--quiet", "--no-verify", "--", url, &pair];
+        let pushed = self.git.run("keep what was done here", &arguments).await;
+        if let Err(error) = &pushed {
+            tracing::warn!(%error, record = ours.commit, "what was done here is only on this machine");
+        }
+        pushed.is_ok().then_some(kept)
+    }
+
+    async fn done(
+        &self,
+        ours: &Written,
+        outcome: Outcome,
+        kept: Option<String>,
+    ) -> Result<Pushed, RemoteError> {
+        let book = Book {
+            head: Some(ours.commit.clone()),
+            ..self.book.clone()
+        };
+        let (disk, dir, note) = (self.world.disk.clone(), self.dir.clone(), book.clone());
+        self.world.blocking.run(move || note.write(&*disk, &dir)).await?;
+        Ok(Pushed {
+            outcome,
+            url: book.url,
+            execution: book.execution,
+            record: ours.commit.clone(),
+            checkpoint: self.draft.manifest.checkpoint.clone(),
+            kept,
+            left_behind: self.draft.manifest.left_behind.clone(),
+        })
+    }
+}
+
+/// What was found on the remote.
+struct Judged {
+    record: String,
+    /// It is not one of ours and gives way.
+    replaces: bool,
+}
+
+/// Where to, and under which name.
+fn book_for(order: &Push, known: Option<Book>, state: &HankweaveState) -> Result<Book, RemoteError> {
+    let (known_url, known_name, head) = match known {
+        Some(book) => (Some(book.url), Some(book.execution), book.head),
+        None => (None, None, None),
+    };
+    let first = state.runs.back().map(|run| Execution::of_run(&run.run_id));
+    let execution = order.execution.clone().or(known_name.clone()).or(first);
+    let execution = execution.ok_or(RemoteError::NothingRecorded)?;
+    Ok(Book {
+        url: order.url.clone().or(known_url).ok_or(RemoteError::NoRemote)?,
+        // Another remote has what the first one had, or gets all of it.
+        head: head.filter(|_| known_name.as_ref() == Some(&execution)),
+        execution,
+    })
+}
+
+/// The branches of the checkpoints, by their names.
+async fn branches(git: &Git) -> Result<BTreeMap<String, String>, RemoteError> {
+    let arguments = [
+        "for-each-ref",
+        "--format=%(objectname) %(refname:lstrip=2)",
+        "refs/heads",
+    ];
+    let listed = git.run("list the checkpoints", &arguments).await?;
+    let lines = listed.lines().filter_map(|line| line.split_once(' '));
+    Ok(lines
+        .map(|(tip, name)| (name.to_owned(), tip.to_owned()))
+        .collect())
+}
+
+fn manifest(
+    execution: &Execution,
+    snapshot: &Snapshot,
+    branches: BTreeMap<String, String>,
+    (token, number): (u64, u64),
+) -> Manifest {
+    let files = snapshot.contents.iter();
+    Manifest {
+        format: FORMAT,
+        execution: execution.clone(),
+        token,
+        number,
+        last_event: snapshot.last_event,
+        hank: snapshot.hank.clone(),
+        meta: snapshot.meta.clone(),
+        checkpoint: current_checkpoint(&snapshot.state, &branches),
+        branches,
+        files: files
+            .map(|content| (content.path.clone(), content.length()))
+            .collect(),
+        sessions: snapshot.sessions.taken.clone(),
+        left_behind: snapshot.sessions.left_behind.clone(),
+    }
+}
+
+/// When the newest run began or ended.
+fn newest_time(state: &HankweaveState) -> Timestamp {
+    let newest = state
+        .runs
+        .front()
+        .map(|run| run.end_time.unwrap_or(run.start_time));
+    newest.unwrap_or(Timestamp::from_millis(0))
+}
+
+/// The checkpoint that holds the files as the next run finds them: the newest of the newest run that has one.
+pub(crate) fn current_checkpoint(
+    state: &HankweaveState,
+    branches: &BTreeMap<String, String>,
+) -> Option<CheckpointSha> {
+    let of_run = |run: &RunRecord| {
+        let tip = branches
+            .get(&run.git_branch)
+            .map(|tip| CheckpointSha::new(tip.as_str()));
+        let begun = || {
+            run.starting_conditions
+                .source()
+                .map(|source| source.checkpoint_sha.clone())
+        };
+        tip.or_else(begun).filter(|sha| is_sha(sha.as_str()))
+    };
+    let newest = state.runs.iter().find_map(|run| of_run(run));
+    newest.or_else(|| state.initial_checkpoint.clone())
+}

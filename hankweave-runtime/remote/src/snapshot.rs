@@ -1,0 +1,255 @@
+//! The record of an execution directory as it is at one moment, also while a run works in it: what a start would find after a crash at that moment (RUN-28).
+
+use std::path::{Path, PathBuf};
+
+use hankweave_core::document::HankweaveState;
+use hankweave_core::hank::paths::reference;
+use hankweave_core::hank::references;
+use hankweave_core::state::Source as StateSource;
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::inspect;
+use hankweave_runtime::instance_lock::live_record;
+use hankweave_runtime::state_manager::peek;
+use hankweave_runtime::store::{FoundFile, FoundState, StateFiles};
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::{Disk, IoError, read_if_present};
+
+use crate::contents::{Content, PIECE, Source};
+use crate::error::RemoteError;
+use crate::files::{add, list, walk};
+use crate::manifest::{HANK, Meta, STATE, is_of_this_machine};
+use crate::sessions::{self, Sessions};
+
+/// A live run replaces state.json every now and then; this often it is read again.
+const MOST_LOOKS: usize = 20;
+
+/// A larger note of how a run was asked for is not ours, in bytes.
+const MAX_META_BYTES: u64 = 1 << 20;
+
+/// Everything that a record holds, but for the checkpoints.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) state: HankweaveState,
+    pub(crate) contents: Vec<Content>,
+    pub(crate) last_event: u64,
+    /// The file of the hank beneath the execution directory, if it is there.
+    pub(crate) hank: Option<String>,
+    pub(crate) meta: Meta,
+    pub(crate) sessions: Sessions,
+}
+
+/// Reads it. Blocks; takes no lock.
+pub(crate) fn take(world: &World, dir: &ExecutionDir) -> Result<Snapshot, RemoteError> {
+    let disk = &*world.disk;
+    let is_live = live_record(disk, &*world.identity, &dir.state_dir()).is_some();
+    let found = find(world, dir)?;
+    let state = document(&found)?;
+    let last = match is_live {
+        // What comes later in the journal belongs to a later state.
+        true => found.log.last_seq(),
+        false => u64::MAX,
+    };
+    let mut contents = of_state(disk, dir, &found)?;
+    let last_event = journal(disk, dir, last, &mut contents)?;
+    others(disk, &dir.state_dir(), &mut contents)?;
+    let hank = of_hank(disk, dir, &mut contents);
+    let path = dir.execution_meta();
+    let meta = read_if_present(disk, &path, MAX_META_BYTES).map_err(IoError::at("read", &path))?;
+    let meta = Meta::of(&meta.unwrap_or_default(), hank.is_some());
+    let sessions = sessions::collect(world, dir, &state, &mut contents)?;
+    Ok(Snapshot {
+        state,
+        contents,
+        last_event,
+        hank,
+        meta,
+        sessions,
+    })
+}
+
+/// State and log that fit each other.
+fn find(world: &World, dir: &ExecutionDir) -> Result<FoundState, RemoteError> {
+    let files = StateFiles::new(world.disk.clone(), None, dir.state_dir());
+    let unreadable = |error: &dyn std::error::Error| RemoteError::Unreadable {
+        why: error.to_string(),
+    };
+    let mut found = files.find().map_err(|error| unreadable(&error))?;
+    for _ in 0..MOST_LOOKS {
+        let fits = match &found.primary {
+            FoundFile::Bytes(bytes) => found.log.knows(bytes),
+            FoundFile::Absent | FoundFile::Unusable => true,
+        };
+        if fits {
+            break;
+        }
+        found = files.find().map_err(|error| unreadable(&error))?;
+    }
+    Ok(found)
+}
+
+/// The document that a start would load.
+pub(crate) fn document(found: &FoundState) -> Result<HankweaveState, RemoteError> {
+    let recovered = peek(found, false, Vec::new);
+    if recovered.history_was_reset || !matches!(recovered.source, StateSource::Primary | StateSource::Backup)
+    {
+        let told = recovered.primary_problems.iter().map(ToString::to_string);
+        let why = told.collect::<Vec<_>>().join("; ");
+        return match found.primary {
+            FoundFile::Absent if !found.traces => Err(RemoteError::NothingRecorded),
+            _ => Err(RemoteError::Unreadable {
+                why: format!("state.json: {why}"),
+            }),
+        };
+    }
+    match recovered.state.runs.is_empty() {
+        true => Err(RemoteError::NothingRecorded),
+        false => Ok(recovered.state),
+    }
+}
+
+fn of_state(disk: &dyn Disk, dir: &ExecutionDir, found: &FoundState) -> Result<Vec<Content>, RemoteError> {
+    let mut contents = Vec::new();
+    let mut add = |name: &str, bytes: Vec<u8>| {
+        contents.push(Content {
+            path: format!("{STATE}/{name}"),
+            source: Source::Bytes(bytes),
+        });
+    };
+    if let FoundFile::Bytes(bytes) = &found.primary {
+        add("state.json", bytes.clone());
+    } else if let FoundFile::Bytes(bytes) = &found.backup {
+        add("state.json", bytes.clone());
+    }
+    // Only what is known to be durable, without the room behind it.
+    let path = dir.state_dir().join("state.log");
+    let length = usize::try_from(found.log.last_write.end).unwrap_or(usize::MAX);
+    if length > 0 && length < usize::MAX {
+        let read = disk
+            .read_at(&path, 0, length)
+            .map_err(IoError::at("read", &path))?;
+        add("state.log", read);
+    }
+    Ok(contents)
+}
+
+/// The whole lines of the journal up to a number; returns the last one.
+fn journal(
+    disk: &dyn Disk,
+    dir: &ExecutionDir,
+    last: u64,
+    contents: &mut Vec<Content>,
+) -> Result<u64, RemoteError> {
+    let mut files = Vec::new();
+    walk(disk, &dir.events(), "events", 0, &mut files)?;
+    let mut last_event = 0;
+    for (path, file, length) in files {
+        let (whole, newest) = lines_up_to(disk, &file, length, last).map_err(IoError::at("read", &file))?;
+        last_event = newest.unwrap_or(last_event);
+        if whole > 0 {
+            contents.push(Content {
+                path: format!("{STATE}/{path}"),
+                source: Source::File(file, whole),
+            });
+        }
+    }
+    Ok(last_event)
+}
+
+/// The length of the whole lines with numbers up to `last`, and the greatest of these.
+fn lines_up_to(disk: &dyn Disk, file: &Path, length: u64, last: u64) -> std::io::Result<(u64, Option<u64>)> {
+    let (mut whole, mut newest) = (0, None);
+    let (mut read, mut line): (u64, Vec<u8>) = (0, Vec::new());
+    while read < length {
+        let chunk = disk.read_at(file, read, PIECE.min(length - read) as usize)?;
+        if chunk.is_empty() {
+            break;
+        }
+        for (place, byte) in chunk.iter().enumerate() {
+            if *byte != b'\n' {
+                // The number stands at the beginning.
+                if line.len() < 40 {
+                    line.push(*byte);
+                }
+                continue;
+            }
+            match number_of(&line) {
+                Some(number) if number > last => return Ok((whole, newest)),
+                number => newest = number.or(newest),
+            }
+            whole = read + place as u64 + 1;
+            line.clear();
+        }
+        read += chunk.len() as u64;
+    }
+    Ok((whole, newest))
+}
+
+fn number_of(line: &[u8]) -> Option<u64> {
+    let digits = line.strip_prefix(b"{\"seq\":")?;
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
+}
+
+/// What else lies in the state directory.
+fn others(disk: &dyn Disk, state_dir: &Path, contents: &mut Vec<Content>) -> Result<(), RemoteError> {
+    let has_its_own_way = |name: &str| matches!(name, "events" | "state.json" | "state.log");
+    for name in list(disk, state_dir)? {
+        let Some(name) = name
+            .to_str()
+            .filter(|name| !is_of_this_machine(name) && !has_its_own_way(name))
+        else {
+            continue;
+        };
+        add(disk, &state_dir.join(name), &format!("{STATE}/{name}"), contents)?;
+    }
+    Ok(())
+}
+
+/// The hank and what it names, if it lies in the execution directory: checkpoints leave these out.
+fn of_hank(disk: &dyn Disk, dir: &ExecutionDir, contents: &mut Vec<Content>) -> Option<String> {
+    let loaded = inspect::last_hank(disk, dir).ok()??;
+    let folder = loaded.root.strip_prefix(dir.root()).ok()?;
+    let own = folder.join(loaded.file.file_name()?);
+    let named: Vec<PathBuf> = match &loaded.hank {
+        Some(hank) => {
+            let paths = references(hank)
+                .into_iter()
+                .filter_map(|named| reference(named.path).ok());
+            paths
+                .map(|names| folder.join(PathBuf::from_iter(names)))
+                .collect()
+        }
+        None => Vec::new(),
+    };
+    for path in std::iter::once(&own).chain(&named) {
+        let place = format!("{HANK}/{}", path.to_str()?);
+        let known = |content: &Content| content.path == place;
+        if !contents.iter().any(known)
+            && let Err(error) = add(disk, &dir.root().join(path), &place, contents)
+        {
+            tracing::warn!(%error, "a file of the hank does not come along");
+        }
+    }
+    own.to_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_runtime::world::disk::RealDisk;
+
+    use super::*;
+
+    // covers: RUN-28
+    #[test]
+    fn of_a_journal_that_grows_the_whole_lines_up_to_a_number_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("000001.jsonl");
+        let lines = "{\"seq\":1,\"x\":1}\n{\"seq\":7,\"x\":2}\n{\"seq\":9,\"x\":3}\n{\"seq\":12,\"half";
+        std::fs::write(&file, lines).unwrap();
+        let length = lines.len() as u64;
+        let look = |last| lines_up_to(&RealDisk, &file, length, last).unwrap();
+        assert_eq!(look(8), (32, Some(7)));
+        assert_eq!(look(u64::MAX), (48, Some(9)));
+        assert_eq!(look(0), (0, None));
+    }
+}

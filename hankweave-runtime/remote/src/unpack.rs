@@ -1,0 +1,111 @@
+//! The files of a record, out of the repository and into a folder.
+
+use std::path::PathBuf;
+
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::{AppendFile, IoError, parent};
+use hankweave_runtime::world::process::Stdin;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+
+use crate::contents::{PIECE, piece_path};
+use crate::error::RemoteError;
+use crate::git::Git;
+use crate::manifest::Manifest;
+use crate::record::Pieces;
+
+const ACTION: &str = "read the record";
+
+/// The longest line with which git announces a piece, in bytes.
+const LONGEST_HEAD: u64 = 200;
+
+/// Writes each file to the place that `goes_to` tells, where nothing is yet.
+pub(crate) async fn unpack(
+    world: &World,
+    git: &Git,
+    manifest: &Manifest,
+    pieces: &Pieces,
+    goes_to: &(dyn Fn(&str) -> PathBuf + Sync),
+) -> Result<(), RemoteError> {
+    let names = manifest.pieces().filter_map(|(_, piece)| pieces.get(&piece));
+    let wanted: String = names.map(|name| format!("{name}\n")).collect();
+    let stdin = match wanted.is_empty() {
+        true => Stdin::Closed,
+        false => Stdin::Bytes(wanted.into_bytes()),
+    };
+    let mut process = git.start(ACTION, &["cat-file", "--batch"], stdin)?;
+    let printed = std::mem::replace(&mut process.stdout, Box::pin(tokio::io::empty()));
+    let mut printed = BufReader::with_capacity(64 << 10, printed);
+    let read = async {
+        for (file, length) in &manifest.files {
+            let mut out = create(world, goes_to(file)).await?;
+            let mut written = 0;
+            for number in 0..length.div_ceil(PIECE) {
+                let piece = next(&mut printed, &piece_path(file, number)).await?;
+                written += piece.len() as u64;
+                out = append(world, out, piece).await?;
+            }
+            if written != *length {
+                return Err(RemoteError::corrupt(format!("the length of `{file}`")));
+            }
+            close(world, out).await?;
+        }
+        Ok(())
+    };
+    let read = read.await;
+    drop(printed);
+    if read.is_err() {
+        let _ = process
+            .control
+            .signal_group(hankweave_runtime::world::process::GroupSignal::Kill);
+    }
+    let answer = git.finish(ACTION, process).await?;
+    read?;
+    answer.or_refused(ACTION).map(drop)
+}
+
+type Out = (PathBuf, Box<dyn AppendFile>);
+
+async fn create(world: &World, path: PathBuf) -> Result<Out, RemoteError> {
+    let disk = world.disk.clone();
+    let create = move || {
+        let made = disk.make_private_dirs(parent(&path));
+        let file = made.and_then(|()| disk.create_append(&path));
+        let file = file.map_err(IoError::at("write", &path))?;
+        Ok::<_, RemoteError>((path, file))
+    };
+    world.blocking.run(create).await
+}
+
+async fn append(world: &World, (path, mut file): Out, piece: Vec<u8>) -> Result<Out, RemoteError> {
+    let append = move || {
+        file.append(&piece).map_err(IoError::at("write", &path))?;
+        Ok::<_, RemoteError>((path, file))
+    };
+    world.blocking.run(append).await
+}
+
+async fn close(world: &World, (path, mut file): Out) -> Result<(), RemoteError> {
+    let sync = move || file.sync_data().map_err(IoError::at("sync", &path));
+    Ok(world.blocking.run(sync).await?)
+}
+
+/// The next piece that git prints.
+async fn next(printed: &mut BufReader<impl AsyncRead + Unpin>, path: &str) -> Result<Vec<u8>, RemoteError> {
+    let failed = |source| RemoteError::Process {
+        action: ACTION,
+        source,
+    };
+    let damaged = || RemoteError::corrupt(format!("the piece `{path}`"));
+    let mut head = String::new();
+    let read = (&mut *printed).take(LONGEST_HEAD).read_line(&mut head).await;
+    read.map_err(failed)?;
+    let length = match head.trim_end().split(' ').collect::<Vec<_>>()[..] {
+        [_, "blob", length] => length.parse::<u64>().ok(),
+        _ => None,
+    };
+    let length = length.filter(|length| *length <= PIECE).ok_or_else(damaged)?;
+    let mut piece = vec![0; length as usize + 1];
+    printed.read_exact(&mut piece).await.map_err(|_| damaged())?;
+    piece.pop();
+    Ok(piece)
+}

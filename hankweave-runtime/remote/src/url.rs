@@ -1,0 +1,71 @@
+//! Addresses of remotes.
+
+use std::path::Path;
+
+use hankweave_runtime::world::World;
+
+use crate::error::RemoteError;
+
+/// An address that git could take for an option is none.
+pub(crate) fn check_url(url: &str) -> Result<(), RemoteError> {
+    let why = match url {
+        "" => "it is empty",
+        url if url.starts_with('-') => "it begins with `-`",
+        url if url.contains(['\n', '\0']) => "it has a line break",
+        _ => return Ok(()),
+    };
+    Err(RemoteError::BadUrl {
+        url: url.escape_debug().to_string(),
+        why,
+    })
+}
+
+/// The address for people: without a password.
+#[must_use]
+pub fn shown(url: &str) -> String {
+    without_password(url).unwrap_or_else(|| url.to_owned())
+}
+
+fn without_password(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (user, host) = authority.rsplit_once('@')?;
+    let (user, _) = user.split_once(':')?;
+    Some(format!("{scheme}://{user}:***@{host}/{path}"))
+}
+
+/// The address of a local folder as an absolute one: git works elsewhere.
+#[must_use]
+pub fn absolute(world: &World, url: &str) -> String {
+    let is_local = !url.contains("://") && !url.split('/').next().unwrap_or_default().contains(':');
+    let real = is_local.then(|| world.disk.real_path(Path::new(url)));
+    match real {
+        Some(Ok(path)) => path.to_str().map_or_else(|| url.to_owned(), str::to_owned),
+        _ => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_shown_and_an_option_is_no_address() {
+        assert_eq!(
+            shown("https://ann:secret@x.example/a.git"),
+            "https://ann:***@x.example/a.git"
+        );
+        for url in [
+            "https://x.example/a.git",
+            "git@x.example:a.git",
+            "ssh://git@x.example/a",
+            "/srv/a.git",
+        ] {
+            assert_eq!(shown(url), url);
+            check_url(url).unwrap();
+        }
+        for url in ["", "-x", "--upload-pack=touch x", "a\nb"] {
+            assert!(matches!(check_url(url), Err(RemoteError::BadUrl { .. })), "{url}");
+        }
+    }
+}

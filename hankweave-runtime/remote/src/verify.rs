@@ -1,0 +1,87 @@
+//! Whether what came from a remote is whole: looked at where it was put, before anything takes the place of anything (RUN-29).
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::checkpoint::GitHistory;
+use hankweave_runtime::error::chain;
+use hankweave_runtime::inspect::recorded_checkpoints;
+use hankweave_runtime::journal::JournalTail;
+use hankweave_runtime::store::StateFiles;
+use hankweave_runtime::world::World;
+
+use crate::error::RemoteError;
+use crate::manifest::Manifest;
+use crate::record::{Earlier, Pieces};
+use crate::snapshot;
+
+/// The tree of a record holds what its manifest says and nothing else, and the record follows the one before it.
+pub(crate) fn shape(
+    manifest: &Manifest,
+    pieces: &Pieces,
+    before: Option<&Earlier>,
+) -> Result<(), RemoteError> {
+    let told: Vec<String> = manifest.pieces().map(|(_, piece)| piece).collect();
+    if !told.iter().eq(pieces.keys()) {
+        return Err(RemoteError::corrupt("its manifest and its files differ"));
+    }
+    let Some(before) = before.map(|before| &before.manifest) else {
+        return Ok(());
+    };
+    let follows = before.execution == manifest.execution
+        && before.number < manifest.number
+        && before.token <= manifest.token;
+    match follows {
+        true => Ok(()),
+        false => Err(RemoteError::corrupt("it does not follow the record before it")),
+    }
+}
+
+/// State, journal and checkpoints in a directory that is not in use yet are whole and fit each other. Blocks.
+pub(crate) fn content(world: &World, dir: &ExecutionDir, manifest: &Manifest) -> Result<(), RemoteError> {
+    let files = StateFiles::new(Arc::clone(&world.disk), None, dir.state_dir());
+    let found = files
+        .find()
+        .map_err(|error| RemoteError::corrupt(chain(&error)))?;
+    let state = snapshot::document(&found).map_err(|error| RemoteError::corrupt(error.to_string()))?;
+    if found.log.damaged_lines > 0 {
+        return Err(RemoteError::corrupt("lines of state.log"));
+    }
+    journal(world, dir, manifest)?;
+    let damaged = |error: &(dyn std::error::Error + 'static)| RemoteError::corrupt(chain(error));
+    let history = GitHistory::open(&dir.checkpoints()).map_err(|error| damaged(&error))?;
+    let history = history.ok_or_else(|| RemoteError::corrupt("it has no checkpoints"))?;
+    let recorded = recorded_checkpoints(&state);
+    // What was lost before it was pushed is no damage of the remote; the checkpoint to begin with must be there.
+    let lost = history.verify(&recorded).map_err(|error| damaged(&error))?;
+    for sha in &lost {
+        tracing::warn!(%sha, "a checkpoint was lost before the run was pushed");
+    }
+    let Some(checkpoint) = &manifest.checkpoint else {
+        return Ok(());
+    };
+    let inspected = history
+        .inspect(std::slice::from_ref(checkpoint))
+        .map_err(|error| damaged(&error))?;
+    match inspected.concat().is_empty() {
+        true => Ok(()),
+        false => Err(RemoteError::corrupt(format!("its checkpoint {checkpoint}"))),
+    }
+}
+
+fn journal(world: &World, dir: &ExecutionDir, manifest: &Manifest) -> Result<(), RemoteError> {
+    let mut tail = JournalTail::new(Arc::clone(&world.disk), dir.events(), 0);
+    let (mut last, mut in_order) = (0, true);
+    let passed = tail.read(|line| {
+        in_order &= line.seq > last;
+        last = line.seq;
+        ControlFlow::Continue(())
+    });
+    let passed = passed.map_err(RemoteError::Io)?;
+    let is_whole = in_order && passed.unfinished_bytes == 0 && last == manifest.last_event;
+    match is_whole {
+        true => Ok(()),
+        false => Err(RemoteError::corrupt("its journal")),
+    }
+}

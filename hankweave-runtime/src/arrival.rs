@@ -1,0 +1,325 @@
+//! A record that came from another machine and takes the place of the one that is here (RUN-26, RUN-27).
+//!
+//! It is prepared beneath `.hankweave/remote/arriving` and announced when it is whole. From then on it counts: whoever opens the directory next puts it in place,
+//! entry by entry, and brings back the files of its checkpoint. Each step can be done again, so a kill in between costs nothing.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hankweave_core::id::{CheckpointSha, SessionId};
+use hankweave_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::{
+    self, CheckpointStore, GitCheckpoints, HistoryError, OpenRequest, RestoreError, RestoreRequest,
+};
+use crate::paths::ExecutionDir;
+use crate::world::World;
+use crate::world::disk::{Disk, IoError, read_if_present, remove_if_present, replace};
+
+/// Larger notes are not ours, in bytes.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// The folder of what comes from and goes to other machines.
+const REMOTE: &str = "remote";
+
+/// What came, and what was there before it, in that folder.
+const ARRIVING: &str = "arriving";
+const BEFORE: &str = "before";
+
+/// What makes it count, in that folder.
+const READY: &str = "ready.json";
+
+/// Sessions that did not come along, in the state directory.
+const ELSEWHERE: &str = "sessions-elsewhere.json";
+
+/// What takes the place of what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrival {
+    /// Entries of the state directory that have a new one.
+    pub replaced: BTreeSet<String>,
+    /// Those that the new record does not have.
+    pub removed: BTreeSet<String>,
+    /// The checkpoint whose files are brought back.
+    pub checkpoint: Option<CheckpointSha>,
+    /// The checkpoint of the files that are here.
+    pub left: Option<CheckpointSha>,
+}
+
+/// Why what has arrived is not in place yet; the next start tries again.
+#[derive(Debug, thiserror::Error)]
+pub enum ArrivalError {
+    /// A file or folder could not be moved.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// Its checkpoints cannot be used.
+    #[error(transparent)]
+    Checkpoints(#[from] checkpoint::OpenError),
+    /// It is unknown whether its checkpoint is there.
+    #[error("failed to look for the checkpoint that came from another machine")]
+    History(#[from] HistoryError),
+    /// Its files could not all be brought back.
+    #[error("failed to bring back the files that came from another machine")]
+    Restore(#[from] RestoreError),
+}
+
+/// The folder in which a record is prepared: an execution directory of its own, without files.
+#[must_use]
+pub fn place(dir: &ExecutionDir) -> ExecutionDir {
+    ExecutionDir::new(folder(dir).join(ARRIVING))
+}
+
+/// Removes what was prepared and never announced. The lock of the directory must be held.
+///
+/// # Errors
+///
+/// [`IoError`] when it cannot be removed.
+pub fn discard(disk: &dyn Disk, dir: &ExecutionDir) -> Result<(), IoError> {
+    remove(disk, dir, ARRIVING)
+}
+
+/// Makes what was prepared count; durable on return. The lock of the directory must be held.
+///
+/// # Errors
+///
+/// [`IoError`]; then it may count or not.
+pub fn announce(disk: &dyn Disk, dir: &ExecutionDir, arrival: &Arrival) -> Result<(), IoError> {
+    let path = ready(dir);
+    let text = serde_json::to_vec(arrival).map_err(io::Error::from);
+    text.and_then(|text| replace(disk, &path, &text))
+        .map_err(IoError::at("write", &path))
+}
+
+/// Puts in place what was announced, if anything was. The lock of the directory must be held. Blocks.
+///
+/// # Errors
+///
+/// [`ArrivalError`]; the next call goes on where this one ended.
+pub fn finish(world: &World, dir: &ExecutionDir) -> Result<bool, ArrivalError> {
+    let Some(arrival) = swap(&*world.disk, dir)? else {
+        return Ok(false);
+    };
+    let request = OpenRequest {
+        repository: dir.checkpoints(),
+        workspace: dir.root().to_owned(),
+        at: world.clock.now(),
+        nonce: world.ids.nonce(),
+    };
+    let (store, _) = GitCheckpoints::open(&request)?;
+    settle(&*world.disk, dir, &store, &arrival, world.clock.now())?;
+    Ok(true)
+}
+
+/// Moves the entries that were announced into their places, and those that they replace out of them.
+fn swap(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<Arrival>, IoError> {
+    let path = ready(dir);
+    let read = read_if_present(disk, &path, MAX_BYTES).map_err(IoError::at("read", &path))?;
+    let Some(arrival) = read.and_then(|bytes| serde_json::from_slice::<Arrival>(&bytes).ok()) else {
+        return Ok(None);
+    };
+    let (new, before) = (place(dir).state_dir(), folder(dir).join(BEFORE));
+    disk.make_private_dirs(&before)
+        .map_err(IoError::at("make", &before))?;
+    for name in arrival.replaced.iter().filter(|name| is_entry(name)) {
+        let (new, own) = (new.join(name), dir.state_dir().join(name));
+        // Gone from there, it is in its place.
+        if exists(disk, &new)? {
+            move_out(disk, &own, &before.join(name))?;
+            disk.rename(&new, &own).map_err(IoError::at("replace", &own))?;
+        }
+    }
+    for name in arrival.removed.iter().filter(|name| is_entry(name)) {
+        move_out(disk, &dir.state_dir().join(name), &before.join(name))?;
+    }
+    for folder in [before, dir.state_dir()] {
+        disk.sync_dir(&folder).map_err(IoError::at("sync", &folder))?;
+    }
+    Ok(Some(arrival))
+}
+
+/// Moves an entry out of the way, if it is there and not moved yet.
+fn move_out(disk: &dyn Disk, own: &Path, before: &Path) -> Result<(), IoError> {
+    match exists(disk, own)? && !exists(disk, before)? {
+        true => disk.rename(own, before).map_err(IoError::at("move", own)),
+        false => Ok(()),
+    }
+}
+
+/// Brings back the files of what is in place now, and forgets what was there before.
+fn settle(
+    disk: &dyn Disk,
+    dir: &ExecutionDir,
+    store: &dyn CheckpointStore,
+    arrival: &Arrival,
+    at: Timestamp,
+) -> Result<(), ArrivalError> {
+    if let Some(target) = &arrival.checkpoint
+        && store.contains(target)?
+    {
+        let known = |sha: &CheckpointSha| store.contains(sha).unwrap_or(false);
+        let left = arrival.left.clone().filter(known);
+        store.restore(&RestoreRequest {
+            target: target.clone(),
+            // What is as it was there is kept there.
+            safety: left.clone(),
+            left,
+            at,
+        })?;
+    }
+    let path = ready(dir);
+    remove_if_present(disk, &path).map_err(IoError::at("remove", &path))?;
+    disk.sync_dir(&folder(dir)).map_err(IoError::at("sync", &path))?;
+    remove(disk, dir, BEFORE)?;
+    Ok(remove(disk, dir, ARRIVING)?)
+}
+
+/// Notes the sessions whose transcripts stayed on another machine.
+///
+/// # Errors
+///
+/// What the disk says.
+pub fn note_elsewhere(disk: &dyn Disk, dir: &ExecutionDir, sessions: &[SessionId]) -> io::Result<()> {
+    let path = dir.state_dir().join(ELSEWHERE);
+    match sessions.is_empty() {
+        true => remove_if_present(disk, &path),
+        false => replace(disk, &path, &serde_json::to_vec(sessions)?),
+    }
+}
+
+/// Whether the transcript of a session stayed on another machine (RUN-27).
+pub(crate) fn is_elsewhere(disk: &dyn Disk, dir: &ExecutionDir, session: &SessionId) -> bool {
+    let read = read_if_present(disk, &dir.state_dir().join(ELSEWHERE), MAX_BYTES);
+    let noted = read
+        .ok()
+        .flatten()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    noted.is_some_and(|noted: Vec<SessionId>| noted.contains(session))
+}
+
+/// Whether a name leads to an entry of the state directory and not beyond it, to our own folder or to the lock.
+fn is_entry(name: &str) -> bool {
+    !matches!(name, "" | "." | ".." | REMOTE | "server.lock") && !name.contains('/')
+}
+
+fn exists(disk: &dyn Disk, path: &Path) -> Result<bool, IoError> {
+    match disk.metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(IoError::at("look at", path)(error)),
+    }
+}
+
+fn remove(disk: &dyn Disk, dir: &ExecutionDir, name: &str) -> Result<(), IoError> {
+    let folder = folder(dir);
+    if !exists(disk, &folder.join(name))? {
+        return Ok(());
+    }
+    let removed = disk
+        .open_folder(&folder)
+        .and_then(|folder| folder.remove(OsStr::new(name)));
+    removed.map_err(IoError::at("remove", &folder.join(name)))
+}
+
+fn folder(dir: &ExecutionDir) -> PathBuf {
+    dir.state_dir().join(REMOTE)
+}
+
+fn ready(dir: &ExecutionDir) -> PathBuf {
+    folder(dir).join(READY)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::checkpoint::MemoryCheckpoints;
+    use crate::world::disk::{Fault, FaultyDisk, RealDisk};
+
+    /// A directory in which a record waits that has `both` and `new` and not `old`.
+    fn prepared(folder: &Path) -> ExecutionDir {
+        let dir = ExecutionDir::new(folder.to_owned());
+        let write = |path: PathBuf, text: &str| {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(dir.state_dir().join("both/file"), "before");
+        write(dir.state_dir().join("old"), "before");
+        write(dir.state_dir().join("token"), "ours");
+        let new = place(&dir).state_dir();
+        write(new.join("both/file"), "after");
+        write(new.join("new"), "after");
+        dir
+    }
+
+    fn arrival() -> Arrival {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Arrival {
+            replaced: names(&["both", "new"]),
+            removed: names(&["old", "../x", "remote"]),
+            checkpoint: None,
+            left: None,
+        }
+    }
+
+    /// The entries and what they hold.
+    fn seen(dir: &ExecutionDir) -> String {
+        let text = |name: &str| std::fs::read_to_string(dir.state_dir().join(name)).unwrap_or_default();
+        ["both/file", "old", "new", "token"].map(text).join(" ")
+    }
+
+    // covers: RUN-26
+    #[test]
+    fn what_was_announced_is_put_in_place_however_often_that_is_interrupted() {
+        let mut steps = 0;
+        for n in 0.. {
+            let folder = tempfile::tempdir().unwrap();
+            let dir = prepared(folder.path());
+            let faulty = FaultyDisk::new(Arc::new(RealDisk), Fault::CrashAt(n));
+            let announced = announce(&faulty, &dir, &arrival());
+            let interrupted = announced.and_then(|()| swap(&faulty, &dir).map(|arrival| arrival.unwrap()));
+            let done = interrupted.and_then(|arrival| {
+                let store = MemoryCheckpoints::new(folder.path());
+                settle(&faulty, &dir, &store, &arrival, Timestamp::from_millis(0)).map_err(
+                    |error| match error {
+                        ArrivalError::Io(error) => error,
+                        error => panic!("{error}"),
+                    },
+                )
+            });
+            let world = World::real();
+            let counted = finish(&world, &dir).unwrap();
+            match (counted, done.is_ok()) {
+                // It was never announced.
+                (false, false) if seen(&dir) == "before before  ours" => {}
+                _ => assert_eq!(seen(&dir), "after  after ours", "crash at {n}"),
+            }
+            assert!(!finish(&world, &dir).unwrap(), "it is finished");
+            if done.is_ok() {
+                assert!(list(&dir).is_empty(), "{:?}", list(&dir));
+                break;
+            }
+            steps = n;
+        }
+        assert!(steps > 8, "{steps}");
+    }
+
+    fn list(dir: &ExecutionDir) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder(dir)).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    // covers: RUN-27
+    #[test]
+    fn sessions_that_stayed_elsewhere_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = prepared(folder.path());
+        let (left, came) = (SessionId::new("s-1").unwrap(), SessionId::new("s-2").unwrap());
+        note_elsewhere(&RealDisk, &dir, std::slice::from_ref(&left)).unwrap();
+        assert!(is_elsewhere(&RealDisk, &dir, &left) && !is_elsewhere(&RealDisk, &dir, &came));
+        note_elsewhere(&RealDisk, &dir, &[]).unwrap();
+        assert!(!is_elsewhere(&RealDisk, &dir, &left));
+    }
+}

@@ -1,0 +1,342 @@
+//! Taking the run of a task to a git remote, and bringing it here from another machine (TASK-60, TASK-61, TASK-62).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hankweave_remote::{
+    Arrived, Cloning, Execution, Outcome, Pulling, Push, RemoteError, clone, list, pull, push,
+};
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::error::chain;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::free_name;
+use hankweave_task_model::Level;
+use hankweave_task_model::registry::TaskRow;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// How often the last push of a run is tried, and how long is waited in between.
+const LAST_TRIES: u32 = 3;
+const BETWEEN_TRIES: Duration = Duration::from_secs(2);
+
+/// How often it is tried to fetch a run.
+const FETCH_TRIES: u32 = 5;
+
+/// How long a push of a task that is lost may take.
+const KEEPING: Duration = Duration::from_secs(60);
+
+/// News that nobody has noted yet; more than these are only in the log of the worker.
+const MOST_NEWS: usize = 16;
+
+/// Where the run of a task goes, and under which token.
+#[derive(Debug, Clone)]
+pub(super) struct Route {
+    world: World,
+    url: String,
+    execution: Execution,
+    token: u64,
+}
+
+/// Something about the remote that is worth a line in the log of the task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct News {
+    pub(super) level: Level,
+    pub(super) message: String,
+}
+
+impl Route {
+    pub(super) fn new(world: &World, url: &str, row: &TaskRow, token: u64) -> Self {
+        Self {
+            world: world.clone(),
+            url: url.to_owned(),
+            execution: Execution::of_task(row.id(), *row.record.created_at()),
+            token,
+        }
+    }
+
+    /// Brings the run to `workspace` as far as the remote has it and this machine does not. What this machine has alone is pushed beside it first.
+    pub(super) async fn arrive(&self, workspace: &Path) -> Result<Option<News>, RemoteError> {
+        let mut tries = 1;
+        loop {
+            match self.try_to_arrive(workspace).await {
+                Err(error) if tries < FETCH_TRIES && is_passing(&error) => {
+                    tracing::warn!(error = chain(&error), "the run cannot be fetched yet");
+                }
+                arrived => return arrived,
+            }
+            tries += 1;
+            sleep(BETWEEN_TRIES).await;
+        }
+    }
+
+    async fn try_to_arrive(&self, workspace: &Path) -> Result<Option<News>, RemoteError> {
+        let there = list(&self.world, &self.url).await?;
+        if !there.iter().any(|listed| listed.execution == self.execution) {
+            return Ok(None);
+        }
+        let dir = ExecutionDir::new(workspace.to_owned());
+        let order = Pulling {
+            url: Some(self.url.clone()),
+            execution: Some(self.execution.clone()),
+            token: self.token,
+            replace: true,
+        };
+        let arrived = match pull(&self.world, &dir, &order).await {
+            Err(RemoteError::NothingRecorded) => self.clone_into(workspace).await?,
+            arrived => arrived?,
+        };
+        Ok(arrived.changed.then(|| News {
+            level: Level::Info,
+            message: told(&arrived),
+        }))
+    }
+
+    /// What lies there without any record of a run makes way.
+    async fn clone_into(&self, workspace: &Path) -> Result<Arrived, RemoteError> {
+        let cloning = Cloning {
+            url: self.url.clone(),
+            wanted: Some(self.execution.to_string()),
+            into: workspace.to_owned(),
+        };
+        match clone(&self.world, &cloning).await {
+            Err(RemoteError::Occupied { path }) => {
+                let (disk, now) = (self.world.disk.clone(), self.world.clock.now());
+                let aside = path.clone();
+                let moved = self.world.blocking.run(move || {
+                    let free = free_name(&*disk, &aside, "aside", now)?;
+                    disk.rename(&aside, &free)
+                });
+                let action = "move what is in the workspace";
+                moved
+                    .await
+                    .map_err(|source| RemoteError::Process { action, source })?;
+                clone(&self.world, &cloning).await
+            }
+            cloned => cloned,
+        }
+    }
+
+    async fn push(&self, dir: &ExecutionDir) -> Result<Outcome, RemoteError> {
+        let order = Push {
+            url: Some(self.url.clone()),
+            execution: Some(self.execution.clone()),
+            token: self.token,
+            replace: false,
+        };
+        Ok(push(&self.world, dir, &order).await?.outcome)
+    }
+
+    /// Pushes what a worker has of a task that it has lost: beside the record of the later owner, or before that one's first push.
+    pub(super) async fn keep(&self, workspace: &Path) {
+        let dir = ExecutionDir::new(workspace.to_owned());
+        match timeout(KEEPING, self.push(&dir)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(RemoteError::Superseded { kept: Some(kept), .. })) => {
+                tracing::warn!(
+                    kept,
+                    "the task has a later owner; what was done here is kept on the remote"
+                );
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(
+                    error = chain(&error),
+                    "what was done here is on this machine alone"
+                );
+            }
+            Err(_) => {
+                tracing::warn!("what was done here is on this machine alone: the remote takes too long")
+            }
+        }
+    }
+}
+
+/// Whether it may work a moment later: the remote does not answer, or an earlier run here is still on its way out.
+fn is_passing(error: &RemoteError) -> bool {
+    error.may_pass() || matches!(error, RemoteError::Live { .. })
+}
+
+fn told(arrived: &Arrived) -> String {
+    let record = arrived.record.get(..12).unwrap_or(&arrived.record);
+    let mut text = format!("Run fetched from its remote, record {record}");
+    if let Some(checkpoint) = &arrived.checkpoint {
+        text.push_str(&format!(", checkpoint {}", checkpoint.short()));
+    }
+    if !arrived.left_behind.is_empty() {
+        text.push_str("; sessions of agents stayed on the other machine");
+    }
+    if let Some(kept) = &arrived.kept {
+        text.push_str(&format!("; what was here is kept as {kept}"));
+    }
+    text
+}
+
+/// Pushes beside a run, each time that there is something new.
+#[derive(Debug)]
+pub(super) struct Carrier {
+    route: Route,
+    workspace: PathBuf,
+    due: watch::Sender<Due>,
+    news: mpsc::Receiver<News>,
+    superseded: CancellationToken,
+    task: AbortOnDropHandle<()>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    /// So many checkpoints were made.
+    Checkpoints(u64),
+    /// The run has ended.
+    Last,
+}
+
+impl Carrier {
+    /// Begins with a push of what is there, so that the remote knows the token.
+    pub(super) fn start(route: Route, workspace: &Path) -> Self {
+        let (due, told) = watch::channel(Due::Checkpoints(0));
+        let (send, news) = mpsc::channel(MOST_NEWS);
+        let superseded = CancellationToken::new();
+        let work = Work {
+            route: route.clone(),
+            dir: ExecutionDir::new(workspace.to_owned()),
+            due: told,
+            news: send,
+            superseded: superseded.clone(),
+        };
+        Self {
+            route,
+            workspace: workspace.to_owned(),
+            due,
+            news,
+            superseded,
+            task: AbortOnDropHandle::new(tokio::spawn(work.work())),
+        }
+    }
+
+    /// A checkpoint was made.
+    pub(super) fn checkpoint(&self) {
+        self.due.send_modify(|due| {
+            if let Due::Checkpoints(number) = due {
+                *number += 1;
+            }
+        });
+    }
+
+    /// Waits for something to note; `None` when the task has a later owner.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost.
+    pub(super) async fn next(&mut self) -> Option<News> {
+        tokio::select! {
+            () = self.superseded.cancelled() => None,
+            news = self.news.recv() => match news {
+                Some(news) => Some(news),
+                None => std::future::pending().await,
+            },
+        }
+    }
+
+    /// Stops pushing for the task, which is lost, and keeps what was done for it beside the record of the later owner.
+    pub(super) async fn give_up(self) {
+        self.task.abort();
+        // It holds the lock on what is pushed until it is gone.
+        let _ = self.task.await;
+        self.route.keep(&self.workspace).await;
+    }
+
+    /// Pushes what is left to push, within a few tries, and returns what is left to note; whether the task has a later owner.
+    ///
+    /// # Cancel safety
+    ///
+    /// Pushing goes on; call nothing but [`give_up`](Self::give_up) then.
+    pub(super) async fn finish(&mut self) -> (Vec<News>, bool) {
+        // Whoever does not listen has ended.
+        let _ = self.due.send(Due::Last);
+        let mut rest = Vec::new();
+        while let Some(news) = self.news.recv().await {
+            rest.push(news);
+        }
+        if let Err(error) = (&mut self.task).await
+            && error.is_panic()
+        {
+            std::panic::resume_unwind(error.into_panic());
+        }
+        (rest, self.superseded.is_cancelled())
+    }
+}
+
+struct Work {
+    route: Route,
+    dir: ExecutionDir,
+    due: watch::Receiver<Due>,
+    news: mpsc::Sender<News>,
+    superseded: CancellationToken,
+}
+
+impl Work {
+    async fn work(mut self) {
+        let mut failed = false;
+        loop {
+            let due = *self.due.borrow_and_update();
+            if due == Due::Last {
+                return self.last().await;
+            }
+            match self.route.push(&self.dir).await {
+                Ok(_) | Err(RemoteError::NothingRecorded) if !failed => {}
+                Ok(_) => {
+                    failed = false;
+                    self.tell(Level::Info, "Run pushed again".to_owned());
+                }
+                Err(error) => {
+                    if self.is_over(&error) {
+                        return;
+                    }
+                    // Once, and not at each checkpoint.
+                    if !failed {
+                        self.tell(Level::Warning, format!("Run not pushed: {}", chain(&error)));
+                    }
+                    failed = true;
+                }
+            }
+            if self.due.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn last(&self) {
+        let mut tries = 1;
+        loop {
+            match self.route.push(&self.dir).await {
+                Ok(_) => return self.tell(Level::Info, "Run pushed to its remote".to_owned()),
+                Err(RemoteError::NothingRecorded) => return,
+                Err(error) if self.is_over(&error) => return,
+                Err(error) if tries == LAST_TRIES || !is_passing(&error) => {
+                    let told = format!("Run not pushed, it is on this machine alone: {}", chain(&error));
+                    return self.tell(Level::Error, told);
+                }
+                Err(_) => {}
+            }
+            tries += 1;
+            sleep(BETWEEN_TRIES).await;
+        }
+    }
+
+    /// Whether the task belongs to somebody else now.
+    fn is_over(&self, error: &RemoteError) -> bool {
+        if !matches!(error, RemoteError::Superseded { .. }) {
+            return false;
+        }
+        self.tell(Level::Error, chain(error));
+        self.superseded.cancel();
+        true
+    }
+
+    fn tell(&self, level: Level, message: String) {
+        tracing::info!(execution = %self.route.execution, message, "remote");
+        // A reader that is behind finds it in the log of the worker.
+        let _ = self.news.try_send(News { level, message });
+    }
+}
