@@ -375,7 +375,7 @@ async fn of_two_owners_the_later_one_has_the_record_and_the_other_is_kept() {
     else {
         panic!("{late}")
     };
-    assert_eq!(place.references("/kept/"), [kept.clone()]);
+    assert_eq!(place.references("/kept/"), std::slice::from_ref(&kept));
     assert_eq!(place.manifest(&kept)["token"], 5);
     let again = push_under(&place, second, 7).await.unwrap();
     assert_eq!((again.outcome, &again.record), (Outcome::UpToDate, &taken.record));
