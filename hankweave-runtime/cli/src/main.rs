@@ -45,9 +45,9 @@ mod keyboard;
 mod lock;
 mod logging;
 mod logs;
+mod machines;
 #[cfg(feature = "mcp")]
 mod mcp;
-mod machines;
 mod notify;
 mod operations;
 #[cfg(feature = "otel")]

@@ -295,7 +295,11 @@ impl Job {
 
     /// Pushes the rest of a run that has ended; what a later owner has is not ours.
     async fn carried(&mut self, outcome: Outcome, log: &mut TaskLog) -> Result<Outcome, JobError> {
-        let Some(carrier) = self.carrier.as_mut().filter(|_| !matches!(outcome, Outcome::Lost)) else {
+        let Some(carrier) = self
+            .carrier
+            .as_mut()
+            .filter(|_| !matches!(outcome, Outcome::Lost))
+        else {
             return Ok(outcome);
         };
         let (news, has_later_owner) = carrier.finish().await;
