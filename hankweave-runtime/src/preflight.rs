@@ -136,7 +136,7 @@ pub fn unready_models(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, wo
     )
 }
 
-/// The agent and the model of every codon replace its own; a script stays with its codon when the agent is the scripted one anyway (HANK-57).
+/// The agent and the model of every codon replace its own; a script stays with its codon when the agent is the scripted one anyway (HANK-57, CLI-38).
 fn apply_to(codon: &mut CodonConfig, agent: Option<&AgentChoice>, model: Option<&String>) {
     match agent {
         Some(AgentChoice::Named(name)) if codon.agent_name() == name => {}

@@ -12,7 +12,7 @@ use super::records::{Recorded, Records};
 use crate::cost::UsageTotals;
 use crate::id::SessionId;
 
-/// Says what the lines that one process prints mean. A driver makes one for each process; it is pure, and takes any lines.
+/// Says what the lines that one process prints mean. A driver makes one for each process; it is pure, and takes any lines (AGENT-33).
 pub trait AgentDecoder: Send + Debug {
     /// Adds what a line says, often nothing.
     fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>);

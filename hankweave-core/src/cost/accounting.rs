@@ -124,7 +124,7 @@ pub struct ProcessUsage {
     open: HashMap<u64, Open>,
 }
 
-/// Ids of messages, as hashes: an id may be as long as a line.
+/// Ids of messages, as hashes: an id may be as long as a line (AGENT-35).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MessageIds(HashSet<u64>);
 

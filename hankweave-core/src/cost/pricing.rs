@@ -39,7 +39,7 @@ pub struct TokenRates {
     /// What is put into a cache that lives five minutes. For a provider without a charge for it, the input
     /// price.
     pub cache_write: Usd,
-    /// What is put into a cache that lives one hour.
+    /// What is put into a cache that lives one hour (AGENT-34).
     pub cache_write_1h: Usd,
     /// What is read from a cache.
     pub cache_read: Usd,

@@ -65,9 +65,6 @@ pub(crate) struct Meta {
     pub(crate) hank_path: Option<String>,
     /// Options of the run that name no place.
     pub(crate) options: Vec<Value>,
-    /// The prices that it counts with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) prices: Option<Value>,
 }
 
 impl Meta {
@@ -85,7 +82,6 @@ impl Meta {
                 .into_iter()
                 .filter(|option| option["isPath"] != true)
                 .collect(),
-            prices: file.get("prices").cloned(),
         }
     }
 
@@ -95,7 +91,7 @@ impl Meta {
             Some(hank) => root.join(hank),
             None => PathBuf::from(self.hank_path.as_ref()?),
         };
-        let mut file = json!({"hankPath": path, "prices": self.prices});
+        let mut file = json!({"hankPath": path});
         if let Some(hank) = hank {
             let place = place_of(hank);
             file["invocation"] = json!({"folder": root, "hank": place, "options": self.options});

@@ -7,7 +7,7 @@ use crate::coordinator::Coordinator;
 use crate::layers::{LayerError, TaskFiles};
 
 /// Writes those lines of the registry that the log of the task lacks, and the status into its state, under the lock with this token. Returns the number of the last
-/// line that is written.
+/// line that is written. Another machine may have written lines that this one lacks.
 ///
 /// # Errors
 ///
@@ -18,14 +18,12 @@ pub async fn publish(
     row: &TaskRow,
     token: Option<u64>,
 ) -> Result<u64, LayerError> {
-    let lines = coordinator.log_lines(row.id().clone(), row.written_seq).await?;
+    let behind = files.run(TaskFiles::log_seqs).await?;
+    let whole = (1..).zip(&behind).take_while(|(due, seq)| due == *seq).count();
+    let lines = coordinator.log_lines(row.id().clone(), whole as u64).await?;
     let status = row.record.status();
     files
         .run(move |files| {
-            let behind = match lines.is_empty() {
-                true => Default::default(),
-                false => files.log_seqs()?,
-            };
             let is_lacking = |line: &&LogEntry| line.seq.is_none_or(|seq| !behind.contains(&seq));
             let lacking: Vec<LogEntry> = lines.iter().filter(is_lacking).cloned().collect();
             let known = files.load_state()?;

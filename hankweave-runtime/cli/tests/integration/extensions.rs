@@ -115,7 +115,8 @@ fn a_codon_is_extended_in_the_same_session_as_often_as_it_says() {
         .next()
         .unwrap()
         .unwrap();
-    assert_eq!(fs::read_dir(logs.path()).unwrap().count(), 1);
+    let logs = fs::read_dir(logs.path()).unwrap().flatten().map(|entry| entry.file_name());
+    assert_eq!(logs.filter(|name| name != "counting.json").count(), 1);
 }
 
 // On overflow, or at the boundary of a compaction where that is allowed.
