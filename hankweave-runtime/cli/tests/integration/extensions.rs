@@ -115,7 +115,10 @@ fn a_codon_is_extended_in_the_same_session_as_often_as_it_says() {
         .next()
         .unwrap()
         .unwrap();
-    let logs = fs::read_dir(logs.path()).unwrap().flatten().map(|entry| entry.file_name());
+    let logs = fs::read_dir(logs.path())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name());
     assert_eq!(logs.filter(|name| name != "counting.json").count(), 1);
 }
 

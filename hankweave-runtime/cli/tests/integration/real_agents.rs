@@ -240,7 +240,9 @@ fn a_killed_agent_costs_what_it_had_used() {
             project.write_hank(&json!({"hank": [agent.codon("work", "fresh", "TASK")]}));
             let running = project.start(["run", "--headless"]);
             begun(&server, 2);
-            let pid = codon(&only_run(&project), "work")["claudePid"].as_i64().unwrap();
+            // With what the log has and the file does not have yet.
+            let state = project.run(["state", "show", "--json"]).json_document();
+            let pid = codon(&state["runs"][0], "work")["claudePid"].as_i64().unwrap();
             kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
             running.finish_within(DEADLINE).expect_code(1);
             assert_eq!(project.left_behind(), []);

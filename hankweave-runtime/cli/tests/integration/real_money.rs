@@ -241,7 +241,8 @@ fn a_killed_agent_costs_what_it_had_used() {
         project.write_hank(&hank(&server, &json!({})));
         let running = project.start(["run", "--headless"]);
         begun(&server, 2);
-        let state = project.state(&project.directory());
+        // With what the log has and the file does not have yet.
+        let state = project.run(["state", "show", "--json"]).json_document();
         let pid = state["runs"][0]["codons"][0]["claudePid"].as_i64().unwrap();
         let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
         kill_process(pid, signal).unwrap();

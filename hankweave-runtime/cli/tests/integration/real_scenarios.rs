@@ -228,7 +228,8 @@ impl Player {
         project.write_hank(&json!({"overrides": {"settleSeconds": 1}, "hank": [codon]}));
         let mut running = project.start(["run", "--headless", "--json"]);
         running.wait_for_line(|line| line.contains("\"tool_use\""));
-        let state = project.state(&project.directory());
+        // With what the log has and the file does not have yet.
+        let state = project.run(["state", "show", "--json"]).json_document();
         let pid = state["runs"][0]["codons"][0]["claudePid"].as_i64().unwrap();
         let agent = Watched::new(u32::try_from(pid).unwrap()).unwrap();
         kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
