@@ -210,7 +210,8 @@ fn keys_need_no_enter_after_a_shell_had_the_terminal() {
         assert!(Command::new("stty").args(set).status().unwrap().success());
     };
     let pid = Pid::from_raw(read("pid").trim().parse().unwrap()).unwrap();
-    kill_process(pid, Signal::TSTP).unwrap();
+    // No question of when the program began to listen for Ctrl+Z.
+    kill_process(pid, Signal::STOP).unwrap();
     until_stopped(pid);
     set();
     kill_process(pid, Signal::CONT).unwrap();
