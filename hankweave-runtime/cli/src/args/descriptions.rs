@@ -1,0 +1,60 @@
+//! Commands that print what the code says of itself.
+
+use clap::{Args, ValueEnum};
+
+#[derive(Debug, Args)]
+pub(crate) struct DiagramArgs {
+    /// Which machine.
+    #[arg(value_enum)]
+    pub(crate) machine: MachineName,
+    /// The form.
+    #[arg(long = "as", value_enum, default_value_t = DiagramFormat::Mermaid, value_name = "FORM")]
+    pub(crate) form: DiagramFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MachineName {
+    /// One run of an agent.
+    Codon,
+    /// One life of the server.
+    Run,
+    /// A task of the task system.
+    Task,
+    /// One acquisition of a lock.
+    Lock,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiagramFormat {
+    /// Mermaid, which many pages draw by themselves.
+    Mermaid,
+    /// Graphviz.
+    Dot,
+    /// PlantUML.
+    Plantuml,
+    /// JSON.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Of what.
+    #[arg(value_enum)]
+    pub(crate) document: SchemaName,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaName {
+    /// hank.json
+    Hank,
+    /// A sentinel in a file of its own.
+    Sentinel,
+    /// hankweave.json
+    Config,
+    /// .hankweave/state.json
+    State,
+    /// One state event, as state.log and the journal hold it.
+    Event,
+    /// One command, as a client sends it over the WebSocket.
+    Command,
+}

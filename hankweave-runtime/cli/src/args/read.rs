@@ -1,0 +1,136 @@
+//! What was typed, read: refusals, and what an invocation remembers of it.
+
+use std::path::Path;
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, ValueHint};
+use hankweave_runtime::world::disk::{Disk, RealDisk};
+use hankweave_runtime::{GivenOption, Invocation};
+
+use super::{Cli, Command};
+use crate::screen::tell;
+
+impl Cli {
+    /// Reads the command line; ends the program when it is wrong.
+    pub(crate) fn read() -> Self {
+        let mut command = Self::command();
+        command.build();
+        let matches = command.clone().try_get_matches();
+        let matches = matches.unwrap_or_else(|error| refuse(&error));
+        if let Some(other) = beside_execution(&matches) {
+            let message = format!("the argument '--execution <DIR>' cannot be used with '--{other}'");
+            refuse(&command.error(ErrorKind::ArgumentConflict, message));
+        }
+        let mut cli =
+            Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&error.format(&mut command)));
+        if let (Command::Run(args), Some((name, matches))) = (&mut cli.command, matches.subcommand()) {
+            let options = command.find_subcommand(name).map(|run| given(run, matches));
+            args.invocation = Invocation {
+                folder: RealDisk.real_path(Path::new(".")).unwrap_or_default(),
+                hank: args.hank.clone(),
+                execution: args.execution.clone(),
+                options: options.unwrap_or_default(),
+            };
+        }
+        cli
+    }
+}
+
+/// Ends the program with what is wrong with what was typed. Help is ours to the last letter; a complaint quotes what may have been pasted.
+fn refuse(error: &clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    tell(error.render().to_string());
+    std::process::exit(error.exit_code())
+}
+
+/// What was typed beside an execution directory and stands in for one. A variable that is always set contradicts nobody, which
+/// `conflicts_with` does not know.
+fn beside_execution(matches: &ArgMatches) -> Option<&'static str> {
+    if let Some((_, inner)) = matches.subcommand() {
+        return beside_execution(inner);
+    }
+    let is_typed = |name: &str| {
+        let is_known = matches.ids().any(|id| id == name);
+        is_known && matches.value_source(name) == Some(ValueSource::CommandLine)
+    };
+    let other = ["state", "url"].into_iter().find(|name| is_typed(name));
+    other.filter(|_| is_typed("execution"))
+}
+
+/// Whether `validate` has this option of `run` as well.
+pub(crate) fn counts_for_validate(name: &str) -> bool {
+    let command = Cli::command();
+    let validate = command.find_subcommand("validate");
+    let mut options = validate.into_iter().flat_map(clap::Command::get_arguments);
+    options.any(|option| option.get_long() == Some(name))
+}
+
+/// Options of `run` that count for one start only, and what an [`Invocation`] holds apart.
+const NOT_REPEATED: [&str; 7] = [
+    "hank",
+    "execution",
+    "new",
+    "recover",
+    "open",
+    "dry_run",
+    "headless",
+];
+
+/// The options that were typed and that another run in the same place repeats: whatever `run` has now or gets later, but those above and the
+/// ones of every subcommand, which say how results are printed.
+fn given(run: &clap::Command, matches: &ArgMatches) -> Vec<GivenOption> {
+    let is_typed = |id: &str| {
+        let is_known = matches.ids().any(|known| known == id);
+        is_known && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let repeated = run.get_arguments().filter(|argument| {
+        let id = argument.get_id().as_str();
+        !argument.is_global_set() && !NOT_REPEATED.contains(&id) && is_typed(id)
+    });
+    let hints = [ValueHint::AnyPath, ValueHint::DirPath, ValueHint::FilePath];
+    let option = |argument: &clap::Arg| {
+        let value = || matches.get_raw(argument.get_id().as_str())?.next_back();
+        let takes_value = argument.get_action().takes_values();
+        Some(GivenOption {
+            name: argument.get_long()?.to_owned(),
+            value: takes_value
+                .then(value)
+                .flatten()
+                .map(|value| value.to_string_lossy().into_owned()),
+            is_path: hints.contains(&argument.get_value_hint()),
+        })
+    };
+    repeated.filter_map(option).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_typed_for_a_run_is_kept_and_what_is_for_once_is_not() {
+        let mut command = Cli::command();
+        let typed = "hankweave run a --json -v --new --headless --open --max-cost 2.50 -o out --data d --no-autostart --port 0";
+        let matches = command.try_get_matches_from_mut(typed.split(' ')).unwrap();
+        let run = command.find_subcommand("run").unwrap();
+        let mut given: Vec<(String, Option<String>, bool)> = given(run, matches.subcommand().unwrap().1)
+            .into_iter()
+            .map(|option| (option.name, option.value, option.is_path))
+            .collect();
+        given.sort();
+        let expected = [
+            ("data", Some("d"), true),
+            ("max-cost", Some("2.50"), false),
+            ("no-autostart", None, false),
+            ("output", Some("out"), true),
+            ("port", Some("0"), false),
+        ];
+        let owned = |(name, value, is_path): (&str, Option<&str>, bool)| {
+            (name.to_owned(), value.map(str::to_owned), is_path)
+        };
+        assert_eq!(given, expected.map(owned));
+    }
+}

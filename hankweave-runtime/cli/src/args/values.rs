@@ -1,0 +1,88 @@
+//! Values that are checked as they are typed.
+
+use std::time::Duration;
+
+use hankweave_core::cost::Usd;
+use hankweave_core::hank::{AgentChoice, Setting, SettingValue};
+
+/// An agent as in a hank; its name needs no quotes.
+pub(super) fn agent(text: &str) -> Result<AgentChoice, String> {
+    match Setting::Agent.from_variable(text)? {
+        SettingValue::Agent(agent) => Ok(agent),
+        other => Err(format!("`{other}` is no agent")),
+    }
+}
+
+pub(super) fn dollars(text: &str) -> Result<Usd, String> {
+    let dollars = text.parse().ok().and_then(|value| Usd::from_dollars(value).ok());
+    let dollars = dollars.filter(|dollars| *dollars > Usd::ZERO);
+    dollars.ok_or_else(|| "a number of US dollars above 0, such as 2.50".to_owned())
+}
+
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| {
+        Duration::try_from_secs_f64(*seconds).is_ok_and(|duration| !duration.is_zero())
+    });
+    seconds.ok_or_else(|| "a number of seconds above 0, such as 600".to_owned())
+}
+
+/// `90`, `90s`, `30m`, `6h`, `1d`, `1h30m`
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "a number of seconds, or a time such as 90m, 6h or 1h30m".to_owned();
+    let (mut seconds, mut rest) = (Some(0_u64), text);
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (number, behind) = rest.split_at(digits);
+        let unit = match behind.chars().next() {
+            None | Some('s') => 1,
+            Some('m') => 60,
+            Some('h') => 60 * 60,
+            Some('d') => 24 * 60 * 60,
+            Some(_) => return Err(wrong()),
+        };
+        let part = number.parse::<u64>().map_err(|_| wrong())?.checked_mul(unit);
+        seconds = seconds.zip(part).and_then(|(sum, part)| sum.checked_add(part));
+        rest = behind.get(1..).unwrap_or_default();
+    }
+    let seconds = seconds.filter(|_| !text.is_empty()).ok_or_else(wrong)?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// What can be the beginning of a SHA.
+pub(super) fn sha_prefix(text: &str) -> Result<String, String> {
+    let is_hex = !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match is_hex {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("a SHA, or its beginning, is made of 0-9 and a-f".to_owned()),
+    }
+}
+
+pub(super) fn lease(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("at least 1s".to_owned()),
+        lease => Ok(lease),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_seconds_or_has_units() {
+        let read = |text| duration(text).map(|duration| duration.as_secs());
+        for (text, seconds) in [
+            ("0", 0),
+            ("90", 90),
+            ("90s", 90),
+            ("30m", 1_800),
+            ("1h30m", 5_400),
+            ("2d", 172_800),
+        ] {
+            assert_eq!(read(text), Ok(seconds), "{text}");
+        }
+        for text in ["", "h", "-1", "1.5h", "6x", "1h h", "99999999999999999999"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}
