@@ -1,6 +1,6 @@
 //! What `hankweave run` of one codon with the real claude takes beyond claude alone, measured on whole processes.
 //!
-//! Both ask the scripted model server, with the same arguments and the same prompt. Each round measures one and then the other, every second round the
+//! Both ask the scripted model server, with the same arguments, environment and prompt. Each round measures one and then the other, every second round the
 //! other way round, so that a machine whose speed drifts changes both alike. That is why this is no criterion benchmark.
 //!
 //! `cargo bench -p hankweave-cli --bench agents`
@@ -88,8 +88,8 @@ impl Stage {
     fn bare(&self) -> Duration {
         let claude = self.claude.display();
         self.timed(&format!(
-            "exec '{claude}' -p --output-format stream-json --verbose --include-partial-messages --forward-subagent-text \
-             --model claude-sonnet-4-5 --dangerously-skip-permissions '{PROMPT}'"
+            "printf %s '{PROMPT}' | '{claude}' -p --output-format stream-json --verbose --include-partial-messages \
+             --forward-subagent-text --model claude-sonnet-4-5 --dangerously-skip-permissions"
         ))
     }
 
@@ -119,6 +119,9 @@ impl Stage {
             "DISABLE_ERROR_REPORTING",
             "DISABLE_AUTOUPDATER",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+            // As `hankweave run` sets them.
+            "DISABLE_COMPACT",
+            "DISABLE_AUTO_COMPACT",
         ];
         command
             .envs(quiet.map(|name| (name, "1")))

@@ -6,6 +6,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::{Demand, Held, Holder, Resource, TaskError};
 
+use super::registry::not_found;
 use super::{Operation, Removed, Tried, Tx};
 use crate::coordinator::{Acquire, Acquired, Commit, HeldLock, Release, Renew};
 
@@ -33,7 +34,13 @@ impl Operation for Acquire {
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Acquired> {
         let (name, holder) = (&self.resource, &self.holder);
-        let before = tx.resource(name).await?;
+        let (before, row) = match &self.task {
+            Some(id) => {
+                let (before, row) = tx.resource_and_task(name, id).await?;
+                (before, Some(row.ok_or_else(|| not_found(id))?))
+            }
+            None => (tx.resource(name).await?, None),
+        };
         let behind = match self.in_order {
             true => tx.held_behind(name, holder).await?,
             false => None,
@@ -42,14 +49,6 @@ impl Operation for Acquire {
             let resource = name.clone();
             return Err(TaskError::LockOrder { resource, held }.into());
         }
-        let row = match &self.task {
-            Some(id) => Some(
-                tx.task(id)
-                    .await?
-                    .ok_or_else(|| TaskError::TaskNotFound(id.to_string()))?,
-            ),
-            None => None,
-        };
         let mut after = before.clone();
         let held = grant(tx, name, &mut after, holder, self.mode, self.lease).await?;
         let version = after.version;

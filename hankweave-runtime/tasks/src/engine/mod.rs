@@ -93,7 +93,15 @@ pub(crate) trait Tx: Send {
     fn mark_written(&mut self, id: &TaskId, seq: u64) -> impl Future<Output = Tried<()>> + Send;
 
     fn resource(&mut self, name: &str) -> impl Future<Output = Tried<Resource>> + Send;
-    /// The same, or `None` when somebody else works on it at this moment.
+    /// A resource and a task, read together.
+    fn resource_and_task(
+        &mut self,
+        name: &str,
+        id: &TaskId,
+    ) -> impl Future<Output = Tried<(Resource, Option<TaskRow>)>> + Send {
+        async move { Ok((self.resource(name).await?, self.task(id).await?)) }
+    }
+    /// A resource, or `None` when somebody else works on it at this moment.
     fn free_resource(&mut self, name: &str) -> impl Future<Output = Tried<Option<Resource>>> + Send;
     fn put_resource(
         &mut self,

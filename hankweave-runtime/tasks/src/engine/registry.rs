@@ -7,13 +7,13 @@ use hankweave_core::time::Timestamp;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{Change, Changed, NewTask, TaskRow};
 use hankweave_task_model::task::TaskStatus;
-use hankweave_task_model::{LogEntry, TaskError};
+use hankweave_task_model::{LogEntry, Resource, TaskError};
 
 use super::locks::grant;
 use super::{Fencing, Operation, Tried, Tx};
 use crate::coordinator::{Claimed, Create, ListQuery, TaskFilter, Update};
 
-fn not_found(id: &TaskId) -> TaskError {
+pub(super) fn not_found(id: &TaskId) -> TaskError {
     TaskError::TaskNotFound(id.as_str().to_owned())
 }
 
@@ -22,16 +22,17 @@ fn update_failed(id: &TaskId, reason: String) -> TaskError {
     TaskError::TaskUpdateFailed { id, reason }
 }
 
-/// Says why the id cannot be used, if it cannot.
-async fn check_free<T: Tx>(tx: &mut T, id: &TaskId) -> Tried<Result<(), String>> {
-    if tx.task(id).await?.is_some() {
+/// What there is of the lock of a task to be, or why its id cannot be used.
+async fn free_id<T: Tx>(tx: &mut T, id: &TaskId) -> Tried<Result<Resource, String>> {
+    let (resource, row) = tx.resource_and_task(&TaskRow::lock_name(id), id).await?;
+    if row.is_some() {
         return Ok(Err("there is a task of this id".to_owned()));
     }
     Ok(match tx.deleted_at(id).await? {
         Some(at) => Err(format!(
             "a task of this id was deleted at {at}, and no id is used twice"
         )),
-        None => Ok(()),
+        None => Ok(resource),
     })
 }
 
@@ -48,10 +49,7 @@ impl Operation for Create {
     async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Claimed> {
         let id = &self.task.id;
         let name = TaskRow::lock_name(id);
-        let before = tx.resource(&name).await?;
-        if let Err(reason) = check_free(tx, id).await? {
-            return Err(self.failed(reason).into());
-        }
+        let before = free_id(tx, id).await?.map_err(|reason| self.failed(reason))?;
         let (mut after, mut held) = (before.clone(), None);
         if let Some(hold) = &self.hold {
             let exclusive = LockMode::Exclusive;
@@ -87,10 +85,8 @@ impl Operation for CreateAll {
         }
         // In one order, so that of two who create the same ones none waits for the other.
         for id in seen {
-            tx.resource(&TaskRow::lock_name(id)).await?;
-            if let Err(reason) = check_free(tx, id).await? {
-                return Err(self.failed(format!("`{id}`: {reason}")).into());
-            }
+            let free = free_id(tx, id).await?;
+            free.map_err(|reason| self.failed(format!("`{id}`: {reason}")))?;
         }
         let mut rows = Vec::new();
         for task in &self.0 {
@@ -164,8 +160,8 @@ impl Operation for Update {
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<TaskRow> {
         let name = TaskRow::lock_name(&self.id);
-        let locks = tx.resource(&name).await?;
-        let row = tx.task(&self.id).await?.ok_or_else(|| not_found(&self.id))?;
+        let (locks, row) = tx.resource_and_task(&name, &self.id).await?;
+        let row = row.ok_or_else(|| not_found(&self.id))?;
         let now = tx.now().await?;
         if let (Some(token), Fencing::Checked) = (self.token, tx.fencing()) {
             locks.check_writer(&name, token, now)?;
@@ -185,8 +181,8 @@ impl Operation for Change {
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Changed> {
         let name = TaskRow::lock_name(&self.id);
-        let locks = tx.resource(&name).await?;
-        let row = tx.task(&self.id).await?.ok_or_else(|| not_found(&self.id))?;
+        let (locks, row) = tx.resource_and_task(&name, &self.id).await?;
+        let row = row.ok_or_else(|| not_found(&self.id))?;
         let now = tx.now().await?;
         let changed = match tx.fencing() {
             Fencing::Checked => {

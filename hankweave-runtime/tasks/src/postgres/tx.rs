@@ -17,7 +17,15 @@ use crate::stored::{StoredHeld, StoredTask, integer, mode_name, natural, read_id
 const TASK: &str =
     "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at";
 const HELD: &str = "owner, scope, mode, token, count, acquired_at, expires_at, resource";
+/// A resource with its holders: a row for each, or one without any.
+const RESOURCE: &str = "SELECT owner, scope, mode, token, count, acquired_at, expires_at, resource,
+        coalesce(resources.version, numbers.value) AS version, coalesce(written, 0) AS written,
+        (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+    FROM numbers LEFT JOIN resources ON resources.name = $1 LEFT JOIN locks ON resource = $1 WHERE numbers.name = 'forgotten' ORDER BY token";
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// Lets nobody else work on a resource before the transaction has ended.
+const WAIT_FOR: &str = "SELECT true FROM pg_advisory_xact_lock(hashtextextended($1, 4711))";
 
 /// So many writes travel together at most.
 const MOST_TOGETHER: usize = 16;
@@ -206,34 +214,41 @@ impl<'a> PostgresTx<'a> {
         rows.iter().map(|row| stored_task(row).row()).collect()
     }
 
-    /// The resource, when this transaction has it for itself.
-    async fn owned_resource(&mut self, name: &str, lock: &'static str) -> Tried<Option<Resource>> {
-        let held = format!("SELECT {HELD} FROM locks WHERE resource = $1 ORDER BY token");
-        let known = "SELECT coalesce(version, value), coalesce(written, 0) FROM numbers LEFT JOIN resources ON resources.name = $1
-            WHERE numbers.name = 'forgotten'";
-        let queries = [
-            (lock, values![name]),
-            (CLOCK, values![]),
-            (held.as_str(), values![name]),
-            (known, values![name]),
-        ];
-        let read = self.read(&queries).await?;
-        let [owned, clock, held, known] = &read[..] else {
+    /// The resource, when this transaction has it for itself, and what one more query behind it tells.
+    async fn owned_resource(
+        &mut self,
+        name: &str,
+        lock: &'static str,
+        behind: Option<Query<'_>>,
+    ) -> Tried<Option<(Resource, Vec<Row>)>> {
+        let mut queries = vec![(lock, values![name]), (RESOURCE, values![name])];
+        queries.extend(behind);
+        let mut read = self.read(&queries).await?.into_iter();
+        let (Some(owned), Some(known)) = (read.next(), read.next()) else {
             return Err(Trouble::Failed("the database left an answer out".to_owned()));
         };
-        self.now = clock.first().map(|row| time(row.get(0)));
-        if !owned.first().is_some_and(|row| row.get(0)) {
+        let Some(first) = known
+            .first()
+            .filter(|_| owned.first().is_some_and(|row| row.get(0)))
+        else {
             return Ok(None);
-        }
-        let locks = held
+        };
+        self.now = Some(time(first.get("now")));
+        let has_lock = |row: &&Row| row.get::<_, Option<i64>>("token").is_some();
+        let held = known
             .iter()
-            .map(|row| stored_held(row).lock().map(|lock| lock.held));
-        let (version, written) = known.first().map_or((0, 0), |row| (row.get(0), row.get(1)));
-        Ok(Some(Resource {
-            held: locks.collect::<Tried<_>>()?,
-            version: natural(version),
-            written: natural(written),
-        }))
+            .filter(has_lock)
+            .map(|row| Ok(stored_held(row).lock()?.held));
+        let resource = Resource {
+            held: held.collect::<Tried<_>>()?,
+            version: natural(first.get("version")),
+            written: natural(first.get("written")),
+        };
+        Ok(Some((resource, read.next().unwrap_or_default())))
+    }
+
+    fn task_by_id(&self) -> String {
+        format!("SELECT {TASK} FROM tasks WHERE id = $1 {}", self.for_update)
     }
 
     async fn put_held(&mut self, name: &str, before: &[Held], after: &[Held]) -> Tried<()> {
@@ -335,8 +350,7 @@ impl Tx for PostgresTx<'_> {
     }
 
     async fn task(&mut self, id: &TaskId) -> Tried<Option<TaskRow>> {
-        let sql = format!("SELECT {TASK} FROM tasks WHERE id = $1 {}", self.for_update);
-        Ok(self.rows(&sql, values![id.as_str()]).await?.pop())
+        Ok(self.rows(&self.task_by_id(), values![id.as_str()]).await?.pop())
     }
 
     async fn deleted_at(&mut self, id: &TaskId) -> Tried<Option<Timestamp>> {
@@ -450,13 +464,25 @@ impl Tx for PostgresTx<'_> {
     }
 
     async fn resource(&mut self, name: &str) -> Tried<Resource> {
-        let lock = "SELECT true FROM pg_advisory_xact_lock(hashtextextended($1, 4711))";
-        Ok(self.owned_resource(name, lock).await?.unwrap_or_default())
+        let owned = self.owned_resource(name, WAIT_FOR, None).await?;
+        Ok(owned.unwrap_or_default().0)
+    }
+
+    async fn resource_and_task(&mut self, name: &str, id: &TaskId) -> Tried<(Resource, Option<TaskRow>)> {
+        let sql = self.task_by_id();
+        let task = Some((sql.as_str(), values![id.as_str()]));
+        let (resource, rows) = self
+            .owned_resource(name, WAIT_FOR, task)
+            .await?
+            .unwrap_or_default();
+        let row = rows.first().map(|row| stored_task(row).row()).transpose()?;
+        Ok((resource, row))
     }
 
     async fn free_resource(&mut self, name: &str) -> Tried<Option<Resource>> {
         let lock = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 4711))";
-        self.owned_resource(name, lock).await
+        let owned = self.owned_resource(name, lock, None).await?;
+        Ok(owned.map(|(resource, _)| resource))
     }
 
     async fn put_resource(&mut self, name: &str, before: &Resource, after: Resource) -> Tried<()> {
