@@ -40,9 +40,11 @@ pub(crate) fn successes(disk: &dyn Disk, execution: &Path) -> Vec<Success> {
 }
 
 fn of(state: &HankweaveState) -> Vec<Success> {
+    // The newest run stands first, in it the oldest codon.
     let codons = state
         .runs
         .iter()
+        .rev()
         .flat_map(|run| run.codons.iter().map(move |codon| (&run.run_id, codon)));
     codons
         .filter_map(|(run_id, codon)| match codon.as_ref() {

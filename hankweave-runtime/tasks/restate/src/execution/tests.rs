@@ -60,33 +60,36 @@ impl Stage {
         told
     }
 
-    /// What a run that was killed had recorded itself.
-    fn record_success(&self, run: &str, codon: &str) {
-        let at = "2026-02-03T10:00:00.000Z";
+    /// What runs that were killed had recorded themselves, each the success of a codon; the newest run comes first.
+    fn record_successes(&self, successes: &[(&str, &str)]) {
         let execution = self.execution().files.path().join(WORKSPACE).join(".hankweave");
         std::fs::create_dir_all(&execution).unwrap();
-        let tokens =
-            json!({"inputTokens": 1, "outputTokens": 1, "cacheCreationTokens": 0, "cacheReadTokens": 0});
-        let codon = json!({
-            "status": "completed", "codonId": codon, "startTime": at, "endTime": at, "exitCode": 0,
-            "claudeSessionId": "s-1", "claudeLogPath": "x.log", "finalCost": 0.25, "finalTokens": tokens,
-            "completionCheckpoint": "ed24e7f0667672b56b0654755225d7d99ff794b3", "resultMessageReceived": true,
-        });
-        let run = json!({
-            "runId": run, "runFolder": format!("/x/{run}"), "gitBranch": format!("run-{run}"), "codons": [codon],
-            "startingConditions": {"type": "fresh", "initialCheckpointSha": "8db9c63849a5fedd358267d474294fad3cbe28f1"},
-            "status": "completed", "startTime": at, "endTime": at, "serverPid": 1,
-        });
-        let state = json!({"runs": [run], "currentRunId": null, "executionPlan": []});
+        let runs: Vec<_> = successes.iter().map(|(run, codon)| run_with(run, codon)).collect();
+        let state = json!({"runs": runs, "currentRunId": null, "executionPlan": []});
         std::fs::write(execution.join("state.json"), state.to_string()).unwrap();
     }
+}
+
+fn run_with(run: &str, codon: &str) -> serde_json::Value {
+    let at = "2026-02-03T10:00:00.000Z";
+    let tokens = json!({"inputTokens": 1, "outputTokens": 1, "cacheCreationTokens": 0, "cacheReadTokens": 0});
+    let codon = json!({
+        "status": "completed", "codonId": codon, "startTime": at, "endTime": at, "exitCode": 0,
+        "claudeSessionId": "s-1", "claudeLogPath": "x.log", "finalCost": 0.25, "finalTokens": tokens,
+        "completionCheckpoint": "ed24e7f0667672b56b0654755225d7d99ff794b3", "resultMessageReceived": true,
+    });
+    json!({
+        "runId": run, "runFolder": format!("/x/{run}"), "gitBranch": format!("run-{run}"), "codons": [codon],
+        "startingConditions": {"type": "fresh", "initialCheckpointSha": "8db9c63849a5fedd358267d474294fad3cbe28f1"},
+        "status": "completed", "startTime": at, "endTime": at, "serverPid": 1,
+    })
 }
 
 // covers: TASK-87
 #[tokio::test]
 async fn a_success_that_only_the_run_has_recorded_is_recorded_once_before_anything_else() {
     let mut stage = stage("exit 0");
-    stage.record_success("1795578587147-9tanmn-kmkxev", "draft");
+    stage.record_successes(&[("1795578587147-9tanmn-kmkxev", "draft")]);
     let mut execution = stage.execution();
     let mut told = Vec::new();
     for _ in 0..3 {
@@ -97,9 +100,23 @@ async fn a_success_that_only_the_run_has_recorded_is_recorded_once_before_anythi
     let unrecorded = stage.execution().unrecorded(&stage.kept).await.unwrap();
     assert_eq!(unrecorded, None);
     // The same codon in another run is another success.
-    stage.record_success("1795578587148-9tanmn-kmkxev", "draft");
+    stage.record_successes(&[("1795578587148-9tanmn-kmkxev", "draft")]);
     let unrecorded = stage.execution().unrecorded(&stage.kept).await.unwrap();
     assert!(matches!(unrecorded, Some(Step::Codon(_))), "{unrecorded:?}");
+}
+
+/// A worker that is killed before the first success is recorded leaves two of them to the next one.
+// covers: TASK-87
+#[tokio::test]
+async fn of_successes_that_are_not_recorded_the_oldest_comes_first() {
+    let mut stage = stage("exit 0");
+    stage.record_successes(&[
+        ("1795578587148-9tanmn-kmkxev", "review"),
+        ("1795578587147-9tanmn-kmkxev", "draft"),
+    ]);
+    let mut execution = stage.execution();
+    assert_eq!(stage.step(&mut execution).await, "draft");
+    assert_eq!(stage.step(&mut execution).await, "review");
 }
 
 // covers: TASK-87
