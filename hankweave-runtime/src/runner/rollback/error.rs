@@ -1,0 +1,111 @@
+//! What can go wrong on the way back, and what that leaves behind.
+
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::thread::TargetError;
+use hankweave_core::time::Timestamp;
+
+use crate::checkpoint::{HistoryError, RestoreError};
+use crate::rig::ArchiveError;
+use crate::state_manager::TransitionError;
+
+/// Why a rollback failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RollbackError {
+    /// Something runs; nothing was changed.
+    #[error("a codon is running")]
+    Running,
+    /// Files are never restored under running processes (G9); nothing was changed.
+    #[error("{count} processes of an earlier run still live, so its files cannot be taken back")]
+    Survivors {
+        /// How many.
+        count: usize,
+    },
+    /// There is no such target; nothing was changed.
+    #[error("there is no way back to there")]
+    Target(#[source] TargetError),
+    /// A cleanup has removed the checkpoint of the target; nothing was changed.
+    #[error(
+        "checkpoint {} was removed by a cleanup (operation {operation}, {at}) and cannot be restored any more",
+        sha.short()
+    )]
+    CleanedUp {
+        /// The checkpoint.
+        sha: CheckpointSha,
+        /// The cleanup.
+        operation: String,
+        /// When it was.
+        at: Timestamp,
+    },
+    /// No operation is left that could be undone; nothing was changed.
+    #[error("there is no operation left to undo")]
+    NothingToUndo,
+    /// There is no such operation, or the record does not say where it ended; nothing was changed.
+    #[error("no operation begins with `{0}`")]
+    UnknownOperation(String),
+    /// Several operations begin like this; nothing was changed.
+    #[error("several operations begin with `{0}`")]
+    AmbiguousOperation(String),
+    /// No checkpoint of the thread exists; nothing was changed.
+    #[error("no codon has a checkpoint that one could go back to")]
+    NoSuccess,
+    /// The checkpoints cannot be read, so the targets are unknown; nothing was changed.
+    #[error("failed to read the checkpoints")]
+    History(#[source] HistoryError),
+    /// The files could not be restored; the error says whether some were changed.
+    #[error("failed to bring back the files")]
+    Restore(#[source] RestoreError),
+    /// The files could not be restored, and some may have been changed.
+    #[error("failed to bring back all files; what was there before is kept in checkpoint {}", safety.short())]
+    Interrupted {
+        /// The files as they were before the first change.
+        safety: CheckpointSha,
+        /// What went wrong.
+        #[source]
+        source: RestoreError,
+    },
+    /// A restore was interrupted, and its checkpoint cannot be read any more. Going on from another place
+    /// abandons it.
+    #[error(
+        "the way back to checkpoint {} was interrupted and cannot be finished, because the checkpoint cannot be read",
+        target.short()
+    )]
+    CutOff {
+        /// The checkpoint.
+        target: CheckpointSha,
+        /// The files as they were before the first change.
+        safety: Option<CheckpointSha>,
+        /// What cannot be read.
+        #[source]
+        source: Box<Self>,
+    },
+    /// The archive cannot be used; nothing was changed, unless the files were restored already.
+    #[error("failed to bring files back from the archive")]
+    Archive(#[source] ArchiveError),
+    /// The rollback could not be recorded.
+    #[error("failed to record the rollback")]
+    Record(#[from] TransitionError),
+}
+
+/// Whether a checkpoint or its contents cannot be read, which trying again does not change.
+pub(super) fn cannot_be_read(error: &RollbackError) -> bool {
+    match error {
+        RollbackError::History(_) => true,
+        RollbackError::Restore(source) | RollbackError::Interrupted { source, .. } => {
+            matches!(source, RestoreError::History(_) | RestoreError::Contents { .. })
+        }
+        _ => false,
+    }
+}
+
+/// Whether every file is as it was.
+pub(super) fn changed_nothing(error: &RollbackError) -> bool {
+    matches!(error, RollbackError::Restore(error) if changes_nothing(error))
+}
+
+/// Whether a restore that failed like this has changed no file.
+pub(super) fn changes_nothing(error: &RestoreError) -> bool {
+    matches!(
+        error,
+        RestoreError::History(_) | RestoreError::Safety(_) | RestoreError::InTheWay { .. }
+    )
+}

@@ -1,0 +1,115 @@
+//! What is told of a rollback while it goes on.
+
+use hankweave_core::document::HankweaveState;
+use hankweave_core::id::CodonId;
+use hankweave_core::wire::Event;
+
+use super::super::rig_cleanup::clean_up;
+use super::route::Route;
+use super::{Rollback, RollbackError};
+use crate::recovery::Possession;
+use crate::rig::RigCopy;
+
+pub(super) fn started(route: &Route, rollback: &Rollback) -> Event {
+    let (source, left) = (&route.source, route.codons());
+    Event::RollbackStarted {
+        from_run: route
+            .state
+            .runs
+            .front()
+            .map_or_else(|| source.run_id.clone(), |run| run.run_id.clone()),
+        from_codon: route
+            .thread
+            .codons
+            .first()
+            .map(|entry| entry.codon.codon_id().clone()),
+        to_codon: source.after_codon.clone(),
+        to_checkpoint: source.checkpoint_sha.clone(),
+        checkpoint_type: rollback.checkpoint_type,
+        codons_to_process: left.iter().map(|entry| entry.codon.codon_id().clone()).collect(),
+    }
+}
+
+/// Publishes the steps of a rollback: the codons that are undone, newest first, and then the files. Removes
+/// the copies of their rigs, and returns those that were removed.
+pub(super) async fn undo_codons(possession: &Possession, route: &Route) -> Vec<RigCopy> {
+    let (left, kept) = (route.codons(), route.kept_copies(possession));
+    let total_steps = left.len() + 1;
+    let progress = |current_step, message| Event::RollbackProgress {
+        current_step,
+        total_steps,
+        message,
+    };
+    let mut gone = Vec::new();
+    for (index, entry) in left.iter().enumerate() {
+        let id = entry.codon.codon_id();
+        possession
+            .publish(progress(index + 1, format!("leaving {id}")))
+            .await;
+        if let Some((checkpoint_type, sha)) = entry.codon.checkpoints().last() {
+            let checkpoint = Event::RollbackCodonCheckpoint {
+                codon_id: id.clone(),
+                codon_name: name_of(&route.state, id),
+                checkpoint: sha.clone(),
+                checkpoint_type: Some(checkpoint_type),
+                message: "what it left can be found here".to_owned(),
+            };
+            possession.publish(checkpoint).await;
+        }
+        gone.extend(clean_up(possession, (id, name_of(&route.state, id)), &kept).await);
+    }
+    let target = route.source.checkpoint_sha.short();
+    let message = format!("bringing back the files of checkpoint {target}");
+    possession.publish(progress(total_steps, message)).await;
+    gone
+}
+
+/// Publishes the last step.
+pub(super) async fn publish_arrival(possession: &Possession, state: &HankweaveState, rollback: &Rollback) {
+    let source = &rollback.source;
+    let Some(codon_id) = source.after_codon.clone() else {
+        return;
+    };
+    let arrived = Event::RollbackCodonCheckpoint {
+        codon_name: name_of(state, &codon_id),
+        codon_id,
+        checkpoint: source.checkpoint_sha.clone(),
+        checkpoint_type: rollback.checkpoint_type,
+        message: "the files are back".to_owned(),
+    };
+    possession.publish(arrived).await;
+}
+
+pub(super) fn arrived(rollback: &Rollback, changed: usize) -> Event {
+    let target = rollback.source.checkpoint_sha.short();
+    let message = match changed {
+        0 => format!("the files are those of checkpoint {target}"),
+        changed => format!("went back to checkpoint {target} ({})", changed_files(changed)),
+    };
+    Event::Info { message }
+}
+
+pub(super) fn failed(error: &RollbackError) -> Event {
+    Event::Error {
+        message: format!("Rollback failed: {}", crate::error::chain(error)),
+        fatal: false,
+        codon: None,
+        severity: Some("operation".to_owned()),
+        context: None,
+        code: Some("ROLLBACK_FAILED".to_owned()),
+    }
+}
+
+/// The name of the codon; its id when the plan does not have it any more.
+fn name_of(state: &HankweaveState, id: &CodonId) -> String {
+    let planned = state.execution_plan.iter().find(|entry| entry.codon_id == *id);
+    let name = planned.and_then(|entry| entry.codon.name());
+    name.unwrap_or(id.as_str()).to_owned()
+}
+
+pub(super) fn changed_files(number: usize) -> String {
+    match number {
+        1 => "1 file changed".to_owned(),
+        _ => format!("{number} files changed"),
+    }
+}

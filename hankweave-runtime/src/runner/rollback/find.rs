@@ -1,0 +1,190 @@
+//! From what somebody asks for to a way back that is possible.
+
+use std::sync::Arc;
+
+use hankweave_core::document::{CheckpointFacts, CheckpointTable, ContinuationSource, HankweaveState};
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::thread::{self, ExecutionThread, TargetError};
+
+use super::super::target::RollbackTarget;
+use super::RollbackError;
+use super::route::Route;
+use crate::checkpoint::{CheckpointStore, HistoryError, KnownCheckpoint};
+use crate::recovery::{self, Possession};
+
+pub(super) async fn find(
+    possession: &Possession,
+    state: Arc<HankweaveState>,
+    target: &RollbackTarget,
+) -> Result<Route, RollbackError> {
+    let known = known_checkpoints(possession).await?;
+    let thread = thread::build(&state, None, Some(&known));
+    if thread.has_running_codon {
+        return Err(RollbackError::Running);
+    }
+    let source = match resolve(target, &state, &thread, &known) {
+        Err(RollbackError::Target(TargetError::UnknownSha(prefix))) => {
+            let kept = kept_target(possession, &state, &thread, &prefix).await?;
+            let cleaned = || cleaned_up(&state, |sha| sha.as_str().starts_with(&prefix));
+            let unknown = || RollbackError::Target(TargetError::UnknownSha(prefix.clone()));
+            kept.ok_or_else(|| cleaned().unwrap_or_else(unknown))?
+        }
+        resolved => resolved?,
+    };
+    if let Some(error) = cleaned_up(&state, |sha| *sha == source.checkpoint_sha) {
+        return Err(error);
+    }
+    let undone = match target {
+        RollbackTarget::Undo => thread::undo(&state).map(|undo| undo.id),
+        _ => None,
+    };
+    Ok(Route {
+        source,
+        left: left(&state, &thread, &known),
+        state,
+        thread,
+        cause: target.cause(undone),
+    })
+}
+
+fn resolve(
+    target: &RollbackTarget,
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    known: &CheckpointTable,
+) -> Result<ContinuationSource, RollbackError> {
+    match target {
+        RollbackTarget::Checkpoint(prefix) => thread
+            .sha_target(state, known, prefix)
+            .map_err(RollbackError::Target),
+        RollbackTarget::Codon(id, point) => thread.codon_target(id, *point).map_err(RollbackError::Target),
+        RollbackTarget::LastSuccess => thread.last_success().ok_or(RollbackError::NoSuccess),
+        RollbackTarget::Undo => {
+            let undo = thread::undo(state).ok_or(RollbackError::NothingToUndo)?;
+            Ok(undo.target)
+        }
+        RollbackTarget::Operation(prefix) => behind(state, prefix),
+    }
+}
+
+/// Where things stood after the operation whose name begins like this.
+fn behind(state: &HankweaveState, prefix: &str) -> Result<ContinuationSource, RollbackError> {
+    let log = thread::operations(state);
+    let mut fitting = log.iter().filter(|known| known.id().starts_with(prefix));
+    match (fitting.next(), fitting.next()) {
+        (Some(_), Some(_)) => Err(RollbackError::AmbiguousOperation(prefix.to_owned())),
+        (found, _) => {
+            let after = found.and_then(|found| found.after(state));
+            after.ok_or_else(|| RollbackError::UnknownOperation(prefix.to_owned()))
+        }
+    }
+}
+
+/// Why there is no way to a checkpoint that a cleanup has removed.
+fn cleaned_up(state: &HankweaveState, is_it: impl Fn(&CheckpointSha) -> bool) -> Option<RollbackError> {
+    let cleanups = state.operations.iter();
+    let mut cleanups = cleanups.filter_map(|cleanup| Some((cleanup, cleanup.removed.as_ref()?)));
+    cleanups.find_map(|(cleanup, removed)| {
+        let sha = removed.checkpoints.iter().find(|sha| is_it(sha))?;
+        Some(RollbackError::CleanedUp {
+            sha: sha.clone(),
+            operation: cleanup.id.clone(),
+            at: cleanup.at,
+        })
+    })
+}
+
+/// The kind of checkpoint that keeps the files as they were before a restore.
+const SAFETY: &str = "safety";
+
+/// The target for a checkpoint that only the repository knows: a safety checkpoint. It is at the point of
+/// history where it was made.
+async fn kept_target(
+    possession: &Possession,
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    prefix: &str,
+) -> Result<Option<ContinuationSource>, RollbackError> {
+    let wanted = prefix.to_owned();
+    let search = move |store: &dyn CheckpointStore| -> Result<_, HistoryError> {
+        let known = store.known()?;
+        let is_wanted = |(sha, found): &(&CheckpointSha, &KnownCheckpoint)| {
+            found.kind() == SAFETY && sha.as_str().starts_with(&wanted)
+        };
+        let fitting: Vec<CheckpointSha> = known
+            .iter()
+            .filter(is_wanted)
+            .map(|(sha, _)| sha.clone())
+            .collect();
+        Ok((store.restorable(&fitting)?, known))
+    };
+    let found = possession.with_checkpoints(search).await;
+    let (fitting, known) = found.map_err(RollbackError::History)?;
+    let mut shas = fitting.into_keys();
+    let Some(files) = shas.next() else {
+        return Ok(None);
+    };
+    let others: Vec<CheckpointSha> = shas.collect();
+    if !others.is_empty() {
+        return Err(RollbackError::Target(TargetError::Ambiguous {
+            prefix: prefix.to_owned(),
+            matches: std::iter::once(files).chain(others).collect(),
+        }));
+    }
+    let parent = |sha: &CheckpointSha| known.get(sha).and_then(|found| found.parent.clone());
+    let line = std::iter::successors(parent(&files), |sha| parent(sha));
+    let mut points = line.filter_map(|base| thread::standing_on(state, &base, &files));
+    let newest = || {
+        let newest = thread.codons.first();
+        let run = state.runs.front();
+        let behind = newest.map(|entry| ContinuationSource {
+            after_codon: Some(entry.codon.codon_id().clone()),
+            ..ContinuationSource::beginning_of(&entry.run_id)
+        });
+        behind.or_else(|| Some(ContinuationSource::beginning_of(&run?.run_id)))
+    };
+    Ok(points.next().or_else(newest).map(|source| ContinuationSource {
+        checkpoint_sha: files,
+        ..source
+    }))
+}
+
+/// The recorded checkpoints that can be restored. "Could not read" must never look like "there are none"
+/// (RUN-5).
+pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<CheckpointTable, RollbackError> {
+    let known = match &possession.restorable {
+        Some(known) => known.clone(),
+        None => {
+            let recorded = recovery::recorded_checkpoints(&possession.manager.snapshot());
+            let known = possession.with_checkpoints(move |store| store.restorable(&recorded));
+            known.await.map_err(RollbackError::History)?
+        }
+    };
+    let facts = |found: KnownCheckpoint| CheckpointFacts {
+        message: found.message,
+        timestamp: Some(found.timestamp),
+        branch: found.branch,
+    };
+    Ok(known
+        .into_iter()
+        .map(|(sha, found)| (sha, facts(found)))
+        .collect())
+}
+
+/// The checkpoint of the current files: the newest one that can be read. Files that only a lost one knew
+/// stay.
+pub(super) fn left(
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    known: &CheckpointTable,
+) -> Option<CheckpointSha> {
+    let position = thread::position(state, thread);
+    let recorded = thread.codons.iter().filter_map(|entry| {
+        let (_, newest) = entry.codon.checkpoints().last()?;
+        Some(newest.clone())
+    });
+    position
+        .into_iter()
+        .chain(recorded)
+        .find(|sha| known.contains_key(sha))
+}

@@ -1,0 +1,172 @@
+//! Rolling back: restoring the files of an earlier checkpoint, for a run that goes on from there (RUN-19).
+//!
+//! The rollback is recorded before the first file changes, with the safety checkpoint of the files as they
+//! were, and it is recorded as done after the last one. So a restore that was interrupted is finished by the
+//! next start (G8). The next run continues from there.
+
+mod archive;
+mod error;
+mod events;
+mod find;
+mod restore;
+mod route;
+
+use std::sync::Arc;
+
+use hankweave_core::codon::CheckpointType;
+use hankweave_core::document::{ContinuationSource, PendingRollback};
+use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::machine::Extra;
+use hankweave_core::thread;
+use hankweave_core::wire::Event;
+
+use self::archive::archived;
+use self::error::changed_nothing;
+use self::events::{arrived, failed, publish_arrival, started, undo_codons};
+use self::find::{find, left};
+use self::restore::{check_survivors, finish_restore, protect, record, request};
+use self::route::Route;
+use super::approval;
+use super::rig_cleanup::{place, put_back, untouched};
+use super::target::{Cause, RollbackTarget};
+use crate::checkpoint::{Protection, RestorePlan};
+use crate::recovery::Possession;
+
+pub use self::error::RollbackError;
+pub(crate) use self::find::known_checkpoints;
+pub(super) use self::restore::{finish, leave_cut_off};
+
+/// A rollback, carried out or previewed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rollback {
+    /// Where the next run goes on.
+    pub source: ContinuationSource,
+    /// At which point of the codon the checkpoint was made.
+    pub checkpoint_type: Option<CheckpointType>,
+    /// What happens to the files; in a preview, what would happen.
+    pub files: RestorePlan,
+    /// Files that come back from the archive, because their places are free.
+    pub unarchived: Vec<String>,
+    /// Unchanged copies, made by the rigs of the codons that are undone, which are removed.
+    pub rig_copies: Vec<String>,
+    /// The checkpoint that keeps the files as they were; `None` when nothing had to change, or nothing was
+    /// changed.
+    pub safety: Option<CheckpointSha>,
+    /// The codon that runs next; `None` when the target codon had failed, or was the last one.
+    pub next: Option<CodonId>,
+    /// Whether the target codon had failed.
+    pub failed: bool,
+    /// The operation that this takes back, if it is an undo.
+    pub undoes: Option<String>,
+}
+
+/// Finds out what a rollback to `target` would change. Changes no file.
+pub(crate) async fn preview(
+    possession: &Possession,
+    target: &RollbackTarget,
+) -> Result<Rollback, RollbackError> {
+    let route = find(possession, possession.manager.snapshot(), target).await?;
+    let archived = archived(possession, &route.source, route.left.clone()).await?;
+    let (left, kept) = (route.codons(), route.kept_copies(possession));
+    let mut rig_copies = Vec::new();
+    for entry in left {
+        rig_copies.extend(untouched(possession, entry.codon.codon_id(), &kept).await);
+    }
+    let request = request(possession, &route.source.checkpoint_sha, route.left.clone());
+    let plan = possession
+        .with_checkpoints(move |store| store.plan_restore(&request))
+        .await;
+    Ok(Rollback {
+        rig_copies,
+        ..route.rollback(plan.map_err(RollbackError::Restore)?, archived)
+    })
+}
+
+/// Rolls back to `target`: restores the files and records where the next run goes on.
+pub(crate) async fn go_back(
+    possession: &Possession,
+    target: &RollbackTarget,
+) -> Result<Rollback, RollbackError> {
+    let finished = finish(possession).await;
+    let mut state = possession.manager.snapshot();
+    match finished {
+        // As if it had never begun: the new rollback replaces its record, as soon as that is known to be
+        // possible.
+        Err(RollbackError::CutOff { .. }) => Arc::make_mut(&mut state).pending_rollback = None,
+        finished => finished?,
+    }
+    let route = find(possession, state, target).await?;
+    // Who goes back wants to be asked again what comes behind it.
+    approval::withdraw(&possession.manager).await?;
+    roll_back(possession, route).await
+}
+
+/// The same for a target that is known to exist.
+pub(crate) async fn go_back_to(
+    possession: &Possession,
+    source: ContinuationSource,
+) -> Result<Rollback, RollbackError> {
+    let state = possession.manager.snapshot();
+    let thread = thread::build(&state, None, None);
+    let left = left(&state, &thread, &known_checkpoints(possession).await?);
+    let route = Route {
+        state,
+        thread,
+        source,
+        left,
+        cause: Cause::of_a_run(),
+    };
+    roll_back(possession, route).await
+}
+
+async fn roll_back(possession: &Possession, route: Route) -> Result<Rollback, RollbackError> {
+    check_survivors(possession)?;
+    let recorded = possession.manager.snapshot().pending_rollback.clone();
+    let archived = archived(possession, &route.source, route.left.clone()).await?;
+    let mut pending = PendingRollback {
+        source: route.source.clone(),
+        left: route.left.clone(),
+        safety: None,
+        restored: false,
+        operation: None,
+        extra: Extra::default(),
+    };
+    let protection = protect(possession, &pending).await;
+    if let Err(error) = &protection {
+        possession.publish(failed(error)).await;
+    }
+    let Protection { plan, safety } = protection?;
+    pending.safety = safety.map(|safety| safety.sha);
+    pending.operation = route.operation(possession, pending.safety.as_ref(), &plan);
+    let mut rollback = Rollback {
+        safety: pending.safety.clone(),
+        ..route.rollback(plan, archived)
+    };
+    if let Some(safety) = &rollback.safety {
+        let message = format!("the files as they were are kept in checkpoint {}", safety.short());
+        possession.publish(Event::Info { message }).await;
+    }
+    possession.publish(started(&route, &rollback)).await;
+    let mut cleaned = Vec::new();
+    let going_back = async {
+        record(possession, Some(pending.clone())).await?;
+        cleaned = undo_codons(possession, &route).await;
+        finish_restore(possession, pending).await
+    };
+    match going_back.await {
+        Ok(changed) => {
+            rollback.rig_copies = cleaned.iter().map(place).collect();
+            possession.publish(arrived(&rollback, changed)).await;
+            publish_arrival(possession, &route.state, &rollback).await;
+            Ok(rollback)
+        }
+        Err(error) => {
+            possession.publish(failed(&error)).await;
+            if changed_nothing(&error) {
+                put_back(possession, cleaned).await;
+                record(possession, recorded).await?;
+            }
+            Err(error)
+        }
+    }
+}

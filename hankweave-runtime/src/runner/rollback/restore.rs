@@ -1,0 +1,158 @@
+//! Bringing back the files of a checkpoint, also where that was interrupted (G8).
+
+use hankweave_core::document::PendingRollback;
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::wire::{Event, ProgressKind};
+
+use super::RollbackError;
+use super::archive::unarchive;
+use super::error::{cannot_be_read, changes_nothing};
+use super::events::changed_files;
+use crate::checkpoint::{Protection, RestoreRequest};
+use crate::codon::telling;
+use crate::recovery::Possession;
+
+/// Finishes a restore that was interrupted (G8).
+///
+/// # Errors
+///
+/// [`RollbackError`]; the restore is then as unfinished as before, and with [`CutOff`](RollbackError::CutOff) it stays so.
+pub(in super::super) async fn finish(possession: &Possession) -> Result<(), RollbackError> {
+    let pending = possession.manager.snapshot().pending_rollback.clone();
+    let Some(pending) = pending.filter(|pending| !pending.restored) else {
+        return Ok(());
+    };
+    check_survivors(possession)?;
+    let (target, safety) = (pending.source.checkpoint_sha.clone(), pending.safety.clone());
+    let finished = resume(possession, pending).await;
+    let kept = finished.map_err(|error| match cannot_be_read(&error) {
+        true => RollbackError::CutOff {
+            target: target.clone(),
+            safety,
+            source: Box::new(error),
+        },
+        false => error,
+    })?;
+    let message = format!(
+        "going back to checkpoint {} had been interrupted and was finished{kept}",
+        target.short()
+    );
+    possession.publish(Event::Info { message }).await;
+    Ok(())
+}
+
+/// Restores what was not restored yet, and describes what that changed.
+async fn resume(possession: &Possession, mut pending: PendingRollback) -> Result<String, RollbackError> {
+    if pending.safety.is_none() {
+        let protection = protect(possession, &pending).await?;
+        pending.safety = protection.safety.map(|safety| safety.sha);
+        if let (Some(operation), Some(safety)) = (&mut pending.operation, &pending.safety) {
+            operation.before.checkpoint_sha = safety.clone();
+        }
+        record(possession, Some(pending.clone())).await?;
+    }
+    let safety = pending.safety.clone();
+    let changed = finish_restore(possession, pending).await?;
+    Ok(safety.map_or_else(String::new, |safety| {
+        let safety = safety.short();
+        format!(
+            " ({}; what was there is kept in checkpoint {safety})",
+            changed_files(changed)
+        )
+    }))
+}
+
+/// Publishes that an interrupted restore is abandoned, for a run that begins anew.
+pub(in crate::runner) async fn leave_cut_off(
+    possession: &Possession,
+    target: &CheckpointSha,
+    safety: Option<&CheckpointSha>,
+) {
+    let kept = safety.map_or_else(String::new, |safety| {
+        format!("; what was there before is kept in checkpoint {}", safety.short())
+    });
+    let message = format!(
+        "going back to checkpoint {} had been interrupted and cannot be finished; the files stay as they are{kept}",
+        target.short()
+    );
+    possession.publish(Event::Info { message }).await;
+}
+
+/// Files are never restored under running processes (G9).
+pub(super) fn check_survivors(possession: &Possession) -> Result<(), RollbackError> {
+    match possession.survivors {
+        0 => Ok(()),
+        count => Err(RollbackError::Survivors { count }),
+    }
+}
+
+/// Restores the files, records that, and returns how many have changed.
+pub(super) async fn finish_restore(
+    possession: &Possession,
+    mut pending: PendingRollback,
+) -> Result<usize, RollbackError> {
+    let changed = restore(possession, &pending).await?;
+    unarchive(possession, &pending).await?;
+    pending.restored = true;
+    record(possession, Some(pending)).await?;
+    Ok(changed)
+}
+
+/// What is told while files are saved and taken back.
+const RESTORE: (ProgressKind, Option<&CodonId>) = (ProgressKind::Restore, None);
+
+/// Makes a safety checkpoint.
+pub(super) async fn protect(
+    possession: &Possession,
+    pending: &PendingRollback,
+) -> Result<Protection, RollbackError> {
+    let request = restore_of(possession, pending);
+    let protect = possession.with_checkpoints(move |store| store.protect(&request));
+    let protect = telling(&possession.manager, &possession.checkpoints, RESTORE, protect);
+    protect.await.map_err(RollbackError::Restore)
+}
+
+/// Restores the files and returns how many have changed.
+async fn restore(possession: &Possession, pending: &PendingRollback) -> Result<usize, RollbackError> {
+    let request = restore_of(possession, pending);
+    let restore = possession.with_checkpoints(move |store| store.restore(&request));
+    let restore = telling(&possession.manager, &possession.checkpoints, RESTORE, restore);
+    match (restore.await, &pending.safety) {
+        (Ok(report), _) => Ok(report.done.write.len() + report.done.delete.len()),
+        (Err(source), Some(safety)) if !changes_nothing(&source) => Err(RollbackError::Interrupted {
+            safety: safety.clone(),
+            source,
+        }),
+        (Err(error), _) => Err(RollbackError::Restore(error)),
+    }
+}
+
+fn restore_of(possession: &Possession, pending: &PendingRollback) -> RestoreRequest {
+    RestoreRequest {
+        safety: pending.safety.clone(),
+        ..request(possession, &pending.source.checkpoint_sha, pending.left.clone())
+    }
+}
+
+pub(super) fn request(
+    possession: &Possession,
+    target: &CheckpointSha,
+    left: Option<CheckpointSha>,
+) -> RestoreRequest {
+    RestoreRequest {
+        target: target.clone(),
+        left,
+        safety: None,
+        at: possession.world.clock.now(),
+    }
+}
+
+pub(super) async fn record(
+    possession: &Possession,
+    rollback: Option<PendingRollback>,
+) -> Result<(), RollbackError> {
+    let event = StateEvent::RollbackPending { rollback };
+    possession.manager.transition(event).await.await?;
+    Ok(())
+}
