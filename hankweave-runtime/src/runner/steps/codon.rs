@@ -1,0 +1,204 @@
+//! One codon of a run: its session, its limits and its results, and the commands that come meanwhile.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::budget::{self, Meter};
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::document::{HankweaveState, PlanEntry};
+use hankweave_core::hank::OnExceeded;
+use hankweave_core::id::{CodonId, SessionId};
+use hankweave_core::plan::{ExpandError, checkpoint_patterns};
+use hankweave_core::thread::{self, ExecutionThread};
+use hankweave_core::wire::Event;
+use tokio::time::Instant;
+
+use super::super::aftermath::{Aftermath, Unpublished};
+use super::super::command::{Accepted, Command, Inbox, Refusal, Request, answer};
+use super::super::error::RunError;
+use crate::arrival;
+use crate::codon::{self, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
+use crate::recovery::without_own_files;
+
+/// How a codon went, as far as the loop needs to know.
+pub(super) enum Ran {
+    /// As its record says.
+    ToTheEnd,
+    /// The run pauses with it or before it, for this reason.
+    Paused(InterruptedBy, String),
+    /// It was stopped by force.
+    Forced,
+    /// What it needs could not be written.
+    Unsaved,
+    /// It completed, and its results were not copied to the output directory.
+    Unpublished(Unpublished),
+}
+
+/// Runs one codon to its end and passes orders to it, then copies its results to the output directory.
+pub(super) async fn run_codon(
+    context: &RunContext,
+    inbox: &mut Inbox,
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    entry: &PlanEntry,
+    rig: RigNeed,
+) -> Result<Ran, RunError> {
+    let id = &entry.codon_id;
+    let unknown = || RunError::ChangedHank(ExpandError::UnknownCodon(id.clone()));
+    let config = context.hank.codon(id.configured()).ok_or_else(unknown)?;
+    let orders = Orders::new(&context.shutdown);
+    let own_session = thread::resumed_session(state, id).or_else(|| limited_session(thread, id));
+    let lived = context.begun.elapsed();
+    let mut limits = budget::limits(&context.hank, context.ceiling(), state, entry, lived);
+    if let Some(session) = own_session {
+        limits = limits.going_on(thread, id, session);
+    }
+    if let Some(exceeded) = Meter::new(limits).exceeded(Duration::ZERO)
+        && limits.consequence(&exceeded) == OnExceeded::Pause
+    {
+        // A codon with no budget left is not opened: it begins when the budget is raised (HANK-40).
+        let why = codon::why_paused(&limits, exceeded);
+        return Ok(Ran::Paused(InterruptedBy::Ceiling, why));
+    }
+    let in_own_session = own_session.is_some();
+    let wanted = own_session.cloned().or_else(|| session(state, thread, id));
+    let reached = reachable(context, id, wanted.clone()).await;
+    let session_is_elsewhere = wanted.is_some() && reached.is_none();
+    let codon = CodonRun {
+        cost_is_lower_bound: AtomicBool::new(false),
+        watchers: Mutex::default(),
+        run: context,
+        entry,
+        config,
+        in_own_session: in_own_session && !session_is_elsewhere,
+        session: reached,
+        session_is_elsewhere,
+        patterns: without_own_files(checkpoint_patterns(&state.execution_plan, id), &context.own_files),
+        rig,
+        limits,
+        begun: Instant::now(),
+        orders: orders.clone(),
+    };
+    let aftermath = Aftermath::new(context, entry, config, orders.clone());
+    aftermath.announce().await;
+    let (walked, unsaved, published) = {
+        let work = async {
+            let end = codon::execute(&codon).await?;
+            let unsaved = matches!(end, CodonEnd::Unsaved(_));
+            let walked = end.into_execution();
+            publish_snapshot(context).await;
+            let published = aftermath.run(&walked).await;
+            Ok::<_, RunError>((walked, unsaved, published))
+        };
+        tokio::pin!(work);
+        loop {
+            // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses
+            // nothing. A command that arrives with the end is about what comes after it.
+            tokio::select! {
+                biased;
+                end = &mut work => break end?,
+                request = inbox.next() => order(context, request, &orders, id),
+            }
+        }
+    };
+    debug_assert!(
+        thread::build(&context.manager.snapshot(), None, None)
+            .codons
+            .first()
+            .is_some_and(|newest| has_notes(&newest.codon)
+                || *newest.codon == walked.clone().measured_like(&newest.codon)),
+        "the typed codon and the recorded one have parted"
+    );
+    Ok(match published {
+        Err(why) => Ran::Unpublished(why),
+        Ok(()) if orders.was_forced() => Ran::Forced,
+        Ok(()) if unsaved => Ran::Unsaved,
+        Ok(()) if walked.interruption() == Some(InterruptedBy::Ceiling) => paused(&walked),
+        Ok(()) => Ran::ToTheEnd,
+    })
+}
+
+/// The end of a codon with which the run pauses.
+fn paused(walked: &CodonExecution) -> Ran {
+    let reason = walked.failure_reason().and_then(|reason| reason.message.clone());
+    let by = walked.interruption().unwrap_or(InterruptedBy::Stop);
+    Ran::Paused(by, reason.unwrap_or_default())
+}
+
+/// Whether the record has facts that the typed codon does not know.
+fn has_notes(codon: &CodonExecution) -> bool {
+    codon.budget_exceeded().is_some()
+        || codon.context_exceeded()
+        || codon.cost_is_lower_bound()
+        || codon.loop_check().is_some()
+}
+
+/// A snapshot follows every end of a codon (WIRE-16).
+async fn publish_snapshot(context: &RunContext) {
+    let state = context.manager.snapshot();
+    let thread = thread::build(&state, None, None);
+    let snapshot = Event::state_snapshot(&state, &thread, context.watch.tree().await);
+    context.publish(snapshot).await;
+}
+
+/// The session to go on with. A run that was opened for a chosen codon does not continue the run before it,
+/// but the sessions of that run still exist.
+fn session(state: &HankweaveState, thread: &ExecutionThread, id: &CodonId) -> Option<SessionId> {
+    let plan = &state.execution_plan;
+    let before = || {
+        let source = state.runs.front()?.starting_conditions.source()?;
+        let is_cut = source.after_codon.is_none();
+        is_cut.then(|| thread::build(state, Some(&source.run_id), None))
+    };
+    let own = thread.continuation_session(plan, id).cloned();
+    own.or_else(|| before()?.continuation_session(plan, id).cloned())
+}
+
+/// The session of a codon that met the usage limit of its provider, in which it goes on.
+fn limited_session<'t>(thread: &'t ExecutionThread, id: &CodonId) -> Option<&'t SessionId> {
+    let newest = thread.codons.first()?.codon.codon_id();
+    let was_limited = thread.interruption() == Some(InterruptedBy::UsageLimit);
+    thread.own_session().filter(|_| was_limited && newest == id)
+}
+
+/// The session, unless its transcript stayed on another machine (RUN-27): then the agent begins a new one, and somebody is told.
+async fn reachable(context: &RunContext, id: &CodonId, session: Option<SessionId>) -> Option<SessionId> {
+    let session = session?;
+    let (disk, dir, wanted) = (context.world.disk.clone(), context.dir.clone(), session.clone());
+    let looked = move || arrival::is_elsewhere(&*disk, &dir, &wanted);
+    if !context.world.blocking.run(looked).await {
+        return Some(session);
+    }
+    let message = format!("{id}: session {session} stayed on another machine; its agent begins a new one");
+    context.publish(Event::Info { message }).await;
+    None
+}
+
+/// Carries out or refuses a command while a codon runs.
+fn order(context: &RunContext, request: Request, orders: &Orders, id: &CodonId) {
+    let running = |what| {
+        Err(Refusal::CodonRunning {
+            what,
+            codon: id.clone(),
+        })
+    };
+    let result = match request.command {
+        _ if context.shutdown.cause().is_some() => Err(Refusal::Stopping),
+        Command::Next => running("start the next codon"),
+        Command::Redo => running("redo"),
+        Command::Start { .. } => running("start another codon"),
+        Command::Answer { codon_id, .. } => Err(Refusal::NotAsked(codon_id)),
+        Command::RollBack { .. } => running("roll back"),
+        Command::Skip => {
+            orders.give(Order::Skip);
+            Ok(Accepted::Stopping(id.clone()))
+        }
+        Command::ForceStop { reason } => {
+            orders.give(Order::ForceStop(reason));
+            Ok(Accepted::Stopping(id.clone()))
+        }
+    };
+    answer(request.reply, result);
+}

@@ -1,0 +1,200 @@
+//! The loop of a run: decides what is next, runs it, and carries out commands.
+
+mod codon;
+mod next;
+mod wait;
+
+use hankweave_core::discovery::Activity;
+use hankweave_core::id::CodonId;
+use hankweave_core::thread;
+use hankweave_core::wire::IdleReason;
+use tokio::time::Instant;
+
+use self::codon::{Ran, run_codon};
+use self::next::{Decided, Next, choose, decided, pause};
+use self::wait::{idle, wait_for_retry};
+use super::begin::BeginAt;
+use super::command::{Inbox, Reply};
+use super::error::RunError;
+use super::heartbeat::Heartbeat;
+use super::outcome::RunResult;
+use super::target::RollbackTarget;
+use crate::codon::RunContext;
+use crate::state_manager::TransitionError;
+
+/// Whether codons start by themselves (RUN-9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Autostart {
+    /// All of them do.
+    On,
+    /// None does before a command starts it.
+    Wait(IdleReason),
+}
+
+impl Autostart {
+    /// Why the run is idle when nothing can start: after a rollback, that is the reason until a codon has
+    /// run.
+    fn reason_or(self, otherwise: IdleReason) -> IdleReason {
+        match self {
+            Self::Wait(reason @ IdleReason::RollbackCompleted) => reason,
+            Self::On | Self::Wait(_) => otherwise,
+        }
+    }
+}
+
+/// How the loop of one run ends.
+pub(super) enum LoopEnd {
+    /// Nothing is left to do in this process.
+    Over(RunResult),
+    /// A codon that has ended runs again, in a new run.
+    Again(BeginAt, Reply, Choice),
+    /// A new run begins at an earlier point.
+    RollBack(Reply, RollbackTarget, bool),
+}
+
+/// A codon that was chosen by a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) codon_id: CodonId,
+    pub(super) skip_rig: bool,
+}
+
+/// What follows a wait.
+enum Turn {
+    /// Run what is next.
+    Run,
+    /// Something may have changed: decide again.
+    Decide,
+    /// Run this codon, unless something has changed.
+    Approved(CodonId),
+    /// Run this codon.
+    Choose(Choice),
+    /// Start nothing before a command does.
+    Pause,
+    /// Leave the loop.
+    Leave(LoopEnd),
+}
+
+/// Runs codons, the chosen one first, until nothing is left, something fails, the run is asked to stop, or a
+/// command asks for another run. `ended` is the time when the newest codon of the run ended.
+pub(super) async fn run_codons(
+    context: &RunContext,
+    heartbeat: &Heartbeat<'_>,
+    inbox: &mut Inbox,
+    go: &mut Autostart,
+    mut chosen: Option<Choice>,
+    ended: &mut Option<Instant>,
+) -> Result<LoopEnd, RunError> {
+    // The newest codon, when its checkpoint could not be written.
+    let mut unsaved = None;
+    // The codon that a command has just approved, which starts it.
+    let mut approved = None;
+    loop {
+        if let Some(cause) = context.shutdown.cause() {
+            return Ok(LoopEnd::Over(RunResult::Stopped(cause)));
+        }
+        if let Some(failure) = context.failure() {
+            return Err(TransitionError::NotDurable(failure).into());
+        }
+        let state = context.manager.snapshot();
+        let thread = thread::build(&state, None, None);
+        let next = match chosen.take() {
+            Some(choice) => choose(&state, choice)?,
+            None => match decided(context, &state, &thread)? {
+                Decided::Next(next) => next,
+                Decided::Over(RunResult::Failed(id)) if unsaved.as_ref() == Some(&id) => {
+                    return Ok(LoopEnd::Over(RunResult::Unsaved(id)));
+                }
+                Decided::Over(result) => return Ok(LoopEnd::Over(result)),
+                Decided::Replan(plan) => {
+                    context.manager.replace_plan(plan).await.await?;
+                    continue;
+                }
+            },
+        };
+        let turn = match (&next, *go) {
+            (Next::Codon(entry, _), _) if approved.take().as_ref() == Some(&entry.codon_id) => Turn::Run,
+            (Next::Chosen(..), _) | (Next::Codon(..), Autostart::On) => Turn::Run,
+            (Next::Asked(..), _) => {
+                idle(
+                    context,
+                    inbox,
+                    &state,
+                    &thread,
+                    &next,
+                    IdleReason::ApprovalRequired,
+                )
+                .await
+            }
+            (Next::Try(retry, _), Autostart::On) => {
+                wait_for_retry(context, heartbeat, inbox, &state, retry, *ended).await
+            }
+            (Next::Codon(..) | Next::Try(..), Autostart::Wait(reason)) => {
+                idle(context, inbox, &state, &thread, &next, reason).await
+            }
+            (Next::Blocked(_), go) => {
+                let reason = go.reason_or(IdleReason::CodonCompleted);
+                idle(context, inbox, &state, &thread, &next, reason).await
+            }
+            (Next::Nothing, go) => {
+                let reason = go.reason_or(IdleReason::AllCodonsCompleted);
+                idle(context, inbox, &state, &thread, &next, reason).await
+            }
+        };
+        match turn {
+            Turn::Run => {}
+            Turn::Decide => continue,
+            Turn::Approved(id) => {
+                approved = Some(id);
+                continue;
+            }
+            Turn::Choose(choice) => {
+                chosen = Some(choice);
+                continue;
+            }
+            Turn::Pause => {
+                *go = Autostart::Wait(IdleReason::CodonCompleted);
+                continue;
+            }
+            Turn::Leave(end) => return Ok(end),
+        }
+        let (entry, rig) = match next {
+            Next::Chosen(entry, rig) => (entry, rig),
+            Next::Codon(entry, rig) => (entry, rig.into()),
+            Next::Try(retry, rig) => (retry.entry, rig.into()),
+            Next::Asked(..) | Next::Blocked(_) | Next::Nothing => continue,
+        };
+        let up = context.world.clock.uptime();
+        heartbeat
+            .tell(up.map(|up| Activity::codon(&entry.codon_id, up)))
+            .await;
+        let ran = run_codon(context, inbox, &state, &thread, &entry, rig).await?;
+        *ended = Some(Instant::now());
+        unsaved = matches!(ran, Ran::Unsaved).then(|| entry.codon_id.clone());
+        let forced = match ran {
+            Ran::Unpublished(_) if context.shutdown.cause().is_some() => continue,
+            Ran::Unpublished(why) => {
+                return Ok(LoopEnd::Over(RunResult::OutputFailed(entry.codon_id, why)));
+            }
+            Ran::Forced if !context.is_attended() => {
+                return Ok(LoopEnd::Over(RunResult::Failed(entry.codon_id)));
+            }
+            Ran::Paused(by, why) => {
+                if let Some(cause) = context.shutdown.cause() {
+                    return Ok(LoopEnd::Over(RunResult::Stopped(cause)));
+                }
+                return Ok(LoopEnd::Over(RunResult::Paused(pause(
+                    context,
+                    entry.codon_id,
+                    by,
+                    why,
+                ))));
+            }
+            Ran::Forced => true,
+            Ran::Unsaved | Ran::ToTheEnd => false,
+        };
+        if forced || !context.options.autostart {
+            *go = Autostart::Wait(IdleReason::CodonCompleted);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What can happen next in a run, by its records or by a command.
+
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::budget::{Ceiling, CeilingUse};
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::document::{HankweaveState, PlanEntry};
+use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::plan::{BlockedBy, Decision, ExpandError, Retry, decide};
+use hankweave_core::thread::ExecutionThread;
+
+use super::super::approval;
+use super::super::error::RunError;
+use super::super::outcome::{Pause, RunResult};
+use super::Choice;
+use crate::codon::{RigNeed, RunContext};
+
+/// What can happen next.
+pub(super) enum Next {
+    /// A codon that was chosen by a command.
+    Chosen(Box<PlanEntry>, RigNeed),
+    /// A codon, and the rig that is set up for it already.
+    Codon(Box<PlanEntry>, Option<CheckpointSha>),
+    /// A codon that somebody has to approve, and what they are asked.
+    Asked(Box<PlanEntry>, String),
+    /// Another try, and the rig that is set up for it already.
+    Try(Retry, Option<CheckpointSha>),
+    /// Nothing, because this codon failed.
+    Blocked(CodonId),
+    /// Nothing, because the plan has ended.
+    Nothing,
+}
+
+/// What is decided from the records.
+pub(super) enum Decided {
+    Next(Next),
+    /// The plan is another one now.
+    Replan(Vec<PlanEntry>),
+    /// Nothing is left to do in this process.
+    Over(RunResult),
+}
+
+pub(super) fn decided(
+    context: &RunContext,
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+) -> Result<Decided, RunError> {
+    Ok(match decide(state, thread, &context.hank) {
+        Decision::Replan(plan) => Decided::Replan(plan),
+        Decision::Start(entry) => {
+            let rig = context.rig.clone().filter(|_| is_first_of_run(state));
+            Decided::Next(Next::Codon(entry, rig))
+        }
+        Decision::Ask(entry) => {
+            let question = approval::question(context, &entry);
+            match approval::can_be_asked(context) {
+                true => Decided::Next(Next::Asked(entry, question)),
+                false => Decided::Over(approval::pause(entry.codon_id, question)),
+            }
+        }
+        Decision::Blocked(BlockedBy::Denied(id)) => Decided::Over(approval::denied(state, id)),
+        Decision::Retry(retry) => Decided::Next(Next::Try(retry, finished_rig(context, thread))),
+        Decision::Done if context.options.autostart => Decided::Over(RunResult::Completed),
+        Decision::Done => Decided::Next(Next::Nothing),
+        Decision::Blocked(BlockedBy::FailedCodon(id)) if waits_for_user(context, thread) => {
+            Decided::Next(Next::Blocked(id))
+        }
+        Decision::Blocked(BlockedBy::FailedCodon(id)) => Decided::Over(RunResult::Failed(id)),
+        Decision::Blocked(BlockedBy::ChangedHank(error)) => return Err(RunError::ChangedHank(error)),
+        Decision::Blocked(BlockedBy::MissingParent) => return Err(RunError::MissingParent),
+        // Only this loop starts codons, and each has ended before the next decision.
+        Decision::Wait => return Err(RunError::CodonLeftOpen),
+    })
+}
+
+/// The entry of the plan that was chosen.
+pub(super) fn choose(state: &HankweaveState, choice: Choice) -> Result<Next, RunError> {
+    let rig = match choice.skip_rig {
+        true => RigNeed::LeftOut,
+        false => RigNeed::SetUp,
+    };
+    match planned(state, &choice.codon_id) {
+        Some(entry) => Ok(Next::Chosen(Box::new(entry.clone()), rig)),
+        None => Err(RunError::ChangedHank(ExpandError::UnknownCodon(choice.codon_id))),
+    }
+}
+
+pub(super) fn planned<'s>(state: &'s HankweaveState, id: &CodonId) -> Option<&'s PlanEntry> {
+    state.execution_plan.iter().find(|entry| entry.codon_id == *id)
+}
+
+/// A retriable failure keeps an attended run alive (HANK-41).
+fn waits_for_user(context: &RunContext, thread: &ExecutionThread) -> bool {
+    let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
+    let retriable = newest.is_some_and(
+        |codon| matches!(codon, CodonExecution::Failed(failed) if failed.failure_reason.retriable),
+    );
+    context.is_attended() && retriable
+}
+
+fn is_first_of_run(state: &HankweaveState) -> bool {
+    state.runs.front().is_none_or(|run| run.codons.is_empty())
+}
+
+/// The rig that the failed try of this run had set up, or an interrupted codon in the run before; another try
+/// uses it (HANK-23).
+fn finished_rig(context: &RunContext, thread: &ExecutionThread) -> Option<CheckpointSha> {
+    let failed = thread
+        .codons
+        .first()
+        .filter(|failed| failed.run_id == context.run_id || failed.codon.interruption().is_some())?;
+    failed.codon.rig_setup_checkpoint().cloned()
+}
+
+/// The pause of the run at this codon.
+pub(super) fn pause(context: &RunContext, codon: CodonId, by: InterruptedBy, why: String) -> Pause {
+    let lived = context.begun.elapsed();
+    let whole = CeilingUse::of(lived, context.ceiling(), &context.manager.snapshot());
+    let more = whole.more();
+    let why = match more == Ceiling::default() {
+        true => why,
+        false => format!("{why}: {whole}"),
+    };
+    Pause {
+        codon,
+        by,
+        why,
+        more,
+        patience: None,
+    }
+}

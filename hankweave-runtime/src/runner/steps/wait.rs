@@ -1,0 +1,208 @@
+//! Waiting: for a command when nothing starts by itself, or until another try is due.
+
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::budget::Ceiling;
+use hankweave_core::discovery::Activity;
+use hankweave_core::document::HankweaveState;
+use hankweave_core::plan::Retry;
+use hankweave_core::thread::ExecutionThread;
+use hankweave_core::wire::{Event, IdleReason};
+use tokio::time::Instant;
+
+use super::super::approval;
+use super::super::begin::BeginAt;
+use super::super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
+use super::super::heartbeat::Heartbeat;
+use super::super::outcome::{Pause, RunResult};
+use super::super::wait::{TooLong, Wait};
+use super::next::{Next, planned};
+use super::{Choice, LoopEnd, Turn};
+use crate::codon::RunContext;
+
+/// Waits for a command.
+pub(super) async fn idle(
+    context: &RunContext,
+    inbox: &mut Inbox,
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    next: &Next,
+    reason: IdleReason,
+) -> Turn {
+    let message = match next {
+        Next::Chosen(entry, _) | Next::Codon(entry, _) => format!("{} is next", entry.codon_id),
+        Next::Asked(entry, question) => format!("{} waits for an approval: {question}", entry.codon_id),
+        Next::Try(retry, _) => format!("{} can be tried again", retry.entry.codon_id),
+        Next::Blocked(id) => format!("{id} failed; it can be run again"),
+        Next::Nothing => "every codon of the plan has ended".to_owned(),
+    };
+    context.publish(Event::ServerIdle { reason, message }).await;
+    // After a failure, and for an answer, the run only waits while a user may send a command.
+    let may_be_left = match next {
+        Next::Blocked(_) => !context.options.attended && context.options.autostart,
+        Next::Asked(..) => !approval::is_attended(context),
+        _ => false,
+    };
+    loop {
+        // Every arm is cancel safe: all of them only wait. What ends the run comes before commands.
+        let Request { command, reply } = tokio::select! {
+            biased;
+            () = context.shutdown.requested() => return Turn::Decide,
+            () = context.degraded() => return Turn::Decide,
+            request = inbox.next() => request,
+            () = context.presence.deserted(), if may_be_left => return Turn::Decide,
+        };
+        match command {
+            Command::Next => match next {
+                Next::Chosen(entry, _) | Next::Codon(entry, _) => {
+                    answer(reply, Ok(Accepted::Starting(entry.codon_id.clone())));
+                    return Turn::Run;
+                }
+                Next::Asked(entry, _) => {
+                    answer(reply, Err(Refusal::ApprovalRequired(entry.codon_id.clone())));
+                }
+                Next::Try(retry, _) => {
+                    answer(reply, Ok(Accepted::Starting(retry.entry.codon_id.clone())));
+                    return Turn::Run;
+                }
+                Next::Blocked(id) => answer(reply, Err(Refusal::Blocked(id.clone()))),
+                Next::Nothing => answer(reply, Err(Refusal::NothingNext)),
+            },
+            Command::Answer {
+                codon_id,
+                granted,
+                reason,
+            } => {
+                let asked = match next {
+                    Next::Asked(entry, _) => Some(&entry.codon_id),
+                    _ => None,
+                };
+                let Some(id) = asked.filter(|id| codon_id.as_ref().is_none_or(|wanted| wanted == *id)) else {
+                    answer(reply, Err(Refusal::NotAsked(codon_id)));
+                    continue;
+                };
+                match approval::record(&context.manager, id, granted, reason).await {
+                    Err(error) => answer(reply, Err(Refusal::NotRecorded(error))),
+                    Ok(()) if granted => {
+                        answer(reply, Ok(Accepted::Starting(id.clone())));
+                        return Turn::Approved(id.clone());
+                    }
+                    Ok(()) => {
+                        answer(reply, Ok(Accepted::Denied(id.clone())));
+                        return Turn::Decide;
+                    }
+                }
+            }
+            Command::Redo => match thread.codons.first() {
+                Some(newest) => {
+                    let codon_id = newest.codon.codon_id().clone();
+                    let skip_rig = false;
+                    return Turn::Leave(LoopEnd::Again(
+                        BeginAt::Again,
+                        reply,
+                        Choice { codon_id, skip_rig },
+                    ));
+                }
+                None => answer(reply, Err(Refusal::NothingToRedo)),
+            },
+            Command::Start { codon_id, skip_rig } => {
+                if let Some(turn) = take(state, Choice { codon_id, skip_rig }, reply) {
+                    return turn;
+                }
+            }
+            Command::RollBack { target, restart } => {
+                return Turn::Leave(LoopEnd::RollBack(reply, target, restart));
+            }
+            Command::Skip | Command::ForceStop { .. } => answer(reply, Err(Refusal::NothingRunning)),
+        }
+    }
+}
+
+/// Accepts a codon that was chosen by a command, or refuses it (WIRE-12).
+fn take(state: &HankweaveState, choice: Choice, reply: Reply) -> Option<Turn> {
+    let id = &choice.codon_id;
+    if planned(state, id).is_none() {
+        answer(reply, Err(Refusal::UnknownCodon(choice.codon_id)));
+        return None;
+    }
+    let newest_run = state.runs.front();
+    let has_ended = newest_run.is_some_and(|run| run.codons.iter().any(|codon| codon.codon_id() == id));
+    if has_ended {
+        return Some(Turn::Leave(LoopEnd::Again(BeginAt::Anew, reply, choice)));
+    }
+    answer(reply, Ok(Accepted::Starting(id.clone())));
+    Some(Turn::Choose(choice))
+}
+
+/// Waits until another try is due.
+pub(super) async fn wait_for_retry(
+    context: &RunContext,
+    heartbeat: &Heartbeat<'_>,
+    inbox: &mut Inbox,
+    state: &HankweaveState,
+    retry: &Retry,
+    failed: Option<Instant>,
+) -> Turn {
+    let id = &retry.entry.codon_id;
+    let mut wait = match Wait::begin(context, retry, failed) {
+        Ok(wait) => wait,
+        Err(TooLong { why, needed }) => {
+            return Turn::Leave(LoopEnd::Over(RunResult::Paused(Pause {
+                codon: id.clone(),
+                by: InterruptedBy::UsageLimit,
+                why,
+                more: Ceiling::default(),
+                patience: Some(needed),
+            })));
+        }
+    };
+    let up = context.world.clock.uptime();
+    heartbeat
+        .tell(up.map(|up| Activity::wait(id, up + wait.left())))
+        .await;
+    context
+        .publish(Event::Info {
+            message: wait.words(),
+        })
+        .await;
+    context.publish(wait.event()).await;
+    loop {
+        // Every arm is cancel safe: all of them only wait. What ends the run comes before commands.
+        let Request { command, reply } = tokio::select! {
+            biased;
+            () = context.shutdown.requested() => return Turn::Decide,
+            () = context.degraded() => return Turn::Decide,
+            request = inbox.next() => request,
+            over = wait.go_on() => match over {
+                true => return Turn::Run,
+                false => {
+                    context.publish(Event::Info { message: wait.words() }).await;
+                    continue;
+                }
+            },
+        };
+        match command {
+            Command::Next | Command::Redo => {
+                answer(reply, Ok(Accepted::Starting(id.clone())));
+                return Turn::Run;
+            }
+            Command::Start { codon_id, skip_rig } => {
+                if let Some(turn) = take(state, Choice { codon_id, skip_rig }, reply) {
+                    return turn;
+                }
+            }
+            Command::ForceStop { .. } if context.is_attended() => {
+                answer(reply, Ok(Accepted::Stopping(id.clone())));
+                return Turn::Pause;
+            }
+            Command::ForceStop { .. } => {
+                answer(reply, Ok(Accepted::Stopping(id.clone())));
+                return Turn::Leave(LoopEnd::Over(RunResult::Failed(id.clone())));
+            }
+            Command::RollBack { target, restart } => {
+                return Turn::Leave(LoopEnd::RollBack(reply, target, restart));
+            }
+            Command::Answer { codon_id, .. } => answer(reply, Err(Refusal::NotAsked(codon_id))),
+            Command::Skip => answer(reply, Err(Refusal::NothingRunning)),
+        }
+    }
+}
