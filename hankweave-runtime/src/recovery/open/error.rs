@@ -1,0 +1,62 @@
+//! Why an execution directory cannot be opened.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::arrival::ArrivalError;
+use crate::checkpoint::{self, HistoryError};
+use crate::data::DataError;
+use crate::instance_lock::LockError;
+use crate::preflight::PreflightError;
+use crate::state_manager::{LoadError, TransitionError};
+use crate::world::disk::IoError;
+
+/// Why an execution directory could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The hank cannot be run here; nothing was written.
+    #[error(transparent)]
+    Preflight(PreflightError),
+    /// The execution directory cannot be used.
+    #[error("failed to use `{path}` as execution directory")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The data cannot be used.
+    #[error(transparent)]
+    Data(DataError),
+    /// Results cannot go where they should.
+    #[error("failed to use `{}` as output directory", path.display())]
+    Output {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said, or what is wrong with it.
+        #[source]
+        source: io::Error,
+    },
+    /// Another instance holds the directory, or the lock failed.
+    #[error(transparent)]
+    Lock(LockError),
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(IoError),
+    /// The state cannot be used.
+    #[error(transparent)]
+    State(LoadError),
+    /// The checkpoint repository cannot be used.
+    #[error(transparent)]
+    Checkpoints(checkpoint::OpenError),
+    /// The checkpoints cannot be read, so it is unknown where to go on.
+    #[error("failed to look for the recorded checkpoints")]
+    History(#[source] HistoryError),
+    /// What came from another machine is not in place yet.
+    #[error("failed to put in place what came from another machine")]
+    Arrival(#[source] ArrivalError),
+    /// A crash that was found could not be recorded.
+    #[error("failed to record the crash of an earlier run")]
+    Crash(#[source] TransitionError),
+}

@@ -1,0 +1,175 @@
+//! The files of an execution directory: its lock, its journal, its state and its checkpoints.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hankweave_core::discovery::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
+
+use super::super::set_aside::{self, describe as describe_aside};
+use super::OpenError;
+use crate::arrival;
+use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, OpenReport};
+use crate::instance_lock::{InstanceLock, LockWorld};
+use crate::journal::{FileJournal, JournalLimits};
+use crate::options::RunOptions;
+use crate::paths::ExecutionDir;
+use crate::state_manager::{self, Loaded, Parts, Strictness};
+use crate::store::StateFiles;
+use crate::world::World;
+use crate::world::disk::{Disk, remove_if_present, with_suffix};
+
+pub(super) struct Records {
+    pub(super) lock: InstanceLock,
+    pub(super) parts: Parts,
+    pub(super) loaded: Loaded,
+    pub(super) checkpoints: Arc<dyn CheckpointStore>,
+    pub(super) report: OpenReport,
+    /// What was moved aside, in words.
+    pub(super) set_aside: Vec<String>,
+}
+
+/// Makes the directory when it does not exist, and resolves its path. Its name is durable then: files that
+/// are synced in a directory without a durable name are lost with the power (P1).
+pub(super) fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, OpenError> {
+    let failed = |source| OpenError::Directory {
+        path: dir.to_owned(),
+        source,
+    };
+    if dir.to_str().is_none() {
+        let reason = "state.json is text and cannot hold a path that is not UTF-8";
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidFilename, reason)));
+    }
+    let lacking = dir
+        .ancestors()
+        .take_while(|folder| is_absent(disk, folder))
+        .count();
+    let real = disk.make_dirs(dir).map_err(failed)?;
+    for (distance, folder) in real.ancestors().skip(1).take(lacking.max(1)).enumerate() {
+        match disk.sync_dir(folder) {
+            // Another user's folder. The parent of an existing directory is synced because a killed process
+            // of ours may have made the directory.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && distance >= lacking => {}
+            synced => synced.map_err(failed)?,
+        }
+    }
+    Ok(real)
+}
+
+fn is_absent(disk: &dyn Disk, folder: &Path) -> bool {
+    !folder.as_os_str().is_empty()
+        && disk
+            .metadata_followed(folder)
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Opens the files, in the documented order: lock, journal, state, checkpoints (RUN-1, L3). Blocks.
+pub(super) fn open_records(
+    world: &World,
+    dir: &ExecutionDir,
+    options: &RunOptions,
+    checkpoints: Option<Arc<dyn CheckpointStore>>,
+) -> Result<Records, OpenError> {
+    let state_dir = dir.state_dir();
+    let lock_world = LockWorld {
+        disk: Arc::clone(&world.disk),
+        clock: Arc::clone(&world.clock),
+        ids: Arc::clone(&world.ids),
+        identity: Arc::clone(&world.identity),
+    };
+    let lock = InstanceLock::acquire(lock_world, &state_dir, options.exclusion).map_err(OpenError::Lock)?;
+    arrival::finish(world, dir).map_err(OpenError::Arrival)?;
+    let mut set_aside: Vec<String> = lock
+        .set_aside()
+        .iter()
+        .map(|aside| describe_aside(aside, ""))
+        .collect();
+    let strange = set_aside::set_aside(&*world.disk, dir, world.clock.now());
+    set_aside.extend(strange.map_err(|source| OpenError::Directory {
+        path: state_dir.clone(),
+        source,
+    })?);
+    for token in [TOKEN_FILE, READ_ONLY_TOKEN_FILE] {
+        // Left by a process that was killed while it wrote a token. A disk that fails is noticed below.
+        let _ = remove_if_present(&*world.disk, &with_suffix(&state_dir.join(token), ".tmp"));
+    }
+    let journal = FileJournal::open(Arc::clone(&world.disk), &dir.events(), JournalLimits::default())
+        .map_err(OpenError::Journal)?;
+    let parts = Parts {
+        files: StateFiles::new(Arc::clone(&world.disk), lock.guard(), state_dir),
+        journal: Arc::new(journal),
+        clock: Arc::clone(&world.clock),
+        ids: Arc::clone(&world.ids),
+        blocking: world.blocking,
+    };
+    let strictness = if options.strict_state {
+        Strictness::Stop
+    } else {
+        Strictness::StartOver
+    };
+    let loaded = state_manager::load(&parts, strictness).map_err(OpenError::State)?;
+    let (checkpoints, report) = match checkpoints {
+        Some(store) => (store, OpenReport::default()),
+        None => open_repository(world, dir)?,
+    };
+    Ok(Records {
+        lock,
+        parts,
+        loaded,
+        checkpoints,
+        report,
+        set_aside,
+    })
+}
+
+fn open_repository(
+    world: &World,
+    dir: &ExecutionDir,
+) -> Result<(Arc<dyn CheckpointStore>, OpenReport), OpenError> {
+    let request = checkpoint::OpenRequest {
+        repository: dir.checkpoints(),
+        workspace: dir.root().to_owned(),
+        at: world.clock.now(),
+        nonce: world.ids.nonce(),
+    };
+    let (store, report) = GitCheckpoints::open(&request).map_err(OpenError::Checkpoints)?;
+    Ok((Arc::new(store), report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instance_lock::LockError;
+    use crate::world::environment::Environment;
+
+    // covers: L3, RUN-1
+    #[test]
+    fn a_start_that_is_refused_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let world = World::with_environment(Environment::default());
+        let dir = ExecutionDir::new(folder.path().to_owned());
+        let open = || open_records(&world, &dir, &RunOptions::default(), None);
+        let holder = open().map_err(|error| error.to_string()).ok().unwrap();
+        // Whatever a start would mend: a torn line, and what is left of a save.
+        let state_dir = dir.state_dir();
+        let files = ["events/000001.jsonl", "state.json.tmp", "token.tmp"].map(|name| state_dir.join(name));
+        for file in &files {
+            std::fs::write(file, "torn").unwrap();
+        }
+        assert!(matches!(
+            open().map(drop),
+            Err(OpenError::Lock(LockError::Held { .. }))
+        ));
+        for file in &files {
+            assert_eq!(
+                std::fs::read_to_string(file).unwrap(),
+                "torn",
+                "{}",
+                file.display()
+            );
+        }
+        drop(holder);
+        open().map_err(|error| error.to_string()).ok().unwrap();
+        assert!(!files[1].exists() && !files[2].exists());
+    }
+}
