@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::context::{CodonRun, Stage};
 use super::orders::Order;
-use crate::sentinel::{Around, Demand, Loadable, Records, Watchers};
+use crate::sentinel::{Context, Demand, Loadable, Records, Watchers};
 use crate::shutdown::StopCause;
 use crate::state_manager::Ticket;
 
@@ -48,7 +48,7 @@ pub(super) async fn load(codon: &CodonRun<'_>, mut starting: Codon<Starting>) ->
     if codon.config.sentinels.is_empty() {
         return Ok(starting);
     }
-    let around = around(codon);
+    let context = context(codon);
     let (mut loadable, mut missing) = (Vec::new(), Vec::new());
     for entry in &codon.config.sentinels {
         let name = match &entry.sentinel_config {
@@ -61,7 +61,7 @@ pub(super) async fn load(codon: &CodonRun<'_>, mut starting: Codon<Starting>) ->
         };
         let required =
             |settings: &serde_json::Map<_, _>| settings.get("failCodonIfNotLoaded") == Some(&true.into());
-        match Loadable::of(entry, &codon.run.loaded, &around) {
+        match Loadable::of(entry, &codon.run.loaded, &context) {
             Ok(sentinel) => loadable.push(sentinel),
             Err(why) if entry.settings.as_ref().is_some_and(required) => missing.push((name, why)),
             Err(why) => {
@@ -88,13 +88,13 @@ pub(super) async fn load(codon: &CodonRun<'_>, mut starting: Codon<Starting>) ->
     if loadable.is_empty() {
         return Ok(starting);
     }
-    let (watchers, Records { states, .. }) = Watchers::start(around, loadable).await;
+    let (watchers, Records { states, .. }) = Watchers::start(context, loadable).await;
     starting.set_sentinels(Sentinels::new(states, Usd::ZERO));
     *codon.watchers.lock().unwrap_or_else(PoisonError::into_inner) = Some(watchers);
     Ok(starting)
 }
 
-fn around(codon: &CodonRun<'_>) -> Around {
+fn context(codon: &CodonRun<'_>) -> Context {
     let (orders, shutdown) = (codon.orders.clone(), codon.run.shutdown.clone());
     let demand = move |demand| match demand {
         Demand::Asked(Ask::Skip, _) => orders.give(Order::Skip),
@@ -104,7 +104,7 @@ fn around(codon: &CodonRun<'_>) -> Around {
         Demand::Asked(Ask::Pause, _) => {}
         Demand::Failed(why) => orders.give(Order::Fail(why)),
     };
-    Around {
+    Context {
         world: codon.run.world.clone(),
         manager: codon.run.manager.clone(),
         dir: codon.run.dir.clone(),

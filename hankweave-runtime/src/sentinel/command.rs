@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
 use super::call::CallError;
-use super::{Around, sentinel_marker};
+use super::{Context, sentinel_marker};
 use crate::world::environment::find_program;
 use crate::world::process::{CommandSpec, GroupSignal, Stdin, environment};
 
@@ -22,29 +22,34 @@ const MOST_ANSWER_BYTES: u64 = 1 << 20;
 const MOST_COMPLAINT_BYTES: u64 = 4 << 10;
 
 /// Whether the program of the command can be found.
-pub(super) fn check(config: &SentinelConfig, around: &Around) -> Result<(), String> {
+pub(super) fn check(config: &SentinelConfig, context: &Context) -> Result<(), String> {
     let program = config.command.iter().flatten().next();
     let program = program.ok_or("it has no command")?;
-    match find(program, around) {
+    match find(program, context) {
         Some(_) => Ok(()),
         None => Err(format!("the program `{program}` was not found")),
     }
 }
 
 /// A bare name is looked up; a path counts from the folder of the hank.
-fn find(program: &str, around: &Around) -> Option<PathBuf> {
+fn find(program: &str, context: &Context) -> Option<PathBuf> {
     if program.contains('/') {
-        let path = around.hank.join(program);
-        return around.world.disk.metadata_followed(&path).is_ok().then_some(path);
+        let path = context.hank.join(program);
+        return context
+            .world
+            .disk
+            .metadata_followed(&path)
+            .is_ok()
+            .then_some(path);
     }
-    let env = environment(&around.world.environment, &around.env);
+    let env = environment(&context.world.environment, &context.env);
     let path = env.get(&OsString::from("PATH")).cloned().unwrap_or_default();
-    find_program(&*around.world.disk, program, &path)
+    find_program(&*context.world.disk, program, &path)
 }
 
 /// Gives the events to the command and reads its answer.
 pub(super) async fn call(
-    around: Around,
+    context: Context,
     config: SentinelConfig,
     firing: Firing,
 ) -> Result<Answer, CallError> {
@@ -52,18 +57,18 @@ pub(super) async fn call(
     let (program, args) = words
         .split_first()
         .ok_or_else(|| CallError::Start(io::ErrorKind::NotFound.into()))?;
-    let found = find(program, &around).ok_or_else(|| CallError::Start(io::ErrorKind::NotFound.into()))?;
-    let mut env = environment(&around.world.environment, &around.env);
-    env.insert("HANKWEAVE_HANK".into(), around.hank.clone().into_os_string());
+    let found = find(program, &context).ok_or_else(|| CallError::Start(io::ErrorKind::NotFound.into()))?;
+    let mut env = environment(&context.world.environment, &context.env);
+    env.insert("HANKWEAVE_HANK".into(), context.hank.clone().into_os_string());
     let spec = CommandSpec {
         program: found,
         args: args.iter().map(OsString::from).collect(),
         env,
-        work_dir: around.dir.root().to_owned(),
-        stdin: Stdin::Bytes(input(&around, &config, &firing)),
-        marker: sentinel_marker(&around.run, &around.codon, config.id.as_str()),
+        work_dir: context.dir.root().to_owned(),
+        stdin: Stdin::Bytes(input(&context, &config, &firing)),
+        marker: sentinel_marker(&context.run, &context.codon, config.id.as_str()),
     };
-    let mut process = around.world.spawner.spawn(spec).map_err(CallError::Start)?;
+    let mut process = context.world.spawner.spawn(spec).map_err(CallError::Start)?;
     let answered = async {
         let (printed, complaint) = tokio::join!(
             read(&mut process.stdout, MOST_ANSWER_BYTES),
@@ -99,11 +104,11 @@ pub(super) async fn call(
 }
 
 /// One JSON object, with the events as they are in the journal.
-fn input(around: &Around, config: &SentinelConfig, firing: &Firing) -> Vec<u8> {
+fn input(context: &Context, config: &SentinelConfig, firing: &Firing) -> Vec<u8> {
     let mut text = json!({
         "sentinelId": config.id,
-        "runId": around.run,
-        "codonId": around.codon,
+        "runId": context.run,
+        "codonId": context.codon,
         "trigger": firing.number,
     })
     .to_string();

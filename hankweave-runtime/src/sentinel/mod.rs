@@ -40,9 +40,9 @@ pub(crate) fn sentinel_marker(run: &RunId, codon: &CodonId, sentinel: &str) -> S
     format!("{}/sentinel/{sentinel}", marker(run, codon))
 }
 
-/// What all sentinels of a codon stand in.
+/// What all sentinels of a codon have in common.
 #[derive(Clone)]
-pub(crate) struct Around {
+pub(crate) struct Context {
     pub(crate) world: World,
     pub(crate) manager: StateManager,
     pub(crate) dir: ExecutionDir,
@@ -73,19 +73,19 @@ pub(crate) struct Loadable {
     settings: SentinelSettings,
     source_path: Option<String>,
     outputs: Outputs,
-    voice: Voice,
+    backend: Backend,
 }
 
-/// Who answers for a sentinel.
+/// What answers for a sentinel.
 #[derive(Debug, Clone)]
-enum Voice {
+enum Backend {
     Command,
     Model(Arc<Model>),
 }
 
 impl Loadable {
     /// The sentinel of an entry. Waits for the disk. The error says why there is none.
-    pub(crate) fn of(entry: &SentinelEntry, loaded: &LoadedHank, around: &Around) -> Result<Self, String> {
+    pub(crate) fn of(entry: &SentinelEntry, loaded: &LoadedHank, context: &Context) -> Result<Self, String> {
         let config = SentinelConfig::of(entry, &loaded.sentinels)?;
         let source_path = match &entry.sentinel_config {
             SentinelSource::Inline(_) => None,
@@ -93,16 +93,16 @@ impl Loadable {
         };
         let settings =
             SentinelSettings::from_checked(entry.settings.clone()).map_err(|error| error.to_string())?;
-        let outputs = Outputs::of(&config, &settings, &around.codon)?;
-        let voice = match config.model {
+        let outputs = Outputs::of(&config, &settings, &context.codon)?;
+        let backend = match config.model {
             None => {
-                command::check(&config, around)?;
-                Voice::Command
+                command::check(&config, context)?;
+                Backend::Command
             }
-            Some(_) => Voice::Model(Arc::new(Model::of(entry, &config, around, loaded)?)),
+            Some(_) => Backend::Model(Arc::new(Model::of(entry, &config, context, loaded)?)),
         };
         Ok(Self {
-            voice,
+            backend,
             config,
             settings,
             source_path,
@@ -112,9 +112,9 @@ impl Loadable {
 
     /// Whether it looks at what stands in files that have changed.
     fn speaks_of_contents(&self) -> bool {
-        let prompt = match &self.voice {
-            Voice::Command => "",
-            Voice::Model(model) => model.prompt(),
+        let prompt = match &self.backend {
+            Backend::Command => "",
+            Backend::Model(model) => model.prompt(),
         };
         self.config.speaks_of_contents(prompt)
     }
@@ -156,15 +156,15 @@ pub(crate) struct Records {
 
 impl Watchers {
     /// Loads the sentinels, which are recorded and published first, and lets them see everything from now on.
-    pub(crate) async fn start(around: Around, sentinels: Vec<Loadable>) -> (Self, Records) {
-        let events = around.manager.subscribe();
+    pub(crate) async fn start(context: Context, sentinels: Vec<Loadable>) -> (Self, Records) {
+        let events = context.manager.subscribe();
         let own_files: BTreeSet<String> = sentinels
             .iter()
             .flat_map(|loadable| loadable.outputs.in_workspace())
             .collect();
         let speak_of_contents = sentinels.iter().any(Loadable::speaks_of_contents);
         let (sent, figures) = watch::channel(Records::default());
-        let mut work = Work::new(around, sentinels, events, own_files, sent);
+        let mut work = Work::new(context, sentinels, events, own_files, sent);
         work.load().await;
         let records = figures.borrow().clone();
         let (ending, asked) = watch::channel(Ending::None);

@@ -14,7 +14,7 @@ use hankweave_core::sentinel::model::{
 };
 use hankweave_core::sentinel::{Answer, Firing, LlmParams, SentinelConfig};
 
-use super::Around;
+use super::Context;
 use super::call::CallError;
 use crate::hank_files::LoadedHank;
 use crate::structured::CheckedForm;
@@ -71,12 +71,12 @@ impl Model {
     pub(super) fn of(
         entry: &SentinelEntry,
         config: &SentinelConfig,
-        around: &Around,
+        context: &Context,
         loaded: &LoadedHank,
     ) -> Result<Self, String> {
-        endpoint(config, around).map_err(|error| error.to_string())?;
+        endpoint(config, context).map_err(|error| error.to_string())?;
         let read = |file: &String| {
-            let text = loaded.read_ref(&*around.world.disk, file);
+            let text = loaded.read_ref(&*context.world.disk, file);
             text.map_err(|error| format!("`{file}` {}", crate::error::chain(&error)))
         };
         let texts = |files: Vec<String>, text: &Option<String>| -> Result<Vec<String>, String> {
@@ -96,7 +96,7 @@ impl Model {
             system: (!system.is_empty()).then(|| joined(system)),
             prompt: joined(texts(config.user_prompt_files(entry), &config.user_prompt_text)?),
             form: form.transpose()?,
-            prices: Arc::clone(&around.prices),
+            prices: Arc::clone(&context.prices),
             config: config.clone(),
         })
     }
@@ -109,24 +109,24 @@ impl Model {
     /// The question about what the sentinel acts on. Takes a while where the template is large.
     pub(super) fn question(
         self: Arc<Self>,
-        around: &Around,
+        context: &Context,
         firing: &Firing,
         before: Vec<Exchange>,
     ) -> Result<Asked, CallError> {
         let events = firing.events.iter();
-        let context = PromptContext {
+        let given = PromptContext {
             sentinel_id: self.config.id.as_str(),
-            run_id: around.run.as_str(),
-            codon_id: around.codon.as_str(),
+            run_id: context.run.as_str(),
+            codon_id: context.codon.as_str(),
             trigger: firing.number,
             events: events
                 .filter_map(|event| serde_json::from_str(&event.line).ok())
                 .collect(),
         };
-        let prompt = render_prompt(&self.prompt, &context)?;
+        let prompt = render_prompt(&self.prompt, &given)?;
         Ok(Asked {
             question: Question {
-                model: endpoint(&self.config, around)?.model,
+                model: endpoint(&self.config, context)?.model,
                 system: self.system.clone(),
                 before,
                 prompt: prompt.clone(),
@@ -170,13 +170,13 @@ impl Model {
         }
     }
 
-    async fn ask(&self, around: &Around, question: &Question) -> Result<Reply, CallError> {
-        let endpoint = endpoint(&self.config, around)?;
+    async fn ask(&self, context: &Context, question: &Question) -> Result<Reply, CallError> {
+        let endpoint = endpoint(&self.config, context)?;
         let body = request_body(endpoint.api, question).to_string().into_bytes();
         let most = self.params.max_retries.unwrap_or(MOST_RETRIES);
         let (mut retries, mut wait) = (0, FIRST_WAIT);
         loop {
-            let refusal = match self.ask_once(around, &endpoint, body.clone()).await {
+            let refusal = match self.ask_once(context, &endpoint, body.clone()).await {
                 Ok(reply) => return Ok(reply),
                 Err(refusal) => refusal,
             };
@@ -190,8 +190,13 @@ impl Model {
         }
     }
 
-    async fn ask_once(&self, around: &Around, endpoint: &Endpoint, body: Vec<u8>) -> Result<Reply, Refusal> {
-        let variables = environment(&around.world.environment, &around.env);
+    async fn ask_once(
+        &self,
+        context: &Context,
+        endpoint: &Endpoint,
+        body: Vec<u8>,
+    ) -> Result<Reply, Refusal> {
+        let variables = environment(&context.world.environment, &context.env);
         let fixed = endpoint.api.headers().iter();
         let own = |(name, value): (&'static str, String)| (Cow::Borrowed(name), value);
         let mut headers: Vec<_> = fixed
@@ -208,7 +213,7 @@ impl Model {
             body,
             timeout: self.config.timeout(),
         };
-        let answer = around.world.http.post(request).await.map_err(unanswered);
+        let answer = context.world.http.post(request).await.map_err(unanswered);
         let reply = answer.and_then(|answer| {
             read_reply(
                 endpoint.api,
@@ -227,13 +232,13 @@ impl Model {
 
 impl Asked {
     /// Asks, and judges what was said. The question comes back with what is to be paid for it.
-    pub(super) async fn ask(mut self, around: &Around) -> Result<(Self, Usd, Judged), CallError> {
-        let Reply { said, tokens } = self.model.ask(around, &self.question).await?;
+    pub(super) async fn ask(mut self, context: &Context) -> Result<(Self, Usd, Judged), CallError> {
+        let Reply { said, tokens } = self.model.ask(context, &self.question).await?;
         let cost = self.model.price(tokens);
         self.cost += cost;
         self.tokens += tokens;
         let model = Arc::clone(&self.model);
-        let judged = around.world.blocking.run(move || model.judge(said)).await;
+        let judged = context.world.blocking.run(move || model.judge(said)).await;
         Ok((self, cost, judged))
     }
 
@@ -248,8 +253,8 @@ impl Asked {
 }
 
 /// Where the model is asked, by the variables of its codon.
-fn endpoint(config: &SentinelConfig, around: &Around) -> Result<Endpoint, EndpointError> {
-    let variables = environment(&around.world.environment, &around.env);
+fn endpoint(config: &SentinelConfig, context: &Context) -> Result<Endpoint, EndpointError> {
+    let variables = environment(&context.world.environment, &context.env);
     Endpoint::of(config, |name| {
         let value = variables.get(&OsString::from(name))?.to_str()?;
         (!value.is_empty()).then(|| value.to_owned())

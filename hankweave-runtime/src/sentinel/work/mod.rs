@@ -1,0 +1,252 @@
+//! The task that follows the events for all sentinels of a codon (SENT-10, SENT-13).
+
+mod turns;
+mod watching;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use hankweave_core::codon::UnloadReason;
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::SentinelId;
+use hankweave_core::sentinel::model::Conversation;
+use hankweave_core::sentinel::{Engine, Failures, Reports, Tracked};
+use hankweave_core::wire::Event;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use self::turns::{Done, Turn};
+use self::watching::Changed;
+use super::{Context, Ending, Loadable, Records};
+use crate::state_manager::{Delivery, Subscription, Ticket};
+
+/// One sentinel at work.
+struct Running {
+    loadable: Loadable,
+    reports: Reports,
+    engine: Engine,
+    tracked: Tracked,
+    failures: Failures,
+    /// What it remembers, if it does.
+    conversation: Option<Conversation>,
+    /// It waits for an answer, or for the disk.
+    busy: bool,
+}
+
+pub(super) struct Work {
+    context: Context,
+    sentinels: Vec<Running>,
+    events: Subscription,
+    /// Files of the workspace that the sentinels write themselves.
+    own_files: BTreeSet<String>,
+    /// What has changed since the tree of files was last told.
+    changed: Changed,
+    begun: Instant,
+    waits: FuturesUnordered<BoxFuture<'static, (Turn, Done)>>,
+    /// The figures as they were last sent to the state document; they outlive a panic of this task.
+    figures: watch::Sender<Records>,
+    ending: Ending,
+    /// The record that they are loaded.
+    loading: Option<Ticket>,
+    /// The number of the last event that was seen.
+    seen: u64,
+    /// Nothing more is listened to.
+    stopped: bool,
+}
+
+impl Work {
+    pub(super) fn new(
+        context: Context,
+        sentinels: Vec<Loadable>,
+        events: Subscription,
+        own_files: BTreeSet<String>,
+        figures: watch::Sender<Records>,
+    ) -> Self {
+        let now = context.world.clock.now();
+        let one = |loadable: Loadable| Running {
+            reports: loadable
+                .settings
+                .report_to_websocket
+                .over(loadable.config.report_to_websocket.unwrap_or_default()),
+            engine: Engine::new(&loadable.config),
+            tracked: Tracked::new(&loadable.config, now),
+            failures: Failures::none(&loadable.config),
+            conversation: loadable.config.conversational.as_ref().map(Conversation::new),
+            busy: false,
+            loadable,
+        };
+        Self {
+            sentinels: sentinels.into_iter().map(one).collect(),
+            context,
+            events,
+            own_files,
+            changed: Changed::default(),
+            begun: Instant::now(),
+            waits: FuturesUnordered::new(),
+            figures,
+            ending: Ending::None,
+            loading: None,
+            seen: 0,
+            stopped: false,
+        }
+    }
+
+    /// Records and publishes that the sentinels watch.
+    pub(super) async fn load(&mut self) {
+        self.loading = Some(self.record().await);
+        for one in &self.sentinels {
+            if !one.reports.lifecycle.unwrap_or(true) {
+                continue;
+            }
+            let config = &one.loadable.config;
+            let event = Event::SentinelLoaded {
+                sentinel_id: config.id.clone(),
+                codon_id: self.context.codon.clone(),
+                model: config.model_name().to_owned(),
+                trigger_type: config.trigger.name().to_owned(),
+                execution_strategy: config.execution.name().to_owned(),
+                conversational: config.conversational.is_some(),
+                source: one.loadable.origin(),
+                source_path: one.loadable.source_path.clone(),
+            };
+            self.context.publish(event).await;
+        }
+    }
+
+    /// Works until it is told to end.
+    pub(super) async fn run(mut self, mut asked: watch::Receiver<Ending>) {
+        // What was on its way when they were loaded is not theirs to see.
+        if let Some(loading) = self.loading.take()
+            && let Ok(loaded) = loading.await
+        {
+            self.seen = loaded.seq;
+        }
+        loop {
+            self.begin_turns().await;
+            if self.is_drained() {
+                break;
+            }
+            let (deadline, due) = (self.deadline(), self.due());
+            // Every arm is cancel safe: what is dropped has only waited.
+            tokio::select! {
+                biased;
+                changed = asked.changed() => {
+                    self.ending = *asked.borrow_and_update();
+                    if changed.is_err() || self.ending == Ending::Now {
+                        break;
+                    }
+                    self.sentinels.iter_mut().for_each(|one| one.tracked.drain());
+                    self.look_whether_all_is_seen();
+                }
+                () = sleep_until(deadline) => break,
+                Some((turn, done)) = self.waits.next(), if !self.waits.is_empty() => self.end_turn(turn, done).await,
+                delivery = self.events.next(), if !self.stopped => match delivery {
+                    Ok(Some(Delivery::Events(events))) => self.see(&events),
+                    Ok(Some(Delivery::Lagged)) => {}
+                    Ok(None) => self.stop_listening(),
+                    Err(error) => {
+                        tracing::warn!(error = %crate::error::chain(&error), "sentinels cannot read what they missed");
+                        self.stop_listening();
+                    }
+                },
+                () = sleep_until(due) => {
+                    let now = self.begun.elapsed();
+                    self.sentinels.iter_mut().for_each(|one| one.engine.tick(now));
+                }
+            }
+        }
+        self.end().await;
+    }
+
+    /// Whether everything was seen and nothing waits any more.
+    fn is_drained(&self) -> bool {
+        let idle = |one: &Running| !one.tracked.is_active() || one.engine.waiting() == 0;
+        self.ending != Ending::None
+            && self.stopped
+            && self.waits.is_empty()
+            && self.sentinels.iter().all(idle)
+    }
+
+    /// When an engine is to be told the time.
+    fn due(&self) -> Option<Instant> {
+        let active = self.sentinels.iter().filter(|one| one.tracked.is_active());
+        let due: Option<Duration> = active.filter_map(|one| one.engine.due()).min();
+        due.map(|due| self.begun + due)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match self.ending {
+            Ending::Drain { deadline, .. } => Some(deadline),
+            Ending::None | Ending::Now => None,
+        }
+    }
+
+    /// Takes all out of service; what is not finished is cut short.
+    async fn end(mut self) {
+        self.waits.clear();
+        for one in &self.sentinels {
+            let (left, dropped) = (one.engine.waiting() + usize::from(one.busy), one.engine.dropped());
+            if left > 0 || dropped > 0 {
+                let id: &SentinelId = &one.loadable.config.id;
+                tracing::warn!(sentinel = %id, left, dropped, "a sentinel has not acted on everything");
+            }
+        }
+        for index in 0..self.sentinels.len() {
+            self.unload(index, UnloadReason::CodonComplete, None).await;
+        }
+    }
+
+    /// Sends the figures of all sentinels to the state document.
+    pub(super) async fn record(&mut self) -> Ticket {
+        let records = Records {
+            states: self.sentinels.iter().map(|one| one.tracked.record()).collect(),
+            cost: self.sentinels.iter().map(|one| one.tracked.tally.cost).sum(),
+        };
+        self.figures.send_replace(records.clone());
+        let event = StateEvent::SentinelStatesUpdated {
+            run_id: self.context.run.clone(),
+            codon_id: self.context.codon.clone(),
+            sentinel_states: records.states,
+            total_cost: records.cost,
+        };
+        self.context.manager.transition(event).await
+    }
+
+    pub(super) async fn unload(&mut self, index: usize, reason: UnloadReason, error_type: Option<&str>) {
+        let now = self.context.world.clock.now();
+        let one = &mut self.sentinels[index];
+        if !one.tracked.unload(now, reason) {
+            return;
+        }
+        one.tracked.tally.triggers = one.engine.fired();
+        let tally = one.tracked.tally;
+        let event = Event::SentinelUnloaded {
+            sentinel_id: one.loadable.config.id.clone(),
+            codon_id: self.context.codon.clone(),
+            reason,
+            error_type: error_type.map(str::to_owned),
+            final_cost: tally.cost,
+            llm_call_count: tally.calls,
+        };
+        let told = one.reports.lifecycle.unwrap_or(true);
+        drop(self.record().await);
+        if told {
+            self.context.publish(event).await;
+        }
+    }
+}
+
+impl Context {
+    async fn publish(&self, event: Event) {
+        drop(self.manager.record(event).await);
+    }
+}
+
+async fn sleep_until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,289 @@
+//! What a sentinel does when it acts: it asks, pays, keeps the answer and tells of it.
+
+use std::io;
+use std::sync::Arc;
+
+use hankweave_core::codon::UnloadReason;
+use hankweave_core::cost::Usd;
+use hankweave_core::sentinel::model::{Conversation, Exchange};
+use hankweave_core::sentinel::{Answer, Ask, Firing};
+use hankweave_core::wire::{Event, SentinelTokens};
+
+use super::super::call::CallError;
+use super::super::command;
+use super::super::model::{Asked, Judged};
+use super::super::{Backend, Context, Demand};
+use super::Work;
+use crate::state_manager::Ticket;
+
+/// Which sentinel it was, how often it was triggered and on how many events it acts.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    pub(super) index: usize,
+    pub(super) number: u64,
+    pub(super) event_count: usize,
+}
+
+/// What a sentinel had to wait for.
+pub(super) enum Done {
+    Answered(Answer),
+    /// A model answered, which has a price, whatever the answer is worth.
+    Judged(Box<Asked>, Usd, Judged),
+    Failed(CallError),
+    Written(Answer, io::Result<()>),
+}
+
+impl Work {
+    /// The sentinels that are idle act, each once.
+    pub(super) async fn begin_turns(&mut self) {
+        for index in 0..self.sentinels.len() {
+            let one = &mut self.sentinels[index];
+            if one.busy || !one.tracked.is_active() {
+                continue;
+            }
+            let Some(firing) = one.engine.next_firing() else {
+                continue;
+            };
+            one.busy = true;
+            one.tracked.tally.calls += 1;
+            one.tracked.tally.triggers = one.engine.fired();
+            one.tracked.tally.last_call = Some(self.context.world.clock.now());
+            let turn = Turn {
+                index,
+                number: firing.number,
+                event_count: firing.events.len(),
+            };
+            // A call that a crash cuts short has been made all the same.
+            let recorded = self.record().await;
+            self.tell_trigger(turn).await;
+            self.call(turn, firing, recorded);
+        }
+    }
+
+    /// Asks, once that is recorded.
+    fn call(&self, turn: Turn, firing: Firing, recorded: Ticket) {
+        let one = &self.sentinels[turn.index];
+        let context = self.context.clone();
+        let (config, backend) = (one.loadable.config.clone(), one.loadable.backend.clone());
+        let before = one.conversation.as_ref().map(Conversation::exchanges);
+        self.wait_for(turn, async move {
+            recorded.await?;
+            match backend {
+                Backend::Command => Ok(Done::Answered(command::call(context, config, firing).await?)),
+                Backend::Model(model) => {
+                    let world = context.clone();
+                    let asked = move || model.question(&world, &firing, before.unwrap_or_default());
+                    ask(context.world.blocking.run(asked).await?, &context).await
+                }
+            }
+        });
+    }
+
+    /// Asks a model once more for what has not its form.
+    fn call_again(&self, turn: Turn, asked: Asked, recorded: Ticket) {
+        let context = self.context.clone();
+        self.wait_for(turn, async move {
+            recorded.await?;
+            ask(asked, &context).await
+        });
+    }
+
+    fn wait_for(&self, turn: Turn, done: impl Future<Output = Result<Done, CallError>> + Send + 'static) {
+        self.waits.push(Box::pin(async move {
+            (turn, done.await.unwrap_or_else(Done::Failed))
+        }));
+    }
+
+    pub(super) async fn end_turn(&mut self, turn: Turn, done: Done) {
+        match done {
+            Done::Answered(answer) => {
+                let cost = answer.cost;
+                self.answered(turn, answer, cost).await;
+            }
+            Done::Judged(asked, cost, judged) => self.judged(turn, *asked, cost, judged).await,
+            Done::Failed(error) => self.unanswered(turn.index, &error).await,
+            Done::Written(answer, Ok(())) => self.tell_output(turn, answer).await,
+            Done::Written(answer, Err(error)) => {
+                let message = format!("the answer could not be kept: {error}");
+                self.failed(turn.index, "file-write-failed", true, message).await;
+                self.tell_output(turn, answer).await;
+            }
+        }
+    }
+
+    /// What a model said is paid first; what has not its form is repaired once (SENT-17).
+    async fn judged(&mut self, turn: Turn, asked: Asked, cost: Usd, judged: Judged) {
+        match judged {
+            Judged::Answer(answer) => {
+                if let Some(conversation) = &mut self.sentinels[turn.index].conversation {
+                    let (question, answer) = (asked.prompt, answer.text.clone());
+                    conversation.add(Exchange { question, answer });
+                }
+                let (all, tokens) = (asked.cost, asked.tokens);
+                let answer = Answer {
+                    cost: all,
+                    tokens,
+                    ..answer
+                };
+                self.answered(turn, answer, cost).await;
+            }
+            Judged::Flawed(said, why) if !asked.is_repaired => {
+                let recorded = self.paid(turn.index, cost).await;
+                let one = &mut self.sentinels[turn.index];
+                if !one.tracked.is_active() {
+                    return;
+                }
+                one.tracked.tally.calls += 1;
+                self.call_again(turn, asked.repaired(said, &why), recorded);
+            }
+            Judged::Flawed(_, why) => {
+                drop(self.paid(turn.index, cost).await);
+                self.unanswered(turn.index, &CallError::Form(why)).await;
+            }
+            Judged::Refused(why) => {
+                drop(self.paid(turn.index, cost).await);
+                self.unanswered(turn.index, &CallError::Refused(why)).await;
+            }
+        }
+    }
+
+    /// Records what was paid, and ends the service of a sentinel that has used up what it may cost.
+    async fn paid(&mut self, index: usize, cost: Usd) -> Ticket {
+        self.sentinels[index].tracked.tally.cost += cost;
+        let recorded = self.record().await;
+        if self.sentinels[index].tracked.is_spent() {
+            self.unload(index, UnloadReason::FatalError, Some("resource"))
+                .await;
+        }
+        recorded
+    }
+
+    /// Its costs are durable before an answer is kept.
+    async fn answered(&mut self, turn: Turn, answer: Answer, cost: Usd) {
+        self.sentinels[turn.index].failures.succeeded();
+        let recorded = self.paid(turn.index, cost).await;
+        if answer.text.is_empty() {
+            self.sentinels[turn.index].busy = false;
+            return self.pass_on(turn.index, answer.ask).await;
+        }
+        let (world, dir) = (self.context.world.clone(), self.context.dir.clone());
+        let outputs = self.sentinels[turn.index].loadable.outputs.clone();
+        self.waits.push(Box::pin(async move {
+            if let Err(error) = recorded.await {
+                return (turn, Done::Written(answer, Err(io::Error::other(error))));
+            }
+            let (disk, at, kept) = (Arc::clone(&world.disk), world.clock.now(), answer.clone());
+            let written = world
+                .blocking
+                .run(move || outputs.write(&*disk, &dir, &kept, at))
+                .await;
+            (turn, Done::Written(answer, written))
+        }));
+    }
+
+    /// Passes on what a sentinel asks for, if the hank lets it. Its answer is kept by then: what it asks for may end it.
+    async fn pass_on(&mut self, index: usize, asked: Option<(Ask, String)>) {
+        let Some((ask, reason)) = asked else {
+            return;
+        };
+        let (context, loadable) = (&self.context, &self.sentinels[index].loadable);
+        let (id, word) = (&loadable.config.id, ask.as_str());
+        let may = loadable.settings.may_ask.contains(&ask);
+        let why = if reason.is_empty() {
+            String::new()
+        } else {
+            format!(": {reason}")
+        };
+        let message = match may {
+            true => format!("sentinel {id} asks for `{word}`{why}"),
+            false => format!("sentinel {id} asks for `{word}`, which the hank does not allow (mayAsk){why}"),
+        };
+        context.publish(Event::Info { message }).await;
+        if may {
+            (context.demand)(Demand::Asked(ask, format!("sentinel {id}{why}")));
+        }
+    }
+
+    async fn unanswered(&mut self, index: usize, error: &CallError) {
+        self.failed(index, error.name(), error.is_fatal(), error.to_string())
+            .await;
+    }
+
+    async fn failed(&mut self, index: usize, error_type: &str, fatal: bool, message: String) {
+        let one = &mut self.sentinels[index];
+        one.busy = false;
+        one.tracked.tally.failed += 1;
+        let unloaded = one.failures.failed(fatal);
+        let id = one.loadable.config.id.clone();
+        let event = Event::SentinelError {
+            sentinel_id: id.clone(),
+            codon_id: self.context.codon.clone(),
+            error_type: error_type.to_owned(),
+            message: message.clone(),
+            retriable: !fatal,
+            consecutive_failure_count: one.failures.in_a_row(),
+        };
+        let (told, fails) = (
+            one.reports.errors.unwrap_or(true),
+            one.loadable.config.fails_its_codon(),
+        );
+        if told {
+            self.context.publish(event).await;
+        }
+        match unloaded {
+            Some(reason) => {
+                let kind = (reason == UnloadReason::FatalError).then_some("configuration");
+                self.unload(index, reason, kind).await;
+                if fails {
+                    (self.context.demand)(Demand::Failed(format!("sentinel {id} failed: {message}")));
+                }
+            }
+            None => drop(self.record().await),
+        }
+    }
+
+    async fn tell_trigger(&mut self, turn: Turn) {
+        let one = &self.sentinels[turn.index];
+        if one.reports.triggers.unwrap_or(false) {
+            let event = Event::SentinelTriggered {
+                sentinel_id: one.loadable.config.id.clone(),
+                codon_id: self.context.codon.clone(),
+                trigger_number: turn.number,
+                strategy: one.loadable.config.execution.name().to_owned(),
+                event_count: turn.event_count,
+                queue_size: one.engine.waiting(),
+            };
+            self.context.publish(event).await;
+        }
+    }
+
+    async fn tell_output(&mut self, turn: Turn, answer: Answer) {
+        let one = &mut self.sentinels[turn.index];
+        one.busy = false;
+        if one.reports.outputs.unwrap_or(true) {
+            let event = Event::SentinelOutput {
+                sentinel_id: one.loadable.config.id.clone(),
+                codon_id: self.context.codon.clone(),
+                trigger_number: turn.number,
+                output_type: match answer.value {
+                    Some(_) => "structured".to_owned(),
+                    None => "text".to_owned(),
+                },
+                content: answer.value.unwrap_or_else(|| answer.text.into()),
+                cost: answer.cost,
+                tokens: SentinelTokens {
+                    input: answer.tokens.input_tokens,
+                    output: answer.tokens.output_tokens,
+                },
+                event_count: turn.event_count,
+            };
+            self.context.publish(event).await;
+        }
+        self.pass_on(turn.index, answer.ask).await;
+    }
+}
+
+async fn ask(asked: Asked, context: &Context) -> Result<Done, CallError> {
+    let (asked, cost, judged) = asked.ask(context).await?;
+    Ok(Done::Judged(Box::new(asked), cost, judged))
+}

@@ -1,0 +1,79 @@
+//! Which events are shown to which sentinels.
+
+use std::sync::Arc;
+
+use hankweave_core::sentinel::Seen;
+
+use super::super::Ending;
+use super::{Running, Work};
+use crate::state_manager::Events;
+
+/// Tells of one file that has changed.
+const FILE_UPDATED: &str = "file.updated";
+
+/// Tells of all files, once after each look at them that found a change.
+const TREE_UPDATED: &str = "filetree.updated";
+
+/// Whose files have changed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Changed {
+    pub(super) own: bool,
+    pub(super) others: bool,
+}
+
+impl Work {
+    /// Shows the events to the sentinels that wait for such.
+    pub(super) fn see(&mut self, events: &Events) {
+        let now = self.begun.elapsed();
+        for line in events.lines() {
+            if line.seq() <= self.seen {
+                continue;
+            }
+            self.seen = line.seq();
+            let interested = |one: &Running| one.tracked.is_active() && one.engine.is_interested(line.kind());
+            let tells_of_files = !self.own_files.is_empty() && line.kind() == FILE_UPDATED;
+            if !tells_of_files && !self.sentinels.iter().any(interested) {
+                continue;
+            }
+            let Some(event) = Seen::from_line(line.text()).filter(|event| !self.is_their_own_doing(event))
+            else {
+                continue;
+            };
+            let event = Arc::new(event);
+            for one in self.sentinels.iter_mut().filter(|one| interested(one)) {
+                one.engine.see(&event, now);
+            }
+        }
+        self.look_whether_all_is_seen();
+    }
+
+    /// Whether it tells of what the sentinels have written: nobody is to act on what it has done itself.
+    fn is_their_own_doing(&mut self, event: &Seen) -> bool {
+        if event.kind == FILE_UPDATED {
+            let path = event.data.get("path").and_then(|path| path.as_str());
+            let is_own = path.is_some_and(|path| self.own_files.contains(path));
+            self.changed.own |= is_own;
+            self.changed.others |= !is_own;
+            return is_own;
+        }
+        if event.kind != TREE_UPDATED {
+            return false;
+        }
+        let Changed { own, others } = std::mem::take(&mut self.changed);
+        own && !others
+    }
+
+    pub(super) fn look_whether_all_is_seen(&mut self) {
+        if matches!(self.ending, Ending::Drain { until, .. } if self.seen >= until) {
+            self.stop_listening();
+        }
+    }
+
+    /// Nothing more comes: what was collected is acted on.
+    pub(super) fn stop_listening(&mut self) {
+        if !self.stopped {
+            self.stopped = true;
+            self.sentinels.iter_mut().for_each(|one| one.engine.flush());
+        }
+    }
+}
