@@ -2,78 +2,41 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::gemini::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CostReport, GeminiDecoder, Launch};
 
+use super::StartError;
+use super::built_in::{Agent, USUAL};
 use super::process::{Invocation, ProcessHost};
-use super::program::{AgentProgram, Program, chosen_model, command_line, prompt_behind_system, session};
-use super::{AgentDriver, RunningAgent, StartError};
+use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
 
 pub(super) const NAME: &str = "gemini";
 
-const PROGRAM: Program = Program {
+pub(super) static AGENT: Agent = Agent {
     name: NAME,
-    hint: "npm install -g @google/gemini-cli",
-    variable: "HANKWEAVE_GEMINI_PATH",
-    tested_with: &["0.61.0"],
-    keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    program: Some(Program {
+        name: NAME,
+        hint: "npm install -g @google/gemini-cli",
+        variable: "HANKWEAVE_GEMINI_PATH",
+        tested_with: &["0.61.0"],
+        keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    }),
+    capabilities: Capabilities {
+        cost: CostReport::TokensOnly,
+        per_message_usage: false,
+        ..USUAL
+    },
+    invocation,
 };
 
-/// Runs gemini.
-#[derive(Debug, Clone)]
-pub struct GeminiDriver {
-    host: ProcessHost,
-}
-
-impl GeminiDriver {
-    /// A driver whose agents run on `host`.
-    #[must_use]
-    pub fn new(host: ProcessHost) -> Self {
-        Self { host }
-    }
-
-    fn start_now(&self, mut launch: Launch) -> Result<RunningAgent, StartError> {
-        let program = PROGRAM.for_launch(&self.host, &launch)?;
-        launch.prompt = prompt_behind_system(&launch);
-        let invocation = Invocation {
-            env: own_environment(),
-            ..Invocation::plain(program, arguments(&launch), GeminiDecoder::of(&launch))
-        };
-        self.host.run(launch, invocation)
-    }
-}
-
-impl AgentDriver for GeminiDriver {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            resume: true,
-            cost: CostReport::TokensOnly,
-            per_message_usage: false,
-            interrupt: false,
-            system_prompt: true,
-            model_choice: true,
-            permissions: false,
-            success: true,
-        }
-    }
-
-    fn check(&self, _: &[String]) -> Result<(), StartError> {
-        PROGRAM.find(&self.host, None).map(drop)
-    }
-
-    fn program(&self) -> Option<AgentProgram> {
-        Some(PROGRAM.described(&self.host))
-    }
-
-    fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
-        ready(self.start_now(launch)).boxed()
-    }
+fn invocation(_: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Result<Invocation, StartError> {
+    launch.prompt = prompt_behind_system(launch);
+    Ok(Invocation {
+        env: own_environment(),
+        ..Invocation::plain(program, arguments(launch), GeminiDecoder::of(launch))
+    })
 }
 
 /// The program starts itself again as its own child, unless it is told not to, and wants a folder to be trusted (AGENT-29).

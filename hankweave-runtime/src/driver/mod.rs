@@ -8,6 +8,7 @@
 
 mod acp;
 mod agent;
+mod built_in;
 mod claude;
 mod codex;
 mod command;
@@ -23,16 +24,9 @@ mod scripted;
 mod set;
 mod version;
 
-pub use acp::AcpDriver;
 pub use agent::{AgentControl, AgentDriver, RunningAgent, StartError};
-pub use claude::ClaudeDriver;
-pub use codex::CodexDriver;
-pub use command::CommandDriver;
 pub use events::{EventReceiver, EventSender, NotSent, event_channel};
-pub use gemini::GeminiDriver;
-pub use opencode::OpencodeDriver;
 pub(crate) use past::{Past, decoder, reckon};
-pub use pi::PiDriver;
 pub(crate) use process::CutOff;
 pub use process::{ProcessHost, ProcessLimits};
 pub use program::AgentProgram;

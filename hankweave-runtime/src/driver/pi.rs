@@ -1,82 +1,43 @@
 //! Pi as an agent.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::pi::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CostReport, Launch, PiDecoder};
 
+use super::StartError;
+use super::built_in::{Agent, USUAL};
 use super::process::{Invocation, ProcessHost};
-use super::program::{AgentProgram, Program, chosen_model, command_line, session, system_prompt_file};
-use super::{AgentDriver, RunningAgent, StartError};
+use super::program::{Program, chosen_model, command_line, session, system_prompt_file};
 
 pub(super) const NAME: &str = "pi";
 
-const PROGRAM: Program = Program {
+pub(super) static AGENT: Agent = Agent {
     name: NAME,
-    hint: "npm install -g @earendil-works/pi-coding-agent",
-    variable: "HANKWEAVE_PI_PATH",
-    tested_with: &["0.73.1", "0.87.0"],
-    keys: &[
-        "ANTHROPIC_API_KEY",
-        "OPENAI_API_KEY",
-        "GEMINI_API_KEY",
-        "OPENROUTER_API_KEY",
-    ],
+    program: Some(Program {
+        name: NAME,
+        hint: "npm install -g @earendil-works/pi-coding-agent",
+        variable: "HANKWEAVE_PI_PATH",
+        tested_with: &["0.73.1", "0.87.0"],
+        keys: &[
+            "ANTHROPIC_API_KEY",
+            "OPENAI_API_KEY",
+            "GEMINI_API_KEY",
+            "OPENROUTER_API_KEY",
+        ],
+    }),
+    capabilities: Capabilities {
+        cost: CostReport::Exact,
+        ..USUAL
+    },
+    invocation,
 };
 
-/// Runs pi.
-#[derive(Debug, Clone)]
-pub struct PiDriver {
-    host: ProcessHost,
-}
-
-impl PiDriver {
-    /// A driver whose agents run on `host`.
-    #[must_use]
-    pub fn new(host: ProcessHost) -> Self {
-        Self { host }
-    }
-
-    fn start_now(&self, launch: Launch) -> Result<RunningAgent, StartError> {
-        let program = PROGRAM.for_launch(&self.host, &launch)?;
-        let system_prompt = system_prompt_file(&self.host, &launch)?;
-        let args = arguments(&launch, system_prompt.as_deref());
-        let invocation = Invocation::plain(program, args, PiDecoder::of(&launch));
-        self.host.run(launch, invocation)
-    }
-}
-
-impl AgentDriver for PiDriver {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            resume: true,
-            cost: CostReport::Exact,
-            per_message_usage: true,
-            interrupt: false,
-            system_prompt: true,
-            model_choice: true,
-            permissions: false,
-            success: true,
-        }
-    }
-
-    fn check(&self, _: &[String]) -> Result<(), StartError> {
-        PROGRAM.find(&self.host, None).map(drop)
-    }
-
-    fn program(&self) -> Option<AgentProgram> {
-        Some(PROGRAM.described(&self.host))
-    }
-
-    fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
-        ready(self.start_now(launch)).boxed()
-    }
+fn invocation(host: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Result<Invocation, StartError> {
+    let system_prompt = system_prompt_file(host, launch)?;
+    let args = arguments(launch, system_prompt.as_deref());
+    Ok(Invocation::plain(program, args, PiDecoder::of(launch)))
 }
 
 /// The command line. The prompt comes through standard input.

@@ -10,6 +10,7 @@ use super::StartError;
 use super::process::ProcessHost;
 
 /// The program of an agent.
+#[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
     /// How it is installed.
@@ -85,12 +86,24 @@ impl Program {
 }
 
 /// The program of an agent that is named by it. A bare name is looked up; a path counts from the agent's folder. What is not found fails when it is started.
-pub(super) fn own_program(host: &ProcessHost, program: &str, launch: &Launch) -> PathBuf {
+pub(super) fn own_program(host: &ProcessHost, agent: &str, launch: &Launch) -> Result<PathBuf, StartError> {
+    let program = first_word(agent, &launch.command)?;
     if program.contains('/') {
-        return launch.work_dir.join(program);
+        return Ok(launch.work_dir.join(program));
     }
     let found = host.find_program(program, &host.search_path(launch));
-    found.unwrap_or_else(|| Path::new(program).to_owned())
+    Ok(found.unwrap_or_else(|| PathBuf::from(program)))
+}
+
+/// What stands behind such a program on its command line.
+pub(super) fn own_arguments(launch: &Launch) -> Vec<OsString> {
+    launch.command.iter().skip(1).map(OsString::from).collect()
+}
+
+fn first_word<'c>(agent: &str, command: &'c [String]) -> Result<&'c String, StartError> {
+    command.first().ok_or_else(|| StartError::NoCommand {
+        agent: agent.to_owned(),
+    })
 }
 
 /// Whether such an agent could be started.
@@ -99,11 +112,7 @@ pub(super) fn check_own_program(
     agent: &str,
     command: &[String],
 ) -> Result<(), StartError> {
-    let Some(program) = command.first() else {
-        return Err(StartError::NoCommand {
-            agent: agent.to_owned(),
-        });
-    };
+    let program = first_word(agent, command)?;
     let path = host.variable("PATH").unwrap_or_default();
     // A path counts from the agent's folder, which may not exist yet, and a rig may make the program.
     if program.contains('/') || host.find_program(program, path).is_some() {

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{
-    AcpDriver, AgentDriver, ClaudeDriver, CodexDriver, CommandDriver, GeminiDriver, OpencodeDriver, PiDriver,
-    ProcessHost, ScriptedDriver,
-};
+use super::built_in::{AGENTS, ProgramDriver};
+use super::{AgentDriver, ProcessHost, ScriptedDriver};
 
 /// Drivers by name; a later one replaces an earlier one of the same name.
 #[derive(Clone, Default)]
@@ -20,14 +18,11 @@ impl DriverSet {
     #[must_use]
     pub fn built_in(host: &ProcessHost) -> Self {
         let mut set = Self::default();
-        set.insert(Arc::new(AcpDriver::new(host.clone())));
-        set.insert(Arc::new(ClaudeDriver::new(host.clone())));
-        set.insert(Arc::new(CodexDriver::new(host.clone())));
-        set.insert(Arc::new(CommandDriver::new(host.clone())));
-        set.insert(Arc::new(GeminiDriver::new(host.clone())));
-        set.insert(Arc::new(OpencodeDriver::new(host.clone())));
-        set.insert(Arc::new(PiDriver::new(host.clone())));
         set.insert(Arc::new(ScriptedDriver::new(host.clone())));
+        for agent in AGENTS {
+            let host = host.clone();
+            set.insert(Arc::new(ProgramDriver { host, agent }));
+        }
         set
     }
 

@@ -20,7 +20,7 @@ use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, Launch, Proces
 use hankweave_core::cost::Usd;
 use hankweave_core::id::SessionId;
 use hankweave_runtime::driver::{
-    AgentDriver, CommandDriver, DriverSet, ProcessHost, RunningAgent, ScriptedDriver, StartError,
+    AgentDriver, DriverSet, ProcessHost, RunningAgent, ScriptedDriver, StartError,
 };
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::Environment;
@@ -39,6 +39,11 @@ static WORLD: LazyLock<World> =
     LazyLock::new(|| World::real().adopting_orphans().expect("Linux has subreapers"));
 
 static HOST: LazyLock<ProcessHost> = LazyLock::new(|| ProcessHost::new(&WORLD));
+
+/// The driver of this name.
+fn built_in(name: &str) -> Arc<dyn AgentDriver> {
+    DriverSet::built_in(&HOST).get(name).expect("it is built in")
+}
 
 struct Stage {
     folder: TempDir,
@@ -283,7 +288,7 @@ async fn every_member_of_the_group_is_asked_to_end() {
     let leader = r#"mkfifo up.fifo; sh child.sh & trap 'wait; exit' TERM; read line < up.fifo
         echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"c-1\"}"; wait"#;
     launch.command = ["sh", "-c", leader].map(str::to_owned).into();
-    let driver = CommandDriver::new(HOST.clone());
+    let driver = built_in("command");
     let mut agent = driver.start(launch).await.expect("sh exists");
     session_started(&mut agent).await;
     agent.control.stop(DEADLINE / 4).await;
@@ -458,10 +463,7 @@ async fn a_custom_command_is_driven_like_any_agent() {
         echo "{\"type\":\"result\",\"is_error\":false,\"result\":\"$HANKWEAVE_MODEL: $prompt\"}""#;
     launch.prompt = "Hello\n".to_owned();
     launch.command = ["sh", "-c", print].map(str::to_owned).into();
-    let agent = CommandDriver::new(HOST.clone())
-        .start(launch)
-        .await
-        .expect("sh exists");
+    let agent = built_in("command").start(launch).await.expect("sh exists");
     let played = finish(agent).await;
     assert_eq!(played.outcome.verdict, Verdict::Success);
     assert!(played.events.iter().any(
@@ -476,10 +478,7 @@ async fn a_prompt_that_nobody_reads_is_no_crash() {
     let mut launch = stage.launch(&json!({}));
     launch.prompt = "x".repeat(5_000_000);
     launch.command = ["true".to_owned()].into();
-    let agent = CommandDriver::new(HOST.clone())
-        .start(launch)
-        .await
-        .expect("true exists");
+    let agent = built_in("command").start(launch).await.expect("true exists");
     let played = finish(agent).await;
     assert_eq!(
         failure(&played.outcome).1,
@@ -492,7 +491,7 @@ async fn a_missing_program_is_a_start_error() {
     let stage = Stage::new();
     let mut launch = stage.launch(&json!({}));
     launch.command = ["no-such-agent".to_owned()].into();
-    let error = CommandDriver::new(HOST.clone())
+    let error = built_in("command")
         .start(launch)
         .await
         .expect_err("it does not exist");

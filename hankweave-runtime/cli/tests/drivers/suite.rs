@@ -5,14 +5,11 @@ use std::time::Duration;
 
 use hankweave_core::agent::Launch;
 use hankweave_driver_suite::{DriverSuite, Line, Report, Scene};
-use hankweave_runtime::driver::{
-    AcpDriver, AgentDriver, ClaudeDriver, CodexDriver, CommandDriver, GeminiDriver, OpencodeDriver, PiDriver,
-    ScriptedDriver,
-};
+use hankweave_runtime::driver::ScriptedDriver;
 use hankweave_testing::acp_agent::{self, SCRIPT};
 use serde_json::{Value, json};
 
-use super::{BINARY, HOST, Stage};
+use super::{BINARY, HOST, Stage, built_in};
 
 /// Not a test of its own: the agent that speaks ACP.
 #[test]
@@ -71,7 +68,7 @@ const SESSION: &str = r#"echo "{\"type\":\"system\",\"subtype\":\"init\",\"sessi
 #[tokio::test]
 async fn the_driver_of_commands_keeps_the_contract() {
     let lines = |rest: &str| -> &'static str { format!("{SESSION}{rest}").leak() };
-    let suite = DriverSuite::new(Arc::new(CommandDriver::new(HOST.clone())))
+    let suite = DriverSuite::new(built_in("command"))
         .scene(
             Scene::Succeeds,
             runs(lines(
@@ -94,7 +91,7 @@ async fn the_driver_of_agents_that_speak_acp_keeps_the_contract() {
     let usage =
         json!({"update": {"sessionUpdate": "usage_update", "cost": {"amount": 0.5, "currency": "USD"}}});
     let works = json!({"turn": [{"detach": "sleep 1000 & sleep 1000"}, {"deaf": true}]});
-    let suite = DriverSuite::new(Arc::new(AcpDriver::new(HOST.clone())))
+    let suite = DriverSuite::new(built_in("acp"))
         .scene(
             Scene::Succeeds,
             speaks(&json!({"turn": [{"say": "done"}, usage]})),
@@ -124,8 +121,7 @@ fn program(lines: String) -> impl Fn(&mut Launch) + 'static {
 }
 
 /// A native driver whose program prints what the real one has printed, when it began, went on with a session, was refused, and worked.
-fn native(driver: impl AgentDriver, goes_on: &str, code_of_401: i32) -> DriverSuite {
-    let name = driver.name().to_owned();
+fn native(name: &str, goes_on: &str, code_of_401: i32) -> DriverSuite {
     let succeeds = format!(
         "case \"$*\" in *{goes_on}*) cat \"$S/{name}/resume-2-same.jsonl\" ;; *) cat \"$S/{name}/resume-1-first.jsonl\" ;; esac"
     );
@@ -133,7 +129,7 @@ fn native(driver: impl AgentDriver, goes_on: &str, code_of_401: i32) -> DriverSu
     let works = format!(
         "head -n 3 \"$S/{name}/resume-1-first.jsonl\"; trap '' INT TERM; setsid sleep 1000 & while :; do sleep 1; done"
     );
-    DriverSuite::new(Arc::new(driver))
+    DriverSuite::new(built_in(name))
         .scene(Scene::Succeeds, program(succeeds))
         .scene(Scene::Fails, program(fails))
         .scene(Scene::Works, program(works))
@@ -142,35 +138,35 @@ fn native(driver: impl AgentDriver, goes_on: &str, code_of_401: i32) -> DriverSu
 // covers: AGENT-27
 #[tokio::test]
 async fn the_driver_of_claude_keeps_the_contract() {
-    let suite = native(ClaudeDriver::new(HOST.clone()), "--resume", 1);
+    let suite = native("claude", "--resume", 1);
     looked_at(suite).await.assert_kept();
 }
 
 // covers: AGENT-27
 #[tokio::test]
 async fn the_driver_of_codex_keeps_the_contract() {
-    let suite = native(CodexDriver::new(HOST.clone()), "resume", 1);
+    let suite = native("codex", "resume", 1);
     looked_at(suite).await.assert_kept();
 }
 
 // covers: AGENT-27
 #[tokio::test]
 async fn the_driver_of_pi_keeps_the_contract() {
-    let suite = native(PiDriver::new(HOST.clone()), "--session", 0);
+    let suite = native("pi", "--session", 0);
     looked_at(suite).await.assert_kept();
 }
 
 // covers: AGENT-27
 #[tokio::test]
 async fn the_driver_of_opencode_keeps_the_contract() {
-    let suite = native(OpencodeDriver::new(HOST.clone()), "--session", 1);
+    let suite = native("opencode", "--session", 1);
     looked_at(suite).await.assert_kept();
 }
 
 // covers: AGENT-27
 #[tokio::test]
 async fn the_driver_of_gemini_keeps_the_contract() {
-    let suite = native(GeminiDriver::new(HOST.clone()), "--resume", 145);
+    let suite = native("gemini", "--resume", 145);
     looked_at(suite).await.assert_kept();
 }
 
@@ -178,8 +174,7 @@ async fn the_driver_of_gemini_keeps_the_contract() {
 // covers: AGENT-27
 #[tokio::test]
 async fn what_is_broken_is_told() {
-    let driver: Arc<dyn AgentDriver> = Arc::new(CommandDriver::new(HOST.clone()));
-    let suite = DriverSuite::new(driver).scene(Scene::Succeeds, runs("echo no session"));
+    let suite = DriverSuite::new(built_in("command")).scene(Scene::Succeeds, runs("echo no session"));
     let report = looked_at(suite).await;
     let broken: Vec<&str> = report.broken().map(|(rule, _)| rule).collect();
     assert_eq!(

@@ -6,89 +6,51 @@ mod transcripts;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReport, Launch};
 
 pub(super) use self::transcripts::Transcripts;
+use super::StartError;
+use super::built_in::{Agent, USUAL};
 use super::process::{Invocation, ProcessHost, RecordSource};
-use super::program::{AgentProgram, Program, system_prompt_file};
-use super::{AgentDriver, RunningAgent, StartError};
+use super::program::{Program, system_prompt_file};
 
 const NAME: &str = "claude";
 
-const PROGRAM: Program = Program {
+pub(super) static AGENT: Agent = Agent {
     name: NAME,
-    hint: "npm install -g @anthropic-ai/claude-code",
-    variable: "HANKWEAVE_CLAUDE_PATH",
-    tested_with: &["2.1.329", "2.1.330"],
-    keys: &[
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "CLAUDE_CODE_OAUTH_TOKEN",
-    ],
+    program: Some(Program {
+        name: NAME,
+        hint: "npm install -g @anthropic-ai/claude-code",
+        variable: "HANKWEAVE_CLAUDE_PATH",
+        tested_with: &["2.1.329", "2.1.330"],
+        keys: &[
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+        ],
+    }),
+    capabilities: Capabilities {
+        cost: CostReport::Cumulative,
+        interrupt: true,
+        ..USUAL
+    },
+    invocation,
 };
 
-/// Runs claude.
-#[derive(Debug, Clone)]
-pub struct ClaudeDriver {
-    host: ProcessHost,
-}
-
-impl ClaudeDriver {
-    /// A driver whose agents run on `host`.
-    #[must_use]
-    pub fn new(host: ProcessHost) -> Self {
-        Self { host }
-    }
-
-    fn start_now(&self, launch: Launch) -> Result<RunningAgent, StartError> {
-        let program = PROGRAM.for_launch(&self.host, &launch)?;
-        let system_prompt = system_prompt_file(&self.host, &launch)?;
-        let since = launch.resume.as_ref().map(|_| self.host.world().clock.now());
-        let transcripts = Transcripts::of(&self.host, &launch.work_dir, &launch.env, since, &launch.prices);
-        let args = arguments(&launch, system_prompt.as_deref());
-        let invocation = Invocation {
-            env: environment(&launch, self.host.user_id()),
-            interrupt_first: true,
-            records: transcripts.map(|transcripts| Arc::new(transcripts) as Arc<dyn RecordSource>),
-            ..Invocation::plain(program, args, ClaudeDecoder::of(&launch))
-        };
-        self.host.run(launch, invocation)
-    }
-}
-
-impl AgentDriver for ClaudeDriver {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            resume: true,
-            cost: CostReport::Cumulative,
-            per_message_usage: true,
-            interrupt: true,
-            system_prompt: true,
-            model_choice: true,
-            permissions: false,
-            success: true,
-        }
-    }
-
-    fn check(&self, _: &[String]) -> Result<(), StartError> {
-        PROGRAM.find(&self.host, None).map(drop)
-    }
-
-    fn program(&self) -> Option<AgentProgram> {
-        Some(PROGRAM.described(&self.host))
-    }
-
-    fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
-        ready(self.start_now(launch)).boxed()
-    }
+fn invocation(host: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Result<Invocation, StartError> {
+    let system_prompt = system_prompt_file(host, launch)?;
+    let since = launch.resume.as_ref().map(|_| host.world().clock.now());
+    let transcripts = Transcripts::of(host, &launch.work_dir, &launch.env, since, &launch.prices);
+    let args = arguments(launch, system_prompt.as_deref());
+    Ok(Invocation {
+        env: environment(launch, host.user_id()),
+        interrupt_first: true,
+        records: transcripts.map(|transcripts| Arc::new(transcripts) as Arc<dyn RecordSource>),
+        ..Invocation::plain(program, args, ClaudeDecoder::of(launch))
+    })
 }
 
 /// The command line. The pieces of a message tell what it has used when it has ended. The limit of money is claude's own, a second belt: it knows
@@ -138,8 +100,6 @@ mod tests {
 
     use super::*;
     use crate::driver::program;
-    use crate::world::World;
-    use crate::world::environment::Environment;
 
     fn launch() -> Launch {
         program::tests::launch("claude-sonnet-4-5")
@@ -180,22 +140,6 @@ mod tests {
         assert!(line(&launch, None).contains(" --max-budget-usd 0.000001 "));
     }
 
-    // covers: S7
-    #[tokio::test]
-    async fn a_model_that_looks_like_an_option_is_refused() {
-        let driver = ClaudeDriver::new(ProcessHost::new(&World::with_environment(Environment::default())));
-        let mut launch = launch();
-        launch.model = "--help".to_owned();
-        let error = driver.start(launch).await.unwrap_err();
-        assert!(matches!(
-            error,
-            StartError::UnsafeArgument {
-                what: "model name",
-                ..
-            }
-        ));
-    }
-
     // covers: HANK-49
     #[test]
     fn compaction_is_switched_off_unless_it_is_asked_for() {
@@ -204,17 +148,5 @@ mod tests {
         assert_eq!(names(&launch), ["DISABLE_AUTO_COMPACT", "DISABLE_COMPACT"]);
         launch.auto_compact = true;
         assert!(names(&launch).is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_missing_program_is_explained() {
-        let environment = Environment::from_iter([("PATH", "/nowhere/bin")]);
-        let host = ProcessHost::new(&World::with_environment(environment));
-        let error = ClaudeDriver::new(host).start(launch()).await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "agent program `claude` was not found in PATH (/nowhere/bin); install it \
-             (npm install -g @anthropic-ai/claude-code) or set HANKWEAVE_CLAUDE_PATH to its path"
-        );
     }
 }

@@ -9,99 +9,60 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::codex::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CodexDecoder, CostReport, Launch};
 
 pub(super) use self::rollouts::Rollouts;
+use super::StartError;
+use super::built_in::{Agent, USUAL};
 use super::process::{Invocation, ProcessHost, RecordSource};
-use super::program::{AgentProgram, Program, chosen_model, command_line, prompt_behind_system, session};
-use super::{AgentDriver, RunningAgent, StartError};
+use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
 
 pub(super) const NAME: &str = "codex";
 
-const PROGRAM: Program = Program {
+pub(super) static AGENT: Agent = Agent {
     name: NAME,
-    hint: "npm install -g @openai/codex",
-    variable: "HANKWEAVE_CODEX_PATH",
-    tested_with: &["0.169.0"],
-    keys: &["OPENAI_API_KEY", "CODEX_API_KEY"],
+    program: Some(Program {
+        name: NAME,
+        hint: "npm install -g @openai/codex",
+        variable: "HANKWEAVE_CODEX_PATH",
+        tested_with: &["0.169.0"],
+        keys: &["OPENAI_API_KEY", "CODEX_API_KEY"],
+    }),
+    capabilities: Capabilities {
+        cost: CostReport::TokensOnly,
+        ..USUAL
+    },
+    invocation,
 };
 
-/// Runs codex.
-#[derive(Debug, Clone)]
-pub struct CodexDriver {
-    host: ProcessHost,
+fn invocation(host: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Result<Invocation, StartError> {
+    let since = launch.resume.as_ref().map(|_| host.world().clock.now());
+    let rollouts = Rollouts::of(host, &launch.work_dir, &launch.env, since);
+    launch.prompt = prompt_behind_system(launch);
+    let decoder = match rollouts {
+        Some(_) => CodexDecoder::of(launch),
+        None => CodexDecoder::of(launch).unrecorded(),
+    };
+    Ok(Invocation {
+        records: rollouts.map(|rollouts| Arc::new(rollouts) as Arc<dyn RecordSource>),
+        ..Invocation::plain(native(host, program), arguments(launch), decoder)
+    })
 }
 
-impl CodexDriver {
-    /// A driver whose agents run on `host`.
-    #[must_use]
-    pub fn new(host: ProcessHost) -> Self {
-        Self { host }
-    }
-
-    fn start_now(&self, mut launch: Launch) -> Result<RunningAgent, StartError> {
-        let program = self.native(PROGRAM.for_launch(&self.host, &launch)?);
-        let since = launch.resume.as_ref().map(|_| self.host.world().clock.now());
-        let rollouts = Rollouts::of(&self.host, &launch.work_dir, &launch.env, since);
-        launch.prompt = prompt_behind_system(&launch);
-        let decoder = match rollouts {
-            Some(_) => CodexDecoder::of(&launch),
-            None => CodexDecoder::of(&launch).unrecorded(),
-        };
-        let invocation = Invocation {
-            records: rollouts.map(|rollouts| Arc::new(rollouts) as Arc<dyn RecordSource>),
-            ..Invocation::plain(program, arguments(&launch), decoder)
-        };
-        self.host.run(launch, invocation)
-    }
-
-    /// The native program to which the script of the package leads; the script itself where there is none.
-    fn native(&self, program: PathBuf) -> PathBuf {
-        let real = self.host.world().disk.real_path(&program);
-        let script = real
-            .ok()
-            .filter(|path| path.extension().is_some_and(|end| end == "js"));
-        let package = script.as_deref().and_then(Path::parent).and_then(Path::parent);
-        let native = package.and_then(|package| {
-            native_places(package)
-                .into_iter()
-                .find(|place| self.host.is_file(place))
-        });
-        native.unwrap_or(program)
-    }
-}
-
-impl AgentDriver for CodexDriver {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            resume: true,
-            cost: CostReport::TokensOnly,
-            per_message_usage: true,
-            interrupt: false,
-            system_prompt: true,
-            model_choice: true,
-            permissions: false,
-            success: true,
-        }
-    }
-
-    fn check(&self, _: &[String]) -> Result<(), StartError> {
-        PROGRAM.find(&self.host, None).map(drop)
-    }
-
-    fn program(&self) -> Option<AgentProgram> {
-        Some(PROGRAM.described(&self.host))
-    }
-
-    fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
-        ready(self.start_now(launch)).boxed()
-    }
+/// The native program to which the script of the package leads; the script itself where there is none.
+fn native(host: &ProcessHost, program: PathBuf) -> PathBuf {
+    let real = host.world().disk.real_path(&program);
+    let script = real
+        .ok()
+        .filter(|path| path.extension().is_some_and(|end| end == "js"));
+    let package = script.as_deref().and_then(Path::parent).and_then(Path::parent);
+    let native = package.and_then(|package| {
+        native_places(package)
+            .into_iter()
+            .find(|place| host.is_file(place))
+    });
+    native.unwrap_or(program)
 }
 
 /// Where the native program may be: in a package of its own beside or beneath that of the script, or in the same one.
@@ -178,16 +139,16 @@ mod tests {
         }
         std::fs::write(package.join("bin/codex.js"), "").unwrap();
         std::os::unix::fs::symlink("../@openai/codex/bin/codex.js", bin.join("codex")).unwrap();
-        let driver = CodexDriver::new(ProcessHost::new(&World::real()));
+        let host = ProcessHost::new(&World::real());
         assert_eq!(
-            driver.native(bin.join("codex")),
+            native(&host, bin.join("codex")),
             bin.join("codex"),
             "there is none"
         );
         for place in native_places(&package).into_iter().rev() {
             std::fs::create_dir_all(place.parent().unwrap()).unwrap();
             std::fs::write(&place, "").unwrap();
-            assert_eq!(driver.native(bin.join("codex")), place);
+            assert_eq!(native(&host, bin.join("codex")), place);
         }
     }
 }

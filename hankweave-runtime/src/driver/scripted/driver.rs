@@ -1,6 +1,5 @@
 //! Starting the scripted agent.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,6 +7,7 @@ use std::path::{Path, PathBuf};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReport, Launch};
 
+use crate::driver::built_in::USUAL;
 use crate::driver::process::{Invocation, ProcessHost};
 use crate::driver::program::check_model;
 use crate::driver::{AgentDriver, RunningAgent, StartError};
@@ -40,15 +40,7 @@ impl ScriptedDriver {
             Some(program) => program.clone(),
             None => self.own_program()?,
         };
-        let invocation = Invocation {
-            program,
-            args: arguments(&launch),
-            env: BTreeMap::new(),
-            decoder: Box::new(ClaudeDecoder::of(&launch)),
-            is_attended: false,
-            interrupt_first: false,
-            records: None,
-        };
+        let invocation = Invocation::plain(program, arguments(&launch), ClaudeDecoder::of(&launch));
         self.host.run(launch, invocation)
     }
 
@@ -71,14 +63,8 @@ impl AgentDriver for ScriptedDriver {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            resume: true,
             cost: CostReport::Exact,
-            per_message_usage: true,
-            interrupt: false,
-            system_prompt: true,
-            model_choice: true,
-            permissions: false,
-            success: true,
+            ..USUAL
         }
     }
 
