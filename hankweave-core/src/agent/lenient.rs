@@ -1,7 +1,7 @@
 //! Values of JSON from programs that are newer than this code: one of another type than expected is as good as absent, and hides nothing beside it.
 //!
-//! A line of an agent is read into a struct of these fields, each with `#[serde(default, borrow)]`. What no field names is passed over without
-//! being kept.
+//! A line of an agent is read into a struct of these fields, with `#[serde(default, bound(deserialize = "'de: 'l"))]` where some of them borrow from
+//! the line. What no field names is passed over without being kept.
 
 use std::borrow::Cow;
 use std::fmt;

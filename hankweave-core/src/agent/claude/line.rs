@@ -11,46 +11,34 @@ use crate::cost::{Billed, ModelUsage, TokenUsage, UsageTotals, Usd};
 
 /// A line of the stream.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct StreamLine<'l> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
-    #[serde(borrow)]
     pub(super) subtype: Text<'l>,
-    #[serde(borrow)]
     pub(super) parent_tool_use_id: Text<'l>,
-    #[serde(borrow)]
     pub(super) message: Object<Message<'l>>,
     /// A piece of a message.
-    #[serde(borrow)]
     pub(super) event: Object<Piece<'l>>,
 
     // `system`
-    #[serde(borrow)]
     pub(super) session_id: Text<'l>,
-    #[serde(borrow)]
     pub(super) model: Text<'l>,
-    #[serde(borrow)]
     pub(super) status: Text<'l>,
     pub(super) attempt: Count,
     pub(super) max_retries: Count,
     pub(super) retry_delay_ms: Count,
     pub(super) error_status: Count,
-    #[serde(borrow)]
     pub(super) error: Text<'l>,
 
     // `rate_limit_event`
-    #[serde(borrow)]
     pub(super) rate_limit_info: Object<RateLimit<'l>>,
 
     // `result`
     pub(super) is_error: Flag,
-    #[serde(borrow)]
     pub(super) result: Text<'l>,
     /// Error subtypes have them instead of `result`.
-    #[serde(borrow)]
     pub(super) errors: List<Text<'l>>,
-    #[serde(borrow)]
     pub(super) terminal_reason: Text<'l>,
     pub(super) api_error_status: Count,
     pub(super) usage: Object<Usage>,
@@ -58,61 +46,48 @@ pub(super) struct StreamLine<'l> {
     pub(super) model_usage: Models,
     pub(super) model_usage_since_last_result: Models,
     pub(super) total_cost_usd: Dollars,
-    #[serde(borrow)]
     pub(super) permission_denials: List<Object<Denial<'l>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Message<'l> {
-    #[serde(borrow)]
     pub(super) id: Text<'l>,
-    #[serde(borrow)]
     pub(super) model: Text<'l>,
     pub(super) usage: Object<Usage>,
-    #[serde(borrow)]
     pub(super) content: List<Object<Block<'l>>>,
-    #[serde(borrow)]
     pub(super) stop_reason: Text<'l>,
 }
 
 /// A piece of a message that is being written.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Piece<'l> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
-    #[serde(borrow)]
     pub(super) message: Object<Message<'l>>,
-    #[serde(borrow)]
     pub(super) delta: Object<Delta<'l>>,
     pub(super) usage: Object<Usage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Delta<'l> {
-    #[serde(borrow)]
     pub(super) stop_reason: Text<'l>,
 }
 
 /// A part of what a message says, or a tool's answer.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Block<'l> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
-    #[serde(borrow)]
     pub(super) text: Text<'l>,
-    #[serde(borrow)]
     pub(super) thinking: Text<'l>,
-    #[serde(borrow)]
     pub(super) id: Text<'l>,
-    #[serde(borrow)]
     pub(super) name: Text<'l>,
     /// Of a tool use.
     pub(super) input: Value,
-    #[serde(borrow)]
     pub(super) tool_use_id: Text<'l>,
     /// Of a tool's answer: a text or a list of blocks.
     pub(super) content: Value,
@@ -120,38 +95,32 @@ pub(super) struct Block<'l> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct RateLimit<'l> {
-    #[serde(borrow)]
     pub(super) status: Text<'l>,
     #[serde(rename = "resetsAt")]
     pub(super) resets_at: Count,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Denial<'l> {
-    #[serde(borrow)]
     pub(super) tool_name: Text<'l>,
-    #[serde(borrow)]
     pub(super) tool_use_id: Text<'l>,
 }
 
 /// A line of a transcript.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct TranscriptLine<'l> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
-    #[serde(borrow)]
     pub(super) timestamp: Text<'l>,
-    #[serde(borrow)]
     pub(super) message: Object<Message<'l>>,
     /// Of a request.
-    #[serde(borrow)]
     pub(super) id: Text<'l>,
     /// The request that an answer belongs to.
-    #[serde(rename = "requestRef", borrow)]
+    #[serde(rename = "requestRef")]
     pub(super) request: Text<'l>,
     #[serde(rename = "modelUsage")]
     pub(super) model_usage: Models,

@@ -8,95 +8,73 @@ use crate::cost::TokenUsage;
 
 /// A line of the stream.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct StreamLine<'l> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
-    #[serde(borrow)]
     pub(super) thread_id: Text<'l>,
-    #[serde(borrow)]
     pub(super) message: Text<'l>,
-    #[serde(borrow)]
     pub(super) error: Object<Failure<'l>>,
     pub(super) usage: Object<Usage>,
-    #[serde(borrow)]
     pub(super) item: Object<Item<'l>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Failure<'l> {
-    #[serde(borrow)]
     pub(super) message: Text<'l>,
 }
 
 /// Something that the agent said or did.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Item<'l> {
-    #[serde(borrow)]
     pub(super) id: Text<'l>,
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
-    #[serde(borrow)]
     pub(super) text: Text<'l>,
-    #[serde(borrow)]
     pub(super) status: Text<'l>,
-    #[serde(borrow)]
     pub(super) command: Text<'l>,
-    #[serde(borrow)]
     pub(super) aggregated_output: Text<'l>,
-    #[serde(borrow)]
     pub(super) server: Text<'l>,
-    #[serde(borrow)]
     pub(super) tool: Text<'l>,
-    #[serde(borrow)]
     pub(super) query: Text<'l>,
-    #[serde(borrow)]
     pub(super) prompt: Text<'l>,
     pub(super) arguments: Value,
     pub(super) changes: Value,
-    #[serde(borrow)]
     pub(super) result: Object<Answer<'l>>,
-    #[serde(borrow)]
     pub(super) error: Object<Failure<'l>>,
 }
 
 /// The answer of a tool that another program serves.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Answer<'l> {
-    #[serde(borrow)]
     pub(super) content: List<Object<Piece<'l>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Piece<'l> {
-    #[serde(borrow)]
     pub(super) text: Text<'l>,
 }
 
 /// A line of a rollout file.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct RolloutLine<'l> {
-    #[serde(borrow)]
     pub(super) timestamp: Text<'l>,
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
-    #[serde(borrow)]
     pub(super) payload: Object<Payload<'l>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Payload<'l> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
-    #[serde(borrow)]
     pub(super) model: Text<'l>,
-    #[serde(borrow)]
     pub(super) response_id: Text<'l>,
     pub(super) usage: Object<Usage>,
     pub(super) thread_token_usage: Object<Usage>,

@@ -8,37 +8,27 @@ use crate::cost::TokenUsage;
 
 /// A line of the stream.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct StreamLine<'l> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
-    #[serde(borrow)]
     pub(super) session_id: Text<'l>,
-    #[serde(borrow)]
     pub(super) model: Text<'l>,
-    #[serde(borrow)]
     pub(super) role: Text<'l>,
-    #[serde(borrow)]
     pub(super) content: Text<'l>,
     pub(super) delta: Flag,
-    #[serde(borrow)]
     pub(super) tool_name: Text<'l>,
-    #[serde(borrow)]
     pub(super) tool_id: Text<'l>,
     pub(super) parameters: Value,
-    #[serde(borrow)]
     pub(super) status: Text<'l>,
-    #[serde(borrow)]
     pub(super) output: Text<'l>,
-    #[serde(borrow)]
     pub(super) error: Object<Failure<'l>>,
     pub(super) stats: Object<Stats>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Failure<'l> {
-    #[serde(borrow)]
     pub(super) message: Text<'l>,
 }
 

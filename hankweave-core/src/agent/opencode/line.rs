@@ -8,34 +8,27 @@ use crate::cost::{Billed, TokenUsage, Usd};
 
 /// A line of the stream.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct StreamLine<'l> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
-    #[serde(rename = "sessionID", borrow)]
+    #[serde(rename = "sessionID")]
     pub(super) session: Text<'l>,
-    #[serde(borrow)]
     pub(super) part: Object<Part<'l>>,
-    #[serde(borrow)]
     pub(super) error: Object<Failure<'l>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Part<'l> {
-    #[serde(borrow)]
     pub(super) id: Text<'l>,
-    #[serde(rename = "messageID", borrow)]
+    #[serde(rename = "messageID")]
     pub(super) message: Text<'l>,
-    #[serde(borrow)]
     pub(super) text: Text<'l>,
-    #[serde(borrow)]
     pub(super) tool: Text<'l>,
-    #[serde(rename = "callID", borrow)]
+    #[serde(rename = "callID")]
     pub(super) call: Text<'l>,
-    #[serde(borrow)]
     pub(super) state: Object<State<'l>>,
-    #[serde(borrow)]
     pub(super) reason: Text<'l>,
     pub(super) tokens: Object<Tokens>,
     pub(super) cost: Dollars,
@@ -43,14 +36,11 @@ pub(super) struct Part<'l> {
 
 /// What has become of a call.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct State<'l> {
-    #[serde(borrow)]
     pub(super) status: Text<'l>,
     pub(super) input: Value,
-    #[serde(borrow)]
     pub(super) output: Text<'l>,
-    #[serde(borrow)]
     pub(super) error: Text<'l>,
 }
 
@@ -71,18 +61,15 @@ struct Cache {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Failure<'l> {
-    #[serde(borrow)]
     pub(super) name: Text<'l>,
-    #[serde(borrow)]
     pub(super) data: Object<FailureData<'l>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
 pub(super) struct FailureData<'l> {
-    #[serde(borrow)]
     pub(super) message: Text<'l>,
     pub(super) status_code: Count,
 }

@@ -8,70 +8,53 @@ use crate::cost::{Billed, TokenUsage, Usd};
 
 /// A line of the stream.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
 pub(super) struct StreamLine<'l> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
-    #[serde(borrow)]
     pub(super) id: Text<'l>,
-    #[serde(borrow)]
     pub(super) message: Object<Message<'l>>,
     /// Of a message that is being written, since 0.87.
     pub(super) usage: Object<Usage>,
-    #[serde(borrow)]
     pub(super) tool_call_id: Text<'l>,
-    #[serde(borrow)]
     pub(super) tool_name: Text<'l>,
-    #[serde(borrow)]
     pub(super) result: Object<Answer<'l>>,
     pub(super) is_error: Flag,
     pub(super) attempt: Count,
     pub(super) max_attempts: Count,
     pub(super) delay_ms: Count,
-    #[serde(borrow)]
     pub(super) error_message: Text<'l>,
     pub(super) aborted: Flag,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
 pub(super) struct Message<'l> {
-    #[serde(borrow)]
     pub(super) role: Text<'l>,
-    #[serde(borrow)]
     pub(super) content: List<Object<Block<'l>>>,
-    #[serde(borrow)]
     pub(super) model: Text<'l>,
     pub(super) usage: Object<Usage>,
-    #[serde(borrow)]
     pub(super) stop_reason: Text<'l>,
-    #[serde(borrow)]
     pub(super) error_message: Text<'l>,
-    #[serde(borrow)]
     pub(super) response_id: Text<'l>,
 }
 
 /// A part of what a message or a tool says.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Block<'l> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type")]
     pub(super) kind: Text<'l>,
-    #[serde(borrow)]
     pub(super) text: Text<'l>,
-    #[serde(borrow)]
     pub(super) thinking: Text<'l>,
-    #[serde(borrow)]
     pub(super) id: Text<'l>,
-    #[serde(borrow)]
     pub(super) name: Text<'l>,
     pub(super) arguments: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Answer<'l> {
-    #[serde(borrow)]
     pub(super) content: List<Object<Block<'l>>>,
 }
 
