@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::error_class::{CONTEXT, ErrorClass, WAIT_HINTS};
 use super::failure::{FailureKind, FailureReason};
-use super::outcome::ProcessExit;
+use super::outcome::{ProcessExit, Verdict};
 
 /// The meaning of a failure text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,15 @@ pub(super) fn reason(
         kind: class.kind,
         retry_after_ms: class.retry_after.map(millis),
         ..FailureReason::unknown(class.retriable && !context_exceeded, message)
+    }
+}
+
+/// The failure of an agent that said these `words`; people read `message`.
+pub(super) fn failure(words: &str, message: String, had_session: bool) -> Verdict {
+    let context_exceeded = is_context_exceeded(words);
+    Verdict::Failure {
+        reason: reason(words, message, had_session, context_exceeded),
+        context_exceeded,
     }
 }
 

@@ -5,9 +5,10 @@ use std::fmt::Debug;
 use serde::Deserialize;
 
 use super::acp::Order;
-use super::event::AgentEvent;
+use super::classify::{failure, without_result};
+use super::event::{AgentEvent, AgentResult};
 use super::lenient::Object;
-use super::outcome::{EndedBy, ExitOutcome, ProcessExit};
+use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
 use super::records::{Recorded, Records};
 use crate::cost::UsageTotals;
 use crate::id::SessionId;
@@ -102,4 +103,53 @@ impl ProcessEnd {
             leftovers: 0,
         }
     }
+
+    /// The outcome of an agent that ends like this.
+    pub(super) fn outcome(self, verdict: Verdict, usage: UsageTotals, result_received: bool) -> ExitOutcome {
+        ExitOutcome {
+            exit: self.exit,
+            verdict,
+            unless_shown: None,
+            usage,
+            result_received,
+            stderr_tail: self.stderr_tail,
+            leftovers: self.leftovers,
+        }
+    }
+
+    /// Whether its exit contradicts no success. A process that we have ended cannot choose its exit code.
+    pub(super) fn may_be_success(&self) -> bool {
+        self.exit.is_success() || self.ended_by == EndedBy::Us
+    }
+
+    /// How an agent did whose `last` answer decides, together with its exit. `part` is what it calls an answer.
+    pub(super) fn verdict(&self, last: Option<&AgentResult>, part: &str, had_session: bool) -> Verdict {
+        let (words, message) = match last {
+            Some(last) if last.success && self.may_be_success() => return Verdict::Success,
+            Some(last) if last.success => ("", self.contradiction()),
+            Some(last) if !last.text.is_empty() => (last.text.as_str(), last.text.clone()),
+            Some(last) => {
+                let stop = last.terminal_reason.as_deref().unwrap_or("nothing");
+                ("", format!("the last {part} of the agent ended with `{stop}`"))
+            }
+            None => without_result(self.exit, &self.stderr_tail, had_session),
+        };
+        failure(words, message, had_session)
+    }
+
+    /// What people read of a success that the exit contradicts.
+    pub(super) fn contradiction(&self) -> String {
+        format!("the agent reported success but {}", self.exit)
+    }
+}
+
+/// What it means that an agent names its session; `known` keeps that.
+pub(super) fn session_started(
+    known: &mut Option<SessionId>,
+    id: Option<String>,
+    model: Option<String>,
+) -> Option<AgentEvent> {
+    let session_id = SessionId::new(id?).ok()?;
+    *known = Some(session_id.clone());
+    Some(AgentEvent::SessionStarted { session_id, model })
 }

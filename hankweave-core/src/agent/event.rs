@@ -81,6 +81,34 @@ pub enum AgentEvent {
     Finished(ExitOutcome),
 }
 
+impl AgentEvent {
+    /// Text in the main conversation.
+    pub(super) fn message(text: String) -> Self {
+        Self::Message {
+            text,
+            parent_tool_use_id: None,
+        }
+    }
+
+    /// Reasoning in the main conversation.
+    pub(super) fn thinking(text: String) -> Self {
+        Self::Thinking {
+            text,
+            parent_tool_use_id: None,
+        }
+    }
+
+    /// A call in the main conversation.
+    pub(super) fn tool_use(id: String, name: String, input: Value) -> Self {
+        Self::ToolUse {
+            id,
+            name,
+            input,
+            parent_tool_use_id: None,
+        }
+    }
+}
+
 /// The answer of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {

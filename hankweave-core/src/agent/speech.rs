@@ -42,18 +42,11 @@ impl Speech {
             return;
         }
         let text = std::mem::take(&mut self.text);
-        let parent_tool_use_id = None;
         events.push(match self.is_thought {
-            true => AgentEvent::Thinking {
-                text,
-                parent_tool_use_id,
-            },
+            true => AgentEvent::thinking(text),
             false => {
                 self.last.clone_from(&text);
-                AgentEvent::Message {
-                    text,
-                    parent_tool_use_id,
-                }
+                AgentEvent::message(text)
             }
         });
     }

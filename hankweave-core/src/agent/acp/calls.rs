@@ -97,12 +97,7 @@ impl Call {
             Value::Null => json!({}),
             input => input,
         };
-        Some(AgentEvent::ToolUse {
-            id: id.to_owned(),
-            name: self.name.clone(),
-            input,
-            parent_tool_use_id: None,
-        })
+        Some(AgentEvent::tool_use(id.to_owned(), self.name.clone(), input))
     }
 }
 

@@ -429,14 +429,10 @@ impl AgentDecoder for AcpDecoder {
                 self.failure(words, message, None)
             }
         };
+        let unless_shown = verdict.is_success().then(|| self.doubt());
         ExitOutcome {
-            exit: end.exit,
-            unless_shown: verdict.is_success().then(|| self.doubt()),
-            verdict,
-            usage: self.totals(),
-            result_received: self.end.is_some(),
-            stderr_tail: end.stderr_tail,
-            leftovers: end.leftovers,
+            unless_shown,
+            ..end.outcome(verdict, self.totals(), self.end.is_some())
         }
     }
 

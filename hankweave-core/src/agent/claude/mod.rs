@@ -17,7 +17,7 @@ use super::failure::FailureKind;
 use super::launch::Launch;
 use super::lenient::{Count, Object};
 use super::open_tools::{MAX_REMEMBERED_BYTES, OpenTools};
-use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
+use super::outcome::{ExitOutcome, Verdict};
 use super::records::{Recorded, Records};
 use super::resets::moment;
 use crate::cost::pricing::Prices;
@@ -132,21 +132,17 @@ impl ClaudeDecoder {
     }
 
     /// Neither the exit code nor the result decides alone (AGENT-3).
-    fn verdict(&self, exit: ProcessExit, ended_by: EndedBy, stderr_tail: &str) -> Verdict {
-        let stderr = stderr_tail.trim();
-        let exit_is_fine = exit.is_success() || ended_by == EndedBy::Us;
+    fn verdict(&self, end: &ProcessEnd) -> Verdict {
         match &self.deciding {
-            Some(result) if result.success && exit_is_fine => Verdict::Success,
-            Some(result) if result.success => {
-                self.failure("", format!("the agent reported success but {exit}"), false)
-            }
+            Some(result) if result.success && end.may_be_success() => Verdict::Success,
+            Some(result) if result.success => self.failure("", end.contradiction(), false),
             Some(result) => {
                 let status = result.error_status.map(|status| format!(" (status {status})"));
                 let message = format!("{}{}", result.text, status.unwrap_or_default());
                 self.failure(&message, message.clone(), result.context_exceeded)
             }
             None => {
-                let (words, message) = without_result(exit, stderr, self.session.is_some());
+                let (words, message) = without_result(end.exit, &end.stderr_tail, self.session.is_some());
                 self.failure(words, message, is_context_exceeded(words))
             }
         }
@@ -428,15 +424,8 @@ impl AgentDecoder for ClaudeDecoder {
     }
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
-        ExitOutcome {
-            exit: end.exit,
-            unless_shown: None,
-            verdict: self.verdict(end.exit, end.ended_by, &end.stderr_tail),
-            usage: AgentDecoder::usage(self),
-            result_received: self.deciding.is_some(),
-            stderr_tail: end.stderr_tail,
-            leftovers: end.leftovers,
-        }
+        let verdict = self.verdict(&end);
+        end.outcome(verdict, AgentDecoder::usage(self), self.deciding.is_some())
     }
 
     fn usage(&self) -> UsageTotals {
@@ -488,6 +477,7 @@ fn status(number: Count) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::outcome::{EndedBy, ProcessExit};
     use super::*;
     use crate::agent::decoder::UNPARSED_CHARS;
     use crate::agent::failure::FailureReason;

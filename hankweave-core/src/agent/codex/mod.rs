@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::classify::{is_context_exceeded, reason, without_result};
-use super::decoder::{AgentDecoder, AgentLine, ProcessEnd};
+use super::classify::{failure, is_context_exceeded, without_result};
+use super::decoder::{AgentDecoder, AgentLine, ProcessEnd, session_started};
 use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
 use super::launch::Launch;
 use super::open_tools::OpenTools;
-use super::outcome::{EndedBy, ExitOutcome, Verdict};
+use super::outcome::{ExitOutcome, Verdict};
 use super::records::{Recorded, RecordedMessage, Records};
 use crate::cost::pricing::Prices;
 use crate::cost::{Billed, ProcessUsage, Statement, TokenUsage, UsageTotals};
@@ -132,7 +132,10 @@ impl CodexDecoder {
     fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         self.news = true;
         match line.kind.as_deref() {
-            Some("thread.started") => events.extend(self.started(line.thread_id.into_owned())),
+            Some("thread.started") => {
+                let (id, model) = (line.thread_id.into_owned(), self.model.clone());
+                events.extend(session_started(&mut self.session, id, model));
+            }
             Some("turn.started") => self.in_turn = true,
             Some("turn.completed") => {
                 self.stated = line.usage.0.map(|usage| usage.tokens()).or(self.stated);
@@ -157,15 +160,6 @@ impl CodexDecoder {
             }
             _ => {}
         }
-    }
-
-    fn started(&mut self, id: Option<String>) -> Option<AgentEvent> {
-        let session_id = SessionId::new(id?).ok()?;
-        self.session = Some(session_id.clone());
-        Some(AgentEvent::SessionStarted {
-            session_id,
-            model: self.model.clone(),
-        })
     }
 
     /// A line that says `Reconnecting... 1/5 (why)` is a retry; any other is told again by the turn that fails.
@@ -211,12 +205,7 @@ impl CodexDecoder {
         };
         self.helped |= item.kind.as_deref() == Some("collab_tool_call");
         self.open_tools.insert(id, &name);
-        events.push(AgentEvent::ToolUse {
-            id: id.to_owned(),
-            name,
-            input,
-            parent_tool_use_id: None,
-        });
+        events.push(AgentEvent::tool_use(id.to_owned(), name, input));
     }
 
     fn done(&mut self, item: Item<'_>, events: &mut Vec<AgentEvent>) {
@@ -224,15 +213,12 @@ impl CodexDecoder {
             Some("agent_message") => {
                 let text = item.text.into_owned().unwrap_or_default();
                 self.answer.clone_from(&text);
-                events.push(AgentEvent::Message {
-                    text,
-                    parent_tool_use_id: None,
-                });
+                events.push(AgentEvent::message(text));
             }
-            Some("reasoning") => events.push(AgentEvent::Thinking {
-                text: item.text.into_owned().unwrap_or_default(),
-                parent_tool_use_id: None,
-            }),
+            Some("reasoning") => {
+                let text = item.text.into_owned().unwrap_or_default();
+                events.push(AgentEvent::thinking(text));
+            }
             _ => self.tool_done(item, events),
         }
     }
@@ -311,26 +297,19 @@ impl CodexDecoder {
         }))
     }
 
-    /// Only the last turn and the exit code together are a success. A process that we have ended cannot choose its exit code.
+    /// Only the last turn and the exit code together are a success.
     fn verdict(&self, end: &ProcessEnd) -> Verdict {
         let had_session = self.session.is_some();
-        let exit_is_fine = end.exit.is_success() || end.ended_by == EndedBy::Us;
         let complaints: Vec<&str> = end.stderr_tail.lines().filter(|line| !is_chatter(line)).collect();
         let stderr = complaints.join("\n");
         let (words, message) = match (&self.ended, &self.complaint) {
-            (Some(result), _) if result.success && exit_is_fine => return Verdict::Success,
-            (Some(result), _) if result.success => {
-                ("", format!("the agent reported success but {}", end.exit))
-            }
+            (Some(result), _) if result.success && end.may_be_success() => return Verdict::Success,
+            (Some(result), _) if result.success => ("", end.contradiction()),
             (Some(result), _) => (result.text.as_str(), result.text.clone()),
             (None, Some(complaint)) => (complaint.as_str(), complaint.clone()),
             (None, None) => without_result(end.exit, &stderr, had_session),
         };
-        let context_exceeded = is_context_exceeded(words);
-        Verdict::Failure {
-            reason: reason(words, message, had_session, context_exceeded),
-            context_exceeded,
-        }
+        failure(words, message, had_session)
     }
 }
 
@@ -342,15 +321,8 @@ impl AgentDecoder for CodexDecoder {
     }
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
-        ExitOutcome {
-            exit: end.exit,
-            unless_shown: None,
-            verdict: self.verdict(&end),
-            usage: self.totals(),
-            result_received: self.ended.is_some(),
-            stderr_tail: end.stderr_tail,
-            leftovers: end.leftovers,
-        }
+        let verdict = self.verdict(&end);
+        end.outcome(verdict, self.totals(), self.ended.is_some())
     }
 
     fn usage(&self) -> UsageTotals {

@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::classify::{is_context_exceeded, reason, without_result};
-use super::decoder::{AgentDecoder, AgentLine, ProcessEnd};
+use super::classify::is_context_exceeded;
+use super::decoder::{AgentDecoder, AgentLine, ProcessEnd, session_started};
 use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
 use super::launch::Launch;
 use super::open_tools::OpenTools;
-use super::outcome::{EndedBy, ExitOutcome, Verdict};
+use super::outcome::ExitOutcome;
 use super::records::Records;
 use super::speech::Speech;
 use crate::cost::pricing::Prices;
@@ -84,12 +84,7 @@ impl GeminiDecoder {
                 let id = line.tool_id.into_owned().unwrap_or_default();
                 let name = line.tool_name.into_owned().unwrap_or_default();
                 self.tools.insert(&id, &name);
-                events.push(AgentEvent::ToolUse {
-                    id,
-                    name,
-                    input: line.parameters,
-                    parent_tool_use_id: None,
-                });
+                events.push(AgentEvent::tool_use(id, name, line.parameters));
             }
             Some("tool_result") => {
                 let id = line.tool_id.into_owned().unwrap_or_default();
@@ -107,10 +102,9 @@ impl GeminiDecoder {
     }
 
     fn started(&mut self, id: Option<String>, model: Option<String>) -> Option<AgentEvent> {
-        let session_id = SessionId::new(id?).ok()?;
-        self.session = Some(session_id.clone());
+        let started = session_started(&mut self.session, id, model)?;
         self.told.clear();
-        Some(AgentEvent::SessionStarted { session_id, model })
+        Some(started)
     }
 
     fn ended(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
@@ -178,22 +172,6 @@ impl GeminiDecoder {
         totals.lower_bound |= self.session.is_some() && self.last.is_none();
         totals
     }
-
-    fn verdict(&self, end: &ProcessEnd) -> Verdict {
-        let had_session = self.session.is_some();
-        let exit_is_fine = end.exit.is_success() || end.ended_by == EndedBy::Us;
-        let (words, message) = match &self.last {
-            Some(last) if last.success && exit_is_fine => return Verdict::Success,
-            Some(last) if last.success => ("", format!("the agent reported success but {}", end.exit)),
-            Some(last) if !last.text.is_empty() => (last.text.as_str(), last.text.clone()),
-            _ => without_result(end.exit, &end.stderr_tail, had_session),
-        };
-        let context_exceeded = is_context_exceeded(words);
-        Verdict::Failure {
-            reason: reason(words, message, had_session, context_exceeded),
-            context_exceeded,
-        }
-    }
 }
 
 /// `[API Error: {"error":{"code":401,…`
@@ -212,15 +190,13 @@ impl AgentDecoder for GeminiDecoder {
     }
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
-        ExitOutcome {
-            exit: end.exit,
-            verdict: self.verdict(&end),
-            unless_shown: None,
-            usage: self.totals_at_end(),
-            result_received: self.last.is_some(),
-            stderr_tail: end.stderr_tail,
-            leftovers: end.leftovers,
-        }
+        // One that failed without a word is one that has said nothing.
+        let last = self
+            .last
+            .as_ref()
+            .filter(|last| last.success || !last.text.is_empty());
+        let verdict = end.verdict(last, "run", self.session.is_some());
+        end.outcome(verdict, self.totals_at_end(), self.last.is_some())
     }
 
     fn usage(&self) -> UsageTotals {

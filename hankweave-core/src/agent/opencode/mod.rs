@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::classify::{is_context_exceeded, reason, without_result};
-use super::decoder::{AgentDecoder, AgentLine, ProcessEnd};
+use super::classify::is_context_exceeded;
+use super::decoder::{AgentDecoder, AgentLine, ProcessEnd, session_started};
 use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
 use super::launch::Launch;
-use super::outcome::{EndedBy, ExitOutcome, Verdict};
+use super::outcome::ExitOutcome;
 use super::records::Records;
 use crate::cost::pricing::Prices;
 use crate::cost::{MessageIds, ModelUsage, TokenUsage, UsageTotals, Usd};
@@ -75,10 +75,13 @@ impl OpencodeDecoder {
 
     fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         if self.session.is_none() {
-            events.extend(self.started(line.session.into_owned()));
+            events.extend(session_started(
+                &mut self.session,
+                line.session.into_owned(),
+                None,
+            ));
         }
         let part = line.part.0.unwrap_or_default();
-        let parent_tool_use_id = None;
         match line.kind.as_deref() {
             Some("step_start") => {
                 self.is_asking = true;
@@ -86,15 +89,9 @@ impl OpencodeDecoder {
             }
             Some("text") => events.extend(part.text.into_owned().map(|text| {
                 self.said.clone_from(&text);
-                AgentEvent::Message {
-                    text,
-                    parent_tool_use_id,
-                }
+                AgentEvent::message(text)
             })),
-            Some("reasoning") => events.extend(part.text.into_owned().map(|text| AgentEvent::Thinking {
-                text,
-                parent_tool_use_id,
-            })),
+            Some("reasoning") => events.extend(part.text.into_owned().map(AgentEvent::thinking)),
             Some("tool_use") => {
                 // What a sub-agent uses, no line tells.
                 self.untold |= part.tool.as_deref() == Some("task");
@@ -104,15 +101,6 @@ impl OpencodeDecoder {
             Some("error") => self.failed(line.error.0.unwrap_or_default(), events),
             _ => {}
         }
-    }
-
-    fn started(&mut self, id: Option<String>) -> Option<AgentEvent> {
-        let session_id = SessionId::new(id?).ok()?;
-        self.session = Some(session_id.clone());
-        Some(AgentEvent::SessionStarted {
-            session_id,
-            model: None,
-        })
     }
 
     fn stepped(&mut self, part: &Part<'_>, events: &mut Vec<AgentEvent>) {
@@ -203,26 +191,6 @@ impl OpencodeDecoder {
             ..self.usage.clone()
         }
     }
-
-    fn verdict(&self, end: &ProcessEnd) -> Verdict {
-        let had_session = self.session.is_some();
-        let exit_is_fine = end.exit.is_success() || end.ended_by == EndedBy::Us;
-        let (words, message) = match &self.last {
-            Some(last) if last.success && exit_is_fine => return Verdict::Success,
-            Some(last) if last.success => ("", format!("the agent reported success but {}", end.exit)),
-            Some(last) if !last.text.is_empty() => (last.text.as_str(), last.text.clone()),
-            Some(last) => {
-                let stop = last.terminal_reason.as_deref().unwrap_or("nothing");
-                ("", format!("the last step of the agent ended with `{stop}`"))
-            }
-            None => without_result(end.exit, &end.stderr_tail, had_session),
-        };
-        let context_exceeded = is_context_exceeded(words);
-        Verdict::Failure {
-            reason: reason(words, message, had_session, context_exceeded),
-            context_exceeded,
-        }
-    }
 }
 
 /// A call is told when its tool has answered.
@@ -236,12 +204,7 @@ fn tool(part: Part<'_>, events: &mut Vec<AgentEvent>) {
         Value::Null => Value::Object(serde_json::Map::new()),
         input => input,
     };
-    events.push(AgentEvent::ToolUse {
-        id: id.clone(),
-        name: name.clone(),
-        input,
-        parent_tool_use_id: None,
-    });
+    events.push(AgentEvent::tool_use(id.clone(), name.clone(), input));
     let answer = if is_error { state.error } else { state.output };
     let answer = answer.into_owned().unwrap_or_default();
     events.push(AgentEvent::ToolResult(ToolResult::new(
@@ -260,15 +223,8 @@ impl AgentDecoder for OpencodeDecoder {
     }
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
-        ExitOutcome {
-            exit: end.exit,
-            verdict: self.verdict(&end),
-            unless_shown: None,
-            usage: self.totals(),
-            result_received: self.last.is_some(),
-            stderr_tail: end.stderr_tail,
-            leftovers: end.leftovers,
-        }
+        let verdict = end.verdict(self.last.as_ref(), "step", self.session.is_some());
+        end.outcome(verdict, self.totals(), self.last.is_some())
     }
 
     fn usage(&self) -> UsageTotals {

@@ -7,12 +7,12 @@ mod line;
 
 use std::sync::Arc;
 
-use super::classify::{is_context_exceeded, reason, without_result};
-use super::decoder::{AgentDecoder, AgentLine, ProcessEnd};
+use super::classify::is_context_exceeded;
+use super::decoder::{AgentDecoder, AgentLine, ProcessEnd, session_started};
 use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
 use super::launch::Launch;
 use super::lenient::{List, Object};
-use super::outcome::{EndedBy, ExitOutcome, Verdict};
+use super::outcome::ExitOutcome;
 use super::records::Records;
 use crate::cost::pricing::Prices;
 use crate::cost::{MessageIds, ModelUsage, TokenUsage, UsageTotals, Usd};
@@ -70,7 +70,7 @@ impl PiDecoder {
 
     fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         match line.kind.as_deref() {
-            Some("session") => events.extend(self.started(line.id.into_owned())),
+            Some("session") => events.extend(session_started(&mut self.session, line.id.into_owned(), None)),
             Some("agent_start" | "turn_start") => {
                 self.ended = false;
                 self.asking = true;
@@ -128,15 +128,6 @@ impl PiDecoder {
             }
             _ => {}
         }
-    }
-
-    fn started(&mut self, id: Option<String>) -> Option<AgentEvent> {
-        let session_id = SessionId::new(id?).ok()?;
-        self.session = Some(session_id.clone());
-        Some(AgentEvent::SessionStarted {
-            session_id,
-            model: None,
-        })
     }
 
     /// A message that was begun and not ended was cut off.
@@ -229,27 +220,6 @@ impl PiDecoder {
             ..self.usage.clone()
         }
     }
-
-    fn verdict(&self, end: &ProcessEnd) -> Verdict {
-        let had_session = self.session.is_some();
-        let exit_is_fine = end.exit.is_success() || end.ended_by == EndedBy::Us;
-        let last = self.last.as_ref().filter(|_| self.ended);
-        let (words, message) = match last {
-            Some(last) if last.success && exit_is_fine => return Verdict::Success,
-            Some(last) if last.success => ("", format!("the agent reported success but {}", end.exit)),
-            Some(last) if !last.text.is_empty() => (last.text.as_str(), last.text.clone()),
-            Some(last) => {
-                let stop = last.terminal_reason.as_deref().unwrap_or("nothing");
-                ("", format!("the last message of the agent ended with `{stop}`"))
-            }
-            None => without_result(end.exit, &end.stderr_tail, had_session),
-        };
-        let context_exceeded = is_context_exceeded(words);
-        Verdict::Failure {
-            reason: reason(words, message, had_session, context_exceeded),
-            context_exceeded,
-        }
-    }
 }
 
 impl AgentDecoder for PiDecoder {
@@ -261,15 +231,9 @@ impl AgentDecoder for PiDecoder {
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
         self.end_message();
-        ExitOutcome {
-            exit: end.exit,
-            unless_shown: None,
-            verdict: self.verdict(&end),
-            usage: self.totals(),
-            result_received: self.ended,
-            stderr_tail: end.stderr_tail,
-            leftovers: end.leftovers,
-        }
+        let last = self.last.as_ref().filter(|_| self.ended);
+        let verdict = end.verdict(last, "message", self.session.is_some());
+        end.outcome(verdict, self.totals(), self.ended)
     }
 
     fn usage(&self) -> UsageTotals {
@@ -292,26 +256,18 @@ fn of_model(message: Object<Message<'_>>) -> Option<Message<'_>> {
 
 /// What a block of a message tells; its text is the answer, if nothing follows.
 fn told(block: Block<'_>, said: &mut String) -> Option<AgentEvent> {
-    let parent_tool_use_id = None;
     match block.kind.as_deref()? {
         "text" => {
             let text = block.text.into_owned()?;
             said.clone_from(&text);
-            Some(AgentEvent::Message {
-                text,
-                parent_tool_use_id,
-            })
+            Some(AgentEvent::message(text))
         }
-        "thinking" => Some(AgentEvent::Thinking {
-            text: block.thinking.into_owned()?,
-            parent_tool_use_id,
-        }),
-        "toolCall" => Some(AgentEvent::ToolUse {
-            id: block.id.into_owned()?,
-            name: block.name.into_owned()?,
-            input: block.arguments,
-            parent_tool_use_id,
-        }),
+        "thinking" => Some(AgentEvent::thinking(block.thinking.into_owned()?)),
+        "toolCall" => Some(AgentEvent::tool_use(
+            block.id.into_owned()?,
+            block.name.into_owned()?,
+            block.arguments,
+        )),
         _ => None,
     }
 }
