@@ -4,7 +4,9 @@ mod apply;
 mod index;
 mod live;
 mod recover;
+mod rejected;
 
-pub use apply::{Applied, Rejected};
+pub use apply::Applied;
 pub use live::{LiveState, Totals};
 pub use recover::{Candidate, RecoverError, Recovered, Source, recover};
+pub use rejected::Rejected;

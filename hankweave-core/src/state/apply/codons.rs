@@ -1,0 +1,187 @@
+//! Events of one codon.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::super::index::Place;
+use super::super::rejected::{Rejected, not_working, still_open};
+use super::{Applied, Reducer, advance};
+use crate::codon::{CheckpointType, CodonExecution, CodonPhase, CodonStatus, CodonTransition, SentinelState};
+use crate::cost::{TokenUsage, Usd};
+use crate::event::decode_metadata;
+use crate::id::{CheckpointSha, RunId};
+use crate::time::Timestamp;
+
+impl Reducer<'_> {
+    /// Opens a record, when the run has no open one (STATE-27).
+    pub(super) fn start_codon(&mut self, id: &RunId, opened: CodonExecution) -> Result<Applied, Rejected> {
+        let position = self.running(id)?;
+        if let Some(open) = self.index.open_codon(self.state, position) {
+            return Err(still_open(&self.state.runs[position].codons[open]));
+        }
+        if self.state.pending_rollback.is_some() {
+            let message = format!("run `{id}` is being left: only the next run takes up the way back");
+            return Err(Rejected::Conflict(message));
+        }
+        self.run_mut(position).codons.push(Arc::new(opened));
+        self.index.codon_started(self.state, position);
+        Ok(Applied::TRANSITION)
+    }
+
+    pub(super) fn step(
+        &mut self,
+        place: Place,
+        from: CodonStatus,
+        to: CodonStatus,
+        metadata: Option<&Map<String, Value>>,
+        at: Timestamp,
+    ) -> Result<Applied, Rejected> {
+        let codon = self.codon(place);
+        let (transition, phase) = check_transition(codon, from, to, metadata, at)?;
+        let mut changed = advance(codon, transition, phase)?;
+        let noted = |name| metadata.and_then(|metadata| metadata.get(name)) == Some(&Value::Bool(true));
+        if noted("contextExceeded") {
+            changed.set_context_exceeded();
+        }
+        if noted("costIsLowerBound") {
+            changed.set_cost_is_lower_bound();
+        }
+        if let Some(exceeded) = metadata.and_then(|metadata| metadata.get("budgetExceeded")) {
+            changed.set_budget_exceeded(exceeded.clone());
+        }
+        if let Some(check) = metadata.and_then(|metadata| metadata.get("loopCheck")) {
+            changed.set_loop_check(check.clone());
+        }
+        if let Some(metadata) = metadata.filter(|_| changed.is_terminal()) {
+            changed.set_measured(metadata);
+        }
+        let applied = Applied {
+            cost_before: codon.codon_cost(),
+            cost_after: changed.codon_cost(),
+            spend_before: codon.spend(),
+            spend_after: changed.spend(),
+            in_current_run: self.is_current(place.run),
+            transition: true,
+        };
+        self.replace(place, changed);
+        Ok(applied)
+    }
+
+    /// Absolute values while the agent works and while its sentinels finish, or a late report would lose its
+    /// cost (STATE-28).
+    pub(super) fn change_costs(
+        &mut self,
+        place: Place,
+        change: impl FnOnce(Usd, TokenUsage) -> (Usd, TokenUsage),
+    ) -> Result<Applied, Rejected> {
+        let in_current_run = self.is_current(place.run);
+        let spend_before = self.codon(place).spend();
+        let (cost, tokens) = match self.codon_mut(place) {
+            CodonExecution::Running(codon) => (&mut codon.current_cost, &mut codon.current_tokens.usage),
+            CodonExecution::CompletingSentinels(codon) => {
+                (&mut codon.current_cost, &mut codon.current_tokens.usage)
+            }
+            other => return Err(not_working(other, "costs")),
+        };
+        let cost_before = *cost;
+        (*cost, *tokens) = change(*cost, *tokens);
+        let cost_after = *cost;
+        Ok(Applied {
+            cost_before,
+            cost_after,
+            spend_before,
+            spend_after: self.codon(place).spend(),
+            in_current_run,
+            transition: false,
+        })
+    }
+
+    pub(super) fn count_messages(&mut self, place: Place, new_count: u64) -> Result<Applied, Rejected> {
+        match self.codon_mut(place) {
+            CodonExecution::Running(codon) => codon.assistant_message_count = new_count,
+            CodonExecution::CompletingSentinels(codon) => codon.assistant_message_count = new_count,
+            other => return Err(not_working(other, "a message count")),
+        }
+        Ok(Applied::NOTHING)
+    }
+
+    /// The list of a codon that is open and past its set-up (STATE-29).
+    pub(super) fn replace_sentinels(
+        &mut self,
+        place: Place,
+        states: &[SentinelState],
+        total_cost: Usd,
+    ) -> Result<Applied, Rejected> {
+        let spend_before = self.codon(place).spend();
+        let sentinels = match self.codon_mut(place) {
+            CodonExecution::Starting(codon) => &mut codon.sentinels,
+            CodonExecution::Initializing(codon) => &mut codon.sentinels,
+            CodonExecution::Running(codon) => &mut codon.sentinels,
+            CodonExecution::CompletingSentinels(codon) => &mut codon.sentinels,
+            other => return Err(not_working(other, "sentinels")),
+        };
+        sentinels.replace(states.to_vec(), total_cost);
+        Ok(Applied {
+            spend_before,
+            spend_after: self.codon(place).spend(),
+            ..Applied::NOTHING
+        })
+    }
+
+    /// Records a rig-setup checkpoint (STATE-30).
+    ///
+    /// Other checkpoints, and those of a codon that has ended, are in the transition that ends it.
+    pub(super) fn record_checkpoint(
+        &mut self,
+        place: Place,
+        checkpoint_type: CheckpointType,
+        sha: &CheckpointSha,
+    ) -> Applied {
+        if checkpoint_type != CheckpointType::RigSetup {
+            return Applied::NOTHING;
+        }
+        let field = match self.codon_mut(place) {
+            CodonExecution::Preparing(codon) => &mut codon.rig_setup_checkpoint,
+            CodonExecution::Starting(codon) => &mut codon.rig_setup_checkpoint,
+            CodonExecution::Initializing(codon) => &mut codon.rig_setup_checkpoint,
+            CodonExecution::Running(codon) => &mut codon.rig_setup_checkpoint,
+            CodonExecution::CompletingSentinels(codon) => &mut codon.rig_setup_checkpoint,
+            _ => return Applied::NOTHING,
+        };
+        *field = Some(sha.clone());
+        Applied::NOTHING
+    }
+
+    pub(super) fn count_extensions(&mut self, place: Place, count: u64) -> Result<Applied, Rejected> {
+        if self.codon(place).is_terminal() {
+            return Err(not_working(self.codon(place), "an extension count"));
+        }
+        let extra = self.codon_mut(place).extra_mut();
+        extra.insert("extensionCount", Value::from(count));
+        Ok(Applied::NOTHING)
+    }
+}
+
+/// First the edge, then the metadata (STATE-15). A rig checkpoint that is known stays (STATE-20).
+fn check_transition(
+    codon: &CodonExecution,
+    from: CodonStatus,
+    to: CodonStatus,
+    metadata: Option<&Map<String, Value>>,
+    at: Timestamp,
+) -> Result<(CodonTransition, CodonPhase), Rejected> {
+    let actual = codon.status();
+    let refused = Rejected::InvalidTransition { from: actual, to };
+    if from != actual || !from.targets().contains(&to) {
+        return Err(refused);
+    }
+    let phase = CodonPhase::try_from(from).map_err(|_| refused)?;
+    let (mut transition, phase) = decode_metadata(phase, to, metadata, at)?;
+    if let CodonTransition::Start(start) = &mut transition
+        && start.rig_setup_checkpoint.is_none()
+    {
+        start.rig_setup_checkpoint = codon.rig_setup_checkpoint().cloned();
+    }
+    Ok((transition, phase))
+}

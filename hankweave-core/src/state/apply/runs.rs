@@ -1,0 +1,150 @@
+//! Events of runs, and of what lies between them: ways back, operations, answers and the plan.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::super::index::Place;
+use super::super::rejected::{Rejected, already_ended, still_open};
+use super::{Applied, Reducer, advance};
+use crate::codon::{CodonPhase, CodonTransition, Fail};
+use crate::document::{Approval, Operation, PendingRollback, PlanEntry, RunRecord};
+use crate::id::RunId;
+use crate::run::{self, RunTransition};
+use crate::time::Timestamp;
+
+impl Reducer<'_> {
+    /// Puts the run in front, when no other is running (STATE-23).
+    pub(super) fn start_run(&mut self, run: RunRecord) -> Result<Applied, Rejected> {
+        if self.index.run(self.state, &run.run_id).is_some() {
+            return Err(Rejected::Conflict(format!("run `{}` exists already", run.run_id)));
+        }
+        if let Some(running) = self.index.running_run(self.state) {
+            let message = format!("run `{}` is still running", running.run_id);
+            return Err(Rejected::Conflict(message));
+        }
+        self.state.pending_rollback = None;
+        self.state.current_run_id = Some(run.run_id.clone());
+        self.state.runs.push_front(Arc::new(run));
+        self.index.run_started(self.state);
+        Ok(Applied::TRANSITION)
+    }
+
+    /// The position of a run that has not ended.
+    pub(super) fn running(&self, id: &RunId) -> Result<usize, Rejected> {
+        let position = self.index.run(self.state, id);
+        let position = position.ok_or_else(|| Rejected::not_found("run", id.as_str()))?;
+        let status = self.state.runs[position].status;
+        if status.is_terminal() {
+            return Err(already_ended(id, status));
+        }
+        Ok(position)
+    }
+
+    /// Takes the last step of the run machine (STATE-24, STATE-25). An open codon keeps the run open: it
+    /// could never be closed again.
+    pub(super) fn end_run(&mut self, id: &RunId, how: RunTransition) -> Result<Applied, Rejected> {
+        let position = self.running(id)?;
+        if let Some(open) = self.index.open_codon(self.state, position) {
+            return Err(still_open(&self.state.runs[position].codons[open]));
+        }
+        let leaves_no_current = !matches!(how, RunTransition::Crash(_)) || self.is_current(position);
+        self.run_mut(position)
+            .end(how)
+            .map_err(|refused| already_ended(id, refused.from))?;
+        if leaves_no_current {
+            self.state.current_run_id = None;
+        }
+        self.index.run_ended(self.state, position);
+        Ok(Applied::TRANSITION)
+    }
+
+    /// Marks a run as crashed and closes what it left open, in one step (L4).
+    pub(super) fn crash_run(&mut self, id: &RunId, detected_at: Timestamp) -> Result<Applied, Rejected> {
+        let run = self.running(id)?;
+        let open = self.index.open_codon(self.state, run);
+        if let Some(place) = open.map(|codon| Place { run, codon })
+            && let Ok(phase) = CodonPhase::try_from(self.codon(place).status())
+        {
+            let crash = CodonTransition::Fail(Fail::crashed(detected_at));
+            let changed = advance(self.codon(place), crash, phase)?;
+            self.replace(place, changed);
+        }
+        let crash = run::Crash {
+            end_time: detected_at,
+        };
+        self.end_run(id, crash.into())
+    }
+
+    /// Files are never restored while a codon is open; a run whose codons have all ended may still be open
+    /// (STATE-32).
+    pub(super) fn set_rollback(&mut self, rollback: Option<PendingRollback>) -> Result<Applied, Rejected> {
+        if let Some(open) = self.index.live_codon(self.state) {
+            return Err(still_open(open));
+        }
+        if let Some(rollback) = &rollback
+            && self.index.run(self.state, &rollback.source.run_id).is_none()
+        {
+            return Err(Rejected::not_found("run", rollback.source.run_id.as_str()));
+        }
+        if let Some(PendingRollback {
+            restored: true,
+            operation: Some(operation),
+            ..
+        }) = &rollback
+            && !self.knows_operation(operation)
+        {
+            Arc::make_mut(&mut self.state.operations).push(operation.clone());
+        }
+        self.state.pending_rollback = rollback;
+        Ok(Applied::TRANSITION)
+    }
+
+    /// What was removed is on record once (RUN-23).
+    pub(super) fn record_operation(&mut self, operation: &Operation) -> Result<Applied, Rejected> {
+        if let Some(open) = self.index.live_codon(self.state) {
+            return Err(still_open(open));
+        }
+        if self.index.run(self.state, &operation.behind).is_none() {
+            return Err(Rejected::not_found("run", operation.behind.as_str()));
+        }
+        if self.knows_operation(operation) {
+            let message = format!("operation `{}` is recorded already", operation.id);
+            return Err(Rejected::Conflict(message));
+        }
+        Arc::make_mut(&mut self.state.operations).push(operation.clone());
+        Ok(Applied::TRANSITION)
+    }
+
+    fn knows_operation(&self, operation: &Operation) -> bool {
+        self.state.operations.iter().any(|known| known.id == operation.id)
+    }
+
+    /// Whoever answers is asked before the codon begins (STATE-65).
+    pub(super) fn set_approval(&mut self, approval: Option<Approval>) -> Result<Applied, Rejected> {
+        if let Some(open) = self.index.live_codon(self.state) {
+            return Err(still_open(open));
+        }
+        if let Some(Approval { codon_id, .. }) = &approval
+            && !self
+                .state
+                .execution_plan
+                .iter()
+                .any(|entry| entry.codon_id == *codon_id)
+        {
+            return Err(Rejected::not_found("codon", codon_id.as_str()));
+        }
+        self.state.approval = approval;
+        Ok(Applied::TRANSITION)
+    }
+
+    /// No codon is in a plan twice (STATE-31).
+    pub(super) fn replace_plan(&mut self, plan: &[PlanEntry]) -> Result<Applied, Rejected> {
+        let mut seen = HashSet::new();
+        if let Some(twice) = plan.iter().find(|entry| !seen.insert(&entry.codon_id)) {
+            let message = format!("codon `{}` is in the plan twice", twice.codon_id);
+            return Err(Rejected::Conflict(message));
+        }
+        self.state.execution_plan = Arc::new(plan.to_vec());
+        Ok(Applied::TRANSITION)
+    }
+}
