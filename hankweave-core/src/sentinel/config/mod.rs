@@ -1,0 +1,306 @@
+//! What a sentinel says about itself. The reader of hanks has checked it (HANK-51); here it gets its types.
+
+mod asking;
+mod results;
+mod watching;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::cost::Usd;
+use crate::hank::{SentinelEntry, SentinelSource};
+use crate::id::SentinelId;
+
+pub use asking::{
+    Conversational, EndpointConfig, LlmParams, StructuredKind, StructuredOutput, TrimmingStrategy,
+};
+pub use results::{ErrorHandling, OnError, Output, OutputFormat, OutputPaths, Reports, SentinelSettings};
+pub use watching::{
+    ConditionConfig, Execution, InterestFilter, Operator, PatternStep, SequenceOptions, Trigger,
+};
+
+/// One sentinel, in hank.json or in a file of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SentinelConfig {
+    /// Small letters, digits and `-`; once in a codon.
+    pub id: SentinelId,
+    /// Name for people, not empty.
+    pub name: String,
+    /// Shown to people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The model that is asked, with its provider; either this or `command`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Where the model is asked, when that is not where its provider usually is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<EndpointConfig>,
+    /// The program that is run, with its arguments; it gets the events as JSON on its standard input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// What the command prints: its text, or one JSON object; `text` when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "text")))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<AnswerFormat>,
+    /// What it watches for.
+    pub trigger: Trigger,
+    /// When it acts on what it has seen.
+    pub execution: Execution,
+    /// Seconds that one answer may take, 1 to 3600; 120 when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 120)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+    /// What it may cost in one codon, in US dollars, above 0; it is taken out of service at that limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_dollars: Option<Usd>,
+    /// The system prompt, from files beside this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt_file: Option<Texts>,
+    /// The system prompt; after that of the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt_text: Option<String>,
+    /// The prompt, from files beside this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_prompt_file: Option<Texts>,
+    /// The prompt; after that of the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_prompt_text: Option<String>,
+    /// Earlier questions and answers go along; needs a system prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversational: Option<Conversational>,
+    /// What follows errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_handling: Option<ErrorHandling>,
+    /// How the model is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llm_params: Option<LlmParams>,
+    /// The form that answers of the model must have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured_output: Option<StructuredOutput>,
+    /// Stands between the texts in the log file; `\n---\n` when absent. `\n`, `\t`, `\r` and `\\` may be written in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join_string: Option<String>,
+    /// Where answers are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
+    /// What is told to clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report_to_websocket: Option<Reports>,
+}
+
+impl SentinelConfig {
+    /// Reads one that the reader of hanks has checked.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with one that was not checked.
+    pub fn from_checked(config: Map<String, Value>) -> serde_json::Result<Self> {
+        Self::deserialize(Value::Object(config))
+    }
+
+    /// That of an entry of a codon; `files` are the sentinels in files of their own, by their paths.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub fn of(entry: &SentinelEntry, files: &BTreeMap<String, Map<String, Value>>) -> Result<Self, String> {
+        let config = match &entry.sentinel_config {
+            SentinelSource::Inline(config) => config.clone(),
+            SentinelSource::File(path) => {
+                let config = files.get(path).ok_or_else(|| format!("`{path}` was not read"))?;
+                config.clone()
+            }
+        };
+        Self::from_checked(config).map_err(|error| error.to_string())
+    }
+
+    /// The files of its prompt, as the hank would name them.
+    #[must_use]
+    pub fn user_prompt_files(&self, entry: &SentinelEntry) -> Vec<String> {
+        Self::named_by(entry, self.user_prompt_file.as_ref())
+    }
+
+    /// The files of its system prompt, as the hank would name them.
+    #[must_use]
+    pub fn system_prompt_files(&self, entry: &SentinelEntry) -> Vec<String> {
+        Self::named_by(entry, self.system_prompt_file.as_ref())
+    }
+
+    /// The file of its schema, as the hank would name it.
+    #[must_use]
+    pub fn schema_file(&self, entry: &SentinelEntry) -> Option<String> {
+        let file = self.structured_output.as_ref()?.schema_file.clone()?;
+        Self::named_by(entry, Some(&Texts::One(file))).pop()
+    }
+
+    /// A sentinel in a file of its own names files from the folder of that file on.
+    fn named_by(entry: &SentinelEntry, files: Option<&Texts>) -> Vec<String> {
+        let folder = match &entry.sentinel_config {
+            SentinelSource::File(path) => path.rsplit_once('/').map(|(folder, _)| folder),
+            SentinelSource::Inline(_) => None,
+        };
+        let from_hank = |file: &String| match folder {
+            Some(folder) => format!("{folder}/{file}"),
+            None => file.clone(),
+        };
+        match files {
+            None => Vec::new(),
+            Some(Texts::One(file)) => vec![from_hank(file)],
+            Some(Texts::Several(files)) => files.iter().map(from_hank).collect(),
+        }
+    }
+
+    /// What triggers it and when it then acts, in words.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let on = self.trigger.on().join(", ");
+        let what = match &self.trigger {
+            Trigger::Event { conditions, .. } if conditions.is_empty() => on,
+            Trigger::Event { conditions, .. } => format!("{on} with {} conditions", conditions.len()),
+            Trigger::Sequence { pattern, .. } => {
+                let steps: Vec<&str> = pattern.iter().map(|step| step.kind.as_str()).collect();
+                format!("{} among {on}", steps.join(", then "))
+            }
+        };
+        let when = match self.execution {
+            Execution::Immediate => "at once".to_owned(),
+            Execution::Debounce { milliseconds } => format!("after {milliseconds} ms without another"),
+            Execution::Count { threshold } => format!("for every {threshold}"),
+            Execution::TimeWindow { milliseconds } => format!("every {milliseconds} ms"),
+        };
+        format!("{what}; {when}")
+    }
+
+    /// Whether it looks at what stands in files that have changed: a condition or its prompt, `prompt`, speaks of their content. A command reads files itself.
+    #[must_use]
+    pub fn speaks_of_contents(&self, prompt: &str) -> bool {
+        let sees_files = self
+            .trigger
+            .on()
+            .iter()
+            .any(|kind| kind == "*" || kind == "file.updated");
+        let conditions: Vec<&ConditionConfig> = match &self.trigger {
+            Trigger::Event { conditions, .. } => conditions.iter().collect(),
+            Trigger::Sequence { pattern, .. } => pattern.iter().flat_map(|step| &step.conditions).collect(),
+        };
+        let asks = conditions.iter().any(|condition| condition.path == "content");
+        sees_files && (asks || prompt.contains("content"))
+    }
+
+    /// What is recorded and published as its model.
+    #[must_use]
+    pub fn model_name(&self) -> &str {
+        self.model.as_deref().unwrap_or("command")
+    }
+
+    /// How long one answer may take.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_seconds.unwrap_or(120))
+    }
+
+    /// What stands between two texts in the log file.
+    #[must_use]
+    pub fn joint(&self) -> String {
+        let Some(written) = &self.join_string else {
+            return "\n---\n".to_owned();
+        };
+        let (mut joint, mut letters) = (String::new(), written.chars());
+        while let Some(letter) = letters.next() {
+            match (letter, letters.clone().next()) {
+                ('\\', Some(escaped @ ('n' | 't' | 'r' | '\\'))) => {
+                    letters.next();
+                    joint.push(match escaped {
+                        'n' => '\n',
+                        't' => '\t',
+                        'r' => '\r',
+                        other => other,
+                    });
+                }
+                (letter, _) => joint.push(letter),
+            }
+        }
+        joint
+    }
+
+    /// How its answers are kept.
+    #[must_use]
+    pub fn output_format(&self) -> OutputFormat {
+        self.output
+            .as_ref()
+            .and_then(|output| output.format)
+            .unwrap_or(OutputFormat::Text)
+    }
+
+    /// Whether the failure of the sentinel fails its codon.
+    #[must_use]
+    pub fn fails_its_codon(&self) -> bool {
+        let handling = self.error_handling.as_ref();
+        handling.is_some_and(|handling| handling.on_error == Some(OnError::FailCodon))
+    }
+}
+
+/// One text, or several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum Texts {
+    /// One.
+    One(String),
+    /// Several, at least one.
+    Several(Vec<String>),
+}
+
+/// What a command prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum AnswerFormat {
+    /// Text for people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_string_between_texts_may_be_written_with_escapes() {
+        let config = |join: Value| -> SentinelConfig {
+            serde_json::from_value(
+                json!({"id": "s", "name": "S", "command": ["x"], "joinString": join,
+                "trigger": {"type": "event", "on": ["*"]}, "execution": {"strategy": "immediate"}}),
+            )
+            .unwrap()
+        };
+        assert_eq!(config(Value::Null).joint(), "\n---\n");
+        assert_eq!(config(json!(r"\n\t\\n\x\")).joint(), "\n\t\\n\\x\\");
+    }
+
+    // covers: SENT-19
+    #[test]
+    fn a_condition_or_a_prompt_may_speak_of_what_stands_in_files() {
+        let config = |on: &str, path: &str| -> SentinelConfig {
+            let conditions = json!([{"operator": "contains", "path": path, "value": "x"}]);
+            serde_json::from_value(json!({"id": "s", "name": "S", "command": ["x"],
+                "trigger": {"type": "event", "on": [on], "conditions": conditions}, "execution": {"strategy": "immediate"}}))
+            .unwrap()
+        };
+        assert!(config("file.updated", "content").speaks_of_contents(""));
+        assert!(config("*", "path").speaks_of_contents("{{ (events | last).data.content }}"));
+        assert!(!config("file.updated", "path").speaks_of_contents("{{ trigger }}"));
+        assert!(
+            !config("assistant.action", "content").speaks_of_contents(""),
+            "that is not of a file"
+        );
+    }
+}

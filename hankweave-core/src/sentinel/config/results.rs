@@ -1,0 +1,164 @@
+//! What becomes of the answers and the errors of a sentinel, as it says itself and as the entry of its codon says.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::sentinel::Ask;
+
+/// Where answers are kept. A path with `/` in it is in the workspace, a bare name in `.hankweave/outputs/<id>`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Output {
+    /// `text` when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "text")))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<OutputFormat>,
+    /// All answers, one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The last answer alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_value_file: Option<String>,
+}
+
+/// How answers are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum OutputFormat {
+    /// As they are, with a string between them.
+    Text,
+    /// One JSON object a line.
+    Jsonl,
+}
+
+/// What follows errors of a sentinel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ErrorHandling {
+    /// Failures in a row after which it is taken out of service, at least 1; 3 when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 3)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_consecutive_failures: Option<u64>,
+    /// Whether an error that will come again takes it out of service; true when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unload_on_fatal_error: Option<bool>,
+    /// What becomes of the codon when errors take the sentinel out of service; `ignore` when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "ignore")))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_error: Option<OnError>,
+}
+
+/// What becomes of the codon of a sentinel that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum OnError {
+    /// It goes on.
+    Ignore,
+    /// It fails.
+    FailCodon,
+}
+
+/// What clients are told; everything but triggers, when absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Reports {
+    /// When it is loaded and unloaded; true when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<bool>,
+    /// Its errors; true when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors: Option<bool>,
+    /// Its answers; true when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<bool>,
+    /// Each time that it is triggered; false when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triggers: Option<bool>,
+}
+
+impl Reports {
+    /// These laid over `below`.
+    #[must_use]
+    pub fn over(self, below: Self) -> Self {
+        Self {
+            lifecycle: self.lifecycle.or(below.lifecycle),
+            errors: self.errors.or(below.errors),
+            outputs: self.outputs.or(below.outputs),
+            triggers: self.triggers.or(below.triggers),
+        }
+    }
+}
+
+/// What the entry of a codon says about its sentinel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SentinelSettings {
+    /// Whether the codon fails when the sentinel cannot be loaded; false when absent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fail_codon_if_not_loaded: bool,
+    /// Where answers are kept, before what the sentinel says.
+    #[serde(default)]
+    pub output_paths: OutputPaths,
+    /// What is told to clients, before what the sentinel says.
+    #[serde(default)]
+    pub report_to_websocket: Reports,
+    /// What the sentinel may ask the runner to do; nothing when absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_ask: Vec<Ask>,
+}
+
+impl SentinelSettings {
+    /// Reads the settings of an entry that the reader of hanks has checked.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with settings that were not checked.
+    pub fn from_checked(settings: Option<Map<String, Value>>) -> serde_json::Result<Self> {
+        Self::deserialize(Value::Object(settings.unwrap_or_default()))
+    }
+}
+
+/// Where answers are kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OutputPaths {
+    /// All answers, one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_file: Option<String>,
+    /// The last answer alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_value_file: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_of_the_entry_win() {
+        let own = Reports {
+            errors: Some(false),
+            triggers: Some(true),
+            ..Reports::default()
+        };
+        let entry = Reports {
+            errors: Some(true),
+            ..Reports::default()
+        };
+        let both = entry.over(own);
+        assert_eq!(
+            (both.errors, both.triggers, both.outputs),
+            (Some(true), Some(true), None)
+        );
+    }
+}
