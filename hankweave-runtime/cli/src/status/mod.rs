@@ -1,0 +1,198 @@
+//! `hankweave status`
+
+mod commands;
+mod outlook;
+mod words;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::discovery::Activity;
+use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
+use hankweave_core::id::CodonId;
+use hankweave_core::plan::{BlockedBy, Decision, Retry, decide};
+use hankweave_core::thread::{self, ExecutionThread};
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::Event;
+use hankweave_runtime::CodonSummary;
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::inspect;
+use hankweave_runtime::world::clock::{Clock, SystemClock};
+use hankweave_runtime::world::disk::RealDisk;
+use serde_json::json;
+
+use crate::args::{Execution, Global};
+use crate::directory::holder;
+use crate::exit::Failure;
+use crate::output;
+use crate::screen::Text;
+use crate::typed::Typed;
+
+pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
+    let state = crate::state::read_execution(&execution.execution)?;
+    let thread = thread::build(&state, None, None);
+    let view = StatusView {
+        budget: crate::state::budget_summary(&execution.execution)?,
+        ..StatusView::of(&execution.execution, &state, &thread)
+    };
+    if global.json() {
+        let document = json!({
+            "currentRunId": state.current_run_id,
+            "run": state.runs.front().map(|run| json!({
+                "runId": run.run_id,
+                "status": run.status,
+                "interruptedBy": run.interrupted_by,
+                "startTime": run.start_time,
+                "endTime": run.end_time,
+                "codons": run.codons.iter().map(|codon| CodonSummary::of(codon)).collect::<Vec<_>>(),
+                "cost": run.spend(),
+                "costIsLowerBound": view.is_lower_bound(run),
+            })),
+            "live": view.live,
+            "outlook": state.runs.front().map(|run| view.outlook(run)),
+            "retry": view.retry().map(|retry| json!({
+                "codonId": retry.entry.codon_id,
+                "number": retry.number,
+                "most": retry.most,
+                "inSeconds": view.left(retry).as_secs_f64(),
+            })),
+            "failed": thread.failed,
+            "hasRunningCodon": thread.has_running_codon,
+            "nextCodonId": thread.next_codon_id,
+            "unfinishedCodonId": view.unfinished,
+            "approval": view.asked().map(|(id, denied)| json!({"codonId": id, "denied": denied})),
+            "limitEndsAt": view.limit().map(|(_, ends_at)| ends_at),
+            "pendingRollback": state.pending_rollback,
+            "commands": view.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
+            "budget": view.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
+            "plannedCodons": state.execution_plan.len(),
+            "totalCost": state.total_cost(),
+            "totalSpend": state.total_spend(),
+            "costIsLowerBound": state.cost_is_lower_bound()
+                || state.runs.front().is_some_and(|run| view.is_lower_bound(run)),
+        });
+        return output::print_json(&document);
+    }
+    let mut text = Text::default();
+    // Writing to a String cannot fail.
+    let _ = view.write(&mut text);
+    output::print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is next in an execution directory, or what blocks it; `None` before its first run.
+pub(crate) fn outlook(execution: &Path, state: &HankweaveState) -> Option<String> {
+    let thread = thread::build(state, None, None);
+    let view = StatusView::of(execution, state, &thread);
+    Some(view.outlook(state.runs.front()?))
+}
+
+/// What the command shows (CLI-14).
+struct StatusView<'a> {
+    state: &'a HankweaveState,
+    thread: &'a ExecutionThread,
+    typed: Typed,
+    /// A process works in the directory.
+    live: bool,
+    /// What it is at, as it says itself.
+    activity: Option<Activity>,
+    /// What the run does next, by its hank; `None` when that is not found.
+    decision: Option<Decision>,
+    now: Timestamp,
+    /// The codon that has ended, and what follows its end has not.
+    unfinished: Option<CodonId>,
+    /// The budget summary of the last run that ended.
+    budget: Option<Event>,
+}
+
+impl<'a> StatusView<'a> {
+    fn of(execution: &Path, state: &'a HankweaveState, thread: &'a ExecutionThread) -> Self {
+        let holder = holder(execution);
+        Self {
+            state,
+            thread,
+            typed: Typed::about(execution),
+            live: holder.is_some(),
+            activity: holder.and_then(|holder| holder.activity),
+            decision: decision(execution, state),
+            now: SystemClock.now(),
+            unfinished: unfinished(execution, thread),
+            budget: None,
+        }
+    }
+}
+
+impl StatusView<'_> {
+    /// The codon that waits for an approval, and whether that was denied.
+    fn asked(&self) -> Option<(&CodonId, bool)> {
+        match self.decision.as_ref()? {
+            Decision::Ask(entry) => Some((&entry.codon_id, false)),
+            Decision::Blocked(BlockedBy::Denied(id)) => Some((id, true)),
+            _ => None,
+        }
+    }
+
+    /// The codon whose provider has a limit, and when that ends.
+    fn limit(&self) -> Option<(&CodonId, Timestamp)> {
+        let newest = &self.thread.codons.first()?.codon;
+        Some((newest.codon_id(), newest.failure_reason()?.retry_at?))
+    }
+
+    /// The retry that a live run waits for.
+    fn retry(&self) -> Option<&Retry> {
+        let run = self.state.runs.front().filter(|run| self.is_working(run));
+        match (run, &self.decision) {
+            (Some(_), Some(Decision::Retry(retry))) => Some(retry),
+            _ => None,
+        }
+    }
+
+    /// How long it is until a codon is run again: as the run measures it, or by the records' times where it does not say (D9).
+    fn left(&self, retry: &Retry) -> Duration {
+        let activity = self.activity.as_ref().zip(SystemClock.uptime());
+        let measured = activity.and_then(|(at, up)| at.left(&retry.entry.codon_id, up));
+        measured.unwrap_or_else(|| retry.remaining(self.now))
+    }
+
+    /// How long an open codon has been run, in the same way.
+    fn elapsed(&self, codon: &CodonExecution) -> Duration {
+        let activity = self.activity.as_ref().zip(SystemClock.uptime());
+        let measured = activity.and_then(|(at, up)| at.elapsed(codon.codon_id(), up));
+        measured.unwrap_or_else(|| self.now.since(*codon.start_time()))
+    }
+
+    /// Whether the newest run goes on: a process that only brings the directory in order has none.
+    fn is_working(&self, run: &RunRecord) -> bool {
+        self.live && run.status == RunStatus::Running
+    }
+
+    /// Whether more was used than is recorded: an agent that works may be in the middle of an answer, and one that was cut off may have been.
+    fn is_lower_bound(&self, run: &RunRecord) -> bool {
+        let works = |open: &CodonExecution| open.status() == CodonStatus::Running;
+        run.cost_is_lower_bound() || run.open_codon().is_some_and(works)
+    }
+
+    /// Whether a failure keeps the next run from simply going on. A run that completed all the same had ignored it (HANK-44).
+    fn is_blocked(&self) -> bool {
+        let newest = self.thread.codons.first();
+        let completed = newest.is_some_and(|entry| entry.run_status == RunStatus::Completed);
+        self.thread.failed && !(completed && self.state.pending_rollback.is_none())
+    }
+}
+
+/// What the run does next, asked of the hank that ran here last.
+pub(crate) fn decision(execution: &Path, state: &HankweaveState) -> Option<Decision> {
+    let thread = &thread::build(state, None, None);
+    let dir = ExecutionDir::new(execution.to_owned());
+    let hank = inspect::last_hank(&RealDisk, &dir).ok()??.hank?;
+    Some(decide(state, thread, &hank))
+}
+
+/// The newest codon, when a note says that something of it is still to be done.
+fn unfinished(execution: &Path, thread: &ExecutionThread) -> Option<CodonId> {
+    let dir = ExecutionDir::new(execution.to_owned());
+    let newest = thread.codons.first().filter(|_| !thread.has_running_codon)?;
+    inspect::has_unfinished_results(&RealDisk, &dir, newest).then(|| newest.codon.codon_id().clone())
+}

@@ -1,0 +1,71 @@
+//! What is next in an execution directory, or what blocks it.
+
+use hankweave_core::document::RunRecord;
+use hankweave_core::id::CodonId;
+use hankweave_core::plan::{BlockedBy, Decision};
+
+use super::StatusView;
+use crate::report;
+
+impl StatusView<'_> {
+    /// What is next, or what blocks.
+    pub(super) fn outlook(&self, run: &RunRecord) -> String {
+        let thread = &self.thread;
+        if let Some(open) = run.open_codon() {
+            let id = open.codon_id();
+            return match self.live {
+                true => format!("{id} is running"),
+                false => format!("{id} was cut off; the next run goes on with it or before it"),
+            };
+        }
+        if let Some(words) = self.between(run) {
+            return words;
+        }
+        match self.asked() {
+            Some((id, false)) => return format!("{id} waits for an approval"),
+            Some((id, true)) => return self.denied(id),
+            None => {}
+        }
+        if let Some(next) = &thread.next_codon_id {
+            return format!("next: {next}");
+        }
+        let newest = thread.codons.first().map(|entry| entry.codon.codon_id().as_str());
+        match newest {
+            Some(newest) if self.is_blocked() => format!("blocked: {newest} failed"),
+            Some(_) if thread.failed => "the plan has ended".to_owned(),
+            Some(_) | None => "nothing is left to do".to_owned(),
+        }
+    }
+
+    /// What a live run does while no codon runs.
+    fn between(&self, run: &RunRecord) -> Option<String> {
+        let decision = self.decision.as_ref().filter(|_| self.is_working(run))?;
+        Some(match decision {
+            Decision::Retry(retry) => {
+                let id = &retry.entry.codon_id;
+                let which = match retry.number {
+                    0 => "is run again".to_owned(),
+                    number => format!("failed and is tried again (retry {number} of {})", retry.most),
+                };
+                let left = report::duration(self.left(retry));
+                format!("{id} {which} in {left}")
+            }
+            Decision::Ask(entry) => format!("{} waits for an approval", entry.codon_id),
+            Decision::Start(entry) => format!("no codon runs at the moment; next: {}", entry.codon_id),
+            Decision::Blocked(BlockedBy::FailedCodon(id)) => {
+                format!("{id} failed; the run waits for somebody to say what is to be done")
+            }
+            Decision::Done => "every codon of the plan has ended; the run waits for a command".to_owned(),
+            Decision::Blocked(_) | Decision::Replan(_) | Decision::Wait => return None,
+        })
+    }
+
+    /// What was answered, and why.
+    fn denied(&self, id: &CodonId) -> String {
+        let answer = self.state.approval.as_ref();
+        match answer.and_then(|answer| answer.reason.as_deref()) {
+            Some(reason) => format!("{id} was denied: {reason}"),
+            None => format!("{id} was denied"),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The status of a run for people.
+
+use std::fmt::Write;
+
+use anstyle::{AnsiColor, Style};
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::document::{RunRecord, RunStatus};
+use hankweave_core::wire::Event;
+use hankweave_runtime::CodonSummary;
+
+use super::StatusView;
+use crate::report::{self, at_its_budget, codon_line, standing, style_of};
+use crate::screen::Text;
+
+impl StatusView<'_> {
+    pub(super) fn write(&self, text: &mut Text) -> std::fmt::Result {
+        let Self { state, thread, .. } = self;
+        let Some(run) = state.runs.front() else {
+            return writeln!(text, "no run has been recorded yet");
+        };
+        writeln!(
+            text,
+            "run {} {} (since {})",
+            run.run_id,
+            self.standing(run),
+            run.start_time
+        )?;
+        for entry in state.execution_plan.iter() {
+            let id = &entry.codon_id;
+            match thread.codons.iter().find(|known| known.codon.codon_id() == id) {
+                Some(known) => {
+                    let codon = CodonSummary::of(&known.codon);
+                    let line = self.line(&known.codon, &codon);
+                    write!(text, "  ")?;
+                    let style = style_of(codon.status, codon.interrupted_by);
+                    text.styled(style, format_args!("{:<24}", id.as_str()))?;
+                    writeln!(text, " {line}")?;
+                    if let Some(message) = codon.failure.and_then(|failure| failure.message) {
+                        writeln!(text, "    {message}")?;
+                    } else if let Some(exceeded) = codon.budget_exceeded {
+                        writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
+                    }
+                }
+                None => {
+                    text.styled(
+                        Style::new().dimmed(),
+                        format_args!("  {:<24} planned", id.as_str()),
+                    )?;
+                    writeln!(text)?;
+                }
+            }
+        }
+        writeln!(
+            text,
+            "  this run {}, all runs {}",
+            run.spend().told(self.is_lower_bound(run)),
+            state
+                .total_spend()
+                .told(self.is_lower_bound(run) || state.cost_is_lower_bound())
+        )?;
+        if let Some(Event::BudgetSummary { ceiling, totals, .. }) = &self.budget {
+            let budget = report::budget(ceiling, totals);
+            writeln!(text, "  {budget} (when the last run ended)")?;
+        }
+        if let Some(pending) = &state.pending_rollback {
+            let source = &pending.source;
+            let codon = source
+                .after_codon
+                .as_ref()
+                .map_or("the beginning", |id| id.as_str());
+            let sha = source.checkpoint_sha.short();
+            match pending.restored {
+                true => writeln!(
+                    text,
+                    "went back to checkpoint {sha} of {codon}, and nothing has run since"
+                ),
+                false => writeln!(
+                    text,
+                    "going back to checkpoint {sha} of {codon} was interrupted; the next start finishes it"
+                ),
+            }?;
+        }
+        text.styled(Style::new().bold(), self.outlook(run))?;
+        writeln!(text)?;
+        if let Some((id, ends_at)) = self.limit() {
+            writeln!(
+                text,
+                "{id} has used up a limit of its provider, which ends at {ends_at}; `run` waits for that"
+            )?;
+        }
+        if let Some(id) = &self.unfinished {
+            writeln!(
+                text,
+                "what follows the end of {id} is not done: its results, or its archive"
+            )?;
+        }
+        for (command, purpose) in self.commands() {
+            write!(text, "  ")?;
+            text.styled(AnsiColor::Cyan.on_default(), format_args!("{command:<48}"))?;
+            writeln!(text, " {purpose}")?;
+        }
+        Ok(())
+    }
+
+    /// A codon in one line.
+    fn line(&self, codon: &CodonExecution, summary: &CodonSummary) -> String {
+        let cut_off = !codon.is_terminal() && !self.live;
+        let standing = match cut_off {
+            true => "cut off",
+            false => standing(summary.status, summary.interrupted_by),
+        };
+        let elapsed = match codon.end_time() {
+            Some(_) => Some(summary.duration),
+            // Nobody knows when the process was gone.
+            None if cut_off => None,
+            None => Some(self.elapsed(codon)),
+        };
+        codon_line(standing, elapsed, summary.tokens.total(), &summary.told_cost())
+    }
+
+    /// How the run stands.
+    fn standing(&self, run: &RunRecord) -> String {
+        match (run.status, run.interrupted_by) {
+            (RunStatus::Running, _) if !self.live => "was cut off: its process is gone".to_owned(),
+            (_, Some(by)) if by.is_pause() => "is paused".to_owned(),
+            (_, Some(_)) => "was stopped".to_owned(),
+            (status, None) => format!("is {status}"),
+        }
+    }
+}
