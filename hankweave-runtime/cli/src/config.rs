@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::{ConfigArgs, Global, SettingArgs};
 use crate::exit::{Failure, FailureKind};
-use crate::failures::hank_failure;
+use crate::failures::{hank_failure, hank_with_mistakes};
 use crate::output;
 use crate::screen::{Text, tell};
 use crate::settings::{Configuration, Flags, SettingsError, Source};
@@ -30,12 +30,7 @@ pub(crate) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Fai
     };
     let hank = loaded.as_ref().and_then(|loaded| loaded.hank.as_ref());
     if let Some(loaded) = loaded.as_ref().filter(|loaded| loaded.hank.is_none()) {
-        let problems = loaded
-            .problems
-            .display_in(&loaded.file.display().to_string())
-            .to_string();
-        let message = format!("the hank cannot be used\n{}", problems.trim_end());
-        return Err(Failure::new(FailureKind::Input, message));
+        return Err(hank_with_mistakes(loaded));
     }
     let configuration = resolve(hank, &flags(&args.settings)?)?;
     let hank_file = loaded.as_ref().map(|loaded| loaded.file.display().to_string());

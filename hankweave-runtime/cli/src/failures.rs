@@ -6,7 +6,7 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::thread::TargetError;
 use hankweave_runtime::checkpoint::RestoreError;
 use hankweave_runtime::data::DataError;
-use hankweave_runtime::hank_files::LoadHankError;
+use hankweave_runtime::hank_files::{LoadHankError, LoadedHank};
 use hankweave_runtime::instance_lock::LockError;
 use hankweave_runtime::preflight::PreflightError;
 use hankweave_runtime::rig::ArchiveError;
@@ -38,6 +38,14 @@ pub(crate) fn hank_failure(error: &LoadHankError) -> Failure {
         ),
     };
     Failure::from_error(kind, error).hint(hint)
+}
+
+/// A hank was read that cannot be used.
+pub(crate) fn hank_with_mistakes(loaded: &LoadedHank) -> Failure {
+    let file = loaded.file.display().to_string();
+    let problems = loaded.problems.display_in(&file).to_string();
+    let message = format!("the hank cannot be used\n{}", problems.trim_end());
+    Failure::new(FailureKind::Input, message)
 }
 
 const SURVIVORS: &str = "they wait for the kernel, such as for a disk; try again when they are gone";

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use hankweave_core::id::CodonId;
 use hankweave_core::wire::{AgentAction, Event};
 
-use super::words::{say, subject};
+use super::words::{answer, say, subject};
 use crate::screen::Text;
 
 /// A piece of a log: every line of it begins with the same mark.
@@ -47,9 +47,7 @@ impl Said {
             Event::SentinelOutput {
                 sentinel_id, content, ..
             } => {
-                let said = content
-                    .as_str()
-                    .map_or_else(|| content.to_string(), str::to_owned);
+                let said = answer(content);
                 let magenta = Style::new().fg_color(Some(AnsiColor::Magenta.into()));
                 ("◇ ", magenta, format!("{sentinel_id}: {said}"))
             }

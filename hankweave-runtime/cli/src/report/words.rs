@@ -225,12 +225,7 @@ pub(crate) fn say(event: &Event) -> Option<String> {
         }
         Event::SentinelOutput {
             sentinel_id, content, ..
-        } => {
-            let said = content
-                .as_str()
-                .map_or_else(|| content.to_string(), str::to_owned);
-            Some(format!("sentinel {sentinel_id}: {}", excerpt(&said)))
-        }
+        } => Some(format!("sentinel {sentinel_id}: {}", excerpt(&answer(content)))),
         Event::SentinelError {
             sentinel_id, message, ..
         } => Some(format!("sentinel {sentinel_id} failed: {}", excerpt(message))),
@@ -309,6 +304,13 @@ pub(super) fn excerpt(text: &str) -> String {
         cut.push('…');
     }
     cut
+}
+
+/// What a sentinel has answered: a text, or a value as JSON.
+pub(super) fn answer(content: &Value) -> String {
+    content
+        .as_str()
+        .map_or_else(|| content.to_string(), str::to_owned)
 }
 
 #[cfg(test)]

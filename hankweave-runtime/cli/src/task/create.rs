@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::args::{Global, TaskCreateArgs};
 use crate::exit::{Failure, FailureKind};
-use crate::failures::hank_failure;
+use crate::failures::{hank_failure, hank_with_mistakes};
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::one_line;
@@ -98,12 +98,7 @@ fn metadata(given: Option<&str>) -> Result<Map<String, Value>, Failure> {
 pub(crate) fn order(hank: &Path, data: Option<&Path>, arguments: Vec<String>) -> Result<Order, Failure> {
     let loaded = hank_files::load(hank).map_err(|error| hank_failure(&error))?;
     if loaded.hank.is_none() {
-        let problems = loaded
-            .problems
-            .display_in(&loaded.file.display().to_string())
-            .to_string();
-        let message = format!("the hank cannot be used\n{}", problems.trim_end());
-        return Err(Failure::new(FailureKind::Input, message));
+        return Err(hank_with_mistakes(&loaded));
     }
     Ok(Order {
         hank: real(hank)?,

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::helpers::Helpers;
 use crate::report::colours::style_of;
-use crate::report::words::{at_its_budget, duration, excerpt, say, standing, tokens};
+use crate::report::words::{answer, at_its_budget, duration, excerpt, say, standing, tokens};
 use crate::screen::{Text, columns};
 
 /// How many lines of what runs are kept, to be said when it fails.
@@ -214,12 +214,7 @@ fn words_of_sentinel(event: &Event) -> Option<(&SentinelId, String)> {
         Event::SentinelLoaded { sentinel_id, .. } => (sentinel_id, "watches".to_owned()),
         Event::SentinelOutput {
             sentinel_id, content, ..
-        } => {
-            let said = content
-                .as_str()
-                .map_or_else(|| content.to_string(), str::to_owned);
-            (sentinel_id, excerpt(&said))
-        }
+        } => (sentinel_id, excerpt(&answer(content))),
         Event::SentinelError {
             sentinel_id, message, ..
         } => (sentinel_id, format!("failed: {}", excerpt(message))),
