@@ -18,7 +18,7 @@ use crate::world::process::environment;
 #[derive(Debug, thiserror::Error)]
 pub enum PreflightError {
     /// The hank has errors, or names what is not here.
-    #[error("{0}")]
+    #[error("the hank cannot be used\n{0}")]
     Hank(String),
     /// An agent cannot be started.
     #[error("the agent of codon `{codon}` cannot be started")]
@@ -43,7 +43,8 @@ pub(crate) fn check(
 ) -> Result<Hank, PreflightError> {
     let file = loaded.file.display().to_string();
     let Some(hank) = loaded.hank.as_ref().filter(|_| !loaded.problems.has_errors()) else {
-        return Err(PreflightError::Hank(loaded.problems.display_in(&file)));
+        let problems = loaded.problems.display_in(&file);
+        return Err(PreflightError::Hank(problems.trim_end().to_owned()));
     };
     let missing = missing_requirements(hank, &world.environment, &*world.disk);
     if !missing.is_empty() {

@@ -239,7 +239,7 @@ impl ProcessUsage {
         }
     }
 
-    /// The usage with its price, zero where that is unknown, and whether it is known.
+    /// The usage with its price, zero where that is unknown, and whether it is known (AGENT-46).
     fn priced(&self, model: &str, billed: Billed) -> (ModelUsage, bool) {
         let (tokens, price) = (billed.tokens, billed.price(model, &self.prices));
         let cost = price.unwrap_or(Usd::ZERO);
@@ -347,6 +347,7 @@ mod tests {
         assert!(usage.totals().lower_bound);
     }
 
+    // covers: AGENT-46
     #[test]
     fn money_without_a_list_of_models_counts_since_the_process_began() {
         let mut usage = ProcessUsage::default();

@@ -172,7 +172,7 @@ fn the_last_message_decides_because_the_program_exits_with_0() {
     }
 }
 
-// covers: AGENT-21
+// covers: AGENT-21, AGENT-46
 #[test]
 fn a_model_without_a_price_costs_at_least_nothing() {
     let mut decoder = PiDecoder::new();

@@ -43,7 +43,7 @@ pub(crate) fn hank_failure(error: &LoadHankError) -> Failure {
 /// A hank was read that cannot be used.
 pub(crate) fn hank_with_mistakes(loaded: &LoadedHank) -> Failure {
     let file = loaded.file.display().to_string();
-    let problems = loaded.problems.display_in(&file).to_string();
+    let problems = loaded.problems.display_in(&file);
     let message = format!("the hank cannot be used\n{}", problems.trim_end());
     Failure::new(FailureKind::Input, message)
 }
