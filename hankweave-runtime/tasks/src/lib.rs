@@ -24,6 +24,8 @@ mod publish;
 mod recorder;
 mod sqlite;
 mod stored;
+#[cfg(test)]
+mod testing;
 pub mod worker;
 
 pub use coordinator::Coordinator;

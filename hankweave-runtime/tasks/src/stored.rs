@@ -40,13 +40,6 @@ pub(crate) fn read_line(text: &str) -> Tried<LogEntry> {
     serde_json::from_str(text).map_err(|error| unreadable("a log line", error))
 }
 
-pub(crate) fn mode_name(mode: LockMode) -> &'static str {
-    match mode {
-        LockMode::Exclusive => "exclusive",
-        LockMode::Collaborative => "collaborative",
-    }
-}
-
 /// A task in its columns.
 pub(crate) struct StoredTask {
     pub(crate) record: String,

@@ -125,16 +125,37 @@ impl Cluster {
     ///
     /// Returns [`Skip`] when it cannot be reached through the tool that does it.
     pub fn restart(&self) -> Result<(), Skip> {
-        let mut control = as_nobody(&programs()?.join("pg_ctl"));
+        self.stop()?;
+        self.start_again()
+    }
+
+    /// Ends it as if its machine had lost power.
+    ///
+    /// # Errors
+    ///
+    /// As [`restart`](Self::restart).
+    pub fn stop(&self) -> Result<(), Skip> {
+        self.control(&["stop", "-m", "immediate"])
+    }
+
+    /// Starts a server on the data of one that was stopped.
+    ///
+    /// # Errors
+    ///
+    /// As [`restart`](Self::restart).
+    pub fn start_again(&self) -> Result<(), Skip> {
         let options = format!("-k {} -c listen_addresses=", self.folder.path().display());
+        self.control(&["start", "-o", &options, "-l", "restarted.log"])
+    }
+
+    fn control(&self, what: &[&str]) -> Result<(), Skip> {
+        let mut control = as_nobody(&programs()?.join("pg_ctl"));
         control
-            .args(["restart", "-m", "immediate", "-w", "-s", "-D"])
+            .args(what)
+            .args(["-w", "-s", "-D"])
             .arg(self.folder.path().join("data"));
-        control
-            .args(["-o", &options, "-l"])
-            .arg(self.folder.path().join("restarted.log"));
-        let done = control.current_dir(self.folder.path()).status();
-        match done {
+        control.current_dir(self.folder.path()).stderr(Stdio::null());
+        match control.status() {
             Ok(status) if status.success() => Ok(()),
             other => Err(Skip(format!("pg_ctl: {other:?}"))),
         }
@@ -143,15 +164,8 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let data = self.folder.path().join("data");
-        if let Ok(programs) = programs() {
-            // After a restart the server is no longer the child that we started.
-            let mut stop = as_nobody(&programs.join("pg_ctl"));
-            let _ = stop
-                .args(["stop", "-m", "immediate", "-w", "-s", "-D"])
-                .arg(data)
-                .output();
-        }
+        // After a restart the server is no longer the child that we started.
+        let _ = self.stop();
         drop(self.stdin.take());
         let _ = self.server.wait();
         if let Some(log) = self.log.take() {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::{AppendFile, DirLock, Disk, Folder, Found, Metadata, SharedFile, SyncFile};
+use super::{AppendFile, DirLock, Disk, Folder, Found, Metadata, OpenFile, SharedFile, SyncFile};
 
 /// Passes everything on to another disk until the planned fault, and counts what it sees.
 ///
-/// Only operations that change something or sync are counted; the first has number 0.
+/// Operations that change something or sync are counted, and apart from that all of them; the first has number 0.
 #[derive(Debug, Clone)]
 pub struct FaultyDisk {
     inner: Arc<dyn Disk>,
@@ -28,12 +28,15 @@ pub enum Fault {
     CrashAt(u64),
     /// Operation `n` alone fails with this error; a write leaves half of its bytes behind.
     FailAt(u64, io::ErrorKind),
+    /// The same with an error number of the system, and with `n` counted over all operations, those that only look or read as well.
+    ErrorAt(u64, i32),
 }
 
 #[derive(Debug)]
 struct Faults {
     plan: Fault,
     operations: AtomicU64,
+    all_operations: AtomicU64,
     syncs: AtomicU64,
     crashed: AtomicBool,
 }
@@ -45,6 +48,7 @@ impl FaultyDisk {
         let faults = Arc::new(Faults {
             plan,
             operations: AtomicU64::new(0),
+            all_operations: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
             crashed: AtomicBool::new(false),
         });
@@ -60,6 +64,12 @@ impl FaultyDisk {
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.faults.operations.load(Ordering::SeqCst)
+    }
+
+    /// How many operations of any kind were asked for so far.
+    #[must_use]
+    pub fn all_operations(&self) -> u64 {
+        self.faults.all_operations.load(Ordering::SeqCst)
     }
 
     /// How many times an appended file was synced so far.
@@ -86,15 +96,20 @@ impl Faults {
                 Err(crash())
             }
             Fault::FailAt(n, kind) if number == n => Err(kind.into()),
-            Fault::None | Fault::NoLocks | Fault::CrashAt(_) | Fault::FailAt(..) => Ok(()),
+            _ => Ok(()),
         }
     }
 
+    /// The same for one that changes nothing.
     fn reading(&self) -> io::Result<()> {
         if self.crashed.load(Ordering::SeqCst) {
             return Err(crash());
         }
-        Ok(())
+        let number = self.all_operations.fetch_add(1, Ordering::SeqCst);
+        match self.plan {
+            Fault::ErrorAt(n, error) if number == n => Err(io::Error::from_raw_os_error(error)),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -288,6 +303,13 @@ impl Folder for FaultyFolder {
         self.faults.reading()?;
         Ok(match self.inner.open(name)? {
             Found::Folder(inner) => Found::Folder(Self::boxed(inner, &self.faults)),
+            Found::File(file) => Found::File(OpenFile {
+                content: Box::new(FaultyContent {
+                    inner: file.content,
+                    faults: Arc::clone(&self.faults),
+                }),
+                ..file
+            }),
             other => other,
         })
     }
@@ -355,6 +377,18 @@ impl Folder for FaultyFolder {
     fn remove(&self, name: &OsStr) -> io::Result<()> {
         self.faults.step()?;
         self.inner.remove(name)
+    }
+}
+
+struct FaultyContent {
+    inner: Box<dyn Read + Send>,
+    faults: Arc<Faults>,
+}
+
+impl Read for FaultyContent {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.faults.reading()?;
+        self.inner.read(bytes)
     }
 }
 

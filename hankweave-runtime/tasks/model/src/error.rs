@@ -72,7 +72,7 @@ pub enum TaskError {
     /// The registry cannot be opened.
     #[error("the registry cannot be opened: {0}")]
     RegistryNotInitialized(String),
-    /// No task can be called so.
+    /// No task can be called so (TASK-90).
     #[error("`{id}` is no id of a task: {reason}")]
     InvalidTaskId {
         /// What was given.

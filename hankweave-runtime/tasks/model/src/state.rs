@@ -111,23 +111,35 @@ impl TaskState {
     ///
     /// Returns [`TaskError::StaleToken`] or [`TaskError::VersionConflict`].
     pub fn may_become(&self, next: &Self) -> Result<(), TaskError> {
-        let resource = || format!("task:{}", self.task_id);
-        let token = next.fencing_token.unwrap_or(0);
-        if token < self.fencing_token.unwrap_or(0) {
-            return Err(TaskError::StaleToken {
-                resource: resource(),
-                token,
-            });
-        }
+        self.check_token(next.fencing_token.unwrap_or(0))?;
         match (self.version, next.version) {
             (Some(version), next) if next.is_none_or(|next| next <= version) => {
                 Err(TaskError::VersionConflict {
-                    resource: resource(),
+                    resource: self.lock_name(),
                     version,
                 })
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether somebody with this token may write at all: nobody with a later one has written this.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::StaleToken`].
+    pub fn check_token(&self, token: u64) -> Result<(), TaskError> {
+        match token < self.fencing_token.unwrap_or(0) {
+            true => Err(TaskError::StaleToken {
+                resource: self.lock_name(),
+                token,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    fn lock_name(&self) -> String {
+        format!("task:{}", self.task_id)
     }
 }
 

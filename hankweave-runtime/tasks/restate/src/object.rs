@@ -212,3 +212,26 @@ fn new_task(key: &str, run: Value) -> Result<NewTask, TerminalError> {
 fn refusal(code: u16, told: &str) -> TerminalError {
     TerminalError::new_with_code(code, told)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // covers: TASK-90
+    #[test]
+    fn a_key_that_is_a_path_is_no_task() {
+        let run = || json!({"hank": "/srv/hank"});
+        for key in ["../report-7", "a/b", ".", "", "/etc/passwd", "a\0b", "-x"] {
+            let refused = new_task(key, run()).unwrap_err();
+            assert!(
+                refused.to_string().contains("INVALID_TASK_ID"),
+                "{key}: {refused}"
+            );
+        }
+        assert_eq!(new_task("report-7", run()).unwrap().id.as_str(), "report-7");
+        let nobody = known(None, "../report-7").unwrap_err();
+        assert!(nobody.to_string().contains("TASK_NOT_FOUND"), "{nobody}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Locks: granting, renewing, giving back (TASK-1 to TASK-5, TASK-13, TASK-16).
+//! Locks: granting, renewing, giving back (TASK-1 to TASK-5, TASK-13, TASK-16, TASK-92, TASK-100).
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use hankweave_runtime::world::disk::Folder;
 use super::error::LayerError;
 use super::figures::{Layer, Operation};
 use super::files::TaskFiles;
-use super::folder::{create, enter, enter_or_make, read, read_unpacked};
+use super::folder::{create, enter, enter_or_make, is_passing, read, read_unpacked};
 use super::{CHECKPOINTS, DECISIONS, LOGS, MANIFEST, STATE, UNFINISHED_FOLDER};
 use crate::model::{Checkpoint, CheckpointId, Manifest, TaskError};
 
@@ -29,18 +29,33 @@ impl TaskFiles {
     /// Why the state cannot be read, [`LayerError::Load`] or [`LayerError::Save`]; there is then no new checkpoint.
     /// [`ResourceLocked`](TaskError::ResourceLocked) while somebody else writes.
     pub fn create_checkpoint(&self, description: Option<&str>) -> Result<Manifest, LayerError> {
+        self.create_checkpoint_under(None, description)
+    }
+
+    /// The same under the lock with this token, unless the state was written under a later one (TASK-95).
+    ///
+    /// # Errors
+    ///
+    /// As [`create_checkpoint`](Self::create_checkpoint), and [`StaleToken`](TaskError::StaleToken).
+    pub fn create_checkpoint_under(
+        &self,
+        token: Option<u64>,
+        description: Option<&str>,
+    ) -> Result<Manifest, LayerError> {
         let folder = self.lock()?;
-        self.create_checkpoint_in(&*folder, description)
+        self.create_checkpoint_in(&*folder, token, description)
     }
 
     pub(super) fn create_checkpoint_in(
         &self,
         folder: &dyn Folder,
+        token: Option<u64>,
         description: Option<&str>,
     ) -> Result<Manifest, LayerError> {
         self.traced(Layer::Checkpoints, Operation::Save, || {
             let state = self.state_in(folder)?;
             let state = state.ok_or_else(|| TaskError::StateLoadFailed("there is none".to_owned()))?;
+            token.map_or(Ok(()), |token| state.check_token(token))?;
             let files = self.copied(folder)?;
             let checkpoints = enter_or_make(folder, CHECKPOINTS).map_err(self.save(CHECKPOINTS))?;
             let names = checkpoints.names().map_err(self.load(CHECKPOINTS))?;
@@ -119,10 +134,11 @@ impl TaskFiles {
             if name.starts_with(UNFINISHED_FOLDER) {
                 continue;
             }
-            match CheckpointId::parse(&name)
-                .ok()
-                .and_then(|id| self.manifest(&*folder, id))
-            {
+            let manifest = match CheckpointId::parse(&name) {
+                Ok(id) => self.manifest(&*folder, id)?,
+                Err(_) => None,
+            };
+            match manifest {
                 Some(manifest) => all.valid.push(manifest),
                 None => all.invalid.push(name),
             }
@@ -132,10 +148,18 @@ impl TaskFiles {
         Ok(all)
     }
 
-    fn manifest(&self, checkpoints: &dyn Folder, id: CheckpointId) -> Option<Manifest> {
-        let folder = enter(checkpoints, &id.to_string()).ok()??;
-        let bytes = read(&*folder, MANIFEST).ok()??;
-        Manifest::read(id, self.id.as_str(), &bytes).ok()
+    fn manifest(&self, checkpoints: &dyn Folder, id: CheckpointId) -> Result<Option<Manifest>, LayerError> {
+        let bytes = || match enter(checkpoints, &id.to_string())? {
+            Some(folder) => read(&*folder, MANIFEST),
+            None => Ok(None),
+        };
+        match bytes() {
+            Err(error) if is_passing(&error) => Err(self.load(CHECKPOINTS)(error)),
+            bytes => {
+                let read = |bytes: Vec<u8>| Manifest::read(id, self.id.as_str(), &bytes).ok();
+                Ok(bytes.ok().flatten().and_then(read))
+            }
+        }
     }
 
     /// Reads a checkpoint of which nothing is missing or spoiled, packed or not.
@@ -144,9 +168,11 @@ impl TaskFiles {
     ///
     /// [`CheckpointNotFound`](TaskError::CheckpointNotFound), [`CheckpointCorrupt`](TaskError::CheckpointCorrupt) or [`LayerError::Load`].
     pub fn read_checkpoint(&self, id: CheckpointId) -> Result<Checkpoint, LayerError> {
-        let not_found = || TaskError::CheckpointNotFound { id: id.to_string() };
-        let folder = self.open()?.ok_or_else(not_found)?;
-        self.read_checkpoint_in(&*folder, id)
+        self.traced(Layer::Checkpoints, Operation::Load, || {
+            let not_found = || TaskError::CheckpointNotFound { id: id.to_string() };
+            let folder = self.open()?.ok_or_else(not_found)?;
+            self.read_checkpoint_in(&*folder, id)
+        })
     }
 
     pub(super) fn read_checkpoint_in(
@@ -163,9 +189,11 @@ impl TaskFiles {
         let manifest = Manifest::read(id, self.id.as_str(), bytes.as_deref().unwrap_or_default())?;
         let mut files = BTreeMap::new();
         for name in manifest.checksums.keys() {
-            // What cannot be read is as good as missing, and is named.
-            if let Ok(Some(bytes)) = read_unpacked(&*folder, name) {
-                files.insert(name.clone(), bytes);
+            match read_unpacked(&*folder, name) {
+                Ok(Some(bytes)) => drop(files.insert(name.clone(), bytes)),
+                Err(error) if is_passing(&error) => return Err(self.load(CHECKPOINTS)(error)),
+                // What cannot be read is as good as missing, and is named.
+                Ok(None) | Err(_) => {}
             }
         }
         let manifest = bytes.unwrap_or_default();

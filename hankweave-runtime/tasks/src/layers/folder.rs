@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Read};
 
 use hankweave_runtime::world::disk::{Folder, Found};
+use rustix::io::Errno;
 
 use super::{LARGEST, PACKED, UNFINISHED_FILE};
 
@@ -71,6 +72,12 @@ fn read_all(file: impl Read) -> io::Result<Vec<u8>> {
         true => Err(io::ErrorKind::FileTooLarge.into()),
         false => Ok(bytes),
     }
+}
+
+/// Whether this says nothing about the file: the system lacks something at this moment, and has it again later (TASK-94).
+pub(super) fn is_passing(error: &io::Error) -> bool {
+    let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|error| lacking.contains(&error))
 }
 
 /// Writes a new file and makes its content durable; its name is after [`Folder::sync`].

@@ -96,12 +96,14 @@ impl TaskFiles {
     ///
     /// Returns [`LayerError::Load`].
     pub fn log_seqs(&self) -> Result<BTreeSet<u64>, LayerError> {
-        let mut seqs = BTreeSet::new();
-        self.each_log_line(|line| {
-            let entry = line.and_then(|line| serde_json::from_slice::<LogEntry>(line).ok());
-            seqs.extend(entry.and_then(|entry| entry.seq));
-        })?;
-        Ok(seqs)
+        self.traced(Layer::Logs, Operation::Load, || {
+            let mut seqs = BTreeSet::new();
+            self.each_log_line(|line| {
+                let entry = line.and_then(|line| serde_json::from_slice::<LogEntry>(line).ok());
+                seqs.extend(entry.and_then(|entry| entry.seq));
+            })?;
+            Ok(seqs)
+        })
     }
 
     pub(super) fn each_log_line(&self, each: impl FnMut(Option<&[u8]>)) -> Result<(), LayerError> {

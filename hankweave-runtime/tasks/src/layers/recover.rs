@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::STATE;
 use super::error::LayerError;
+use super::figures::{Layer, Operation};
 use super::files::TaskFiles;
 use super::folder::read;
 use super::restore::Next;
@@ -66,12 +67,23 @@ impl TaskFiles {
     /// [`StateUnrecoverable`](TaskError::StateUnrecoverable), and nothing was touched; [`LayerError::Load`] and [`LayerError::Save`];
     /// [`ResourceLocked`](TaskError::ResourceLocked) while somebody else writes.
     pub fn recover(&self, status: Option<TaskStatus>, token: Option<u64>) -> Result<Recovered, LayerError> {
-        // Nothing is made for a task that has nothing.
-        if self.open()?.is_none() {
-            return Err(self.is_lost());
-        }
-        let folder = self.lock()?;
-        match self.state_in(&*folder) {
+        self.traced(Layer::State, Operation::Save, || {
+            // Nothing is made for a task that has nothing.
+            if self.open()?.is_none() {
+                return Err(self.is_lost());
+            }
+            let folder = self.lock()?;
+            self.recover_in(&*folder, status, token)
+        })
+    }
+
+    fn recover_in(
+        &self,
+        folder: &dyn Folder,
+        status: Option<TaskStatus>,
+        token: Option<u64>,
+    ) -> Result<Recovered, LayerError> {
+        match self.state_in(folder) {
             Ok(Some(state)) => {
                 return Ok(Recovered {
                     method: RecoveredBy::Nothing,
@@ -82,10 +94,10 @@ impl TaskFiles {
             Ok(None) | Err(LayerError::Task(_)) => {}
             Err(error) => return Err(error),
         }
-        let (method, state, log) = self.told(&*folder, status, token)?;
-        let kept = self.keep_broken(&*folder)?;
-        self.put_state(&*folder, &state)?;
-        self.add_to_log(&*folder, &log)?;
+        let (method, state, log) = self.told(folder, status, token)?;
+        let kept = self.keep_broken(folder)?;
+        self.put_state(folder, &state)?;
+        self.add_to_log(folder, &log)?;
         Ok(Recovered { method, state, kept })
     }
 
@@ -101,8 +113,11 @@ impl TaskFiles {
         };
         for manifest in self.checkpoints_in(folder)?.valid {
             let id = CheckpointId::parse(&manifest.id)?;
-            let Ok(checkpoint) = self.read_checkpoint_in(folder, id) else {
-                continue;
+            let checkpoint = match self.read_checkpoint_in(folder, id) {
+                Ok(checkpoint) => checkpoint,
+                Err(LayerError::Task(_)) => continue,
+                // It may be whole: an older one, or none, would cost what it has.
+                Err(error) => return Err(error),
             };
             let next = Next {
                 status: status.unwrap_or(checkpoint.state().status),

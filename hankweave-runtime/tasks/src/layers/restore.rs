@@ -59,7 +59,7 @@ impl TaskFiles {
             if let Some(present) = present {
                 present.may_become(&state)?;
                 if options.keep_present {
-                    self.create_checkpoint_in(&*folder, Some(&format!("before restore of {id}")))?;
+                    self.create_checkpoint_in(&*folder, None, Some(&format!("before restore of {id}")))?;
                 }
             }
             self.put_state(&*folder, &state)?;

@@ -74,15 +74,17 @@ impl TaskFiles {
     ///
     /// As [`load_state`](Self::load_state) and [`save_state`](Self::save_state).
     pub fn import_legacy_state(&self) -> Result<bool, LayerError> {
-        let folder = self.lock()?;
-        let bytes = read(&*folder, STATE).map_err(self.load(STATE))?;
-        let missing = || TaskError::StateLoadFailed("there is none".to_owned());
-        let (state, is_legacy) = TaskState::import(&bytes.ok_or_else(missing)?, &self.id)?;
-        if is_legacy {
-            tracing::warn!(code = "LEGACY_CHECKSUM", taskId = %self.id, "a state without a checksum is taken over");
-            self.put_state(&*folder, &state)?;
-        }
-        Ok(is_legacy)
+        self.traced(Layer::State, Operation::Save, || {
+            let folder = self.lock()?;
+            let bytes = read(&*folder, STATE).map_err(self.load(STATE))?;
+            let missing = || TaskError::StateLoadFailed("there is none".to_owned());
+            let (state, is_legacy) = TaskState::import(&bytes.ok_or_else(missing)?, &self.id)?;
+            if is_legacy {
+                tracing::warn!(code = "LEGACY_CHECKSUM", taskId = %self.id, "a state without a checksum is taken over");
+                self.put_state(&*folder, &state)?;
+            }
+            Ok(is_legacy)
+        })
     }
 
     pub(super) fn state_in(&self, folder: &dyn Folder) -> Result<Option<TaskState>, LayerError> {

@@ -1,4 +1,4 @@
-//! Running hooks (TASK-17, TASK-35).
+//! Running hooks (TASK-17, TASK-35, TASK-97, TASK-99).
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -38,6 +38,25 @@ impl HookRun {
     }
 }
 
+tokio::task_local! {
+    /// The tasks before whose steps a hook runs here, the outermost first.
+    static BEFORE_STEPS_OF: Vec<TaskId>;
+}
+
+/// Refuses a step of a task within a hook that runs before a step of the same one: it would wait for itself (TASK-97).
+pub(super) fn refuse_within(task: &TaskId) -> Result<(), TaskError> {
+    match before_steps_of().contains(task) {
+        true => Err(TaskError::InvalidArgument(
+            "a hook before a step of a task takes no other step of it",
+        )),
+        false => Ok(()),
+    }
+}
+
+fn before_steps_of() -> Vec<TaskId> {
+    BEFORE_STEPS_OF.try_with(Vec::clone).unwrap_or_default()
+}
+
 impl fmt::Debug for HookRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HookRun")
@@ -58,6 +77,13 @@ impl Lifecycle {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .unregister(id)
+    }
+
+    /// All hooks, in the order in which they run.
+    #[must_use]
+    pub fn hooks(&self) -> Vec<Hook<HookRun>> {
+        let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        hooks.all().cloned().collect()
     }
 
     /// Runs the hooks of a moment one after the other.
@@ -81,7 +107,9 @@ impl Lifecycle {
     async fn run_hook(&self, hook: &Hook<HookRun>, call: &HookCall) -> Result<(), TaskError> {
         let began = Instant::now();
         let run = AssertUnwindSafe(async { (hook.run.0)(call.clone()).await }).catch_unwind();
-        let done = timeout(LONGEST_HOOK, run).await;
+        let mut tasks = before_steps_of();
+        tasks.extend(call.point.is_before().then(|| call.task.clone()));
+        let done = timeout(LONGEST_HOOK, BEFORE_STEPS_OF.scope(tasks, run)).await;
         let took = began.elapsed();
         self.0.metrics.hooks.add(took);
         let id = hook.id.to_string();

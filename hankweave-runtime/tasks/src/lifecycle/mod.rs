@@ -1,4 +1,4 @@
-//! The steps of tasks: hooks before, under the lock the registry and then the files, hooks behind (TASK-32, TASK-33).
+//! The steps of tasks: hooks before, under the lock the registry and then the files, hooks behind (TASK-32, TASK-33, TASK-104).
 
 mod builtin;
 mod hooks;
@@ -14,7 +14,7 @@ use hankweave_core::id::{AgentId, TaskId};
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{Change, Changed, NewTask, TaskRow};
 use hankweave_task_model::task::{TaskResult, TaskStatus};
-use hankweave_task_model::{CheckpointId, Hooks, TaskError};
+use hankweave_task_model::{CheckpointId, Holder, Hooks, TaskError};
 use tokio::time::{Instant, timeout};
 
 use crate::coordinator::{Coordinator, Create, Hold, Update};
@@ -25,7 +25,7 @@ use crate::recorder::Recorder;
 
 pub use hooks::{HookCall, HookRun};
 pub use metrics::StepMetrics;
-pub use recover::{ORPHAN_AFTER, Orphans, Recovered};
+pub use recover::{ORPHAN_AFTER, ORPHANED, Orphans, Recovered};
 pub use step::Step;
 
 /// How long a step may take, without the hooks behind it.
@@ -113,6 +113,7 @@ impl Lifecycle {
             })
             .await?;
         let row = created.row;
+        told("none", &row, "create", asked);
         if let Some(held) = created.held {
             let guard = self.0.locks.adopt(resource, &held, lease, asked);
             let written = self.follow(&row, guard.token()).await;
@@ -127,9 +128,11 @@ impl Lifecycle {
     ///
     /// # Errors
     ///
+    /// [`TaskError::InvalidArgument`] in a hook that runs before a step of the same task (TASK-97);
     /// [`TaskError::HookVeto`], [`TaskError::HookTimeout`], [`TaskError::ResourceLocked`], [`TaskError::TaskNotFound`], [`TaskError::InvalidTransition`],
     /// [`TaskError::LockTimeout`] when it took too long or the lock was lost, or what the registry says.
     pub async fn take(&self, id: &TaskId, step: &Step) -> Result<TaskRow, TaskError> {
+        hooks::refuse_within(id)?;
         let began = Instant::now();
         let call = |point| HookCall {
             point,
@@ -203,14 +206,19 @@ impl Lifecycle {
         self.take(id, &Step::Delete).await
     }
 
-    /// Takes a task up again that failed or was called off, from one of its checkpoints if that is asked for. It has no hooks.
+    /// Takes a task up again that failed or was called off, from one of its checkpoints if that is asked for. It has no hooks. An orphan fails first, and has the
+    /// hooks of that (TASK-98).
     ///
     /// # Errors
     ///
     /// As [`take`](Self::take), or why the checkpoint cannot be restored; then the task stays as it was.
     pub async fn resume(&self, id: &TaskId, checkpoint: Option<CheckpointId>) -> Result<TaskRow, TaskError> {
+        let step = match self.is_orphan(id).await? {
+            true => Step::Requeue(ORPHANED.to_owned()),
+            false => Step::Resume,
+        };
         let Some(checkpoint) = checkpoint else {
-            return self.take(id, &Step::Resume).await;
+            return self.take(id, &step).await;
         };
         let (mut guard, row) = self.lock(id, SYSTEM).await?;
         let hold = Hold {
@@ -219,13 +227,18 @@ impl Lifecycle {
         };
         let (held, token) = (self.held_by(hold), guard.token());
         let done = guard.keep(async {
-            Step::Resume.of(&row)?;
+            step.of(&row)?;
             self.restore(&row, Some(token), checkpoint).await?;
-            held.take(id, &Step::Resume).await
+            held.take(id, &step).await
         });
         let done = done.await.and_then(|done| done);
         guard.release_or_log(None).await;
         done
+    }
+
+    async fn is_orphan(&self, id: &TaskId) -> Result<bool, TaskError> {
+        let orphans = self.0.coordinator.orphans(ORPHAN_AFTER).await?;
+        Ok(orphans.iter().any(|row| row.id() == id))
     }
 
     async fn restore(
@@ -315,7 +328,7 @@ impl Lifecycle {
             };
             match self.0.coordinator.change(change).await {
                 Ok(changed) => {
-                    self.told(row, &changed, step, began);
+                    told(row.record.status().as_str(), &changed.row, step.method(), began);
                     return Ok(changed);
                 }
                 Err(TaskError::VersionConflict { .. }) if made < TRIES => {
@@ -327,18 +340,6 @@ impl Lifecycle {
             }
         }
         Err(TaskError::InvalidArgument("a step is tried at least once"))
-    }
-
-    fn told(&self, from: &TaskRow, changed: &Changed, step: &Step, began: Instant) {
-        tracing::info!(
-            system = "TaskLifecycle",
-            taskId = %from.id(),
-            fromState = %from.record.status(),
-            toState = %changed.row.record.status(),
-            trigger = step.method(),
-            duration = began.elapsed().as_secs_f64() * 1000.0,
-            "State transition"
-        );
     }
 
     /// Lets the files follow the registry; the number of the last line that is written, if they did.
@@ -366,12 +367,26 @@ impl Lifecycle {
         .await;
         if let Ok(Ok(read)) = read {
             for held in read.held {
-                let (owner, since) = (&*held.holder.owner, held.acquired_at);
-                tracing::warn!(resource, owner, %since, method = step.method(), "a step took too long while this lock was held");
+                let Holder { owner, scope } = &held.holder;
+                let (since, method) = (held.acquired_at, step.method());
+                tracing::warn!(resource, %owner, %scope, %since, method, "a step took too long while this lock was held");
             }
         }
         TaskError::LockTimeout { resource }
     }
+}
+
+/// Says in the log that a task has come from one status to another (TASK-96).
+fn told(from: &str, row: &TaskRow, trigger: &str, began: Instant) {
+    tracing::info!(
+        system = "TaskLifecycle",
+        taskId = %row.id(),
+        fromState = from,
+        toState = row.record.status().as_str(),
+        trigger,
+        duration = began.elapsed().as_secs_f64() * 1000.0,
+        "State transition"
+    );
 }
 
 /// Whoever takes a step without saying who.

@@ -15,6 +15,9 @@ const MOST: u32 = 10_000;
 /// How long a running task that nobody holds is left alone.
 pub const ORPHAN_AFTER: Duration = Duration::from_secs(300);
 
+/// The error of a task whose worker is gone.
+pub const ORPHANED: &str = "ORPHANED";
+
 /// What becomes of running tasks that nobody holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Orphans {
@@ -139,7 +142,7 @@ impl Lifecycle {
     }
 
     async fn fail_orphan(&self, id: &TaskId) {
-        if let Err(error) = self.fail(id, "ORPHANED".to_owned()).await {
+        if let Err(error) = self.fail(id, ORPHANED.to_owned()).await {
             // Somebody was quicker, or it is tried again at the next start.
             tracing::warn!(taskId = %id, %error, "an orphan was not failed");
         }

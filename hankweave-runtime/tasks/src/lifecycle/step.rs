@@ -1,4 +1,4 @@
-//! The steps that can be asked for (TASK-32).
+//! The steps that can be asked for, and from where (TASK-32, TASK-91).
 
 use hankweave_core::id::AgentId;
 use hankweave_task_model::registry::TaskRow;

@@ -1,4 +1,8 @@
-use std::cell::RefCell;
+mod codes;
+mod hooks;
+mod steps;
+mod told;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -6,18 +10,18 @@ use futures_util::future::pending;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::Blocking;
+use hankweave_runtime::world::clock::Clock;
 use hankweave_task_model::registry::{NewTask, Patch, TaskPatch};
 use hankweave_task_model::task::TaskStatus;
 use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy, LogQuery, TaskError};
 use serde_json::{Value, json};
-use tracing::field::{Field, Visit};
-use tracing::span;
 
 use super::{HookRun, Lifecycle, Orphans};
 use crate::coordinator::{Coordinator, Create, Update};
 use crate::layers::Layers;
 use crate::locks::Locks;
 use crate::memory::Memory;
+use crate::testing::tell;
 
 struct Stage {
     lifecycle: Lifecycle,
@@ -33,8 +37,13 @@ type Trace = Arc<Mutex<Vec<String>>>;
 
 impl Stage {
     fn new() -> Self {
+        Self::by_clock(World::real().clock)
+    }
+
+    fn by_clock(clock: Arc<dyn Clock>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let world = World {
+            clock,
             blocking: Blocking::Inline,
             ..World::real()
         };
@@ -76,61 +85,20 @@ fn agent(text: &str) -> AgentId {
     AgentId::new(text).unwrap()
 }
 
-thread_local! {
-    /// Where this thread writes down what is logged.
-    static TRACED: RefCell<Option<Trace>> = const { RefCell::new(None) };
-}
-
-/// Writes down what is logged about locks, the registry and the files. There is one for the whole process: where subscribers come and go while other tests log,
-/// events get lost.
-struct Recorder;
-
-impl Recorder {
-    fn record(trace: &Trace) {
-        // Only the first call does something.
-        let _ = tracing::subscriber::set_global_default(Self);
-        TRACED.set(Some(trace.clone()));
-    }
-}
-
-#[derive(Default)]
-struct Fields(std::collections::BTreeMap<&'static str, String>);
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.0
-            .insert(field.name(), format!("{value:?}").trim_matches('"').to_owned());
-    }
-}
-
-impl tracing::Subscriber for Recorder {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-    fn event(&self, event: &tracing::Event<'_>) {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        let field = |name: &str| fields.0.get(name).cloned().unwrap_or_default();
-        let line = match (field("message").as_str(), field("operation").as_str()) {
+/// Writes down what is logged about locks, the registry and the files.
+fn record(trace: &Trace) {
+    let trace = trace.clone();
+    tell(move |event| {
+        let field = |name| event.field(name);
+        let line = match (field("message"), field("operation")) {
             ("Lock operation", "acquire") => format!("lock:{}", field("resource")),
             ("Lock operation", _) => format!("unlock:{}", field("resource")),
             ("State transition", _) => format!("registry:{}->{}", field("fromState"), field("toState")),
             ("Persistence operation", "save") if field("layer") == "logs" => "log".to_owned(),
             _ => return,
         };
-        TRACED.with_borrow(|trace| {
-            if let Some(trace) = trace {
-                trace.lock().unwrap().push(line);
-            }
-        });
-    }
+        trace.lock().unwrap().push(line);
+    });
 }
 
 async fn play(stage: &Stage, op: &Value) {
@@ -201,7 +169,7 @@ async fn examples_of_steps_hold_and_each_happens_in_its_order() {
         include_str!("hooks-order.json"),
     ] {
         let (stage, example): (_, Value) = (Stage::new(), serde_json::from_str(example).unwrap());
-        Recorder::record(&stage.trace);
+        record(&stage.trace);
         for op in example["ops"].as_array().unwrap() {
             play(&stage, op).await;
         }

@@ -1,4 +1,4 @@
-//! Removes what has expired, now and then.
+//! Removes what has expired, now and then (TASK-92).
 
 use std::time::Duration;
 

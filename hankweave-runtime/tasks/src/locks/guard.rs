@@ -198,6 +198,7 @@ impl LockGuard {
 fn end(locks: &Locks, lock: Lock<Acquired>, since: Instant, released: &Result<Option<Held>, TaskError>) {
     let metrics = &locks.0.metrics;
     let (resource, owner, token) = (lock.resource.clone(), lock.owner.clone(), lock.token);
+    let mode = lock.mode.as_str();
     let result = match released {
         Ok(Some(held)) => {
             let held_for = since.elapsed();
@@ -222,6 +223,7 @@ fn end(locks: &Locks, lock: Lock<Acquired>, since: Instant, released: &Result<Op
         resource,
         owner,
         token,
+        mode,
         operation = "release",
         result,
         "Lock operation"

@@ -1,4 +1,4 @@
-//! Locks as programs use them: tries and waits, several at once, leases that are renewed, release on every way out (TASK-28 to TASK-31).
+//! Locks as programs use them: tries and waits, several at once, leases that are renewed, release on every way out (TASK-28 to TASK-31, TASK-93).
 
 mod batch;
 mod clean;
@@ -244,7 +244,7 @@ impl Locks {
         tracing::debug!(
             resource = request.resource,
             owner = &*request.holder.owner,
-            mode = ?request.mode,
+            mode = request.mode.as_str(),
             operation = "acquire",
             result,
             token,

@@ -1,18 +1,22 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use hankweave_core::id::{EventId, RunId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::clock::Clock;
-use hankweave_runtime::world::ids::RandomIds;
+use hankweave_runtime::world::ids::{IdSource, RandomIds};
 use hankweave_task_model::lock::LockMode::{Collaborative, Exclusive};
-use hankweave_task_model::{Holder, Tries};
-use serde_json::Value;
+use hankweave_task_model::{Holder, TaskError, Tries};
+use serde_json::{Value, json};
 use tokio::time::{Instant, advance, sleep};
 
 use super::{LockRequest, Locks};
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, Hints};
+use crate::engine::{Backend, Operation};
 use crate::memory::Memory;
+use crate::testing::{Events, HOUR, SetClock};
 
 /// The same time as tokio's, which tests pause.
 #[derive(Debug)]
@@ -179,7 +183,7 @@ async fn several_are_taken_in_order_and_all_are_given_back_that_can_be() {
     taken.guard.release(None).await.unwrap();
 }
 
-// covers: TASK-34
+// covers: TASK-34, TASK-92
 #[tokio::test(start_paused = true)]
 async fn the_summary_tells_what_was_and_what_is() {
     let (locks, _) = locks();
@@ -198,21 +202,187 @@ async fn the_summary_tells_what_was_and_what_is() {
     let old = locks.acquire(old).await.unwrap().guard;
     advance(Duration::from_millis(7)).await;
     let summary = locks.summary().await.unwrap();
+    // Under the names that others show as well.
     assert_eq!(
-        (
-            summary.total_locks,
-            summary.active_locks,
-            summary.average_hold_time
-        ),
-        (2, 1, 40.0)
+        json!(summary),
+        json!({
+            "totalLocks": 2, "activeLocks": 1, "expiredLocks": 0, "conflictsDetected": 0, "averageHoldTime": 40.0,
+            "locksByOwner": {"ben": 1}, "oldestLock": {"resource": "b", "age": 7}, "waits": 0, "retries": 0, "renewals": 0,
+        })
     );
-    assert_eq!(
-        summary.oldest_lock.map(|oldest| (oldest.resource, oldest.age)),
-        Some(("b".to_owned(), 7))
-    );
-    assert_eq!(summary.locks_by_owner.get("ben"), Some(&1));
     sleep(Duration::from_secs(301)).await;
     assert_eq!(locks.metrics().expired.get(), 1, "the cleaner has found it");
     cleaner.stop().await;
     old.release(None).await.unwrap();
+}
+
+// covers: TASK-92
+#[tokio::test(start_paused = true)]
+async fn a_lock_has_thirty_seconds_unless_more_are_asked_for() {
+    let (locks, memory) = locks();
+    let request = locks.request("r", "ann", Exclusive);
+    assert_eq!(
+        (request.lease, request.tries, request.jitter),
+        (Some(Duration::from_secs(30)), Tries::new(3).unwrap(), 0.0)
+    );
+    let held = locks.acquire(request).await.unwrap().guard;
+    let end = memory.now().await.unwrap().after(Duration::from_secs(30));
+    assert_eq!(held.expires_at(), Some(end));
+    // At its last moment it is held, and behind that it is in nobody's way.
+    advance(Duration::from_secs(30)).await;
+    let refused = locks.acquire(locks.request("r", "ben", Exclusive)).await;
+    assert_eq!(refused.unwrap_err().code(), "RESOURCE_LOCKED");
+    advance(Duration::from_millis(1)).await;
+    let next = locks.acquire(locks.request("r", "ben", Exclusive)).await.unwrap();
+    next.guard.release(None).await.unwrap();
+    drop(held);
+    locks.close().await;
+}
+
+/// Every byte of its secrets is this one.
+#[derive(Debug)]
+struct Always(u8, RandomIds);
+
+impl IdSource for Always {
+    fn run_id(&self, now: Timestamp) -> RunId {
+        self.1.run_id(now)
+    }
+
+    fn event_id(&self) -> EventId {
+        self.1.event_id()
+    }
+
+    fn nonce(&self) -> String {
+        self.1.nonce()
+    }
+
+    fn secret(&self) -> [u8; 32] {
+        [self.0; 32]
+    }
+}
+
+// covers: TASK-93
+#[tokio::test(start_paused = true)]
+async fn waits_are_off_by_no_more_than_is_asked_for_and_not_at_all_otherwise() {
+    for (random, jitter, waited) in [
+        (0, 0.0, 300),
+        (0, 0.5, 150),
+        (255, 0.5, 450),
+        (255, 0.1, 330),
+        (0, 9.0, 0),
+    ] {
+        let memory = Arc::new(Memory::new(Arc::new(Paused(Instant::now()))));
+        let locks = Locks::new(memory, Arc::new(Always(random, RandomIds::new())));
+        let held = locks.acquire(locks.request("r", "ann", Exclusive)).await.unwrap();
+        let asked = Instant::now();
+        let request = LockRequest {
+            holder: Holder::new("ben", "1"),
+            jitter,
+            ..locks.request("r", "ben", Collaborative)
+        };
+        let refused = locks.acquire(request).await.unwrap_err();
+        assert_eq!(refused.to_string(), "`r` is held by ann, after 3 tries");
+        assert_eq!(
+            asked.elapsed(),
+            Duration::from_millis(waited),
+            "{random} {jitter}"
+        );
+        held.guard.release(None).await.unwrap();
+    }
+}
+
+/// A registry that does not answer whoever gives something back.
+#[derive(Debug)]
+struct NoReturns {
+    memory: Memory,
+    is_away: AtomicBool,
+}
+
+impl Backend for NoReturns {
+    async fn run<O: Operation>(&self, operation: O) -> Result<O::Output, TaskError> {
+        let gives_back = std::any::type_name::<O>() == std::any::type_name::<crate::coordinator::Release>();
+        if gives_back && self.is_away.load(Ordering::Relaxed) {
+            return Err(TaskError::LockBackendUnavailable("planned".to_owned()));
+        }
+        self.memory.run(operation).await
+    }
+
+    fn hints(&self) -> &Hints {
+        self.memory.hints()
+    }
+
+    async fn close(&self) {}
+}
+
+// covers: TASK-30, TASK-31
+#[tokio::test(start_paused = true)]
+async fn a_return_that_fails_is_logged_and_costs_the_work_nothing() {
+    let registry = Arc::new(NoReturns {
+        memory: Memory::new(Arc::new(Paused(Instant::now()))),
+        is_away: AtomicBool::new(true),
+    });
+    let locks = Locks::new(registry.clone(), Arc::new(RandomIds::new()));
+    let events = Events::capture();
+    let done = locks.with_lock(locks.request("r", "ann", Exclusive), async |_| 7);
+    assert_eq!(done.await, Ok(7));
+    let told = events.take("a lock was not given back");
+    assert_eq!(
+        (told.len(), told[0].field("resource"), told[0].field("owner")),
+        (1, "r", "ann")
+    );
+    registry.is_away.store(false, Ordering::Relaxed);
+    // Several are given back in the other order than they were taken.
+    let request = locks.request("", "ben", Exclusive);
+    let batch = locks.acquire_all(&["c", "a", "b"], &request).await.unwrap();
+    events.take("");
+    batch.release().await.unwrap();
+    let returned = events.take("Lock operation");
+    let order: Vec<_> = returned.iter().map(|event| event.field("resource")).collect();
+    assert_eq!(order, ["c", "b", "a"]);
+    // Nobody holds it any more: no error, but a word about it.
+    let request = locks.request("d", "ben", Exclusive);
+    let held = locks.acquire(request).await.unwrap().guard;
+    assert_eq!(locks.emergency_clean_up("ben").await, Ok(1));
+    assert_eq!(held.release(None).await, Ok(()));
+    let all = events.all();
+    let warnings: Vec<_> = all
+        .iter()
+        .filter(|event| event.level == tracing::Level::WARN)
+        .map(|event| event.field("message"))
+        .collect();
+    assert_eq!(
+        warnings,
+        [
+            "locks were taken away from their owner",
+            "a lock was given back that nobody held"
+        ]
+    );
+}
+
+// covers: TASK-100
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_jumps_ends_work_whose_lease_is_over_and_no_other() {
+    for (jump, ends) in [(HOUR, Err("LOCK_TIMEOUT")), (-HOUR, Ok(()))] {
+        let clock = SetClock::at_noon();
+        let memory = Arc::new(Memory::new(clock.clone()));
+        let locks = Locks::new(memory, Arc::new(RandomIds::new()));
+        let began = Instant::now();
+        let work = locks.with_lock(locks.request("r", "ann", Exclusive), async |_| {
+            sleep(Duration::from_secs(5)).await;
+            clock.jump(jump);
+            let age = locks
+                .summary()
+                .await
+                .unwrap()
+                .oldest_lock
+                .map(|oldest| oldest.age);
+            assert_eq!(age, (jump < 0).then_some(0), "no age is negative");
+            sleep(Duration::from_secs(40)).await;
+        });
+        assert_eq!(work.await.map_err(|error| error.code()), ends, "{jump}");
+        // The next renewal finds out, ten seconds behind the beginning.
+        let seconds = if ends.is_ok() { 45 } else { 10 };
+        assert_eq!(began.elapsed().as_secs(), seconds);
+        assert_eq!(locks.summary().await.unwrap().active_locks, 0);
+    }
 }

@@ -12,7 +12,7 @@ use super::lease::Lease;
 use super::trouble::is_in_the_way;
 use crate::coordinator::{HeldLock, ListQuery, TaskFilter};
 use crate::engine::{Fencing, Removed, Tried, Trouble, Tx};
-use crate::stored::{StoredHeld, StoredTask, integer, mode_name, natural, read_id, read_line, time, written};
+use crate::stored::{StoredHeld, StoredTask, integer, natural, read_id, read_line, time, written};
 
 const TASK: &str =
     "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at";
@@ -268,7 +268,7 @@ impl<'a> PostgresTx<'a> {
                 held.expires_at.map(Timestamp::as_millis),
             );
             let (token, count) = (integer(held.token), i64::from(held.count));
-            let mode = mode_name(held.mode);
+            let mode = held.mode.as_str();
             self.write(
                 sql,
                 values![name, token, &**owner, &**scope, mode, count, since, until],

@@ -57,6 +57,14 @@ impl Sqlite {
         Ok(Self::on(connection, clock, fencing))
     }
 
+    /// One that waits for other processes no longer than this.
+    #[cfg(test)]
+    pub(crate) fn impatient(path: &Path, clock: Arc<dyn Clock>, wait: std::time::Duration) -> Self {
+        let connection = schema::open(path).unwrap();
+        connection.busy_timeout(wait).unwrap();
+        Self::on(connection, clock, Fencing::Checked)
+    }
+
     /// One on a connection that is prepared.
     fn on(connection: Connection, clock: Arc<dyn Clock>, fencing: Fencing) -> Self {
         let hints = Arc::new(Hints::default());

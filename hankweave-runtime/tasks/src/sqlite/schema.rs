@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 /// Ours, so that nobody else's file is taken for a registry: `hank`.
 const APPLICATION: i32 = 0x6861_6E6B;
 
-/// How long a process waits for the transaction of another one.
+/// How long a process waits for the transaction of another one (TASK-101).
 const BUSY: Duration = Duration::from_secs(5);
 
 /// What leads from each version of the tables to the next one; the file says how many of them it has behind it.

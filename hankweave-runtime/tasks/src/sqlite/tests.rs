@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_runtime::world::clock::SystemClock;
-use hankweave_task_model::Holder;
 use hankweave_task_model::registry::{Change, NewTask};
 use hankweave_task_model::task::{Fail, Start, TaskTransition};
+use hankweave_task_model::{Holder, TaskError};
 
 use super::Sqlite;
-use crate::coordinator::{Coordinator, Create, Hold, ListQuery};
+use crate::coordinator::{Claim, Coordinator, Create, Hold, ListQuery};
 
 /// The registry on which a copy of this test works until it is killed.
 const WORK_ON: &str = "HANKWEAVE_TEST_REGISTRY";
@@ -225,4 +225,120 @@ async fn a_full_file_fails_a_step_and_a_smaller_one_after_it_is_done() {
     );
     assert_eq!(registry.tasks(ListQuery::default()).await.unwrap().len(), 1);
     registry.close().await;
+}
+
+async fn create(registry: &Sqlite, name: &str) -> Result<(), TaskError> {
+    let task = NewTask::new(TaskId::new(name).unwrap());
+    registry.create(Create { task, hold: None }).await.map(drop)
+}
+
+// covers: TASK-101
+#[tokio::test]
+async fn another_writer_is_waited_for_and_then_the_registry_is_away_until_it_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    let registry = Sqlite::impatient(&path, Arc::new(SystemClock), Duration::from_millis(30));
+    create(&registry, "a").await.unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let away = |answer: Result<(), TaskError>| {
+        let error = answer.unwrap_err();
+        assert_eq!(error.code(), "LOCK_BACKEND_UNAVAILABLE", "{error}");
+    };
+    away(create(&registry, "b").await);
+    let hold = Hold {
+        holder: Holder::new("w", "1"),
+        lease: Some(Duration::from_secs(30)),
+    };
+    let claim = Claim { owner: None, hold };
+    away(registry.claim(claim.clone()).await.map(drop));
+    // Who only looks is not kept waiting.
+    assert_eq!(registry.tasks(ListQuery::default()).await.unwrap().len(), 1);
+    other.execute_batch("ROLLBACK").unwrap();
+    create(&registry, "b").await.unwrap();
+    assert!(registry.claim(claim).await.unwrap().is_some());
+    registry.close().await;
+}
+
+// covers: TASK-101
+#[tokio::test]
+async fn a_registry_that_cannot_be_written_is_away_and_whole_when_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (place, path) = (folder.path().join("data"), folder.path().join("data/registry.db"));
+    std::fs::create_dir(&place).unwrap();
+    let registry = open(&path).await;
+    create(&registry, "a").await.unwrap();
+    registry.close().await;
+    // As on a disk that was mounted again for reading only.
+    let connection = super::schema::open(&path).unwrap();
+    connection.pragma_update(None, "query_only", true).unwrap();
+    let registry = Sqlite::on(connection, Arc::new(SystemClock), crate::engine::Fencing::Checked);
+    let refused = create(&registry, "b").await.unwrap_err();
+    assert_eq!(refused.code(), "LOCK_BACKEND_UNAVAILABLE", "{refused}");
+    assert_eq!(registry.tasks(ListQuery::default()).await.unwrap().len(), 1);
+    registry.close().await;
+    // Its folder is gone, and something else has its name.
+    let gone = folder.path().join("gone");
+    std::fs::rename(&place, &gone).unwrap();
+    for name in ["", "a file"] {
+        if !name.is_empty() {
+            std::fs::write(&place, name).unwrap();
+        }
+        let refused = Sqlite::open(&path, Arc::new(SystemClock)).await.unwrap_err();
+        assert_eq!(refused.code(), "REGISTRY_NOT_INITIALIZED", "{refused}");
+    }
+    std::fs::remove_file(&place).unwrap();
+    std::fs::rename(&gone, &place).unwrap();
+    let registry = open(&path).await;
+    create(&registry, "b").await.unwrap();
+    assert_eq!(registry.tasks(ListQuery::default()).await.unwrap().len(), 2);
+    registry.close().await;
+}
+
+// covers: TASK-101
+#[tokio::test]
+async fn a_folder_that_may_not_be_written_any_more_opens_no_registry() {
+    if rustix::process::geteuid().is_root() {
+        return println!("skipped: root may write everywhere");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    open(&path).await.close().await;
+    let permit = |mode| {
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(folder.path(), permissions).unwrap();
+    };
+    permit(0o500);
+    let refused = Sqlite::open(&path, Arc::new(SystemClock)).await;
+    permit(0o700);
+    assert_eq!(refused.unwrap_err().code(), "REGISTRY_NOT_INITIALIZED");
+    let registry = open(&path).await;
+    create(&registry, "a").await.unwrap();
+    registry.close().await;
+}
+
+// covers: TASK-101
+#[tokio::test]
+async fn what_is_answered_is_synced_lists_have_their_indexes_and_others_are_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = super::schema::open(&folder.path().join("registry.db")).unwrap();
+    let pragma = |name: &str| {
+        let value = connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
+        format!("{:?}", value.unwrap())
+    };
+    assert_eq!(
+        ["journal_mode", "synchronous", "busy_timeout"].map(pragma),
+        ["Text(\"wal\")", "Integer(2)", "Integer(5000)"]
+    );
+    for (query, index) in [
+        ("status = 'pending' ORDER BY created_at, id", "tasks_status"),
+        ("status = 'running' AND updated_at < 7", "tasks_changed"),
+        ("owner = 'ann'", "tasks_owner"),
+        ("true ORDER BY created_at DESC", "tasks_created"),
+        ("written_seq < log_seq", "tasks_unwritten"),
+    ] {
+        let sql = format!("EXPLAIN QUERY PLAN SELECT * FROM tasks WHERE {query}");
+        let plan: String = connection.query_row(&sql, [], |row| row.get("detail")).unwrap();
+        assert!(plan.contains(index), "{query}: {plan}");
+    }
 }

@@ -158,7 +158,14 @@ fn again(trouble: &Trouble) -> Trouble {
 impl From<rusqlite::Error> for Trouble {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Away(error.to_string()),
+            // Somebody else has it, or its disk does not do what it should; both may pass (TASK-101).
+            Some(
+                ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::CannotOpen
+                | ErrorCode::ReadOnly
+                | ErrorCode::SystemIoFailure,
+            ) => Self::Away(error.to_string()),
             _ => Self::Failed(error.to_string()),
         }
     }

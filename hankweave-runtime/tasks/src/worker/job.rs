@@ -1,4 +1,4 @@
-//! One task: its run, its files, and how it ends (TASK-52 to TASK-55, TASK-58, TASK-67, TASK-68).
+//! One task: its run, its files, and how it ends (TASK-52 to TASK-55, TASK-58, TASK-67, TASK-68, TASK-102).
 
 use std::convert::Infallible;
 use std::io;
@@ -469,7 +469,8 @@ impl Job {
         if self.worker.options.packs_checkpoints {
             self.files.run(TaskFiles::pack_checkpoints).await?;
         }
-        let make = move |files: &TaskFiles| files.create_checkpoint(Some(&description));
+        let token = Some(self.token);
+        let make = move |files: &TaskFiles| files.create_checkpoint_under(token, Some(&description));
         self.files.run(make).await?;
         let rotate = |files: &TaskFiles| files.rotate_checkpoints(&Retention::default());
         self.files.run(rotate).await?;

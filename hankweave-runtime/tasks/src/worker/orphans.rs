@@ -9,10 +9,7 @@ use hankweave_task_model::task::TaskRecord;
 use super::job::is_lost;
 use super::options::Orphans;
 use crate::coordinator::Coordinator;
-use crate::lifecycle::{Lifecycle, Step};
-
-/// The error of a task whose worker is gone.
-const ORPHANED: &str = "ORPHANED";
+use crate::lifecycle::{Lifecycle, ORPHANED, Step};
 
 /// Takes every orphan on; another worker may be faster with some.
 pub(super) async fn look_after(

@@ -12,3 +12,14 @@ pub enum LockMode {
     /// Several collaborative holders; a conflict waits and tries again.
     Collaborative,
 }
+
+impl LockMode {
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exclusive => "exclusive",
+            Self::Collaborative => "collaborative",
+        }
+    }
+}

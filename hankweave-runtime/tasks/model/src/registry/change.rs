@@ -99,7 +99,7 @@ fn with_metadata(record: TaskRecord, name: &str, value: Value) -> Result<TaskRec
     super::patch::with_fields(record, [("metadata", Some(Value::Object(metadata)))])
 }
 
-/// What the log says about a step; nothing about the last one, which removes the log. Each line says where the task is now, because who has lost its state
+/// What the log says about a step (TASK-91); nothing about the last one, which removes the log. Each line says where the task is now, because who has lost its state
 /// reads that from its log.
 fn told(step: &TaskTransition, from: TaskStatus) -> Option<(Level, String, Value)> {
     let to = step.target().as_str();

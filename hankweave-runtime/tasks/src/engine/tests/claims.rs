@@ -3,8 +3,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::place::{LEASE, Place, code, hold, id, start};
-use crate::coordinator::Claim;
+use super::place::{LEASE, Place, code, fail, hold, id, start};
+use crate::coordinator::{Claim, Renew};
+use crate::testing::HOUR;
 
 fn claim(owner: &str) -> Claim {
     Claim {
@@ -62,4 +63,66 @@ pub(super) async fn who_is_left_behind_is_found_only_without_a_living_lease(plac
         place.coordinator.orphans(Duration::from_secs(60)).await,
         Ok(vec![])
     );
+}
+
+// covers: TASK-100
+pub(super) async fn a_clock_that_jumps_loses_no_task_and_gives_none_to_two(place: Place) {
+    let Some(clock) = place.clock() else {
+        return println!("skipped: the clock is that of a server");
+    };
+    let threshold = Duration::from_secs(300);
+    let orphans = async || {
+        let orphans = place.coordinator.orphans(threshold).await.unwrap();
+        orphans
+            .into_iter()
+            .map(|row| row.id().to_string())
+            .collect::<Vec<_>>()
+    };
+    let renew = |token| Renew {
+        resource: "task:fix-3".to_owned(),
+        token,
+        lease: LEASE,
+    };
+    place.create("fix-3").await;
+    let claimed = place.coordinator.claim(claim("first")).await.unwrap().unwrap();
+    let first = claimed.held.unwrap().token;
+    let running = place.step(&claimed.row, first, [start()]).await.unwrap().row;
+    // Back: the lease lives on, it is renewed, and nobody else gets in.
+    clock.jump(-HOUR);
+    let end = place.coordinator.renew(renew(first)).await.unwrap();
+    assert_eq!(end, place.coordinator.now().await.unwrap().after(LEASE));
+    assert_eq!(
+        code(place.acquire("task:fix-3", "second").await),
+        "RESOURCE_LOCKED"
+    );
+    assert_eq!(place.coordinator.claim(claim("second")).await, Ok(None));
+    assert!(orphans().await.is_empty());
+    let note = place.step(
+        &running,
+        first,
+        [fail(), hankweave_task_model::task::TaskTransition::Resume],
+    );
+    let waits = note.await.unwrap().row;
+    // Forth again: it is over, and whoever had it writes no more, whatever the clock says later.
+    clock.jump(HOUR);
+    assert_eq!(code(place.coordinator.renew(renew(first)).await), "LOCK_TIMEOUT");
+    let claimed = place.coordinator.claim(claim("second")).await.unwrap().unwrap();
+    let second = claimed.held.unwrap().token;
+    assert!(second > first);
+    let running = place.step(&waits, second, [start()]).await.unwrap().row;
+    for jump in [-HOUR, 2 * HOUR, -HOUR] {
+        assert_eq!(code(place.step(&running, first, [fail()]).await), "STALE_TOKEN");
+        clock.jump(jump);
+    }
+    // Back again its lease lives once more, and it is no orphan; an hour later it is one, and is taken over once.
+    clock.jump(-HOUR);
+    assert!(orphans().await.is_empty());
+    clock.jump(2 * HOUR);
+    assert_eq!(orphans().await, ["fix-3"]);
+    let third = place.acquire("task:fix-3", "third").await.unwrap().token;
+    assert!(third > second);
+    assert_eq!(code(place.step(&running, second, [fail()]).await), "STALE_TOKEN");
+    place.step(&running, third, [fail()]).await.unwrap();
+    let seqs = place.coordinator.log_lines(id("fix-3"), 0).await.unwrap();
+    assert!(seqs.iter().map(|line| line.seq).eq((1..=6).map(Some)), "{seqs:?}");
 }

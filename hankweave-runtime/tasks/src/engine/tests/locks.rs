@@ -70,7 +70,7 @@ pub(super) async fn examples_of_locks_hold(place: Place) {
     }
 }
 
-// covers: TASK-4, TASK-5
+// covers: TASK-4, TASK-5, TASK-92
 pub(super) async fn a_lock_ends_and_its_holder_writes_no_more(place: Place) {
     let held = place.acquire("r", "slow").await.unwrap();
     let renew = Renew {

@@ -23,6 +23,7 @@ macro_rules! suite {
                 registry::each_step_has_its_log_line_and_lines_stay_until_the_task_is_gone,
                 claims::the_oldest_pending_task_is_claimed_and_nobody_else_gets_it,
                 claims::who_is_left_behind_is_found_only_without_a_living_lease,
+                claims::a_clock_that_jumps_loses_no_task_and_gives_none_to_two,
                 locks::examples_of_locks_hold,
                 locks::a_lock_ends_and_its_holder_writes_no_more,
                 locks::holders_share_or_exclude_each_other_and_take_locks_in_order,

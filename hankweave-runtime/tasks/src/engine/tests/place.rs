@@ -2,12 +2,9 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use hankweave_core::id::TaskId;
-use hankweave_core::time::Timestamp;
-use hankweave_runtime::world::clock::Clock;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{Change, Changed, NewTask, TaskRow};
 use hankweave_task_model::task::TaskTransition;
@@ -19,22 +16,7 @@ use crate::engine::Fencing;
 use crate::memory::Memory;
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
-
-/// A clock that only a test moves.
-#[derive(Debug)]
-pub(super) struct SetClock(AtomicI64);
-
-impl SetClock {
-    fn at_noon() -> Arc<Self> {
-        Arc::new(Self(AtomicI64::new(1_736_000_000_000)))
-    }
-}
-
-impl Clock for SetClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
-    }
-}
+use crate::testing::SetClock;
 
 /// An empty coordinator, and the way to let its time pass.
 pub(super) struct Place {
@@ -104,13 +86,17 @@ impl Place {
     pub(super) async fn pass(&self, time: Duration) {
         if let Some(clock) = &self.clock {
             let millis = i64::try_from(time.as_millis()).unwrap();
-            clock.0.fetch_add(millis, Ordering::SeqCst);
-            return;
+            return clock.jump(millis);
         }
         let end = self.coordinator.now().await.unwrap().after(time);
         while self.coordinator.now().await.unwrap() < end {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// The clock, where a test can set it.
+    pub(super) fn clock(&self) -> Option<&SetClock> {
+        self.clock.as_deref()
     }
 
     pub(super) async fn create(&self, name: &str) -> TaskRow {

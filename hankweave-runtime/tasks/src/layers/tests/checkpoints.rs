@@ -2,6 +2,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 use crate::model::{CheckpointId, LogQuery, Retention};
+use crate::testing::{HOUR, SetClock};
 
 fn id(manifest: &crate::model::Manifest) -> CheckpointId {
     CheckpointId::parse(&manifest.id).unwrap()
@@ -204,4 +205,62 @@ fn a_packed_checkpoint_is_restored_like_any_other() {
         },
     );
     assert_eq!(restored.unwrap().data["pages"], 1);
+}
+
+// covers: TASK-100
+#[test]
+fn a_checkpoint_is_the_newest_also_when_the_clock_went_back() {
+    let clock = SetClock::at_noon();
+    let stage = Stage::with_task();
+    let world = World {
+        clock: clock.clone(),
+        ..World::real()
+    };
+    let files = files_in(stage.folder.path(), world);
+    let mut made = Vec::new();
+    for jump in [0, -HOUR, 2 * HOUR, -HOUR, -HOUR] {
+        clock.jump(jump);
+        files
+            .update_state(Some(1), |state| pages(state, made.len() as u64))
+            .unwrap();
+        made.push(files.create_checkpoint(None).unwrap());
+    }
+    let noon = id(&made[0]).millis();
+    let hour = HOUR as u64;
+    let ids: Vec<u64> = made.iter().map(|manifest| id(manifest).millis()).collect();
+    assert_eq!(
+        ids,
+        [noon, noon + 1, noon + hour, noon + hour + 1, noon + hour + 2]
+    );
+    made.reverse();
+    assert_eq!(files.checkpoints().unwrap().valid, made);
+    assert_eq!(files.load_state().unwrap().unwrap().version, Some(6));
+    let state = files
+        .restore_checkpoint(
+            id(&made[4]),
+            RestoreOptions {
+                token: Some(1),
+                ..RestoreOptions::default()
+            },
+        )
+        .unwrap();
+    assert_eq!((&state.data["pages"], state.version), (&json!(0), Some(7)));
+}
+
+// covers: TASK-95
+#[test]
+fn who_has_lost_the_lock_makes_no_checkpoint() {
+    let stage = Stage::with_task();
+    stage
+        .files
+        .update_state(Some(7), |state| pages(state, 2))
+        .unwrap();
+    let before = stage.everything();
+    let stale = stage.files.create_checkpoint_under(Some(6), None);
+    assert_eq!((code(stale), stage.everything()), ("STALE_TOKEN", before));
+    let made = stage.files.create_checkpoint_under(Some(7), None).unwrap();
+    assert_eq!(
+        made.description,
+        format!("Checkpoint created at {}", made.timestamp)
+    );
 }

@@ -1,5 +1,6 @@
 //! Workers whose runs are real processes: a script stands in for `hankweave`.
 
+mod away;
 mod steps;
 
 use std::os::unix::fs::PermissionsExt;

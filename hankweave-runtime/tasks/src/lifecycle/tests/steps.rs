@@ -1,0 +1,194 @@
+//! Which step is possible from where, and what the log says of each.
+
+use hankweave_task_model::{CheckpointId, Level};
+
+use super::*;
+use crate::coordinator::{Claim, Hold, Release};
+use crate::lifecycle::{ORPHANED, Step};
+use crate::testing::SetClock;
+
+fn result() -> hankweave_task_model::task::TaskResult {
+    serde_json::from_value(json!({"success": true, "message": "all of it"})).unwrap()
+}
+
+fn steps() -> [Step; 7] {
+    [
+        Step::Start(agent("coder")),
+        Step::Complete(result()),
+        Step::Fail("red".to_owned()),
+        Step::Requeue("red".to_owned()),
+        Step::Cancel,
+        Step::Delete,
+        Step::Resume,
+    ]
+}
+
+/// The steps that lead to each status, from the creation on.
+fn way_to(status: TaskStatus) -> Vec<Step> {
+    let start = Step::Start(agent("coder"));
+    match status {
+        TaskStatus::Running => vec![start],
+        TaskStatus::Completed => vec![start, Step::Complete(result())],
+        TaskStatus::Failed => vec![start, Step::Fail("red".to_owned())],
+        TaskStatus::Cancelled => vec![Step::Cancel],
+        _ => vec![],
+    }
+}
+
+// covers: TASK-91
+#[tokio::test]
+async fn every_step_is_taken_where_it_may_be_and_refused_everywhere_else() {
+    let possible = [
+        (TaskStatus::Pending, vec!["start", "cancel"]),
+        (
+            TaskStatus::Running,
+            vec!["complete", "fail", "fail resume", "cancel"],
+        ),
+        (TaskStatus::Completed, vec!["delete"]),
+        (TaskStatus::Failed, vec!["delete", "resume"]),
+        (TaskStatus::Cancelled, vec!["delete", "resume"]),
+    ];
+    let stage = Stage::new();
+    for (from, possible) in possible {
+        for step in steps() {
+            let name = format!("{from}-{}", step.method().replace(' ', "-"));
+            stage.create(&name).await;
+            for step in way_to(from) {
+                stage.lifecycle.take(&id(&name), &step).await.unwrap();
+            }
+            let before = stage.coordinator.task(id(&name)).await;
+            let files = stage.layers.task(id(&name));
+            let state = files.load_state().unwrap();
+            match stage.lifecycle.take(&id(&name), &step).await {
+                Ok(row) => {
+                    assert!(possible.contains(&step.method()), "{name}");
+                    assert_eq!(row.record.status(), step.leads_to());
+                }
+                Err(error) => {
+                    assert!(!possible.contains(&step.method()), "{name}");
+                    let told = format!(
+                        "task `{name}` is {from}, from where there is no {}",
+                        step.method()
+                    );
+                    assert_eq!((error.code(), error.to_string()), ("INVALID_TRANSITION", told));
+                    assert_eq!(stage.coordinator.task(id(&name)).await, before);
+                    assert_eq!(files.load_state().unwrap(), state);
+                }
+            }
+            assert_eq!(stage.coordinator.held().await, Ok(vec![]));
+        }
+    }
+    for step in steps() {
+        let nobody = stage.lifecycle.take(&id("nobody"), &step).await.unwrap_err();
+        assert_eq!(nobody.code(), "TASK_NOT_FOUND");
+    }
+}
+
+// covers: TASK-91
+#[tokio::test]
+async fn the_log_tells_of_each_step_who_took_it_and_what_came_of_it() {
+    let stage = Stage::new();
+    let mut task = NewTask::new(id("fix-3"));
+    (task.name, task.owner) = ("Fix it".to_owned(), "ann".to_owned());
+    stage.lifecycle.create(task).await.unwrap();
+    let start = || Step::Start(agent("coder"));
+    let fail = Step::Fail("red".to_owned());
+    for step in [
+        start(),
+        fail,
+        Step::Resume,
+        Step::Cancel,
+        Step::Resume,
+        start(),
+        Step::Complete(result()),
+    ] {
+        stage.lifecycle.take(&id("fix-3"), &step).await.unwrap();
+    }
+    let files = stage.layers.task(id("fix-3"));
+    let entries = files.load_log(&LogQuery::default()).unwrap().entries;
+    let expected = [
+        (
+            Level::Info,
+            "Task created",
+            json!({"name": "Fix it", "owner": "ann"}),
+        ),
+        (
+            Level::Info,
+            "Task started by agent coder",
+            json!({"fromStatus": "pending", "toStatus": "running", "agentId": "coder"}),
+        ),
+        (Level::Error, "Task failed", json!({"error": "red"})),
+        (Level::Info, "Task resumed", json!({"toStatus": "pending"})),
+        (Level::Warning, "Task cancelled", json!({"fromStatus": "pending"})),
+        (Level::Info, "Task resumed", json!({"fromStatus": "cancelled"})),
+        (
+            Level::Info,
+            "Task started by agent coder",
+            json!({"fromStatus": "pending"}),
+        ),
+        (
+            Level::Info,
+            "Task completed successfully",
+            json!({"result": {"success": true, "message": "all of it"}}),
+        ),
+    ];
+    assert_eq!(entries.len(), expected.len());
+    for (entry, (level, message, data)) in entries.iter().zip(expected) {
+        assert_eq!((entry.level, &*entry.message), (level, message));
+        for (name, value) in data.as_object().unwrap() {
+            assert_eq!(entry.data.as_ref().unwrap()[name], *value, "{message} {name}");
+        }
+    }
+    let row = serde_json::to_value(stage.coordinator.task(id("fix-3")).await.unwrap().unwrap()).unwrap();
+    assert_eq!(
+        (&row["attempt"], &row["version"], &row["metadata"]["error"]),
+        (&json!(3), &json!(8), &json!("red"))
+    );
+}
+
+// covers: TASK-98
+#[tokio::test]
+async fn an_orphan_is_resumed_and_a_task_that_somebody_works_on_is_not() {
+    let clock = SetClock::at_noon();
+    let stage = Stage::by_clock(clock.clone());
+    stage.create("fix-3").await;
+    let hold = Hold {
+        holder: stage.locks.scope("lifecycle:coder"),
+        lease: Some(Duration::from_secs(30)),
+    };
+    let claim = Claim {
+        owner: None,
+        hold: hold.clone(),
+    };
+    stage.coordinator.claim(claim).await.unwrap().unwrap();
+    let held = stage.lifecycle.held_by(hold.clone());
+    held.start(&id("fix-3"), agent("coder")).await.unwrap();
+    let files = stage.layers.task(id("fix-3"));
+    let checkpoint = CheckpointId::parse(&files.create_checkpoint(None).unwrap().id).unwrap();
+    clock.jump(10_000);
+    let busy = stage.lifecycle.resume(&id("fix-3"), None).await.unwrap_err();
+    assert_eq!(busy.code(), "RESOURCE_LOCKED", "its lease lives");
+    let release = Release {
+        resource: "task:fix-3".to_owned(),
+        holder: hold.holder,
+        written: None,
+    };
+    stage.coordinator.release(release).await.unwrap();
+    let early = stage.lifecycle.resume(&id("fix-3"), None).await.unwrap_err();
+    assert_eq!(early.code(), "INVALID_TRANSITION", "it was changed a moment ago");
+    clock.jump(5 * 60 * 1000);
+    let row = stage
+        .lifecycle
+        .resume(&id("fix-3"), Some(checkpoint))
+        .await
+        .unwrap();
+    let row = serde_json::to_value(row).unwrap();
+    assert_eq!(
+        (&row["status"], &row["attempt"], &row["metadata"]["error"]),
+        (&json!("pending"), &json!(2), &json!(ORPHANED))
+    );
+    let lines = files.load_log(&LogQuery::default()).unwrap().entries;
+    let is_note = |line: &&hankweave_task_model::LogEntry| line.message == "Checkpoint restored";
+    assert_eq!(lines.iter().filter(is_note).count(), 1);
+    assert_eq!(stage.coordinator.held().await, Ok(vec![]));
+}

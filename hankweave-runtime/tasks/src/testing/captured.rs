@@ -1,0 +1,105 @@
+//! What is logged while a test runs, event by event.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::rc::Rc;
+
+use tracing::field::{Field, Visit};
+use tracing::{Level, span};
+
+/// One event.
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    pub(crate) level: Level,
+    pub(crate) fields: BTreeMap<&'static str, String>,
+}
+
+impl Event {
+    /// The value of a field; empty without it.
+    pub(crate) fn field(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", String::as_str)
+    }
+
+    /// The names of the fields beside the message.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        let names = self.fields.keys().copied();
+        names.filter(|name| *name != "message").collect()
+    }
+}
+
+/// Who is told about events.
+type Tell = Rc<dyn Fn(&Event)>;
+
+thread_local! {
+    /// Who is told what this thread logs.
+    static TELL: RefCell<Option<Tell>> = const { RefCell::new(None) };
+}
+
+/// Tells about every event of this thread from now on.
+pub(crate) fn tell(tell: impl Fn(&Event) + 'static) {
+    // There is one for the whole process: where subscribers come and go while other tests log, events get lost. Only the first call does something.
+    let _ = tracing::subscriber::set_global_default(Recorder);
+    TELL.set(Some(Rc::new(tell)));
+}
+
+/// The events of this thread from now on.
+#[derive(Clone, Default)]
+pub(crate) struct Events(Rc<RefCell<Vec<Event>>>);
+
+impl Events {
+    pub(crate) fn capture() -> Self {
+        let events = Self::default();
+        let kept = events.clone();
+        tell(move |event| kept.0.borrow_mut().push(event.clone()));
+        events
+    }
+
+    /// All that came so far.
+    pub(crate) fn all(&self) -> Vec<Event> {
+        self.0.borrow().clone()
+    }
+
+    /// Those with this message; all that came so far are forgotten.
+    pub(crate) fn take(&self, message: &str) -> Vec<Event> {
+        let mut events = self.0.take();
+        events.retain(|event| event.field("message") == message);
+        events
+    }
+}
+
+struct Recorder;
+
+#[derive(Default)]
+struct Fields(BTreeMap<&'static str, String>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let value = format!("{value:?}");
+        self.0.insert(field.name(), value.trim_matches('"').to_owned());
+    }
+}
+
+impl tracing::Subscriber for Recorder {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let event = Event {
+            level: *event.metadata().level(),
+            fields: fields.0,
+        };
+        if let Some(tell) = TELL.with_borrow(Clone::clone) {
+            tell(&event);
+        }
+    }
+}

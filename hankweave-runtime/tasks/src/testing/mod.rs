@@ -1,0 +1,7 @@
+//! What tests of several modules stand on.
+
+mod captured;
+mod clock;
+
+pub(crate) use captured::{Event, Events, tell};
+pub(crate) use clock::{HOUR, SetClock};

@@ -1,0 +1,120 @@
+//! A real registry that goes away under a worker and comes back.
+
+use hankweave_testing::postgres::Cluster;
+
+use super::*;
+use crate::postgres::Postgres;
+use crate::sqlite::Sqlite;
+
+/// A run that ends when the test says so.
+fn until_told(stage: &Stage) {
+    let folder = stage.folder.path().display();
+    let script =
+        format!("#!/bin/sh\necho > {folder}/started\nwhile ! test -e {folder}/go; do sleep 0.01; done\n");
+    std::fs::write(stage.folder.path().join("hankweave"), script).unwrap();
+}
+
+/// Lets the run end while the registry is away, and brings that back once the worker has noticed.
+async fn ends_while_away(stage: &Stage, leave: impl FnOnce(), come_back: impl FnOnce()) {
+    let (worked, ()) = stage
+        .beside(async |_| {
+            stage.until("started").await;
+            leave();
+            std::fs::write(stage.folder.path().join("go"), "").unwrap();
+            while stage.worker.lifecycle().metrics().failed.get() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            come_back();
+        })
+        .await;
+    let completed = Worked {
+        completed: 1,
+        ..Worked::default()
+    };
+    assert_eq!(worked, completed, "{:?}", stage.status().await);
+    assert_eq!(stage.status().await.0, TaskStatus::Completed);
+    assert_eq!(stage.state().status, TaskStatus::Completed);
+    assert_eq!(ends(stage), 1);
+    assert!(stage.coordinator.held().await.unwrap().is_empty());
+}
+
+/// How often the log says that the task completed.
+fn ends(stage: &Stage) -> usize {
+    let lines = stage.lines().into_iter();
+    lines.filter(|line| line.starts_with("Task completed")).count()
+}
+
+// covers: TASK-101
+#[tokio::test]
+async fn a_task_completes_once_although_another_program_has_the_file_when_its_run_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    let registry = Sqlite::impatient(&path, World::real().clock, Duration::from_millis(20));
+    let stage = stage_on(Arc::new(registry), "", |options| {
+        options.lease = Duration::from_secs(20)
+    })
+    .await;
+    until_told(&stage);
+    let other = rusqlite::Connection::open(&path).unwrap();
+    let run = |sql: &str| other.execute_batch(sql).unwrap();
+    ends_while_away(&stage, || run("BEGIN IMMEDIATE"), || run("ROLLBACK")).await;
+}
+
+// covers: TASK-102
+#[tokio::test]
+async fn a_task_completes_once_although_its_database_is_away_when_its_run_ends() {
+    let cluster = match Cluster::start(true) {
+        Ok(cluster) => cluster,
+        Err(skip) => return println!("{skip}"),
+    };
+    let registry = Postgres::open(&cluster.url("postgres")).await.unwrap();
+    let stage = stage_on(Arc::new(registry), "", |options| {
+        options.lease = Duration::from_secs(60)
+    })
+    .await;
+    until_told(&stage);
+    let (stop, start) = (|| cluster.stop().unwrap(), || cluster.start_again().unwrap());
+    ends_while_away(&stage, stop, start).await;
+    stage.coordinator.close().await;
+}
+
+// covers: TASK-102
+#[tokio::test]
+async fn a_task_whose_lease_ends_while_its_database_is_away_is_stopped_and_completed_by_another() {
+    let cluster = match Cluster::start(true) {
+        Ok(cluster) => cluster,
+        Err(skip) => return println!("{skip}"),
+    };
+    let registry = Postgres::open(&cluster.url("postgres")).await.unwrap();
+    let stage = stage_on(Arc::new(registry), "", |options| {
+        options.orphans = Orphans::Leave;
+        options.lease = Duration::from_secs(2);
+    })
+    .await;
+    let program = stage.folder.path().join("hankweave");
+    let folder = stage.folder.path().display().to_string();
+    std::fs::write(&program, format!("#!/bin/sh\n{}", until_terminated(&folder))).unwrap();
+    let (worked, ()) = stage
+        .beside(async |_| {
+            stage.until("started").await;
+            cluster.stop().unwrap();
+            // By its own clock, with nobody to ask.
+            stage.until("terminated").await;
+            cluster.start_again().unwrap();
+        })
+        .await;
+    assert_eq!((worked.lost, worked.completed), (1, 0));
+    assert_eq!(stage.status().await.0, TaskStatus::Running);
+    let mut second = stage.worker.clone();
+    let mut options = WorkerOptions::clone(&second.options);
+    (options.name, options.orphans) = ("w2".into(), Orphans::Requeue { tries: 5 });
+    second.options = Arc::new(options);
+    std::fs::write(&program, format!("#!/bin/sh\n{CODON}")).unwrap();
+    assert_eq!(second.work(&Shutdown::new()).await.unwrap().completed, 1);
+    let (status, row) = stage.status().await;
+    assert_eq!(
+        (status, &row["attempt"], &row["agentId"], ends(&stage)),
+        (TaskStatus::Completed, &json!(2), &json!("w2"), 1)
+    );
+    stage.coordinator.close().await;
+}
