@@ -205,6 +205,7 @@ const TASK_MODEL: &[(&str, &str)] = &[
 
 /// The same for what touches the world for tasks.
 const TASKS: &[(&str, &str)] = &[
+    ("testing", ""),
     ("layers", ""),
     ("metrics", ""),
     ("coordinator", ""),

@@ -29,7 +29,7 @@ pub(crate) fn lock(global: &Global, args: &LockArgs) -> Result<ExitCode, Failure
             }
             LockCommand::Release(args) => release(global, registry, &args.holder).await?,
             LockCommand::Free { owner } => {
-                let removed = registry.coordinator.emergency_clean_up(owner.clone()).await;
+                let removed = registry.locks.emergency_clean_up(owner).await;
                 removed_locks(global, removed.map_err(|error| registry.failure(&error))?)?
             }
             LockCommand::Cleanup => {

@@ -57,14 +57,59 @@ pub(crate) enum TaskCommand {
     ///
     /// Its run goes on where it was. For example: hankweave task resume task_1770110100250
     Resume(TaskResumeArgs),
+    /// Complete a running task by hand; one that somebody works on is refused
+    ///
+    /// For example: hankweave task complete task_1770110100250 -m "Finished by hand" -r '{"pages": 3}'
+    Complete(TaskCompleteArgs),
+    /// Let a running task wait again that nobody works on any more
+    Detach(TaskDetachArgs),
+    /// List the tries of a task: who worked on it, from when to when, and how each of them ended
+    Executions(TaskName),
     /// Delete a task that has ended, with its files
     Delete(TaskDeleteArgs),
     /// Count tasks by status
     Stats,
     /// Find tasks by what their id, name or description says
     Find(TaskFindArgs),
+    /// Print figures of tasks and locks, as `--json` or `--csv` for programs; those of a worker are under its --metrics
+    Metrics(TaskMetricsArgs),
     /// Tell whether the registry answers, and what needs somebody
-    Health,
+    Health(TaskHealthArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskCompleteArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskName,
+    /// What came out, as JSON.
+    #[arg(short, long, value_name = "JSON", value_parser = json)]
+    pub(crate) result: Option<serde_json::Value>,
+    /// A sentence about it, for people.
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskDetachArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskName,
+    /// Only when it is this agent's.
+    #[arg(short, long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskMetricsArgs {
+    /// Print lines of a name and a value.
+    #[arg(short, long)]
+    pub(crate) csv: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskHealthArgs {
+    /// Name what was left behind and who holds what.
+    #[arg(short, long)]
+    pub(crate) details: bool,
 }
 
 #[derive(Debug, Args)]
@@ -208,6 +253,10 @@ pub(crate) struct TaskFindArgs {
 
 fn task_id(text: &str) -> Result<TaskId, String> {
     TaskId::new(text).map_err(|error| format!("{} (INVALID_TASK_ID)", error.reason))
+}
+
+fn json(text: &str) -> Result<serde_json::Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))
 }
 
 fn status(text: &str) -> Result<TaskStatus, String> {

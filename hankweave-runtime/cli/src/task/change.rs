@@ -1,14 +1,17 @@
-//! `hankweave task cancel`, `resume` and `delete`
+//! `hankweave task cancel`, `resume`, `complete`, `detach` and `delete`
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
+use hankweave_core::machine::Extra;
 use hankweave_task_model::TaskError;
 use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::task::TaskResult;
+use hankweave_tasks::lifecycle::Step;
 
 use super::show::line;
-use crate::args::{Global, TaskDeleteArgs, TaskResumeArgs};
+use crate::args::{Global, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::output;
 use crate::registry::Registry;
@@ -57,6 +60,55 @@ pub(super) async fn resume(
     let checkpoint = named.await.map_err(|error| registry.layer_failure(&error))?;
     let row = registry.lifecycle.resume(id, checkpoint).await;
     told(global, &row.map_err(|error| registry.failure(&error))?)
+}
+
+/// Completes a running task, unless somebody works on it (TASK-105).
+pub(super) async fn complete(
+    global: &Global,
+    registry: &Registry,
+    args: &TaskCompleteArgs,
+) -> Result<ExitCode, Failure> {
+    let result = TaskResult {
+        success: true,
+        status: Some("completed".to_owned()),
+        data: args.result.clone(),
+        error: None,
+        message: args.message.clone(),
+        extra: Extra::default(),
+    };
+    let row = registry.lifecycle.complete(&args.task.id, result).await;
+    told(global, &row.map_err(|error| registry.failure(&error))?)
+}
+
+/// What a task failed with that somebody has let go.
+const DETACHED: &str = "DETACHED";
+
+/// Lets a running task wait again, unless somebody works on it (TASK-105).
+pub(super) async fn detach(
+    global: &Global,
+    registry: &Registry,
+    args: &TaskDetachArgs,
+) -> Result<ExitCode, Failure> {
+    let id = &args.task.id;
+    if let Some(agent) = &args.agent {
+        let has = agent_of(&registry.task(id).await?);
+        if has.as_ref() != Some(agent) {
+            let message = match has {
+                Some(other) => format!("{id} is a task of {other}, not of {agent}"),
+                None => format!("{id} is no task of {agent}: nobody has begun it"),
+            };
+            return Err(Failure::new(FailureKind::Input, message));
+        }
+    }
+    let step = Step::Requeue(DETACHED.to_owned());
+    let row = registry.lifecycle.take(id, &step).await;
+    told(global, &row.map_err(|error| registry.failure(&error))?)
+}
+
+/// Who works on a task, or did.
+fn agent_of(row: &TaskRow) -> Option<String> {
+    let record = serde_json::to_value(row).ok()?;
+    record["agentId"].as_str().map(str::to_owned)
 }
 
 /// Asks, unless told not to.

@@ -19,14 +19,14 @@ pub(super) async fn checkpoint(
 ) -> Result<ExitCode, Failure> {
     let (id, description) = (&args.task.id, args.description.clone());
     let files = registry.files(id);
-    let made = registry.under_lock(id, async |_, _| {
+    let made = registry.under_lock(id, async |_, token| {
         if args.pack {
             files
                 .run(hankweave_tasks::layers::TaskFiles::pack_checkpoints)
                 .await?;
         }
         files
-            .run(move |files| files.create_checkpoint(description.as_deref()))
+            .run(move |files| files.create_checkpoint_under(Some(token), description.as_deref()))
             .await
     });
     let manifest = made.await.map_err(|error| registry.layer_failure(&error))?;

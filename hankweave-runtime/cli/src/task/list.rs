@@ -10,16 +10,17 @@ use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde_json::json;
 
 use super::show::line;
-use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
+use crate::args::{Filter, Global, TaskFindArgs, TaskHealthArgs, TaskListArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::output;
 use crate::registry::{Registry, within};
+use crate::screen::one_line;
 
 /// How long a registry may take to answer before it counts as away.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A task of a worker that is gone is told after this time.
-const ORPHAN_AFTER: Duration = Duration::from_secs(5 * 60);
+pub(super) const ORPHAN_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// So many tasks are read at once.
 const PAGE: u64 = 500;
@@ -53,8 +54,30 @@ fn print(global: &Global, registry: &Registry, rows: &[TaskRow]) -> Result<ExitC
         let create = registry.typed("task create NAME --hank PATH");
         output::print(format!("no task is there; `{create}` makes one\n"))?;
     }
-    output::print(rows.iter().map(line).collect::<String>())?;
+    let about = |row: &TaskRow| {
+        if global.verbose > 0 {
+            more(row)
+        } else {
+            String::new()
+        }
+    };
+    let text = rows.iter().map(|row| line(row) + &about(row));
+    output::print(text.collect::<String>())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What `--verbose` tells of a task.
+fn more(row: &TaskRow) -> String {
+    let record = serde_json::to_value(row).unwrap_or_default();
+    let told = ["description", "agentId", "attempt", "error", "metadata"];
+    let told =
+        told.iter()
+            .filter(|name| !record[**name].is_null())
+            .map(|name| match record[*name].as_str() {
+                Some(text) => format!("  {name}: {}\n", one_line(text)),
+                None => format!("  {name}: {}\n", one_line(record[*name].to_string())),
+            });
+    told.collect()
 }
 
 pub(super) async fn find(
@@ -94,7 +117,7 @@ fn says(row: &TaskRow, query: &str, in_metadata: bool) -> bool {
     texts.iter().any(|text| text.to_lowercase().contains(query))
 }
 
-const STATUSES: [TaskStatus; 5] = [
+pub(super) const STATUSES: [TaskStatus; 5] = [
     TaskStatus::Pending,
     TaskStatus::Running,
     TaskStatus::Completed,
@@ -102,7 +125,7 @@ const STATUSES: [TaskStatus; 5] = [
     TaskStatus::Cancelled,
 ];
 
-async fn counts(registry: &Registry) -> Result<BTreeMap<&'static str, u64>, Failure> {
+pub(super) async fn counts(registry: &Registry) -> Result<BTreeMap<&'static str, u64>, Failure> {
     let mut counts = BTreeMap::new();
     for status in STATUSES {
         let filter = TaskFilter {
@@ -133,7 +156,11 @@ pub(super) async fn stats(global: &Global, registry: &Registry) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn health(global: &Global, registry: &Registry) -> Result<ExitCode, Failure> {
+pub(super) async fn health(
+    global: &Global,
+    registry: &Registry,
+    args: &TaskHealthArgs,
+) -> Result<ExitCode, Failure> {
     let away = || {
         let message = format!(
             "the registry `{}` does not answer within {} s",
@@ -142,7 +169,9 @@ pub(super) async fn health(global: &Global, registry: &Registry) -> Result<ExitC
         );
         Failure::new(FailureKind::Io, message)
     };
-    let looked = within(PATIENCE, look(registry)).await.ok_or_else(away)??;
+    let looked = within(PATIENCE, look(registry, args.details))
+        .await
+        .ok_or_else(away)??;
     if global.json() {
         return output::print_json(&looked);
     }
@@ -161,11 +190,18 @@ pub(super) async fn health(global: &Global, registry: &Registry) -> Result<ExitC
             "{orphans} tasks were left behind by workers that are gone; the next worker cares for them\n"
         )),
     }
+    for id in looked["leftBehind"].as_array().into_iter().flatten() {
+        text.push_str(&format!("  left behind: {}\n", id.as_str().unwrap_or_default()));
+    }
+    for lock in looked["held"].as_array().into_iter().flatten() {
+        let name = |name: &str| one_line(lock[name].as_str().unwrap_or_default());
+        text.push_str(&format!("  {} is held by {}\n", name("resource"), name("owner")));
+    }
     output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn look(registry: &Registry) -> Result<serde_json::Value, Failure> {
+async fn look(registry: &Registry, details: bool) -> Result<serde_json::Value, Failure> {
     let failed = |error| registry.failure(&error);
     let began = tokio::time::Instant::now();
     registry.coordinator.now().await.map_err(failed)?;
@@ -173,10 +209,15 @@ async fn look(registry: &Registry) -> Result<serde_json::Value, Failure> {
     let counts = counts(registry).await?;
     let orphans = registry.coordinator.orphans(ORPHAN_AFTER).await.map_err(failed)?;
     let locks = registry.coordinator.held().await.map_err(failed)?;
-    Ok(json!({
+    let mut looked = json!({
         "registry": shown(&registry.url), "answerMs": u64::try_from(answer).unwrap_or(u64::MAX),
         "tasks": counts.values().sum::<u64>(), "running": counts["running"], "orphans": orphans.len(), "locks": locks.len(),
-    }))
+    });
+    if details {
+        looked["leftBehind"] = orphans.iter().map(|row| json!(row.id())).collect();
+        looked["held"] = json!(locks);
+    }
+    Ok(looked)
 }
 
 /// The address without what a password would be.

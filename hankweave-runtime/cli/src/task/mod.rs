@@ -2,8 +2,10 @@
 
 mod change;
 mod create;
+mod executions;
 mod files;
 mod list;
+mod metrics;
 mod show;
 
 use std::process::ExitCode;
@@ -27,7 +29,8 @@ pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, Failure
         TaskCommand::List(args) => list::list(global, registry, args).await,
         TaskCommand::Find(args) => list::find(global, registry, args).await,
         TaskCommand::Stats => list::stats(global, registry).await,
-        TaskCommand::Health => list::health(global, registry).await,
+        TaskCommand::Metrics(args) => metrics::metrics(global, registry, args).await,
+        TaskCommand::Health(args) => list::health(global, registry, args).await,
         TaskCommand::Show(task) => show::show(global, registry, &task.id).await,
         TaskCommand::History(args) => show::history(global, registry, args).await,
         TaskCommand::Decisions(args) => show::decisions(global, registry, args).await,
@@ -36,6 +39,9 @@ pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, Failure
         TaskCommand::Recover(task) => files::recover(global, registry, &task.id).await,
         TaskCommand::Cancel(task) => change::cancel(global, registry, &task.id).await,
         TaskCommand::Resume(args) => change::resume(global, registry, args).await,
+        TaskCommand::Complete(args) => change::complete(global, registry, args).await,
+        TaskCommand::Detach(args) => change::detach(global, registry, args).await,
+        TaskCommand::Executions(task) => executions::executions(global, registry, &task.id).await,
         TaskCommand::Delete(args) => change::delete(global, registry, &args.task.id).await,
     })
 }

@@ -77,6 +77,7 @@ mod strangers;
 mod supervision;
 mod support;
 mod tasks;
+mod tasks_by_hand;
 mod terminal;
 mod waits;
 mod whole_screen;

@@ -320,6 +320,35 @@ fn what_a_tool_cannot_do_it_says_with_a_code_and_changes_nothing() {
     client.leave();
 }
 
+// covers: TASK-90
+#[test]
+fn no_tool_takes_a_path_for_an_id() {
+    let project = project();
+    let mut client = Client::start(&project);
+    for path in ["../x", "a/b", ".", "/etc/passwd", ""] {
+        for (tool, mut arguments) in [
+            ("create_task_sandbox", json!({"name": "x", "agentId": "a"})),
+            ("attach_agent_to_task", json!({"agentId": "a"})),
+            ("detach_agent_from_task", json!({})),
+            ("execute_in_task", json!({"command": "id"})),
+            ("get_task_status", json!({})),
+            ("cancel_task", json!({})),
+            ("delete_task", json!({})),
+        ] {
+            arguments["taskId"] = json!(path);
+            let refusal = client.refusal(tool, &arguments);
+            assert_eq!(
+                (&refusal["code"], &refusal["status"]),
+                (&json!("INVALID_TASK_ID"), &json!(400)),
+                "{tool} {path}: {refusal}"
+            );
+        }
+    }
+    assert_eq!(client.call("list_tasks", &json!({}))["total"], 0);
+    client.leave();
+    assert!(!project.home().join(".local/share/hankweave/tasks").exists());
+}
+
 // covers: CLI-55
 #[test]
 fn the_real_claude_makes_a_task_through_the_server() {

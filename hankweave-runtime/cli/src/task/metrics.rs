@@ -1,0 +1,74 @@
+//! `hankweave task metrics`
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::list::{ORPHAN_AFTER, STATUSES, counts};
+use crate::args::{Global, TaskMetricsArgs};
+use crate::exit::Failure;
+use crate::output;
+use crate::registry::Registry;
+
+/// Figures of now, which every program on the registry sees alike (TASK-107).
+pub(super) async fn metrics(
+    global: &Global,
+    registry: &Registry,
+    args: &TaskMetricsArgs,
+) -> Result<ExitCode, Failure> {
+    let rows = rows(registry).await?;
+    if global.json() {
+        let object: serde_json::Map<String, Value> = rows.into_iter().collect();
+        return output::print_json(&json!({"metrics": object}));
+    }
+    let text: String = match args.csv {
+        true => std::iter::once("name,value\n".to_owned())
+            .chain(
+                rows.iter()
+                    .map(|(name, value)| format!("{},{value}\n", field(name))),
+            )
+            .collect(),
+        false => rows
+            .iter()
+            .map(|(name, value)| format!("{:<40} {value:>10}\n", crate::screen::one_line(name)))
+            .collect(),
+    };
+    output::print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn rows(registry: &Registry) -> Result<Vec<(String, Value)>, Failure> {
+    let failed = |error| registry.failure(&error);
+    let counts = counts(registry).await?;
+    let orphans = registry.coordinator.orphans(ORPHAN_AFTER).await.map_err(failed)?;
+    let locks = registry.locks.summary().await.map_err(failed)?;
+    let mut rows = vec![("tasks_total".to_owned(), json!(counts.values().sum::<u64>()))];
+    rows.extend(STATUSES.map(|status| (format!("tasks_{status}"), json!(counts[status.as_str()]))));
+    rows.push(("tasks_orphaned".to_owned(), json!(orphans.len())));
+    rows.push(("locks_active".to_owned(), json!(locks.active_locks)));
+    let oldest = locks.oldest_lock.map_or(0, |oldest| oldest.age);
+    rows.push(("locks_oldest_ms".to_owned(), json!(oldest)));
+    let by_owner = locks.locks_by_owner.into_iter();
+    rows.extend(by_owner.map(|(owner, held)| (format!("locks_held{{{owner}}}"), json!(held))));
+    Ok(rows)
+}
+
+/// A field of CSV (RFC 4180) with what anybody may have chosen.
+fn field(text: &str) -> String {
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: TASK-107
+    #[test]
+    fn a_name_that_anybody_chose_stays_one_field() {
+        assert_eq!(field("tasks_total"), "tasks_total");
+        assert_eq!(field("locks_held{a\"b,c}"), "\"locks_held{a\"\"b,c}\"");
+    }
+}

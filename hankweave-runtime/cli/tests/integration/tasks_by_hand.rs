@@ -1,0 +1,223 @@
+//! What people do with tasks, by hand and beside workers.
+
+use hankweave_testing::{Running, TestProject};
+use serde_json::{Value, json};
+
+use crate::support::project;
+
+/// A hank whose one codon works for this long.
+fn write_hank(project: &TestProject, seconds: &str) {
+    let script = format!("cat > prompt.txt\nsleep {seconds}\n");
+    let agent = json!({"command": ["sh", project.write("agent.sh", script)], "stream": "claude"});
+    let codon = json!({
+        "id": "draft", "name": "draft", "model": "shell", "agent": agent, "continuationMode": "fresh", "promptText": "write",
+    });
+    project.write_hank(&json!({"hank": [codon]}));
+}
+
+fn create(project: &TestProject, id: &str, more: &[&str]) {
+    let arguments = ["task", "create", "Write it", "--hank", ".", "--id", id];
+    project.run([&arguments[..], more].concat()).expect_code(0);
+}
+
+fn told(project: &TestProject, arguments: &[&str]) -> Value {
+    let arguments = [arguments, &["--json"]].concat();
+    project.run(arguments).expect_code(0).json_document()
+}
+
+/// A worker that has begun with the task.
+fn begin(project: &TestProject, name: &str) -> Running {
+    let mut worker = project.start(["worker", "--json", "--owner", name, "--lease", "1s"]);
+    worker.wait_for_line(|line| line.contains("\"status\":\"running\""));
+    worker
+}
+
+/// Tries until the lease of a worker that is gone is over.
+fn once_free(project: &TestProject, arguments: &[&str]) -> Value {
+    for _ in 0..200 {
+        let done = project.run([arguments, &["--json"]].concat());
+        if done.stderr.contains("RESOURCE_LOCKED") {
+            continue;
+        }
+        return done.expect_code(0).json_document();
+    }
+    panic!("the lease never ends");
+}
+
+// covers: TASK-105, TASK-106
+#[test]
+fn a_task_is_let_go_or_completed_by_hand_once_nobody_works_on_it() {
+    let project = project();
+    write_hank(&project, "600");
+    create(&project, "report-7", &[]);
+    let early = project.run(["task", "complete", "report-7"]);
+    early.expect_code(65);
+    assert!(early.stderr.contains("INVALID_TRANSITION"), "{}", early.stderr);
+    let worker = begin(&project, "w1");
+    for what in ["complete", "detach"] {
+        project.run(["task", what, "report-7"]).expect_code(75);
+    }
+    worker.kill();
+    let other = project.run(["task", "detach", "report-7", "-a", "w9"]);
+    other.expect_code(65);
+    assert!(
+        other.stderr.contains("a task of w1, not of w9"),
+        "{}",
+        other.stderr
+    );
+    let row = once_free(&project, &["task", "detach", "report-7", "-a", "w1"]);
+    assert_eq!((&row["status"], &row["attempt"]), (&json!("pending"), &json!(2)));
+    begin(&project, "w2").kill();
+    let result = ["-r", "{\"pages\": 3}", "-m", "by hand"];
+    let row = once_free(
+        &project,
+        &[&["task", "complete", "report-7"][..], &result].concat(),
+    );
+    assert_eq!(
+        row["result"],
+        json!({"success": true, "status": "completed", "data": {"pages": 3}, "message": "by hand"})
+    );
+    let tries = told(&project, &["task", "executions", "report-7"]);
+    let tries: Vec<_> = tries["executions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|execution| {
+            assert!(execution["startedAt"].as_str() < execution["endedAt"].as_str());
+            ["attempt", "agentId", "status", "error"].map(|name| execution[name].clone())
+        })
+        .collect();
+    assert_eq!(
+        tries,
+        [
+            [json!(1), json!("w1"), json!("failed"), json!("DETACHED")],
+            [json!(2), json!("w2"), json!("completed"), Value::Null],
+        ]
+    );
+    project
+        .run(["task", "complete", "report-7", "-r", "{"])
+        .expect_code(2);
+    assert_eq!(project.left_behind(), []);
+}
+
+// covers: TASK-107
+#[test]
+fn tasks_are_listed_cut_filtered_and_counted_as_is_asked() {
+    let project = project();
+    write_hank(&project, "0");
+    for (id, owner) in [("a", "ann"), ("b", "ben"), ("c", "ann"), ("d", "ann")] {
+        create(
+            &project,
+            id,
+            &["-o", owner, "-d", "about it", "-m", "{\"colour\": \"Blue\"}"],
+        );
+    }
+    project.run(["task", "cancel", "d"]).expect_code(0);
+    let ids = |arguments: &[&str]| -> Vec<String> {
+        let rows = told(&project, arguments);
+        let rows = rows["tasks"].as_array().unwrap().iter();
+        rows.map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&["task", "list"]), ["d", "c", "b", "a"]);
+    assert_eq!(ids(&["task", "list", "-l", "2", "--offset", "1"]), ["c", "b"]);
+    assert_eq!(ids(&["task", "list", "-s", "pending", "-o", "ann"]), ["c", "a"]);
+    assert_eq!(ids(&["task", "find", "BLUE"]).len(), 0);
+    assert_eq!(ids(&["task", "find", "BLUE", "-m", "-o", "ben"]), ["b"]);
+    assert_eq!(ids(&["task", "find", "ABOUT", "-s", "cancelled"]), ["d"]);
+    let short = project.run(["task", "list"]).stdout;
+    let long = project.run(["task", "list", "-v"]).stdout;
+    assert_eq!((short.lines().count(), long.lines().count()), (4, 4 * 4));
+    assert!(long.contains("description: about it"), "{long}");
+    let messages = |more: &[&str]| -> Vec<String> {
+        let history = told(&project, &[&["task", "history", "d"][..], more].concat());
+        let entries = history["entries"].as_array().unwrap().iter();
+        entries
+            .map(|entry| entry["message"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(messages(&[]), ["Task created", "Task cancelled"]);
+    assert_eq!(messages(&["--level", "warning"]), ["Task cancelled"]);
+    assert_eq!(messages(&["--limit", "1"]), ["Task cancelled"]);
+    assert!(messages(&["--start", "2999-01-01T00:00:00Z"]).is_empty());
+    assert!(messages(&["--end", "1999-01-01T00:00:00Z"]).is_empty());
+    assert_eq!(
+        told(&project, &["task", "executions", "d"])["executions"],
+        json!([])
+    );
+
+    project
+        .run(["lock", "acquire", "deploy", "--owner", "a,b", "--lease", "10m"])
+        .expect_code(0);
+    let figures = told(&project, &["task", "metrics"]);
+    let figures = &figures["metrics"];
+    for (name, value) in [
+        ("tasks_total", 4),
+        ("tasks_pending", 3),
+        ("tasks_cancelled", 1),
+        ("tasks_orphaned", 0),
+        ("locks_active", 1),
+        ("locks_held{a,b}", 1),
+    ] {
+        assert_eq!(figures[name], json!(value), "{name}: {figures}");
+    }
+    let csv = project.run(["task", "metrics", "--csv"]).stdout;
+    assert!(csv.starts_with("name,value\ntasks_total,4\n"), "{csv}");
+    assert!(csv.contains("\n\"locks_held{a,b}\",1\n"), "{csv}");
+    let health = told(&project, &["task", "health", "-d"]);
+    assert_eq!(
+        (&health["leftBehind"], &health["held"][0]["resource"]),
+        (&json!([]), &json!("deploy"))
+    );
+    let health = project.run(["task", "health", "--details"]).stdout;
+    assert!(health.contains("deploy is held by a,b"), "{health}");
+}
+
+// covers: TASK-90
+#[test]
+fn no_command_takes_a_path_for_an_id() {
+    let project = project();
+    write_hank(&project, "0");
+    let commands = [
+        "show",
+        "history",
+        "decisions",
+        "checkpoint",
+        "restore",
+        "recover",
+        "cancel",
+        "resume",
+        "complete",
+        "detach",
+        "executions",
+        "delete",
+    ];
+    let paths = ["../x", "a/b", ".", "/etc/passwd", ""];
+    let refused = |arguments: &[&str]| {
+        let refused = project.run(arguments);
+        refused.expect_code(2);
+        assert!(refused.stderr.contains("INVALID_TASK_ID"), "{}", refused.stderr);
+    };
+    for path in paths {
+        for command in commands {
+            refused(&["task", command, path]);
+        }
+        refused(&["task", "create", "x", "--hank", ".", "--id", path]);
+    }
+    assert!(
+        !project.home().join(".local/share/hankweave").exists(),
+        "it was refused before anything was touched"
+    );
+    create(&project, "report-7", &[]);
+    project.run(["task", "cancel", "report-7"]).expect_code(0);
+    for path in ["../../x", "checkpoint_1/../..", "checkpoint_01", ""] {
+        for command in ["restore", "resume"] {
+            let refused = project.run(["task", command, "report-7", "-c", path]);
+            refused.expect_code(65);
+            assert!(
+                refused.stderr.contains("INVALID_CHECKPOINT_ID"),
+                "{}",
+                refused.stderr
+            );
+        }
+    }
+}
