@@ -128,7 +128,7 @@ async fn a_lock_is_given_back_on_every_way_out() {
     assert_eq!(memory.held().await, Ok(vec![]));
 }
 
-// covers: TASK-31
+// covers: TASK-16, TASK-31
 #[tokio::test(start_paused = true)]
 async fn several_are_taken_in_order_and_all_are_given_back_that_can_be() {
     let (locks, memory) = locks();
