@@ -325,7 +325,7 @@ fn what_a_tool_cannot_do_it_says_with_a_code_and_changes_nothing() {
 fn no_tool_takes_a_path_for_an_id() {
     let project = project();
     let mut client = Client::start(&project);
-    for path in ["../x", "a/b", ".", "/etc/passwd", ""] {
+    for path in ["../x", "a/b", ".", "/etc/passwd", "-x"] {
         for (tool, mut arguments) in [
             ("create_task_sandbox", json!({"name": "x", "agentId": "a"})),
             ("attach_agent_to_task", json!({"agentId": "a"})),

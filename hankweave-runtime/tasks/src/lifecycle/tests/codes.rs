@@ -62,7 +62,7 @@ impl Seen {
     }
 }
 
-// covers: TASK-12
+// covers: TASK-12, TASK-90
 #[tokio::test]
 async fn each_code_is_that_of_something_that_happens() {
     let mut seen = Seen::default();
