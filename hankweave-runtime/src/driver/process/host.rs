@@ -103,13 +103,6 @@ impl ProcessHost {
         }
     }
 
-    /// The same host with other limits.
-    #[must_use]
-    pub fn with_limits(mut self, limits: ProcessLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
     pub(in crate::driver) fn world(&self) -> &World {
         &self.world
     }

@@ -30,7 +30,5 @@ pub use locks::LockTable;
 pub use logs::{Level, LogEntry, LogFold, LogQuery, Logs, lines};
 pub use resource::{Demand, Held, Holder, Resource};
 pub use rotation::Retention;
-pub use schedule::{
-    BETWEEN_INTERRUPTIONS, INTERRUPTED_AFTER, INTERRUPTION_CHECKPOINT, Risk, Stake, interruption_counts,
-};
+pub use schedule::{BETWEEN_INTERRUPTIONS, INTERRUPTED_AFTER, Risk, Stake, interruption_counts};
 pub use state::TaskState;

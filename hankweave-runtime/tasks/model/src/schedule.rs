@@ -5,9 +5,6 @@ use std::time::Duration;
 /// A session that says nothing for so long counts as interrupted.
 pub const INTERRUPTED_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// On an interruption a checkpoint is made within this time.
-pub const INTERRUPTION_CHECKPOINT: Duration = Duration::from_secs(5);
-
 /// On interruptions at most one is made in this time.
 pub const BETWEEN_INTERRUPTIONS: Duration = Duration::from_secs(30);
 
