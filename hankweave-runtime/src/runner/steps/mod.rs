@@ -4,6 +4,8 @@ mod codon;
 mod next;
 mod wait;
 
+use std::ops::ControlFlow;
+
 use hankweave_core::discovery::Activity;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
@@ -112,34 +114,16 @@ pub(super) async fn run_codons(
                 }
             },
         };
-        let turn = match (&next, *go) {
-            (Next::Codon(entry, _), _) if approved.take().as_ref() == Some(&entry.codon_id) => Turn::Run,
-            (Next::Chosen(..), _) | (Next::Codon(..), Autostart::On) => Turn::Run,
-            (Next::Asked(..), _) => {
-                idle(
-                    context,
-                    inbox,
-                    &state,
-                    &thread,
-                    &next,
-                    IdleReason::ApprovalRequired,
-                )
-                .await
-            }
-            (Next::Try(retry, _), Autostart::On) => {
+        let starts = match &next {
+            Next::Codon(entry, _) => approved.take().as_ref() == Some(&entry.codon_id),
+            _ => false,
+        };
+        let turn = match (next.waits_for_command(*go).filter(|_| !starts), &next) {
+            (Some(reason), _) => idle(context, inbox, &state, &thread, &next, reason).await,
+            (None, Next::Try(retry, _)) => {
                 wait_for_retry(context, heartbeat, inbox, &state, retry, *ended).await
             }
-            (Next::Codon(..) | Next::Try(..), Autostart::Wait(reason)) => {
-                idle(context, inbox, &state, &thread, &next, reason).await
-            }
-            (Next::Blocked(_), go) => {
-                let reason = go.reason_or(IdleReason::CodonCompleted);
-                idle(context, inbox, &state, &thread, &next, reason).await
-            }
-            (Next::Nothing, go) => {
-                let reason = go.reason_or(IdleReason::AllCodonsCompleted);
-                idle(context, inbox, &state, &thread, &next, reason).await
-            }
+            (None, _) => Turn::Run,
         };
         match turn {
             Turn::Run => {}
@@ -171,30 +155,24 @@ pub(super) async fn run_codons(
         let ran = run_codon(context, inbox, &state, &thread, &entry, rig).await?;
         *ended = Some(Instant::now());
         unsaved = matches!(ran, Ran::Unsaved).then(|| entry.codon_id.clone());
-        let forced = match ran {
-            Ran::Unpublished(_) if context.shutdown.cause().is_some() => continue,
-            Ran::Unpublished(why) => {
-                return Ok(LoopEnd::Over(RunResult::OutputFailed(entry.codon_id, why)));
-            }
-            Ran::Forced if !context.is_attended() => {
-                return Ok(LoopEnd::Over(RunResult::Failed(entry.codon_id)));
-            }
-            Ran::Paused(by, why) => {
-                if let Some(cause) = context.shutdown.cause() {
-                    return Ok(LoopEnd::Over(RunResult::Stopped(cause)));
-                }
-                return Ok(LoopEnd::Over(RunResult::Paused(pause(
-                    context,
-                    entry.codon_id,
-                    by,
-                    why,
-                ))));
-            }
-            Ran::Forced => true,
-            Ran::Unsaved | Ran::ToTheEnd => false,
+        let forced = match follows(context, entry.codon_id, ran) {
+            ControlFlow::Break(result) => return Ok(LoopEnd::Over(result)),
+            ControlFlow::Continue(forced) => forced,
         };
         if forced || !context.options.autostart {
             *go = Autostart::Wait(IdleReason::CodonCompleted);
         }
     }
+}
+
+/// What a codon that has run leads to: the end of the loop, or whether it was stopped by force.
+fn follows(context: &RunContext, id: CodonId, ran: Ran) -> ControlFlow<RunResult, bool> {
+    ControlFlow::Break(match (ran, context.shutdown.cause()) {
+        (Ran::Unpublished(_) | Ran::Paused(..), Some(cause)) => RunResult::Stopped(cause),
+        (Ran::Unpublished(why), None) => RunResult::OutputFailed(id, why),
+        (Ran::Paused(by, why), None) => RunResult::Paused(pause(context, id, by, why)),
+        (Ran::Forced, _) if !context.is_attended() => RunResult::Failed(id),
+        (Ran::Forced, _) => return ControlFlow::Continue(true),
+        (Ran::Unsaved | Ran::ToTheEnd, _) => return ControlFlow::Continue(false),
+    })
 }

@@ -7,11 +7,12 @@ use hankweave_core::document::{HankweaveState, PlanEntry};
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::plan::{BlockedBy, Decision, ExpandError, Retry, decide};
 use hankweave_core::thread::ExecutionThread;
+use hankweave_core::wire::IdleReason;
 
 use super::super::approval;
 use super::super::error::RunError;
 use super::super::outcome::{Pause, RunResult};
-use super::Choice;
+use super::{Autostart, Choice};
 use crate::codon::{RigNeed, RunContext};
 
 /// What can happen next.
@@ -28,6 +29,19 @@ pub(super) enum Next {
     Blocked(CodonId),
     /// Nothing, because the plan has ended.
     Nothing,
+}
+
+impl Next {
+    /// Why it waits for a command; `None` when it starts by itself.
+    pub(super) fn waits_for_command(&self, go: Autostart) -> Option<IdleReason> {
+        match (self, go) {
+            (Self::Chosen(..), _) | (Self::Codon(..) | Self::Try(..), Autostart::On) => None,
+            (Self::Codon(..) | Self::Try(..), Autostart::Wait(reason)) => Some(reason),
+            (Self::Asked(..), _) => Some(IdleReason::ApprovalRequired),
+            (Self::Blocked(_), go) => Some(go.reason_or(IdleReason::CodonCompleted)),
+            (Self::Nothing, go) => Some(go.reason_or(IdleReason::AllCodonsCompleted)),
+        }
+    }
 }
 
 /// What is decided from the records.

@@ -4,6 +4,7 @@ use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::discovery::Activity;
 use hankweave_core::document::HankweaveState;
+use hankweave_core::id::CodonId;
 use hankweave_core::plan::Retry;
 use hankweave_core::thread::ExecutionThread;
 use hankweave_core::wire::{Event, IdleReason};
@@ -52,46 +53,23 @@ pub(super) async fn idle(
             () = context.presence.deserted(), if may_be_left => return Turn::Decide,
         };
         match command {
-            Command::Next => match next {
-                Next::Chosen(entry, _) | Next::Codon(entry, _) => {
-                    answer(reply, Ok(Accepted::Starting(entry.codon_id.clone())));
+            Command::Next => {
+                if start(next, reply) {
                     return Turn::Run;
                 }
-                Next::Asked(entry, _) => {
-                    answer(reply, Err(Refusal::ApprovalRequired(entry.codon_id.clone())));
-                }
-                Next::Try(retry, _) => {
-                    answer(reply, Ok(Accepted::Starting(retry.entry.codon_id.clone())));
-                    return Turn::Run;
-                }
-                Next::Blocked(id) => answer(reply, Err(Refusal::Blocked(id.clone()))),
-                Next::Nothing => answer(reply, Err(Refusal::NothingNext)),
-            },
+            }
             Command::Answer {
                 codon_id,
                 granted,
                 reason,
-            } => {
-                let asked = match next {
-                    Next::Asked(entry, _) => Some(&entry.codon_id),
-                    _ => None,
-                };
-                let Some(id) = asked.filter(|id| codon_id.as_ref().is_none_or(|wanted| wanted == *id)) else {
-                    answer(reply, Err(Refusal::NotAsked(codon_id)));
-                    continue;
-                };
-                match approval::record(&context.manager, id, granted, reason).await {
-                    Err(error) => answer(reply, Err(Refusal::NotRecorded(error))),
-                    Ok(()) if granted => {
-                        answer(reply, Ok(Accepted::Starting(id.clone())));
-                        return Turn::Approved(id.clone());
-                    }
-                    Ok(()) => {
-                        answer(reply, Ok(Accepted::Denied(id.clone())));
-                        return Turn::Decide;
+            } => match asked(next, codon_id.as_ref()) {
+                None => answer(reply, Err(Refusal::NotAsked(codon_id))),
+                Some(id) => {
+                    if let Some(turn) = settle(context, id, granted, reason, reply).await {
+                        return turn;
                     }
                 }
-            }
+            },
             Command::Redo => match thread.codons.first() {
                 Some(newest) => {
                     let codon_id = newest.codon.codon_id().clone();
@@ -115,6 +93,48 @@ pub(super) async fn idle(
             Command::Skip | Command::ForceStop { .. } => answer(reply, Err(Refusal::NothingRunning)),
         }
     }
+}
+
+/// Starts what is next, or says why it cannot.
+fn start(next: &Next, reply: Reply) -> bool {
+    let result = match next {
+        Next::Chosen(entry, _) | Next::Codon(entry, _) => Ok(entry.codon_id.clone()),
+        Next::Try(retry, _) => Ok(retry.entry.codon_id.clone()),
+        Next::Asked(entry, _) => Err(Refusal::ApprovalRequired(entry.codon_id.clone())),
+        Next::Blocked(id) => Err(Refusal::Blocked(id.clone())),
+        Next::Nothing => Err(Refusal::NothingNext),
+    };
+    let starts = result.is_ok();
+    answer(reply, result.map(Accepted::Starting));
+    starts
+}
+
+/// The codon that waits for an approval, if it is the `wanted` one or none is named.
+fn asked<'n>(next: &'n Next, wanted: Option<&CodonId>) -> Option<&'n CodonId> {
+    match next {
+        Next::Asked(entry, _) => Some(&entry.codon_id).filter(|id| wanted.is_none_or(|wanted| wanted == *id)),
+        _ => None,
+    }
+}
+
+/// Records whether the codon may begin; `None` when that could not be recorded.
+async fn settle(
+    context: &RunContext,
+    id: &CodonId,
+    granted: bool,
+    reason: Option<String>,
+    reply: Reply,
+) -> Option<Turn> {
+    let (result, turn) = match approval::record(&context.manager, id, granted, reason).await {
+        Err(error) => (Err(Refusal::NotRecorded(error)), None),
+        Ok(()) if granted => (
+            Ok(Accepted::Starting(id.clone())),
+            Some(Turn::Approved(id.clone())),
+        ),
+        Ok(()) => (Ok(Accepted::Denied(id.clone())), Some(Turn::Decide)),
+    };
+    answer(reply, result);
+    turn
 }
 
 /// Accepts a codon that was chosen by a command, or refuses it (WIRE-12).
