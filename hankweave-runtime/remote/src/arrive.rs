@@ -393,9 +393,8 @@ impl Finishing {
         let (disk, manifest) = (&*self.world.disk, &self.came.manifest);
         let is_of = |kind: &str, file: &&String| file.split('/').next() == Some(kind);
         for file in manifest.files.keys().filter(|file| is_of(SESSIONS, file)) {
-            if let Some(place) = sessions::place(&self.world, self.final_dir.root(), file) {
-                sessions::put(disk, &place, &read(disk, &staging(temporary).join(file))?)?;
-            }
+            let bytes = read(disk, &staging(temporary).join(file))?;
+            sessions::bring(&self.world, self.final_dir.root(), file, &bytes)?;
         }
         let mut different = Vec::new();
         for file in manifest.files.keys().filter(|file| is_of(HANK, file)) {

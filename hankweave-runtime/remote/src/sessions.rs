@@ -1,5 +1,11 @@
 //! What agents write down of their conversations: found on one machine, and put where the agent looks for it on another (RUN-27).
 
+mod claude;
+mod codex;
+mod pi;
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,18 +14,15 @@ use hankweave_core::document::HankweaveState;
 use hankweave_core::id::SessionId;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::World;
-use hankweave_runtime::world::disk::{Disk, FileKind, IoError, parent, replace};
+use hankweave_runtime::world::disk::{Disk, IoError, parent, replace};
 
 use crate::contents::Content;
 use crate::error::RemoteError;
-use crate::files::{add, list};
+use crate::files::{add, walk};
 use crate::manifest::{SESSIONS, STATE};
 
 /// The newest ones come along; a run goes on with one of these.
 const MOST: usize = 64;
-
-/// The longest name of a folder that claude gives a project; it shortens longer ones in a way of its own.
-const LONGEST_PROJECT: usize = 200;
 
 /// A larger file of a conversation is not put anywhere, in bytes.
 pub(crate) const MAX_BYTES: u64 = 512 << 20;
@@ -31,6 +34,49 @@ pub(crate) struct Sessions {
     pub(crate) left_behind: Vec<SessionId>,
 }
 
+/// A file in which an agent keeps a session.
+#[derive(Debug)]
+struct Found {
+    /// Where it is beneath the folder of all sessions, with `/`.
+    name: String,
+    path: PathBuf,
+}
+
+/// Where the sessions of this machine are. Folders of all sessions are listed once.
+struct Places<'w> {
+    world: &'w World,
+    dir: &'w ExecutionDir,
+    codex: OnceCell<Vec<Found>>,
+    pi: OnceCell<Vec<Found>>,
+}
+
+impl<'w> Places<'w> {
+    fn new(world: &'w World, dir: &'w ExecutionDir) -> Self {
+        Self {
+            world,
+            dir,
+            codex: OnceCell::new(),
+            pi: OnceCell::new(),
+        }
+    }
+
+    /// Adds what any agent has of this session.
+    fn collect(&self, session: &str, contents: &mut Vec<Content>) -> Result<(), RemoteError> {
+        let (world, before) = (self.world, contents.len());
+        of_scripted(world, self.dir, session, contents)?;
+        claude::collect(world, session, contents)?;
+        if contents.len() == before {
+            let files = self.codex.get_or_init(|| codex::files(world));
+            codex::collect(world, files, session, contents)?;
+        }
+        if contents.len() == before {
+            let files = self.pi.get_or_init(|| pi::files(world));
+            pi::collect(world, files, session, contents);
+        }
+        Ok(())
+    }
+}
+
 /// Adds the files of the sessions of this state.
 pub(crate) fn collect(
     world: &World,
@@ -38,12 +84,11 @@ pub(crate) fn collect(
     state: &HankweaveState,
     contents: &mut Vec<Content>,
 ) -> Result<Sessions, RemoteError> {
-    let mut sessions = Sessions::default();
+    let (places, mut sessions) = (Places::new(world, dir), Sessions::default());
     for session in of(state) {
         let before = contents.len();
         if sessions.taken.len() < MOST && is_plain(session.as_str()) {
-            of_scripted(world, dir, session.as_str(), contents)?;
-            of_claude(world, session.as_str(), contents)?;
+            places.collect(session.as_str(), contents)?;
         }
         match contents.len() > before {
             true => sessions.taken.push(session),
@@ -81,55 +126,59 @@ fn of_scripted(
     add(&*world.disk, &path, &format!("{STATE}/tmp/{name}"), contents)
 }
 
-fn of_claude(world: &World, session: &str, contents: &mut Vec<Content>) -> Result<(), RemoteError> {
-    let Some(projects) = claude_projects(world) else {
-        return Ok(());
-    };
-    let disk = &*world.disk;
-    for project in list(disk, &projects)? {
-        let project = projects.join(project);
-        let transcript = project.join(format!("{session}.jsonl"));
-        let is_file = |path: &Path| {
-            disk.metadata(path)
-                .is_ok_and(|found| found.kind == FileKind::File)
-        };
-        if is_file(&transcript) {
-            let place = format!("{SESSIONS}/claude/{session}");
-            add(disk, &transcript, &format!("{place}.jsonl"), contents)?;
-            return add(disk, &project.join(session), &place, contents);
-        }
-    }
-    Ok(())
-}
-
-/// Where claude keeps its projects.
-fn claude_projects(world: &World) -> Option<PathBuf> {
-    let variable = |name| world.environment.get(name).filter(|value| !value.is_empty());
-    let config = match variable("CLAUDE_CONFIG_DIR") {
+/// The folder in which an agent keeps what it knows: that of its variable, or its usual one in the home.
+fn home(world: &World, variable: &str, usual: &str) -> Option<PathBuf> {
+    let value = |name| world.environment.get(name).filter(|value| !value.is_empty());
+    let folder = match value(variable) {
         Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(variable("HOME")?).join(".claude"),
+        None => PathBuf::from(value("HOME")?).join(usual),
     };
-    config.is_absolute().then(|| config.join("projects"))
+    folder.is_absolute().then_some(folder)
 }
 
-/// The name that claude gives a folder in which it works; `None` when it is too long for us to know.
-fn project_of(work_dir: &Path) -> Option<String> {
-    let plain = |character: char| match character.is_ascii_alphanumeric() {
-        true => character,
-        false => '-',
-    };
-    let name: String = work_dir.to_str()?.chars().map(plain).collect();
-    (name.len() <= LONGEST_PROJECT).then_some(name)
+/// The files beneath a folder, in order; a folder that cannot be read has none for us.
+fn found(world: &World, folder: &Path) -> Vec<Found> {
+    let mut files = Vec::new();
+    if let Err(error) = walk(&*world.disk, folder, "", 0, &mut files) {
+        tracing::warn!(%error, "sessions of agents that cannot be looked at do not come along");
+    }
+    let files = files.into_iter();
+    files
+        .map(|(name, path, _)| Found {
+            name: name.trim_start_matches('/').to_owned(),
+            path,
+        })
+        .collect()
 }
 
-/// Where a file of a record's `sessions` belongs on this machine for a run in `work_dir`; `None` when nobody knows.
-pub(crate) fn place(world: &World, work_dir: &Path, file: &str) -> Option<PathBuf> {
-    let file = file.strip_prefix(SESSIONS)?.strip_prefix("/claude/")?;
-    Some(claude_projects(world)?.join(project_of(work_dir)?).join(file))
+/// Brings a file of a record's `sessions` to its place on this machine for a run in `work_dir`. Nobody misses one of which nobody knows where it belongs.
+pub(crate) fn bring(world: &World, work_dir: &Path, file: &str, bytes: &[u8]) -> Result<(), RemoteError> {
+    match placed(world, work_dir, file, bytes) {
+        Some((place, bytes)) => put(&*world.disk, &place, &bytes),
+        None => Ok(()),
+    }
+}
+
+fn placed<'b>(
+    world: &World,
+    work_dir: &Path,
+    file: &str,
+    bytes: &'b [u8],
+) -> Option<(PathBuf, Cow<'b, [u8]>)> {
+    let (agent, rest) = file.strip_prefix(SESSIONS)?.strip_prefix('/')?.split_once('/')?;
+    Some(match agent {
+        "claude" => (claude::place(world, work_dir, rest)?, bytes.into()),
+        "codex" => (codex::place(world, rest)?, bytes.into()),
+        "pi" => {
+            let bytes = pi::working_in(bytes, work_dir.to_str()?)?;
+            (pi::place(world, work_dir, rest)?, bytes.into())
+        }
+        _ => return None,
+    })
 }
 
 /// Puts a file in its place. One that is there and continues it, or tells something else, stays.
-pub(crate) fn put(disk: &dyn Disk, place: &Path, bytes: &[u8]) -> Result<(), RemoteError> {
+fn put(disk: &dyn Disk, place: &Path, bytes: &[u8]) -> Result<(), RemoteError> {
     let present = match disk.read(place, MAX_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         read => read.map_err(IoError::at("read", place))?,
@@ -145,37 +194,98 @@ pub(crate) fn put(disk: &dyn Disk, place: &Path, bytes: &[u8]) -> Result<(), Rem
 /// Whether a session that did not come along is on this machine all the same.
 pub(crate) fn is_here(world: &World, dir: &ExecutionDir, session: &SessionId) -> bool {
     let mut found = Vec::new();
-    let looked = of_scripted(world, dir, session.as_str(), &mut found)
-        .and_then(|()| of_claude(world, session.as_str(), &mut found));
-    is_plain(session.as_str()) && looked.is_ok() && !found.is_empty()
+    is_plain(session.as_str())
+        && Places::new(world, dir)
+            .collect(session.as_str(), &mut found)
+            .is_ok()
+        && !found.is_empty()
 }
 
 #[cfg(test)]
 mod tests {
-    use hankweave_runtime::world::disk::RealDisk;
     use hankweave_runtime::world::environment::Environment;
 
     use super::*;
+
+    /// A machine with nothing but a home.
+    fn machine(home: &Path) -> World {
+        let environment: Environment = [("HOME", home)].into_iter().collect();
+        World::with_environment(environment)
+    }
 
     // covers: RUN-27
     #[test]
     fn a_transcript_goes_where_claude_looks_for_it_and_nothing_longer_is_lost() {
         let home = tempfile::tempdir().unwrap();
-        let environment: Environment = [("HOME", home.path())].into_iter().collect();
-        let world = World::with_environment(environment);
-        let at = place(&world, Path::new("/srv/my work_1"), "sessions/claude/s-1.jsonl").unwrap();
-        assert_eq!(at, home.path().join(".claude/projects/-srv-my-work-1/s-1.jsonl"));
-        let long = format!("/{}", "x".repeat(300));
-        assert_eq!(place(&world, Path::new(&long), "sessions/claude/s-1.jsonl"), None);
-        assert_eq!(place(&world, Path::new("/srv"), "sessions/other/s-1.jsonl"), None);
+        let world = machine(home.path());
+        let put = |folder: &str, file: &str, text: &str| {
+            bring(&world, Path::new(folder), file, text.as_bytes()).unwrap();
+        };
+        let at = home.path().join(".claude/projects/-srv-my-work-1/s-1.jsonl");
         for (text, expected) in [
             ("a\n", "a\n"),
             ("a\nb\n", "a\nb\n"),
             ("a\n", "a\nb\n"),
             ("x\n", "a\nb\n"),
         ] {
-            put(&RealDisk, &at, text.as_bytes()).unwrap();
+            put("/srv/my work_1", "sessions/claude/s-1.jsonl", text);
             assert_eq!(std::fs::read_to_string(&at).unwrap(), expected);
         }
+        let long = format!("/{}", "x".repeat(300));
+        put(&long, "sessions/claude/s-1.jsonl", "a\n");
+        put(
+            &long,
+            "sessions/pi/t_s-1.jsonl",
+            "{\"type\":\"session\",\"cwd\":\"\"}\n",
+        );
+        put("/srv", "sessions/other/s-1.jsonl", "a\n");
+        let homes = std::fs::read_dir(home.path()).unwrap().count();
+        let projects = std::fs::read_dir(home.path().join(".claude/projects"))
+            .unwrap()
+            .count();
+        assert_eq!((homes, projects), (1, 1), "nobody knows where those belong");
+    }
+
+    // covers: RUN-30
+    #[test]
+    fn files_of_codex_and_pi_go_where_these_look_for_them_and_back() {
+        let homes = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [here, there] = [0, 1].map(|number| machine(homes[number].path()));
+        let folders = ["/home/ann/work", "/srv/runs/1"].map(Path::new);
+        let session = |folder: &Path| format!("{{\"type\":\"session\",\"cwd\":{folder:?}}}\nsaid\n");
+        let files = [
+            (
+                ".codex/sessions/2026/11/25/rollout-2026-t-1.jsonl",
+                "said\n".to_owned(),
+            ),
+            (
+                ".pi/agent/sessions/--home-ann-work--/2026_p-1.jsonl",
+                session(folders[0]),
+            ),
+        ];
+        for (file, text) in &files {
+            let file = homes[0].path().join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        let pass = |from: &World, to: &World, folder: &Path| {
+            let dir = ExecutionDir::new(folder.to_owned());
+            let mut contents = Vec::new();
+            for session in ["t-1", "p-1", "p"] {
+                Places::new(from, &dir).collect(session, &mut contents).unwrap();
+            }
+            assert_eq!(contents.len(), 2);
+            for content in &contents {
+                bring(to, folder, &content.path, &content.piece(&*from.disk, 0).unwrap()).unwrap();
+            }
+        };
+        let read = |home: usize, file: &str| std::fs::read_to_string(homes[home].path().join(file)).unwrap();
+        pass(&here, &there, folders[1]);
+        assert_eq!(read(1, files[0].0), "said\n");
+        let pi = ".pi/agent/sessions/--srv-runs-1--/2026_p-1.jsonl";
+        assert_eq!(read(1, pi), session(folders[1]));
+        std::fs::write(homes[1].path().join(pi), session(folders[1]) + "more\n").unwrap();
+        pass(&there, &here, folders[0]);
+        assert_eq!(read(0, files[1].0), session(folders[0]) + "more\n");
     }
 }

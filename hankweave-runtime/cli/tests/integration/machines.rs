@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use crate::support::{project, shell_agent, strace_is_there};
 
 /// What lies between the machines.
-struct Between {
+pub(crate) struct Between {
     folder: tempfile::TempDir,
 }
 
 impl Between {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let between = Self {
             folder: tempfile::tempdir().unwrap(),
         };
@@ -31,16 +31,16 @@ impl Between {
         between
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("runs.git")
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("file://{}", self.path().display())
     }
 
     /// What git prints there.
-    fn git(&self, arguments: &[&str]) -> String {
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
         let ran = Command::new("git")
             .arg("--git-dir")
             .arg(self.path())
@@ -52,7 +52,7 @@ impl Between {
     }
 
     /// The references that end like this.
-    fn references(&self, end: &str) -> Vec<String> {
+    pub(crate) fn references(&self, end: &str) -> Vec<String> {
         let listed = self.git(&["for-each-ref", "--format=%(refname)", "refs/hankweave"]);
         let fitting = listed.lines().filter(|name| name.contains(end));
         fitting.map(str::to_owned).collect()
@@ -66,7 +66,7 @@ impl Between {
 }
 
 /// Two codons in one session; the second hangs until `free` lets it end.
-fn write_hank(project: &TestProject) {
+pub(crate) fn write_hank(project: &TestProject) {
     let script = |word: &str, hang: bool| {
         let tools = json!([{"append": {"path": "done.txt", "content": format!("{word}\n")}}]);
         json!({"turns": [{"text": "begins", "hang": hang}, {"text": word, "tools": tools}]}).to_string()
@@ -80,7 +80,7 @@ fn write_hank(project: &TestProject) {
     project.write_hank(&json!({"hank": [codon("one", "fresh"), codon("two", "continue-previous")]}));
 }
 
-fn free(directory: &Path) {
+pub(crate) fn free(directory: &Path) {
     let path = directory.join("two.json");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("\"hang\":true", "\"hang\":false")).unwrap();
@@ -94,7 +94,7 @@ fn has_begun(codon: &'static str) -> impl Fn(&str) -> bool {
 }
 
 /// Runs until the second codon works, and stops there.
-fn run_half(project: &TestProject) {
+pub(crate) fn run_half(project: &TestProject) {
     let mut running = project.start(["run", "--headless", "--json"]);
     running.wait_for_line(has_begun("two"));
     stop(running);
@@ -105,21 +105,21 @@ fn stop(running: Running) {
     running.finish_within(Duration::from_secs(60)).expect_code(143);
 }
 
-fn push(project: &TestProject, more: &[&str]) -> Value {
+pub(crate) fn push(project: &TestProject, more: &[&str]) -> Value {
     let pushed = project.run(["push", "--json"].iter().chain(more));
     pushed.expect_code(0).json_document()
 }
 
-fn clone(project: &TestProject, url: &str) -> Value {
+pub(crate) fn clone(project: &TestProject, url: &str) -> Value {
     let cloned = project.run(["clone", url, "work", "--json"]);
     cloned.expect_code(0).json_document()
 }
 
-fn done(directory: &Path) -> String {
+pub(crate) fn done(directory: &Path) -> String {
     std::fs::read_to_string(directory.join("done.txt")).unwrap_or_default()
 }
 
-fn codons(state: &Value) -> BTreeMap<String, Value> {
+pub(crate) fn codons(state: &Value) -> BTreeMap<String, Value> {
     let runs = state["runs"].as_array().unwrap().iter().rev();
     let records = runs.flat_map(|run| run["codons"].as_array().unwrap());
     records

@@ -39,6 +39,7 @@ mod journal;
 mod logs;
 mod loops;
 mod machines;
+mod machines_agents;
 mod machines_workers;
 mod mcp;
 mod notify;

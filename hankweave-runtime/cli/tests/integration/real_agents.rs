@@ -68,18 +68,23 @@ impl RealAgent {
     /// A project in which this agent asks a server with this scenario.
     pub(crate) fn stage(&self, scenario: Value) -> (TestProject, ModelServer) {
         let server = ModelServer::start(Scenario::try_from(scenario).unwrap()).unwrap();
+        (self.another_machine(&server), server)
+    }
+
+    /// Another project, with a home of its own, in which it asks this server.
+    pub(crate) fn another_machine(&self, server: &ModelServer) -> TestProject {
         let mut project = project();
         let variable = format!("HANKWEAVE_{}_PATH", self.name.to_uppercase());
         project.set(variable, &self.program);
         if let Some(path) = &self.path {
             project.set("PATH", path);
         }
-        for (file, text) in settings(&server) {
+        for (file, text) in settings(server) {
             let file = project.home().join(file);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
-        (project, server)
+        project
     }
 
     pub(crate) fn codon(&self, id: &str, mode: &str, prompt: &str) -> Value {

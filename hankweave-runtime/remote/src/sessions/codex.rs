@@ -1,0 +1,42 @@
+//! Rollout files of codex: `sessions/YEAR/MONTH/DAY/rollout-TIME-ID.jsonl`, wherever it works.
+
+use std::path::PathBuf;
+
+use hankweave_runtime::world::World;
+
+use super::{Found, found, home};
+use crate::contents::Content;
+use crate::error::RemoteError;
+use crate::files::add;
+use crate::manifest::SESSIONS;
+
+/// All that there are.
+pub(super) fn files(world: &World) -> Vec<Found> {
+    sessions(world).map_or_else(Vec::new, |folder| found(world, &folder))
+}
+
+pub(super) fn collect(
+    world: &World,
+    files: &[Found],
+    session: &str,
+    contents: &mut Vec<Content>,
+) -> Result<(), RemoteError> {
+    let end = format!("-{session}.jsonl");
+    // After a fork of old versions there may be another one of an earlier day.
+    match files.iter().rev().find(|found| found.name.ends_with(&end)) {
+        Some(found) => {
+            let place = format!("{SESSIONS}/codex/{}", found.name);
+            add(&*world.disk, &found.path, &place, contents)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Where a file belongs: where it was, beneath the folder that codex has here.
+pub(super) fn place(world: &World, file: &str) -> Option<PathBuf> {
+    Some(sessions(world)?.join(file))
+}
+
+fn sessions(world: &World) -> Option<PathBuf> {
+    Some(home(world, "CODEX_HOME", ".codex")?.join("sessions"))
+}

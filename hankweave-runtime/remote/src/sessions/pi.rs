@@ -1,0 +1,97 @@
+//! Session files of pi: `sessions/--FOLDER--/TIME_ID.jsonl`, where FOLDER is the one in which it works. The first line names that folder as well, and pi
+//! goes on there and nowhere else: a record has none, and each machine its own.
+
+use std::path::{Path, PathBuf};
+
+use hankweave_runtime::world::World;
+use serde_json::{Value, json};
+
+use super::{Found, MAX_BYTES, found, home};
+use crate::contents::{Content, Source};
+use crate::manifest::SESSIONS;
+
+/// The longest name that a folder can have.
+const LONGEST_NAME: usize = 255;
+
+/// All that there are.
+pub(super) fn files(world: &World) -> Vec<Found> {
+    sessions(world).map_or_else(Vec::new, |folder| found(world, &folder))
+}
+
+pub(super) fn collect(world: &World, files: &[Found], session: &str, contents: &mut Vec<Content>) {
+    let end = format!("_{session}.jsonl");
+    let Some(found) = files.iter().find(|found| found.name.ends_with(&end)) else {
+        return;
+    };
+    let path = &found.path;
+    let bytes = world.disk.read(path, MAX_BYTES).unwrap_or_default();
+    let name = path.file_name().and_then(|name| name.to_str());
+    if let (Some(bytes), Some(name)) = (working_in(&bytes, ""), name) {
+        contents.push(Content {
+            path: format!("{SESSIONS}/pi/{name}"),
+            source: Source::Bytes(bytes),
+        });
+    }
+}
+
+/// Where a file belongs for a run in `work_dir`.
+pub(super) fn place(world: &World, work_dir: &Path, file: &str) -> Option<PathBuf> {
+    let plain = |character: char| match character {
+        '/' | '\\' | ':' => '-',
+        character => character,
+    };
+    let folder: String = work_dir
+        .to_str()?
+        .trim_start_matches('/')
+        .chars()
+        .map(plain)
+        .collect();
+    let folder = format!("--{folder}--");
+    (folder.len() <= LONGEST_NAME).then_some(sessions(world)?.join(folder).join(file))
+}
+
+/// The same file for a run in another folder; `None` when it does not begin as those of pi do.
+pub(super) fn working_in(bytes: &[u8], work_dir: &str) -> Option<Vec<u8>> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    let (first, rest) = bytes.split_at(end);
+    let first = std::str::from_utf8(first).ok()?;
+    let header: Value = serde_json::from_str(first).ok()?;
+    let known = header["cwd"].as_str().filter(|_| header["type"] == "session")?;
+    let folder = |folder: &str| format!("\"cwd\":{}", json!(folder));
+    let (before, behind) = first.split_once(&folder(known))?;
+    let text = format!("{before}{}{behind}", folder(work_dir));
+    Some([text.as_bytes(), rest].concat())
+}
+
+fn sessions(world: &World) -> Option<PathBuf> {
+    Some(home(world, "PI_CODING_AGENT_DIR", ".pi/agent")?.join("sessions"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: RUN-30
+    #[test]
+    fn a_file_of_pi_names_the_folder_of_each_machine_and_none_on_the_way() {
+        let line = |folder: &str| {
+            format!(
+                "{{\"type\":\"session\",\"version\":3,\"id\":\"s-1\",\"cwd\":{folder}}}\n{{\"cwd\":\"/x\"}}\n"
+            )
+        };
+        let here = line(r#""/home/a \"b\"""#);
+        let travelling = working_in(here.as_bytes(), "").unwrap();
+        assert_eq!(travelling, line("\"\"").as_bytes());
+        let there = working_in(&travelling, "/srv/run").unwrap();
+        assert_eq!(there, line("\"/srv/run\"").as_bytes());
+        for other in [
+            "",
+            "{}\n",
+            "x\n",
+            "{\"type\":\"session\",\"cwd\":7}\n",
+            "{\"type\":\"session\",\"cwd\":\"/x\"}",
+        ] {
+            assert_eq!(working_in(other.as_bytes(), "/srv"), None, "{other}");
+        }
+    }
+}
