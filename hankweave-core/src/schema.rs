@@ -83,7 +83,7 @@ fn value_of(setting: Setting) -> Value {
         Setting::Agent => agent(),
         Setting::Model => json!({"type": "string", "pattern": MODEL_NAME}),
         Setting::AnthropicBaseUrl => json!({"type": "string", "pattern": "^https?://"}),
-        Setting::OutputDirectory | Setting::Notify | Setting::Registry => {
+        Setting::OutputDirectory | Setting::Notify | Setting::Registry | Setting::Remote => {
             json!({"type": "string", "minLength": 1})
         }
         Setting::DataHashTimeLimit => json!({"type": "integer", "minimum": 1}),

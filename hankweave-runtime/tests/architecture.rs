@@ -102,7 +102,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("completions", "args exit output registry state"),
     ("lock", "args exit output registry screen"),
     ("task", "args exit failures output registry screen"),
-    ("worker", "args exit logging output registry screen signals task"),
+    (
+        "worker",
+        "args config exit logging output registry screen signals task",
+    ),
     ("mcp", "args exit logging registry screen signals task"),
     ("prices", "args config exit output settings"),
     (
@@ -139,7 +142,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "replay",
         "args directory exit logging report screen signals state",
     ),
-    ("machines", "args directory exit logging output screen typed"),
+    (
+        "machines",
+        "args config directory exit logging output screen typed",
+    ),
     ("commands", "rollback screen typed"),
     (
         "run",

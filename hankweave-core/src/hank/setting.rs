@@ -62,6 +62,8 @@ pub enum Setting {
     Notify,
     /// Where tasks are kept that workers share: `sqlite:PATH` or `postgres://…`. A run has no use for it.
     Registry,
+    /// The git remote through which runs move between machines: any URL that git can push to. A run has no use for it.
+    Remote,
     /// Prices of single models, which win over the list.
     Prices,
     /// What a run and the runs that it continues may spend.
@@ -185,7 +187,7 @@ impl Setting {
             Self::Model => model(reader, node).map(SettingValue::Text),
             Self::AnthropicBaseUrl => checked(check_url)(reader, node).map(SettingValue::Text),
             Self::OutputDirectory => checked(check_any)(reader, node).map(SettingValue::Text),
-            Self::Notify | Self::Registry => reader.non_empty(node).map(SettingValue::Text),
+            Self::Notify | Self::Registry | Self::Remote => reader.non_empty(node).map(SettingValue::Text),
             Self::DataHashTimeLimit => at_least_one(reader, node).map(SettingValue::Number),
             Self::ShimIdleTimeout => seconds_of_silence(reader, node).map(SettingValue::Number),
             Self::SettleSeconds => seconds_to_settle(reader, node).map(SettingValue::Number),
@@ -204,7 +206,7 @@ static RUNTIME_FILE: Keys = Keys {
     kind: "hankweave.json",
     valid: "$schema port autostart showCosts withoutProxy agent model anthropicBaseUrl outputDirectory \
             executionBaseDir logParsingInterval dataHashTimeLimit idleTimeout shimIdleTimeout \
-            settleSeconds maxWaitSeconds ignoreRigFailures notify registry prices sentinel telemetry budget \
+            settleSeconds maxWaitSeconds ignoreRigFailures notify registry remote prices sentinel telemetry budget \
             dietOnFinalize journalDietThresholdBytes",
     known_mistakes: &[
         ("outputDirectory", "output outputDir"),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anstyle::Style;
 use hankweave_core::hank::{Hank, Position, PriceSource, Setting, SettingValue};
 use hankweave_http::HttpClient;
+use hankweave_remote::absolute;
 use hankweave_runtime::hank_files::{self, LoadHankError};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::RealDisk;
@@ -53,6 +54,15 @@ pub(crate) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuratio
         SettingsError::Unreadable(_) => Failure::from_error(FailureKind::Io, &error)
             .hint("nothing was written; mend the disk, then type the same again"),
     })
+}
+
+/// The remote that is typed or that the settings name (CLI-61).
+pub(crate) fn remote(typed: Option<&str>, world: &World) -> Result<Option<String>, Failure> {
+    let given = typed.map(|url| (Setting::Remote, SettingValue::Text(url.to_owned())));
+    let configuration = resolve(None, &Flags::from_iter(given))?;
+    Ok(configuration
+        .text(Setting::Remote)
+        .map(|url| absolute(world, url)))
 }
 
 /// The world in which agents find the settings that are theirs, and sentinels their models.
@@ -133,7 +143,7 @@ fn as_json(configuration: &Configuration, hank: Option<&str>) -> Value {
                 Source::Default => ("default", None, None),
             };
             let entry = json!({
-                "value": value,
+                "value": shown(setting, value),
                 "source": kind,
                 "variable": variable,
                 "line": place.map(|place| place.line),
@@ -153,7 +163,7 @@ fn as_json(configuration: &Configuration, hank: Option<&str>) -> Value {
 fn as_text(configuration: &Configuration, hank: &str) -> Text {
     let mut text = Text::default();
     for (setting, value, source) in configuration.iter() {
-        let value = value.map_or_else(|| "-".to_owned(), SettingValue::to_string);
+        let value = shown(setting, value).map_or_else(|| "-".to_owned(), |value| value.to_string());
         let (name, is_default) = (setting.name(), *source == Source::Default);
         let source = match source {
             Source::Flag => "command line".to_owned(),
@@ -172,6 +182,16 @@ fn as_text(configuration: &Configuration, hank: &str) -> Text {
         let _ = writeln!(text, "  {source}");
     }
     text
+}
+
+/// Nobody's password is shown.
+fn shown(setting: Setting, value: Option<&SettingValue>) -> Option<SettingValue> {
+    match (setting, value) {
+        (Setting::Registry | Setting::Remote, Some(SettingValue::Text(url))) => {
+            Some(SettingValue::Text(hankweave_remote::shown(url)))
+        }
+        (_, value) => value.cloned(),
+    }
 }
 
 fn at(file: &str, place: Option<Position>) -> String {

@@ -10,7 +10,7 @@ use super::Execution;
 pub(crate) struct PushArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Where to; it is remembered [default: where it was pushed to or came from last].
+    /// Where to; it is remembered [default: where it was pushed to or came from last] [env: HANKWEAVE_REMOTE].
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) remote: Option<String>,
     /// When both sides went on: take this one; the other stays on the remote beside it.
@@ -29,9 +29,9 @@ pub(crate) struct PullArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CloneArgs {
-    /// Where from.
+    /// Where from [env: HANKWEAVE_REMOTE].
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
-    pub(crate) remote: String,
+    pub(crate) remote: Option<String>,
     /// The directory that is made; it must not exist or be empty [default: the last name in URL].
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,

@@ -36,7 +36,7 @@ pub(crate) struct WorkerArgs {
     /// Pack checkpoints (gzip) once there is a newer one.
     #[arg(long)]
     pub(crate) pack_checkpoints: bool,
-    /// Push runs to this git remote behind each checkpoint, and go on with those that other machines have pushed there.
+    /// Push runs to this git remote behind each checkpoint, and go on with those that other machines have pushed there [env: HANKWEAVE_REMOTE].
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) remote: Option<String>,
     /// Answer Prometheus at this address under /metrics, such as 127.0.0.1:9464.

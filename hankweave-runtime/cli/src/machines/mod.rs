@@ -6,7 +6,7 @@ mod words;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use hankweave_remote::{Arrived, Cloning, Outcome, Pulling, Push, Pushed, RemoteError, absolute};
+use hankweave_remote::{Arrived, Cloning, Outcome, Pulling, Push, Pushed, RemoteError};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
@@ -15,6 +15,7 @@ use serde_json::json;
 
 use self::failures::failure;
 use crate::args::{CloneArgs, Global, PullArgs, PushArgs};
+use crate::config::remote;
 use crate::directory::{existing_state_dir, is_served};
 use crate::exit::{Failure, FailureKind};
 use crate::logging;
@@ -29,7 +30,7 @@ pub(crate) fn push(global: &Global, args: &PushArgs) -> Result<ExitCode, Failure
     let typed = Typed::about(&args.execution.execution);
     let world = World::real();
     let order = Push {
-        url: args.remote.as_deref().map(|url| absolute(&world, url)),
+        url: wanted(args.remote.as_deref(), &world, &dir)?,
         replace: args.replace,
         ..Push::default()
     };
@@ -51,6 +52,7 @@ pub(crate) fn pull(global: &Global, args: &PullArgs) -> Result<ExitCode, Failure
     let typed = Typed::about(&args.execution.execution);
     let world = World::real();
     let order = Pulling {
+        url: wanted(None, &world, &dir)?,
         replace: args.replace,
         ..Pulling::default()
     };
@@ -63,7 +65,11 @@ pub(crate) fn clone(global: &Global, args: &CloneArgs) -> Result<ExitCode, Failu
     logging::install(global);
     make_new_files_private();
     let world = World::real();
-    let url = absolute(&world, &args.remote);
+    let url = remote(args.remote.as_deref(), &world)?;
+    let url = url.ok_or_else(|| {
+        Failure::new(FailureKind::Usage, "nobody says where from")
+            .hint("name the repository: `hankweave clone URL`")
+    })?;
     let directory = match &args.directory {
         Some(directory) => directory.clone(),
         None => directory_for(&url)?,
@@ -79,6 +85,15 @@ pub(crate) fn clone(global: &Global, args: &CloneArgs) -> Result<ExitCode, Failu
     let cloned = block_on(hankweave_remote::clone(&world, &order))?;
     let cloned = cloned.map_err(|error| failure(&error, &typed))?;
     report(global, &directory, &cloned)
+}
+
+/// The remote for a run: one that it has been on already wins over the settings.
+fn wanted(typed: Option<&str>, world: &World, dir: &ExecutionDir) -> Result<Option<String>, Failure> {
+    let is_known = matches!(hankweave_remote::remembered(&*world.disk, dir), Ok(Some(_)));
+    match typed.is_none() && is_known {
+        true => Ok(None),
+        false => remote(typed, world),
+    }
 }
 
 fn existing(execution: &Path) -> Result<ExecutionDir, Failure> {

@@ -187,6 +187,7 @@ fn shorter(setting: Setting) -> Option<&'static str> {
     match setting {
         Setting::Port => Some("HANKWEAVE_PORT"),
         Setting::Registry => Some("HANKWEAVE_REGISTRY"),
+        Setting::Remote => Some("HANKWEAVE_REMOTE"),
         _ => None,
     }
 }

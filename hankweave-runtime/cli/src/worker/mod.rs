@@ -7,7 +7,6 @@ mod restate;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use hankweave_remote::absolute;
 use hankweave_runtime::Shutdown;
 use hankweave_runtime::world::World;
 use hankweave_task_model::registry::TaskRow;
@@ -16,6 +15,7 @@ use hankweave_tasks::worker::{Orphans, USUAL_TRIES, Worked, Worker, WorkerOption
 use serde_json::json;
 
 use crate::args::{CheckpointPolicy, Global, OrphanPolicy, WorkerArgs};
+use crate::config::remote;
 use crate::exit::{Failure, FailureKind};
 use crate::logging;
 use crate::output;
@@ -98,7 +98,7 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, Failure> {
     options.jobs = args.jobs.into();
     options.once = args.once;
     options.lease = args.lease;
-    options.remote = args.remote.as_deref().map(|url| absolute(world, url));
+    options.remote = remote(args.remote.as_deref(), world)?;
     options.orphan_after = args.orphan_after;
     options.checkpoints_by_risk = args.checkpoints == CheckpointPolicy::Risk;
     options.packs_checkpoints = args.pack_checkpoints;
