@@ -66,7 +66,7 @@ fn move_back(repository: &Repository, name: &str, from: Oid, to: Oid) -> Result<
     write().map_err(as_git)
 }
 
-/// Every object that a branch or one of `keep` leads to. What is missing already leads nowhere.
+/// Every object that a branch, what was pushed last (RUN-31) or one of `keep` leads to. What is missing already leads nowhere.
 fn needed(repository: &Repository, keep: &[CheckpointSha]) -> Result<HashSet<Oid>, git2::Error> {
     let mut commits = Vec::new();
     for reference in repository.references()? {

@@ -9,22 +9,26 @@ use hankweave_core::time::Timestamp;
 use hankweave_remote::{Cloning, Execution, Outcome, Push, Pushed, RemoteError, clone, push};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::World;
+use hankweave_testing::postgres::Database;
+use hankweave_testing::sshd::Sshd;
 use hankweave_testing::{Finished, Running, TestProject};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::project;
 
-const TASK: &str = "report-7";
+pub(crate) const TASK: &str = "report-7";
 
 /// A registry, a remote and a hank that all machines see, and two machines.
-struct Place {
+pub(crate) struct Place {
     folder: tempfile::TempDir,
-    machines: [TestProject; 2],
+    pub(crate) machines: [TestProject; 2],
+    /// The remote, as workers are told.
+    pub(crate) url: String,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut machines = [project(), project()];
         let registry = format!("sqlite:{}", folder.path().join("registry.db").display());
@@ -33,7 +37,12 @@ impl Place {
             let tasks = machine.home().join("tasks");
             machine.set("HANKWEAVE_TASKS", tasks);
         }
-        let place = Self { folder, machines };
+        let url = folder.path().join("runs.git").display().to_string();
+        let place = Self {
+            folder,
+            machines,
+            url,
+        };
         place.make_remote();
         place
     }
@@ -44,11 +53,11 @@ impl Place {
         assert!(made.unwrap().success());
     }
 
-    fn remote(&self) -> PathBuf {
+    pub(crate) fn remote(&self) -> PathBuf {
         self.folder.path().join("runs.git")
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
         let mut git = Command::new("git");
         let ran = git
             .arg("--git-dir")
@@ -60,19 +69,19 @@ impl Place {
         String::from_utf8(ran.stdout).unwrap()
     }
 
-    fn references(&self, end: &str) -> Vec<String> {
+    pub(crate) fn references(&self, end: &str) -> Vec<String> {
         let listed = self.git(&["for-each-ref", "--format=%(refname)", "refs/hankweave"]);
         let fitting = listed.lines().filter(|name| name.contains(end));
         fitting.map(str::to_owned).collect()
     }
 
-    fn manifest(&self, reference: &str) -> Value {
+    pub(crate) fn manifest(&self, reference: &str) -> Value {
         let text = self.git(&["cat-file", "blob", &format!("{reference}:manifest.json")]);
         serde_json::from_str(&text).unwrap()
     }
 
     /// Three codons in one session; where no file `go` lies beside the hank, each behind the first waits for it.
-    fn create(&self) {
+    pub(crate) fn write_hank(&self) {
         let codon = |id: &str, mode: &str| {
             let go = self.folder.path().join(format!("go-{id}"));
             let wait = format!(
@@ -86,20 +95,28 @@ impl Place {
         };
         let next = "continue-previous";
         let hank = json!({"hank": [codon("one", "fresh"), codon("two", next), codon("three", next)]});
-        std::fs::write(self.folder.path().join("hank.json"), hank.to_string()).unwrap();
+        std::fs::write(self.hank().join("hank.json"), hank.to_string()).unwrap();
+    }
+
+    /// The folder of the hank.
+    pub(crate) fn hank(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    fn create(&self) {
+        self.write_hank();
         let hank = self.folder.path().to_string_lossy().into_owned();
         let create = ["task", "create", "Report", "--hank", &*hank, "--id", TASK];
         self.machines[0].run(create).expect_code(0);
     }
 
-    fn go(&self, codons: &[&str]) {
+    pub(crate) fn go(&self, codons: &[&str]) {
         for id in codons {
             std::fs::write(self.folder.path().join(format!("go-{id}")), "").unwrap();
         }
     }
 
     fn arguments(&self, name: &str) -> Vec<String> {
-        let remote = self.remote().to_string_lossy().into_owned();
         let arguments = [
             "worker",
             "--json",
@@ -111,7 +128,11 @@ impl Place {
             "1s",
             "--remote",
         ];
-        arguments.map(str::to_owned).into_iter().chain([remote]).collect()
+        arguments
+            .map(str::to_owned)
+            .into_iter()
+            .chain([self.url.clone()])
+            .collect()
     }
 
     fn start(&self, machine: usize, name: &str) -> Running {
@@ -143,7 +164,7 @@ impl Place {
         history.expect_code(0).stdout.clone()
     }
 
-    fn workspace(&self, machine: usize) -> PathBuf {
+    pub(crate) fn workspace(&self, machine: usize) -> PathBuf {
         self.machines[machine]
             .home()
             .join("tasks")
@@ -151,12 +172,12 @@ impl Place {
             .join("workspace")
     }
 
-    fn state(&self, machine: usize) -> Value {
+    pub(crate) fn state(&self, machine: usize) -> Value {
         self.machines[machine].state(&self.workspace(machine))
     }
 
     /// Waits until a codon of the task has completed on this machine and the remote knows that.
-    fn until_pushed(&self, codon: &str) {
+    pub(crate) fn until_pushed(&self, codon: &str) {
         until(|| {
             self.references("/record").first().is_some_and(|record| {
                 let state = self.git(&["cat-file", "blob", &format!("{record}:state/state.log/000000")]);
@@ -169,7 +190,7 @@ impl Place {
     }
 }
 
-fn until(holds: impl Fn() -> bool) {
+pub(crate) fn until(holds: impl Fn() -> bool) {
     let deadline = std::time::Instant::now() + Duration::from_secs(90);
     while !holds() {
         assert!(std::time::Instant::now() < deadline, "it never happens");
@@ -177,12 +198,12 @@ fn until(holds: impl Fn() -> bool) {
     }
 }
 
-fn done(workspace: &Path) -> String {
+pub(crate) fn done(workspace: &Path) -> String {
     std::fs::read_to_string(workspace.join("done.txt")).unwrap_or_default()
 }
 
 /// How often each codon has completed, by the record of runs.
-fn completed(state: &Value) -> Vec<String> {
+pub(crate) fn completed(state: &Value) -> Vec<String> {
     let runs = state["runs"].as_array().unwrap().iter().rev();
     let records = runs.flat_map(|run| run["codons"].as_array().unwrap());
     let completed = records.filter(|record| record["status"] == "completed");
@@ -194,7 +215,34 @@ fn completed(state: &Value) -> Vec<String> {
 // covers: TASK-60, TASK-61
 #[test]
 fn a_worker_that_is_killed_in_a_codon_is_followed_by_one_on_another_machine() {
-    let place = Place::new();
+    is_followed_elsewhere(&Place::new());
+}
+
+/// The database is the truth, and git asks ssh for the way.
+// covers: TASK-60, TASK-61, TASK-27
+#[test]
+fn the_same_holds_over_postgresql_and_ssh() {
+    let database = match Database::create() {
+        Ok(database) => database,
+        Err(skip) => return println!("skipped: {skip}"),
+    };
+    let sshd = match Sshd::start() {
+        Ok(sshd) => sshd,
+        Err(skip) => return println!("{skip}"),
+    };
+    let mut place = Place::new();
+    for machine in &mut place.machines {
+        machine.set("HANKWEAVE_REGISTRY", database.url());
+        machine.set("GIT_SSH_COMMAND", sshd.command());
+    }
+    place.url = sshd.url(&place.remote());
+    is_followed_elsewhere(&place);
+    for machine in &place.machines {
+        assert_eq!(machine.left_behind(), []);
+    }
+}
+
+fn is_followed_elsewhere(place: &Place) {
     place.create();
     place.go(&["one"]);
     let first = place.start(0, "laptop");
@@ -225,8 +273,7 @@ fn a_worker_that_is_killed_in_a_codon_is_followed_by_one_on_another_machine() {
     ]);
     assert_eq!(files, "one\ntwo\nthree\n");
     // People can look at it as well.
-    let remote = place.remote().to_string_lossy().into_owned();
-    let cloned = place.machines[0].run(["clone", &*remote, "copy", "--run", TASK]);
+    let cloned = place.machines[0].run(["clone", &*place.url, "copy", "--run", TASK]);
     cloned.expect_code(0);
     let late = place.machines[0].run(["push", "-e", "copy"]);
     assert!(matches!(late.code, Some(0 | 1)), "{late}");

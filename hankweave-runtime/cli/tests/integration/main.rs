@@ -40,6 +40,7 @@ mod logs;
 mod loops;
 mod machines;
 mod machines_agents;
+mod machines_cleanup;
 mod machines_settings;
 mod machines_workers;
 mod mcp;
