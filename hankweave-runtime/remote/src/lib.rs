@@ -39,4 +39,5 @@ pub use error::RemoteError;
 pub use execution::Execution;
 pub use fetch::{Listed, list};
 pub use push::{Outcome, Push, Pushed, push};
+pub use snapshot::history;
 pub use url::{absolute, shown};

@@ -44,7 +44,7 @@ pub enum Outcome {
 }
 
 /// A run that is on its remote.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Pushed {
     /// What came of it.
     pub outcome: Outcome,
@@ -60,6 +60,8 @@ pub struct Pushed {
     pub kept: Option<String>,
     /// Sessions of agents that did not come along.
     pub left_behind: Vec<SessionId>,
+    /// The history of runs that it holds.
+    pub history: HankweaveState,
 }
 
 /// Pushes the history in a directory, also while a run works there: then as a crash at this moment would leave it.
@@ -84,6 +86,7 @@ pub(crate) struct Local<'w> {
     pub(crate) book: Book,
     pub(crate) draft: Draft,
     pub(crate) base: Option<Earlier>,
+    history: HankweaveState,
 }
 
 /// Our record as a commit.
@@ -125,6 +128,7 @@ impl<'w> Local<'w> {
             book,
             draft,
             base,
+            history: snapshot.state,
         })
     }
 
@@ -300,6 +304,7 @@ impl<'w> Local<'w> {
             checkpoint: self.draft.manifest.checkpoint.clone(),
             kept,
             left_behind: self.draft.manifest.left_behind.clone(),
+            history: self.history.clone(),
         })
     }
 }

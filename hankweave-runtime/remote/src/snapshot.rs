@@ -67,6 +67,15 @@ pub(crate) fn take(world: &World, dir: &ExecutionDir) -> Result<Snapshot, Remote
     })
 }
 
+/// The history of runs in a directory as a start would find it, also while a run works there. Blocks; takes no lock.
+///
+/// # Errors
+///
+/// [`RemoteError::NothingRecorded`] when there is none, [`RemoteError::Unreadable`] when nobody can tell.
+pub fn history(world: &World, dir: &ExecutionDir) -> Result<HankweaveState, RemoteError> {
+    document(&find(world, dir)?)
+}
+
 /// State and log that fit each other.
 fn find(world: &World, dir: &ExecutionDir) -> Result<FoundState, RemoteError> {
     let files = StateFiles::new(world.disk.clone(), None, dir.state_dir());

@@ -1,5 +1,6 @@
 //! A worker beneath an engine waits until that has recorded what it did (TASK-86).
 
+use hankweave_core::document::HankweaveState;
 use tokio::sync::{mpsc, oneshot};
 
 /// Where a worker tells that something is to be recorded.
@@ -10,9 +11,11 @@ pub struct Recorder(mpsc::Sender<Report>);
 #[derive(Debug)]
 pub struct Reports(mpsc::Receiver<Report>);
 
-/// Something has changed: a step in the coordinator, or a codon has completed. The worker goes on when this is dropped.
+/// Something has changed. The worker goes on when this is dropped.
 #[derive(Debug)]
 pub struct Report {
+    /// What its runs have come to, as far as that is there for whoever takes over; `None` when the task has taken a step in the coordinator.
+    pub history: Option<HankweaveState>,
     _waits: oneshot::Sender<()>,
 }
 
@@ -25,9 +28,13 @@ impl Recorder {
     }
 
     /// Waits until it is recorded, or until nobody records any more.
-    pub(crate) async fn record(&self) {
+    pub(crate) async fn record(&self, history: Option<HankweaveState>) {
         let (waits, recorded) = oneshot::channel();
-        if self.0.send(Report { _waits: waits }).await.is_ok() {
+        let report = Report {
+            history,
+            _waits: waits,
+        };
+        if self.0.send(report).await.is_ok() {
             // Nothing is ever sent: the end of the report is the answer.
             let _ = recorded.await;
         }

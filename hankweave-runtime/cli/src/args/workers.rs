@@ -52,7 +52,7 @@ pub(crate) struct WorkerArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RestateArgs {
     /// Take tasks from Restate, whose admin interface is here, such as http://127.0.0.1:9070.
-    #[arg(long = "restate", value_name = "URL", conflicts_with_all = ["registry", "once", "orphan_after", "orphans", "metrics"])]
+    #[arg(long = "restate", value_name = "URL", conflicts_with_all = ["registry", "once", "orphan_after", "orphans"])]
     pub(crate) admin: Option<String>,
     /// Where Restate reaches this worker.
     #[arg(

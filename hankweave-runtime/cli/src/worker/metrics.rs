@@ -10,22 +10,33 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use crate::exit::{Failure, FailureKind};
+use crate::screen::tell;
 
 /// How long somebody who asks may take, and how much he may say.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_REQUEST: usize = 8 << 10;
 
-pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
-    let bound = TcpListener::bind(address).await;
-    bound.map_err(|error| {
+/// Listens where the user wants to, and says where that is.
+pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failure> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    let failed = |error: io::Error| {
         let message = format!("failed to listen on {address}: {error}");
         Failure::new(FailureKind::Io, message)
             .hint("name another address with --metrics, such as 127.0.0.1:0")
-    })
+    };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    tell(format!("figures for Prometheus: http://{bound}/metrics\n"));
+    Ok(Some(listener))
 }
 
-/// Answers one request after the other with what `page` says then.
-pub(super) async fn serve(listener: TcpListener, page: impl AsyncFn() -> String) -> Infallible {
+/// Answers one request after the other with what `page` says then; without a listener it only waits.
+pub(super) async fn serve(listener: Option<TcpListener>, page: impl AsyncFn() -> String) -> Infallible {
+    let Some(listener) = listener else {
+        return std::future::pending().await;
+    };
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {

@@ -39,13 +39,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     let swept = sweep(&registry.world, &registry.layers).await;
     swept.map_err(|error| registry.layer_failure(&error))?;
     let options = options(args, &registry.world)?;
-    let listener = match args.metrics {
-        Some(address) => Some(metrics::listen(address).await?),
-        None => None,
-    };
-    if let Some(Ok(address)) = listener.as_ref().map(|listener| listener.local_addr()) {
-        tell(format!("figures for Prometheus: http://{address}/metrics\n"));
-    }
+    let listener = metrics::listen(args.metrics).await?;
     if !global.quiet && !global.json() {
         tell(format!(
             "{} works; its tasks are in {}\n",
@@ -61,12 +55,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
         options,
     )
     .telling(move |row| tell_row(row, quiet, json));
-    let page = async {
-        match listener {
-            Some(listener) => metrics::serve(listener, async || worker.page().await).await,
-            None => std::future::pending().await,
-        }
-    };
+    let page = metrics::serve(listener, async || worker.page().await);
     let shutdown = Shutdown::new();
     let worked = tokio::select! {
         never = signals::watch(shutdown.clone()) => match never {},

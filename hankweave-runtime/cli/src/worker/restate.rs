@@ -12,7 +12,7 @@ use hankweave_runtime::world::World;
 use hankweave_tasks::layers::Layers;
 use tokio::net::TcpListener;
 
-use super::{options, sweep, tell_row};
+use super::{metrics, options, sweep, tell_row};
 use crate::args::{Global, WorkerArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::registry::{tasks_folder, with_runtime};
@@ -37,6 +37,10 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
     let (quiet, json) = (global.quiet, global.json());
     let told = move |row: &_| tell_row(row, quiet, json);
     let engine = Engine::new(layers.clone(), world.clone(), options, told);
+    let figures = engine.figures();
+    let page = metrics::serve(metrics::listen(args.metrics).await?, async || {
+        figures.page(&layers)
+    });
     let (listener, address) = answer(args).await?;
     let shutdown = Shutdown::new();
     let registered = async {
@@ -55,6 +59,7 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
     };
     tokio::select! {
         never = signals::watch(shutdown.clone()) => match never {},
+        never = page => match never {},
         done = async { tokio::try_join!(registered, served) } => done.map(|_| stopped(&shutdown)),
     }
 }

@@ -65,6 +65,8 @@ mod remote;
 mod replay;
 #[cfg(feature = "restate")]
 mod restate;
+#[cfg(feature = "restate")]
+mod restate_machines;
 mod results;
 mod resume;
 mod rollback;

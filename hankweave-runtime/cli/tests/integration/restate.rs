@@ -157,7 +157,7 @@ impl Stage {
     }
 }
 
-fn codons(task: &Value) -> Vec<&str> {
+pub(crate) fn codons(task: &Value) -> Vec<&str> {
     let codons = task["codons"].as_array().unwrap().iter();
     codons.map(|codon| codon["codonId"].as_str().unwrap()).collect()
 }
@@ -167,7 +167,7 @@ fn messages(task: &Value) -> Vec<&str> {
     log.map(|entry| entry["message"].as_str().unwrap()).collect()
 }
 
-fn stop(worker: Running) {
+pub(crate) fn stop(worker: Running) {
     worker.signal(Signal::TERM);
     worker.finish_within(PATIENCE).expect_code(143);
 }

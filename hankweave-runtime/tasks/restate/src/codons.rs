@@ -1,18 +1,11 @@
 //! Which codons have succeeded, by what the run itself has recorded (TASK-87).
 
-use std::path::Path;
-
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::Usd;
-use hankweave_core::discovery::STATE_DIR;
-use hankweave_core::document::{HankweaveState, parse};
+use hankweave_core::document::HankweaveState;
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::Timestamp;
-use hankweave_runtime::world::disk::Disk;
 use serde::{Deserialize, Serialize};
-
-/// The largest document that is read, in bytes.
-const LARGEST: u64 = 256 << 20;
 
 /// The success of a codon. Another success of the same codon, behind a rollback, has another run or another beginning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,14 +25,8 @@ impl Success {
     }
 }
 
-/// All that the document in this execution directory tells, the oldest first. One that is not there or cannot be read tells none: the next run mends it.
-pub(crate) fn successes(disk: &dyn Disk, execution: &Path) -> Vec<Success> {
-    let bytes = disk.read(&execution.join(STATE_DIR).join("state.json"), LARGEST);
-    let state = bytes.ok().and_then(|bytes| parse(&bytes).ok());
-    state.as_ref().map(of).unwrap_or_default()
-}
-
-fn of(state: &HankweaveState) -> Vec<Success> {
+/// All that this history tells, the oldest first.
+pub(crate) fn successes(state: &HankweaveState) -> Vec<Success> {
     // The newest run stands first, in it the oldest codon.
     let codons = state
         .runs

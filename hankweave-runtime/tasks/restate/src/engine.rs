@@ -7,7 +7,7 @@ use hankweave_runtime::Shutdown;
 use hankweave_runtime::world::World;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_tasks::layers::Layers;
-use hankweave_tasks::worker::{Orphans, WorkerOptions};
+use hankweave_tasks::worker::{Figures, Orphans, WorkerOptions};
 use tokio::sync::Semaphore;
 
 /// A worker beneath Restate: what all its executions have in common.
@@ -16,6 +16,7 @@ pub struct Engine {
     pub(crate) world: World,
     pub(crate) options: WorkerOptions,
     pub(crate) told: Arc<dyn Fn(&TaskRow) + Send + Sync>,
+    pub(crate) figures: Figures,
     pub(crate) shutdown: Shutdown,
     /// One for each task that may run at once.
     pub(crate) room: Arc<Semaphore>,
@@ -51,8 +52,15 @@ impl Engine {
             world,
             options,
             told: Arc::new(told),
+            figures: Figures::default(),
             shutdown: Shutdown::new(),
             room,
         }
+    }
+
+    /// What all its executions count and time.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.figures.clone()
     }
 }

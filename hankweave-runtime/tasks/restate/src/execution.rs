@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hankweave_task_model::TaskError;
 use hankweave_task_model::task::TaskStatus;
-use hankweave_tasks::layers::{LayerError, TaskFiles, WORKSPACE};
+use hankweave_tasks::layers::{LayerError, TaskFiles};
 use hankweave_tasks::worker::{Worked, Worker};
 use hankweave_tasks::{Coordinator, Memory, Recorder, Report, Reports, publish};
 use tokio::sync::OwnedSemaphorePermit;
@@ -32,6 +32,8 @@ pub(crate) struct Execution {
     engine: Arc<Engine>,
     files: TaskFiles,
     working: Option<Working>,
+    /// What its runs have come to, as far as the worker has told.
+    successes: Vec<Success>,
     is_called_off: bool,
 }
 
@@ -54,6 +56,7 @@ impl Execution {
             engine,
             files,
             working: None,
+            successes: Vec::new(),
             is_called_off: false,
         }
     }
@@ -70,7 +73,7 @@ impl Execution {
             }
             match &mut self.working {
                 Some(working) if working.has_ended => return Err(self.end()),
-                Some(working) => working.wait().await?,
+                Some(_) => self.wait().await?,
                 None => match self.without_worker(kept)? {
                     Some(step) => return Ok(step),
                     None => self.begin(kept).await?,
@@ -105,11 +108,8 @@ impl Execution {
     }
 
     async fn end_worker(&mut self) -> Result<(), Interrupted> {
-        let Some(working) = &mut self.working else {
-            return Ok(());
-        };
-        while !working.has_ended {
-            working.wait().await?;
+        while self.working.as_ref().is_some_and(|working| !working.has_ended) {
+            self.wait().await?;
         }
         self.working = None;
         Ok(())
@@ -117,9 +117,8 @@ impl Execution {
 
     /// Codons come before the steps behind them: when the task has ended, nothing is missing.
     async fn unrecorded(&self, kept: &Kept) -> Result<Option<Step>, Interrupted> {
-        let unrecorded = |success: &Success| !kept.has(success);
-        if let Some(success) = self.successes().await.into_iter().find(unrecorded) {
-            return Ok(Some(Step::Codon(success)));
+        if let Some(success) = self.successes.iter().find(|success| !kept.has(success)) {
+            return Ok(Some(Step::Codon(success.clone())));
         }
         let Some(working) = &self.working else {
             return Ok(None);
@@ -133,10 +132,16 @@ impl Execution {
         Ok(Some(Step::Task(row, lines.await?)))
     }
 
-    async fn successes(&self) -> Vec<Success> {
-        let (disk, execution) = (self.engine.world.disk.clone(), self.files.path().join(WORKSPACE));
-        let look = move || successes(&*disk, &execution);
-        self.engine.world.blocking.run(look).await
+    /// Lets the worker go on until it has something to record, or has ended.
+    async fn wait(&mut self) -> Result<(), Interrupted> {
+        let Some(working) = &mut self.working else {
+            return Ok(());
+        };
+        working.wait().await?;
+        if let Some(history) = working.report.as_ref().and_then(|report| report.history.as_ref()) {
+            self.successes = successes(history);
+        }
+        Ok(())
     }
 
     /// What has to become of the task before somebody works on it.
@@ -159,7 +164,8 @@ impl Execution {
         let coordinator = Arc::new(Memory::holding(clock, &kept.task, kept.log.clone()));
         let (recorder, reports) = Recorder::new();
         let told = Arc::clone(&engine.told);
-        let worker = Worker::new(
+        let worker = Worker::counting_in(
+            engine.figures(),
             coordinator.clone(),
             engine.layers.clone(),
             engine.world.clone(),

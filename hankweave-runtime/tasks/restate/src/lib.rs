@@ -34,9 +34,17 @@ pub use engine::Engine;
 /// How long executions may take, beyond the grace of their runs, to tell Restate that they go on elsewhere.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// How long they may take besides to bring the rest of their runs to a remote.
+const CARRYING: Duration = Duration::from_secs(60);
+
 /// Answers Restate until it is asked to stop. Then runs are stopped in order, and Restate hands their tasks to another worker.
 pub async fn serve(engine: Engine, listener: TcpListener, shutdown: &Shutdown) {
-    let patience = engine.options.grace + FAREWELL;
+    let carrying = engine
+        .options
+        .remote
+        .as_ref()
+        .map_or(Duration::ZERO, |_| CARRYING);
+    let patience = engine.options.grace + FAREWELL + carrying;
     let engine = Engine {
         shutdown: shutdown.clone(),
         ..engine

@@ -42,7 +42,7 @@ struct Shared {
     locks: Locks,
     layers: Layers,
     hooks: Mutex<Hooks<HookRun>>,
-    metrics: StepMetrics,
+    metrics: Arc<StepMetrics>,
 }
 
 /// Moves tasks from status to status. Copies share their hooks and their figures.
@@ -61,12 +61,22 @@ impl Lifecycle {
     /// One without hooks.
     #[must_use]
     pub fn new(coordinator: Arc<dyn Coordinator>, locks: Locks, layers: Layers) -> Self {
+        Self::counting_in(Arc::default(), coordinator, locks, layers)
+    }
+
+    /// The same, which counts its steps where others do as well.
+    pub(crate) fn counting_in(
+        metrics: Arc<StepMetrics>,
+        coordinator: Arc<dyn Coordinator>,
+        locks: Locks,
+        layers: Layers,
+    ) -> Self {
         let shared = Shared {
             coordinator,
             locks,
             layers,
             hooks: Mutex::default(),
-            metrics: StepMetrics::default(),
+            metrics,
         };
         Self(Arc::new(shared), None, None)
     }
@@ -83,11 +93,16 @@ impl Lifecycle {
         Self(self.0.clone(), self.1.clone(), Some(recorder))
     }
 
-    /// Waits until an engine, if there is one, has recorded what was done.
-    pub(crate) async fn record(&self) {
+    /// Waits until an engine, if there is one, has recorded a step.
+    async fn record(&self) {
         if let Some(recorder) = &self.2 {
-            recorder.record().await;
+            recorder.record(None).await;
         }
+    }
+
+    /// The engine that records what is done, if there is one.
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.2.as_ref()
     }
 
     /// What was counted so far.

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hankweave_core::document::HankweaveState;
 use hankweave_remote::{
-    Arrived, Cloning, Execution, Outcome, Pulling, Push, RemoteError, clone, list, pull, push,
+    Arrived, Cloning, Execution, Pulling, Push, Pushed, RemoteError, clone, list, pull, push,
 };
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::error::chain;
@@ -44,6 +45,26 @@ pub(super) struct Route {
 pub(super) struct News {
     pub(super) level: Level,
     pub(super) message: String,
+}
+
+/// What there is to tell while a run is carried.
+#[derive(Debug)]
+pub(super) enum Told {
+    News(News),
+    /// The remote has this history.
+    Pushed(Box<HankweaveState>),
+    /// The task has a later owner.
+    Superseded,
+}
+
+/// How carrying a run has ended.
+#[derive(Debug)]
+pub(super) struct Finished {
+    /// What is left to note.
+    pub(super) news: Vec<News>,
+    /// The last history that the remote has got.
+    pub(super) pushed: Option<HankweaveState>,
+    pub(super) has_later_owner: bool,
 }
 
 impl Route {
@@ -118,14 +139,14 @@ impl Route {
         }
     }
 
-    async fn push(&self, dir: &ExecutionDir) -> Result<Outcome, RemoteError> {
+    async fn push(&self, dir: &ExecutionDir) -> Result<Pushed, RemoteError> {
         let order = Push {
             url: Some(self.url.clone()),
             execution: Some(self.execution.clone()),
             token: self.token,
             replace: false,
         };
-        Ok(push(&self.world, dir, &order).await?.outcome)
+        push(&self.world, dir, &order).await
     }
 
     /// Pushes what a worker has of a task that it has lost: beside the record of the later owner, or before that one's first push.
@@ -179,6 +200,7 @@ pub(super) struct Carrier {
     workspace: PathBuf,
     due: watch::Sender<Due>,
     news: mpsc::Receiver<News>,
+    pushed: watch::Receiver<Option<HankweaveState>>,
     superseded: CancellationToken,
     task: AbortOnDropHandle<()>,
 }
@@ -196,12 +218,14 @@ impl Carrier {
     pub(super) fn start(route: Route, workspace: &Path) -> Self {
         let (due, told) = watch::channel(Due::Checkpoints(0));
         let (send, news) = mpsc::channel(MOST_NEWS);
+        let (has_pushed, pushed) = watch::channel(None);
         let superseded = CancellationToken::new();
         let work = Work {
             route: route.clone(),
             dir: ExecutionDir::new(workspace.to_owned()),
             due: told,
             news: send,
+            pushed: has_pushed,
             superseded: superseded.clone(),
         };
         Self {
@@ -209,6 +233,7 @@ impl Carrier {
             workspace: workspace.to_owned(),
             due,
             news,
+            pushed,
             superseded,
             task: AbortOnDropHandle::new(tokio::spawn(work.work())),
         }
@@ -223,18 +248,17 @@ impl Carrier {
         });
     }
 
-    /// Waits for something to note; `None` when the task has a later owner.
+    /// Waits for something to tell.
     ///
     /// # Cancel safety
     ///
     /// Nothing is lost.
-    pub(super) async fn next(&mut self) -> Option<News> {
+    pub(super) async fn next(&mut self) -> Told {
         tokio::select! {
-            () = self.superseded.cancelled() => None,
-            news = self.news.recv() => match news {
-                Some(news) => Some(news),
-                None => std::future::pending().await,
-            },
+            biased;
+            () = self.superseded.cancelled() => Told::Superseded,
+            Some(news) = self.news.recv() => Told::News(news),
+            Some(history) = next_pushed(&mut self.pushed) => Told::Pushed(Box::new(history)),
         }
     }
 
@@ -246,25 +270,35 @@ impl Carrier {
         self.route.keep(&self.workspace).await;
     }
 
-    /// Pushes what is left to push, within a few tries, and returns what is left to note; whether the task has a later owner.
+    /// Pushes what is left to push, within a few tries.
     ///
     /// # Cancel safety
     ///
     /// Pushing goes on; call nothing but [`give_up`](Self::give_up) then.
-    pub(super) async fn finish(&mut self) -> (Vec<News>, bool) {
+    pub(super) async fn finish(&mut self) -> Finished {
         // Whoever does not listen has ended.
         let _ = self.due.send(Due::Last);
         let mut rest = Vec::new();
-        while let Some(news) = self.news.recv().await {
-            rest.push(news);
+        while let Some(told) = self.news.recv().await {
+            rest.push(told);
         }
         if let Err(error) = (&mut self.task).await
             && error.is_panic()
         {
             std::panic::resume_unwind(error.into_panic());
         }
-        (rest, self.superseded.is_cancelled())
+        Finished {
+            news: rest,
+            pushed: self.pushed.borrow().clone(),
+            has_later_owner: self.superseded.is_cancelled(),
+        }
     }
+}
+
+/// The history that was pushed last, once there is another one; `None` when nothing is pushed any more.
+async fn next_pushed(pushed: &mut watch::Receiver<Option<HankweaveState>>) -> Option<HankweaveState> {
+    pushed.changed().await.ok()?;
+    pushed.borrow_and_update().clone()
 }
 
 struct Work {
@@ -272,6 +306,7 @@ struct Work {
     dir: ExecutionDir,
     due: watch::Receiver<Due>,
     news: mpsc::Sender<News>,
+    pushed: watch::Sender<Option<HankweaveState>>,
     superseded: CancellationToken,
 }
 
@@ -283,9 +318,9 @@ impl Work {
             if due == Due::Last {
                 return self.last().await;
             }
-            match self.route.push(&self.dir).await {
-                Ok(_) | Err(RemoteError::NothingRecorded) if !failed => {}
-                Ok(_) => {
+            match self.push().await {
+                Ok(()) | Err(RemoteError::NothingRecorded) if !failed => {}
+                Ok(()) => {
                     failed = false;
                     self.tell(Level::Info, "Run pushed again".to_owned());
                 }
@@ -306,11 +341,17 @@ impl Work {
         }
     }
 
+    async fn push(&self) -> Result<(), RemoteError> {
+        let pushed = self.route.push(&self.dir).await?;
+        self.pushed.send_replace(Some(pushed.history));
+        Ok(())
+    }
+
     async fn last(&self) {
         let mut tries = 1;
         loop {
-            match self.route.push(&self.dir).await {
-                Ok(_) => return self.tell(Level::Info, "Run pushed to its remote".to_owned()),
+            match self.push().await {
+                Ok(()) => return self.tell(Level::Info, "Run pushed to its remote".to_owned()),
                 Err(RemoteError::NothingRecorded) => return,
                 Err(error) if self.is_over(&error) => return,
                 Err(error) if tries == LAST_TRIES || !is_passing(&error) => {

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::job::{Job, JobEnd};
-use super::metrics::Metrics;
+use super::metrics::{Figures, Metrics};
 use super::options::WorkerOptions;
 use super::orphans::look_after;
 use crate::coordinator::{Claim, Coordinator, Hold};
@@ -29,7 +29,7 @@ pub struct Worker {
     pub(super) layers: Layers,
     pub(super) world: World,
     pub(super) options: Arc<WorkerOptions>,
-    pub(super) metrics: Arc<Metrics>,
+    pub(super) figures: Figures,
     told: Arc<dyn Fn(&TaskRow) + Send + Sync>,
 }
 
@@ -78,8 +78,25 @@ impl Worker {
         world: World,
         options: WorkerOptions,
     ) -> Self {
+        Self::counting_in(Figures::default(), coordinator, layers, world, options)
+    }
+
+    /// The same one, which counts where other workers of this process do as well.
+    #[must_use]
+    pub fn counting_in(
+        figures: Figures,
+        coordinator: Arc<dyn Coordinator>,
+        layers: Layers,
+        world: World,
+        options: WorkerOptions,
+    ) -> Self {
         let locks = Locks::new(Arc::clone(&coordinator), world.ids.clone());
-        let lifecycle = Lifecycle::new(Arc::clone(&coordinator), locks.clone(), layers.clone());
+        let lifecycle = Lifecycle::counting_in(
+            figures.steps.clone(),
+            Arc::clone(&coordinator),
+            locks.clone(),
+            layers.clone(),
+        );
         lifecycle.register_builtin();
         Self {
             lifecycle,
@@ -88,7 +105,7 @@ impl Worker {
             layers,
             world,
             options: Arc::new(options),
-            metrics: Arc::default(),
+            figures,
             told: Arc::new(|_| {}),
         }
     }
@@ -120,7 +137,7 @@ impl Worker {
     /// What it has done so far.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
-        &self.metrics
+        &self.figures.tasks
     }
 
     pub(super) fn tell(&self, row: &TaskRow) {
@@ -207,7 +224,7 @@ impl Worker {
             let Some(held) = claimed.held else { break };
             let resource = TaskRow::lock_name(claimed.row.id());
             let guard = self.locks.adopt(resource, &held, lease, asked);
-            self.metrics.claimed.add(1);
+            self.figures.tasks.claimed.add(1);
             let job = Job::new(self.clone(), claimed.row, &guard, shutdown.clone());
             jobs.spawn(job.work(guard));
         }

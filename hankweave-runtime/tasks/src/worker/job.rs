@@ -1,5 +1,7 @@
 //! One task: its run, its files, and how it ends (TASK-52 to TASK-55, TASK-58, TASK-67, TASK-68, TASK-102).
 
+mod carried;
+
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
@@ -8,7 +10,6 @@ use std::time::Duration;
 use hankweave_core::agent::ProcessExit;
 use hankweave_core::id::AgentId;
 use hankweave_core::machine::Extra;
-use hankweave_remote::RemoteError;
 use hankweave_runtime::Shutdown;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::{TaskRecord, TaskResult};
@@ -18,7 +19,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::called_off::called_off;
-use super::carry::{Carrier, News, Route};
+use super::carry::{Carrier, Told};
 use super::child::{Run, Said};
 use super::claims::Worker;
 use super::order::Order;
@@ -153,8 +154,8 @@ impl Job {
         }
         guard.release_or_log(None).await;
         let end = kept.unwrap_or(JobEnd::Lost);
-        worker.metrics.ended.add(1);
-        worker.metrics.lost.add((end == JobEnd::Lost).into());
+        worker.metrics().ended.add(1);
+        worker.metrics().lost.add((end == JobEnd::Lost).into());
         end
     }
 
@@ -262,61 +263,9 @@ impl Job {
         if let Some(outcome) = self.bring(&execution, &mut log).await? {
             return Ok(outcome);
         }
+        self.record_what_is_here().await;
         let outcome = self.run_when_free(order, &execution, &mut log).await?;
         self.carried(outcome, &mut log).await
-    }
-
-    /// Brings what another machine has done for the task (TASK-61), and begins to push what is done here. What this gives is how it ends at once.
-    async fn bring(&mut self, execution: &Path, log: &mut TaskLog) -> Result<Option<Outcome>, JobError> {
-        let Some(url) = &self.worker.options.remote else {
-            return Ok(None);
-        };
-        let route = Route::new(&self.worker.world, url, &self.row, self.token);
-        let arrived = tokio::select! {
-            biased;
-            () = self.called_off.cancelled() => return Ok(Some(Outcome::CalledOff)),
-            () = self.shutdown.requested() => return Ok(Some(Outcome::Stopped)),
-            arrived = route.arrive(execution) => arrived,
-        };
-        match arrived {
-            Ok(None) => {}
-            Ok(Some(news)) => self.note(&news, log)?,
-            Err(RemoteError::Superseded { .. }) => return Ok(Some(Outcome::Lost)),
-            Err(error) => {
-                let why = hankweave_runtime::error::chain(&error);
-                return Ok(Some(Outcome::NotStarted(format!(
-                    "the run cannot be fetched: {why}"
-                ))));
-            }
-        }
-        self.carrier = Some(Carrier::start(route, execution));
-        Ok(None)
-    }
-
-    /// Pushes the rest of a run that has ended; what a later owner has is not ours.
-    async fn carried(&mut self, outcome: Outcome, log: &mut TaskLog) -> Result<Outcome, JobError> {
-        let Some(carrier) = self
-            .carrier
-            .as_mut()
-            .filter(|_| !matches!(outcome, Outcome::Lost))
-        else {
-            return Ok(outcome);
-        };
-        let (news, has_later_owner) = carrier.finish().await;
-        self.carrier = None;
-        for news in news {
-            self.note(&news, log)?;
-        }
-        log.sync()?;
-        Ok(match has_later_owner {
-            true => Outcome::Lost,
-            false => outcome,
-        })
-    }
-
-    /// A line about the remote.
-    fn note(&self, news: &News, log: &mut TaskLog) -> Result<(), LayerError> {
-        log.append(&[self.files.entry(news.level, news.message.clone(), None)])
     }
 
     async fn run_when_free(
@@ -372,9 +321,10 @@ impl Job {
                     let cause = self.schedule.look();
                     self.checkpoint_because(cause).await?;
                 }
-                news = carried_news(&mut self.carrier) => match news {
-                    Some(news) => self.note(&news, log)?,
-                    None => return Ok(Outcome::Lost),
+                told = told_by(&mut self.carrier) => match told {
+                    Told::News(news) => self.note(&news, log)?,
+                    Told::Pushed(history) => self.record(*history).await,
+                    Told::Superseded => return Ok(Outcome::Lost),
                 },
                 said = run.next() => match said? {
                     Said::Event(line) => self.take(&line, log).await?,
@@ -431,9 +381,9 @@ impl Job {
             self.files.run(take_over).await?;
             if success {
                 self.checkpoint(format!("codon {codon} completed")).await?;
-                self.lifecycle.record().await;
-                if let Some(carrier) = &self.carrier {
-                    carrier.checkpoint();
+                match &self.carrier {
+                    Some(carrier) => carrier.checkpoint(),
+                    None => self.record_what_is_here().await,
                 }
             }
         }
@@ -526,8 +476,8 @@ impl Job {
     }
 }
 
-/// What is new about the remote, if there is one; `None` when the task has a later owner there.
-async fn carried_news(carrier: &mut Option<Carrier>) -> Option<News> {
+/// What there is to tell about the remote, if there is one.
+async fn told_by(carrier: &mut Option<Carrier>) -> Told {
     match carrier {
         Some(carrier) => carrier.next().await,
         None => std::future::pending().await,

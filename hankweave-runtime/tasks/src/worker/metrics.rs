@@ -1,11 +1,12 @@
 //! The figures of a worker, for Prometheus (TASK-59).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
 use super::Worker;
-use crate::layers::Figure;
+use crate::layers::{Figure, Layers};
 use crate::lifecycle::StepMetrics;
 use crate::locks::{LockMetrics, LockSummary, Locks};
 use crate::metrics::{Counter, Page, label};
@@ -24,17 +25,38 @@ pub struct Metrics {
     pub lost: Counter,
 }
 
+/// What all workers of a process count and time together: beneath an engine there is one for each task. Copies are the same figures.
+#[derive(Debug, Clone, Default)]
+pub struct Figures {
+    pub(super) tasks: Arc<Metrics>,
+    pub(super) steps: Arc<StepMetrics>,
+}
+
+impl Figures {
+    /// These, and those of the files, in the text form of Prometheus; of locks an engine has none.
+    #[must_use]
+    pub fn page(&self, layers: &Layers) -> String {
+        let mut page = Page::default();
+        self.write(&mut page, layers);
+        page.text()
+    }
+
+    fn write(&self, page: &mut Page, layers: &Layers) {
+        self.tasks.write(page);
+        write_steps(page, &self.steps);
+        write_files(page, &layers.figures());
+    }
+}
+
 impl Worker {
     /// All that this worker counts and times, in the text form of Prometheus.
     pub async fn page(&self) -> String {
         let mut page = Page::default();
-        self.metrics.write(&mut page);
-        write_steps(&mut page, self.lifecycle.metrics());
+        self.figures.write(&mut page, &self.layers);
         write_locks(&mut page, self.locks.metrics());
         if let Some(summary) = summary(&self.locks).await {
             write_held(&mut page, &summary);
         }
-        write_files(&mut page, &self.layers.figures());
         page.text()
     }
 }

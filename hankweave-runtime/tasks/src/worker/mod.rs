@@ -20,6 +20,6 @@ mod tests;
 
 pub use called_off::called_off;
 pub use claims::{Worked, Worker};
-pub use metrics::Metrics;
+pub use metrics::{Figures, Metrics};
 pub use options::{Orphans, USUAL_TRIES, WorkerOptions};
 pub use order::Order;

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::coordinator::{Acquire, Claim, Coordinator, Create, Hold, Release};
-use crate::layers::{Layers, TaskFiles};
+use crate::layers::{Layers, TaskFiles, WORKSPACE};
 use crate::memory::Memory;
 use crate::recorder::Recorder;
 
@@ -99,6 +99,19 @@ impl Stage {
         let shutdown = Shutdown::new();
         let (worked, acted) = tokio::join!(self.worker.work(&shutdown), act(&shutdown));
         (worked.unwrap(), acted)
+    }
+
+    /// What a run that was killed in its first codon leaves in the workspace.
+    fn record_run(&self) {
+        let folder = self.files.path().join(WORKSPACE).join(".hankweave");
+        std::fs::create_dir_all(&folder).unwrap();
+        let run = json!({
+            "runId": "1795578587147-9tanmn-kmkxev", "runFolder": "/x", "gitBranch": "run-1", "codons": [], "status": "crashed",
+            "startingConditions": {"type": "fresh", "initialCheckpointSha": "8db9c63849a5fedd358267d474294fad3cbe28f1"},
+            "startTime": "2026-02-03T10:00:00.000Z", "endTime": "2026-02-03T10:00:00.000Z", "serverPid": 1,
+        });
+        let state = json!({"runs": [run], "currentRunId": null, "executionPlan": []});
+        std::fs::write(folder.join("state.json"), state.to_string()).unwrap();
     }
 
     /// Waits until the run has made this file.
@@ -382,19 +395,24 @@ async fn a_worker_goes_on_only_when_what_it_did_is_recorded() {
     let (recorder, mut reports) = Recorder::new();
     let worker = stage.worker.clone().recorded_by(recorder);
     let shutdown = Shutdown::new();
+    stage.record_run();
     let recording = async {
         let started = reports.next().await.unwrap();
         assert_eq!(stage.status().await.0, TaskStatus::Running);
         // Files follow what is recorded and never lead.
         assert_eq!(stage.files.load_state().unwrap(), None);
+        assert_eq!(started.history, None);
         drop(started);
-        let codon = reports.next().await.unwrap();
-        assert_eq!(stage.files.checkpoints().unwrap().valid.len(), 1);
-        assert_eq!(stage.status().await.0, TaskStatus::Running);
-        drop(codon);
+        for checkpoints in [0, 1, 1] {
+            let codons = reports.next().await.unwrap();
+            assert_eq!(codons.history.as_ref().unwrap().runs.len(), 1);
+            assert_eq!(stage.files.checkpoints().unwrap().valid.len(), checkpoints);
+            assert_eq!(stage.status().await.0, TaskStatus::Running);
+        }
         let completed = reports.next().await.unwrap();
         assert_eq!(stage.status().await.0, TaskStatus::Completed);
         assert_eq!(stage.state().status, TaskStatus::Running);
+        assert_eq!(completed.history, None);
         drop(completed);
     };
     let (worked, ()) = tokio::join!(worker.work(&shutdown), recording);

@@ -1,0 +1,98 @@
+//! What a job brings from a remote, what it takes there, and what an engine records of its run (TASK-60, TASK-61, TASK-75, TASK-86).
+
+use std::path::Path;
+
+use hankweave_core::document::HankweaveState;
+use hankweave_remote::{RemoteError, history};
+use hankweave_runtime::ExecutionDir;
+
+use super::{Job, JobError, Outcome};
+use crate::layers::{LayerError, TaskLog, WORKSPACE};
+use crate::worker::carry::{Carrier, News, Route};
+
+impl Job {
+    /// Brings what another machine has done for the task (TASK-61), and begins to push what is done here. What this gives is how it ends at once.
+    pub(super) async fn bring(
+        &mut self,
+        execution: &Path,
+        log: &mut TaskLog,
+    ) -> Result<Option<Outcome>, JobError> {
+        let Some(url) = &self.worker.options.remote else {
+            return Ok(None);
+        };
+        let route = Route::new(&self.worker.world, url, &self.row, self.token);
+        let arrived = tokio::select! {
+            biased;
+            () = self.called_off.cancelled() => return Ok(Some(Outcome::CalledOff)),
+            () = self.shutdown.requested() => return Ok(Some(Outcome::Stopped)),
+            arrived = route.arrive(execution) => arrived,
+        };
+        match arrived {
+            Ok(None) => {}
+            Ok(Some(news)) => self.note(&news, log)?,
+            Err(RemoteError::Superseded { .. }) => return Ok(Some(Outcome::Lost)),
+            Err(error) => {
+                let why = hankweave_runtime::error::chain(&error);
+                return Ok(Some(Outcome::NotStarted(format!(
+                    "the run cannot be fetched: {why}"
+                ))));
+            }
+        }
+        self.carrier = Some(Carrier::start(route, execution));
+        Ok(None)
+    }
+
+    /// Pushes the rest of a run that has ended; what a later owner has is not ours.
+    pub(super) async fn carried(&mut self, outcome: Outcome, log: &mut TaskLog) -> Result<Outcome, JobError> {
+        if matches!(outcome, Outcome::Lost) {
+            return Ok(outcome);
+        }
+        let Some(carrier) = &mut self.carrier else {
+            self.record_what_is_here().await;
+            return Ok(outcome);
+        };
+        let finished = carrier.finish().await;
+        self.carrier = None;
+        for news in finished.news {
+            self.note(&news, log)?;
+        }
+        log.sync()?;
+        if finished.has_later_owner {
+            return Ok(Outcome::Lost);
+        }
+        if let Some(history) = finished.pushed {
+            self.record(history).await;
+        }
+        // Nobody takes a task over that is completed, so it does not matter whether the remote has all of it.
+        if matches!(&outcome, Outcome::Ended(exit, _) if exit.is_success()) {
+            self.record_what_is_here().await;
+        }
+        Ok(outcome)
+    }
+
+    /// A line about the remote.
+    pub(super) fn note(&self, news: &News, log: &mut TaskLog) -> Result<(), LayerError> {
+        log.append(&[self.files.entry(news.level, news.message.clone(), None)])
+    }
+
+    /// Waits until an engine, if there is one, has recorded what runs have come to (TASK-86).
+    pub(super) async fn record(&mut self, history: HankweaveState) {
+        if let Some(recorder) = self.lifecycle.recorder() {
+            recorder.record(Some(history)).await;
+        }
+    }
+
+    /// The same for what is on this machine, unless it counts only once a remote has it (TASK-75).
+    pub(super) async fn record_what_is_here(&mut self) {
+        if self.lifecycle.recorder().is_none() || self.carrier.is_some() {
+            return;
+        }
+        let world = self.worker.world.clone();
+        let dir = ExecutionDir::new(self.files.path().join(WORKSPACE));
+        let look = move || history(&world, &dir);
+        // What cannot be read now is mended by the next run, and recorded then.
+        if let Ok(history) = self.worker.world.blocking.run(look).await {
+            self.record(history).await;
+        }
+    }
+}
