@@ -388,7 +388,7 @@ mod tests {
             .iter()
             .filter_map(|setting| setting.variable())
             .collect();
-        assert_eq!(names.len(), 14);
+        assert_eq!(names.len(), 15);
         assert!(names.contains(&"HANKWEAVE_RUNTIME_ANTHROPIC_BASE_URL".to_owned()));
         let flag = |text| Setting::Autostart.from_variable(text);
         assert_eq!(flag("1"), Ok(SettingValue::Flag(true)));

@@ -7,7 +7,8 @@ use crate::support::project;
 
 /// A hank whose one codon works for this long.
 fn write_hank(project: &TestProject, seconds: &str) {
-    let script = format!("cat > prompt.txt\nsleep {seconds}\n");
+    // The kernel ends the agent itself with a run that is killed, and nothing behind it.
+    let script = format!("cat > prompt.txt\nexec sleep {seconds}\n");
     let agent = json!({"command": ["sh", project.write("agent.sh", script)], "stream": "claude"});
     let codon = json!({
         "id": "draft", "name": "draft", "model": "shell", "agent": agent, "continuationMode": "fresh", "promptText": "write",
