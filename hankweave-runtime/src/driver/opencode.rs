@@ -9,7 +9,7 @@ use hankweave_core::agent::{Capabilities, CostReport, Launch, OpencodeDecoder};
 use super::StartError;
 use super::built_in::{Agent, USUAL};
 use super::process::{Invocation, ProcessHost};
-use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
+use super::program::{KEYS_OF_PROVIDERS, Program, chosen_model, command_line, prompt_behind_system, session};
 
 pub(super) const NAME: &str = "opencode";
 
@@ -20,12 +20,7 @@ pub(super) static AGENT: Agent = Agent {
         hint: "npm install -g opencode-ai",
         variable: "HANKWEAVE_OPENCODE_PATH",
         tested_with: &["1.18.33"],
-        keys: &[
-            "ANTHROPIC_API_KEY",
-            "OPENAI_API_KEY",
-            "GEMINI_API_KEY",
-            "OPENROUTER_API_KEY",
-        ],
+        keys: KEYS_OF_PROVIDERS,
     }),
     capabilities: Capabilities {
         cost: CostReport::Exact,

@@ -9,7 +9,7 @@ use hankweave_core::agent::{Capabilities, CostReport, Launch, PiDecoder};
 use super::StartError;
 use super::built_in::{Agent, USUAL};
 use super::process::{Invocation, ProcessHost};
-use super::program::{Program, chosen_model, command_line, session, system_prompt_file};
+use super::program::{KEYS_OF_PROVIDERS, Program, chosen_model, command_line, session, system_prompt_file};
 
 pub(super) const NAME: &str = "pi";
 
@@ -20,12 +20,7 @@ pub(super) static AGENT: Agent = Agent {
         hint: "npm install -g @earendil-works/pi-coding-agent",
         variable: "HANKWEAVE_PI_PATH",
         tested_with: &["0.73.1", "0.87.0"],
-        keys: &[
-            "ANTHROPIC_API_KEY",
-            "OPENAI_API_KEY",
-            "GEMINI_API_KEY",
-            "OPENROUTER_API_KEY",
-        ],
+        keys: KEYS_OF_PROVIDERS,
     }),
     capabilities: Capabilities {
         cost: CostReport::Exact,

@@ -9,6 +9,14 @@ use hankweave_core::id::{is_model_name, is_safe_argument};
 use super::StartError;
 use super::process::ProcessHost;
 
+/// The keys of those agents that ask models of any provider.
+pub(super) const KEYS_OF_PROVIDERS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "OPENAI_API_KEY",
+    "GEMINI_API_KEY",
+    "OPENROUTER_API_KEY",
+];
+
 /// The program of an agent.
 #[derive(Debug)]
 pub(super) struct Program {

@@ -167,12 +167,7 @@ impl Tx for MemoryTx<'_> {
         Ok(self.state.tasks.values().filter(|row| filter.wants(row)).count() as u64)
     }
 
-    async fn insert_task(&mut self, row: &TaskRow) -> Tried<()> {
-        self.state.put(row);
-        Ok(())
-    }
-
-    async fn update_task(&mut self, row: &TaskRow) -> Tried<()> {
+    async fn put_task(&mut self, row: &TaskRow) -> Tried<()> {
         self.state.put(row);
         Ok(())
     }

@@ -74,8 +74,8 @@ pub(crate) trait Tx: Send {
     fn deleted_at(&mut self, id: &TaskId) -> impl Future<Output = Tried<Option<Timestamp>>> + Send;
     fn tasks(&mut self, query: &ListQuery) -> impl Future<Output = Tried<Vec<TaskRow>>> + Send;
     fn count(&mut self, filter: &TaskFilter) -> impl Future<Output = Tried<u64>> + Send;
-    fn insert_task(&mut self, row: &TaskRow) -> impl Future<Output = Tried<()>> + Send;
-    fn update_task(&mut self, row: &TaskRow) -> impl Future<Output = Tried<()>> + Send;
+    /// Writes a task that this transaction has looked for, whether it was there or not.
+    fn put_task(&mut self, row: &TaskRow) -> impl Future<Output = Tried<()>> + Send;
     /// Removes the task with its log lines; its id stays taken.
     fn remove_task(&mut self, row: &TaskRow) -> impl Future<Output = Tried<()>> + Send;
     /// The ids of pending tasks that nobody holds, the oldest first.

@@ -38,7 +38,7 @@ async fn free_id<T: Tx>(tx: &mut T, id: &TaskId) -> Tried<Result<Resource, Strin
 
 async fn insert<T: Tx>(tx: &mut T, task: NewTask, token: u64) -> Tried<TaskRow> {
     let (row, line) = TaskRow::new(task, token, tx.now().await?);
-    tx.insert_task(&row).await?;
+    tx.put_task(&row).await?;
     tx.append(row.id(), &[line]).await?;
     Ok(row)
 }
@@ -167,7 +167,7 @@ impl Operation for Update {
             locks.check_writer(&name, token, now)?;
         }
         let row = row.patched(self.patch.clone(), now)?;
-        tx.update_task(&row).await?;
+        tx.put_task(&row).await?;
         Ok(row)
     }
 
@@ -204,7 +204,7 @@ impl Operation for Change {
         if changed.row.record.status() == TaskStatus::Deleted {
             tx.remove_task(&changed.row).await?;
         } else {
-            tx.update_task(&changed.row).await?;
+            tx.put_task(&changed.row).await?;
             tx.append(&self.id, &changed.lines).await?;
         }
         Ok(changed)
@@ -235,7 +235,7 @@ impl Operation for RequestCancel {
         let mut row = tx.task(&self.0).await?.ok_or_else(|| not_found(&self.0))?;
         if row.cancel_requested_at.is_none() {
             row.cancel_requested_at = Some(tx.now().await?);
-            tx.update_task(&row).await?;
+            tx.put_task(&row).await?;
         }
         Ok(row)
     }

@@ -315,24 +315,6 @@ fn condition(filter: &TaskFilter) -> (&'static str, Vec<Value>) {
     }
 }
 
-/// The values of a task behind its id, in the order in which statements name them.
-fn values_of(row: &TaskRow) -> Tried<Vec<Value>> {
-    let (stored, record) = (StoredTask::of(row)?, &row.record);
-    Ok(values![
-        row.id().as_str(),
-        record.status().as_str(),
-        record.owner().as_str(),
-        stored.record.as_str(),
-        stored.updated_at,
-        stored.version,
-        stored.status_version,
-        stored.fencing_token,
-        stored.log_seq,
-        stored.written_seq,
-        stored.cancel_requested_at,
-    ])
-}
-
 impl Tx for PostgresTx<'_> {
     const ENDLESS: bool = false;
 
@@ -383,18 +365,27 @@ impl Tx for PostgresTx<'_> {
         Ok(natural(rows.first().map_or(0, |row| row.get(0))))
     }
 
-    async fn insert_task(&mut self, row: &TaskRow) -> Tried<()> {
-        let mut values = values_of(row)?;
-        values.push(row.record.created_at().as_millis().into());
-        let sql = "INSERT INTO tasks (id, status, owner, record, updated_at, version, status_version, fencing_token, log_seq,
-            written_seq, cancel_requested_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    async fn put_task(&mut self, row: &TaskRow) -> Tried<()> {
+        let sql = "INSERT INTO tasks (id, created_at, status, owner, record, updated_at, version, status_version, fencing_token, log_seq,
+                written_seq, cancel_requested_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+            ON CONFLICT (id) DO UPDATE SET status = $3, owner = $4, record = $5, updated_at = $6, version = $7, status_version = $8,
+                fencing_token = $9, log_seq = $10, written_seq = $11, cancel_requested_at = $12";
+        let (stored, record) = (StoredTask::of(row)?, &row.record);
+        let values = values![
+            row.id().as_str(),
+            record.created_at().as_millis(),
+            record.status().as_str(),
+            record.owner().as_str(),
+            stored.record.as_str(),
+            stored.updated_at,
+            stored.version,
+            stored.status_version,
+            stored.fencing_token,
+            stored.log_seq,
+            stored.written_seq,
+            stored.cancel_requested_at,
+        ];
         self.write(sql, values).await
-    }
-
-    async fn update_task(&mut self, row: &TaskRow) -> Tried<()> {
-        let sql = "UPDATE tasks SET status = $2, owner = $3, record = $4, updated_at = $5, version = $6, status_version = $7,
-            fencing_token = $8, log_seq = $9, written_seq = $10, cancel_requested_at = $11 WHERE id = $1";
-        self.write(sql, values_of(row)?).await
     }
 
     async fn remove_task(&mut self, row: &TaskRow) -> Tried<()> {

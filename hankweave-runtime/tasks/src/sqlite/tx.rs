@@ -75,30 +75,6 @@ impl<'a> SqliteTx<'a> {
         Ok(natural(value.unwrap_or(0)))
     }
 
-    /// Writes a task that this transaction has looked for: the one that is there is replaced.
-    fn put_task(&mut self, row: &TaskRow) -> Tried<()> {
-        let sql = "INSERT INTO tasks (id, created_at, status, owner, record, updated_at, version, status_version, fencing_token, log_seq,
-                written_seq, cancel_requested_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-            ON CONFLICT (id) DO UPDATE SET status = ?3, owner = ?4, record = ?5, updated_at = ?6, version = ?7, status_version = ?8,
-                fencing_token = ?9, log_seq = ?10, written_seq = ?11, cancel_requested_at = ?12";
-        let (stored, record) = (StoredTask::of(row)?, &row.record);
-        let values = params![
-            row.id().as_str(),
-            record.created_at().as_millis(),
-            record.status().as_str(),
-            record.owner(),
-            stored.record,
-            stored.updated_at,
-            stored.version,
-            stored.status_version,
-            stored.fencing_token,
-            stored.log_seq,
-            stored.written_seq,
-            stored.cancel_requested_at,
-        ];
-        self.execute(sql, values)
-    }
-
     fn put_held(&mut self, name: &str, before: &[Held], after: &[Held]) -> Tried<()> {
         for gone in before
             .iter()
@@ -206,12 +182,27 @@ impl Tx for SqliteTx<'_> {
         Ok(natural(number.unwrap_or(0)))
     }
 
-    async fn insert_task(&mut self, row: &TaskRow) -> Tried<()> {
-        self.put_task(row)
-    }
-
-    async fn update_task(&mut self, row: &TaskRow) -> Tried<()> {
-        self.put_task(row)
+    async fn put_task(&mut self, row: &TaskRow) -> Tried<()> {
+        let sql = "INSERT INTO tasks (id, created_at, status, owner, record, updated_at, version, status_version, fencing_token, log_seq,
+                written_seq, cancel_requested_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+            ON CONFLICT (id) DO UPDATE SET status = ?3, owner = ?4, record = ?5, updated_at = ?6, version = ?7, status_version = ?8,
+                fencing_token = ?9, log_seq = ?10, written_seq = ?11, cancel_requested_at = ?12";
+        let (stored, record) = (StoredTask::of(row)?, &row.record);
+        let values = params![
+            row.id().as_str(),
+            record.created_at().as_millis(),
+            record.status().as_str(),
+            record.owner(),
+            stored.record,
+            stored.updated_at,
+            stored.version,
+            stored.status_version,
+            stored.fencing_token,
+            stored.log_seq,
+            stored.written_seq,
+            stored.cancel_requested_at,
+        ];
+        self.execute(sql, values)
     }
 
     async fn remove_task(&mut self, row: &TaskRow) -> Tried<()> {
