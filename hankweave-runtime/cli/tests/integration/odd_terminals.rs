@@ -105,3 +105,48 @@ fn who_wants_no_colours_gets_none() {
     assert_eq!(styles.iter().find(styled), None);
     assert_eq!(terminal.close(), Some(130));
 }
+
+/// Says thirty thousand lines as fast as it can, and waits.
+const TALKER: &str = r#"
+cat > /dev/null
+echo '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}'
+seq 1 30000 | sed 's/.*/{"type":"assistant","session_id":"s-1","message":{"id":"m&","model":"shell","content":[{"type":"text","text":"word &"}]}}/'
+until [ -e go ]; do sleep 0.05; done
+echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","num_turns":1}'
+"#;
+
+// covers: CLI-24
+#[test]
+fn an_agent_that_says_more_than_anybody_reads_tears_nothing() {
+    let project = project();
+    let agent = json!({"command": ["sh", project.write("talker.sh", TALKER)], "stream": "claude"});
+    let codon = |id: &str| json!({"id": id, "name": format!("Name of {id}"), "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": "go"});
+    project.write_hank(&json!({"hank": [codon("one"), codon("two")]}));
+    let Some(mut terminal) = Terminal::sized(&project, 24, 80, "-v run") else {
+        return;
+    };
+    terminal.until_standing(|screen| screen.contains("word 30000"));
+    let screen = terminal.standing();
+    let feet = screen
+        .lines()
+        .filter(|line| line.starts_with("0 of 2 · "))
+        .count();
+    assert_eq!(feet, 1, "{screen}");
+    let words: Vec<&str> = screen.lines().filter(|line| line.contains("word ")).collect();
+    let numbers = (0..words.len()).map(|place| format!("│ word {}", 30_001 - words.len() + place));
+    let shown = words.iter().map(|line| line.trim().to_owned());
+    assert!(words.len() > 2 && shown.eq(numbers), "{screen}");
+    project.write("go", "");
+    terminal.until("Finished: 2 of 2 codons completed.");
+    let history = terminal.history();
+    for id in ["one", "two"] {
+        assert_eq!(
+            history.matches(&format!("✓ Name of {id} ")).count(),
+            1,
+            "{history}"
+        );
+    }
+    let torn = |line: &&str| line.contains("next: ") || line.contains("│ ");
+    assert_eq!(history.lines().find(torn), None, "{history}");
+    assert_eq!(terminal.close(), Some(0));
+}
