@@ -237,10 +237,6 @@ impl Tx for MemoryTx<'_> {
         Ok(self.state.locks.resource(name))
     }
 
-    async fn free_resource(&mut self, name: &str) -> Tried<Option<Resource>> {
-        self.resource(name).await.map(Some)
-    }
-
     async fn put_resource(&mut self, name: &str, _: &Resource, after: Resource) -> Tried<()> {
         self.state.locks.put(name, after);
         Ok(())

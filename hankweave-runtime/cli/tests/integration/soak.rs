@@ -70,8 +70,8 @@ fn soak(project: &TestProject, open: impl AsyncFn() -> Arc<dyn Coordinator>, tas
     let mut killed = 0;
     loop {
         let done = completed(TaskStatus::Completed);
-        // The files of a task whose worker was killed behind its last step follow by and by.
-        if done == tasks && runtime.block_on(registry.unwritten(1)).unwrap().is_empty() {
+        // The files of a task whose worker was killed behind its last step follow by and by, and its lease ends.
+        if done == tasks && runtime.block_on(is_at_rest(&*registry)) {
             break;
         }
         assert_eq!(completed(TaskStatus::Failed), 0, "one more try would have done");
@@ -101,10 +101,15 @@ fn soak(project: &TestProject, open: impl AsyncFn() -> Arc<dyn Coordinator>, tas
     for row in rows {
         is_whole(&row, &layers.task(row.id().clone()));
     }
-    assert!(runtime.block_on(registry.held()).unwrap().is_empty());
-    assert!(runtime.block_on(registry.unwritten(9)).unwrap().is_empty());
+    assert!(runtime.block_on(is_at_rest(&*registry)));
     runtime.block_on(registry.close());
     assert_eq!(project.left_behind(), []);
+}
+
+/// Nobody holds anything, and the files tell everything.
+async fn is_at_rest(registry: &dyn Coordinator) -> bool {
+    registry.clean_up().await.unwrap();
+    registry.held().await.unwrap().is_empty() && registry.unwritten(1).await.unwrap().is_empty()
 }
 
 fn start(project: &TestProject, number: usize) -> Running {

@@ -399,7 +399,7 @@ struct FaultySharedFile {
 }
 
 impl SharedFile for FaultySharedFile {
-    fn last_byte(&self) -> io::Result<Option<u8>> {
+    fn last_byte(&mut self) -> io::Result<Option<u8>> {
         self.faults.reading()?;
         self.inner.last_byte()
     }

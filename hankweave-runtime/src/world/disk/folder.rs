@@ -104,7 +104,7 @@ pub trait SharedFile: Send + Debug {
     /// # Errors
     ///
     /// What the system says.
-    fn last_byte(&self) -> io::Result<Option<u8>>;
+    fn last_byte(&mut self) -> io::Result<Option<u8>>;
 
     /// Adds `bytes` to the end. After an error a part may have been written.
     ///

@@ -218,11 +218,17 @@ impl SyncFile for RealSyncFile {
     }
 }
 
-/// The lock lives as long as the descriptor, which no child inherits.
+/// No program that a child runs inherits the descriptor; the child itself has a copy of it until then, so the lock is given back in so many words.
 #[derive(Debug)]
 struct LockedDirectory {
     path: PathBuf,
     directory: File,
+}
+
+impl Drop for LockedDirectory {
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.directory, FlockOperation::Unlock);
+    }
 }
 
 impl HeldLock for LockedDirectory {

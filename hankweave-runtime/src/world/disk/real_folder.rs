@@ -48,6 +48,13 @@ impl RealFolder {
     }
 }
 
+/// A child that was started meanwhile has a copy of the descriptor until it runs its program: closing ours alone would leave the folder locked that long.
+impl Drop for RealFolder {
+    fn drop(&mut self) {
+        let _ = flock(&self.descriptor, FlockOperation::Unlock);
+    }
+}
+
 impl Folder for RealFolder {
     fn open(&self, name: &OsStr) -> io::Result<Found> {
         single(name)?;
@@ -136,7 +143,10 @@ impl Folder for RealFolder {
             | OFlags::CLOEXEC;
         let opened = openat(&self.descriptor, name, flags, Mode::RUSR | Mode::WUSR)?;
         match FileType::from_raw_mode(fstat(&opened)?.st_mode) {
-            FileType::RegularFile => Ok(Box::new(RealSharedFile(opened.into()))),
+            FileType::RegularFile => Ok(Box::new(RealSharedFile {
+                file: opened.into(),
+                expected_length: 0,
+            })),
             _ => Err(io::ErrorKind::InvalidInput.into()),
         }
     }
@@ -174,24 +184,36 @@ impl Folder for RealFolder {
 
 /// Opened in append mode, so that each write goes to the end that the file has at that moment.
 #[derive(Debug)]
-struct RealSharedFile(File);
+struct RealSharedFile {
+    file: File,
+    /// How long the file is when nobody else has added to it.
+    expected_length: u64,
+}
 
 impl SharedFile for RealSharedFile {
-    fn last_byte(&self) -> io::Result<Option<u8>> {
-        let Some(place) = self.0.metadata()?.len().checked_sub(1) else {
+    fn last_byte(&mut self) -> io::Result<Option<u8>> {
+        let mut bytes = [0; 2];
+        if let Some(place) = self.expected_length.checked_sub(1)
+            && self.file.read_at(&mut bytes, place)? == 1
+        {
+            return Ok(Some(bytes[0]));
+        }
+        self.expected_length = self.file.metadata()?.len();
+        let Some(place) = self.expected_length.checked_sub(1) else {
             return Ok(None);
         };
-        let mut byte = [0];
-        self.0.read_exact_at(&mut byte, place)?;
-        Ok(Some(byte[0]))
+        self.file.read_exact_at(&mut bytes[..1], place)?;
+        Ok(Some(bytes[0]))
     }
 
     fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)
+        self.file.write_all(bytes)?;
+        self.expected_length += bytes.len() as u64;
+        Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 }
 
@@ -279,6 +301,7 @@ mod tests {
         second.add(b"b\n").unwrap();
         first.add(b"c.").unwrap();
         second.sync_data().unwrap();
+        assert_eq!(first.last_byte().unwrap(), Some(b'.'));
         assert_eq!(second.last_byte().unwrap(), Some(b'.'));
         one.rename("log".as_ref(), "new".as_ref()).unwrap();
         one.sync().unwrap();
@@ -289,6 +312,18 @@ mod tests {
         assert!(one.try_lock().unwrap() && !other.try_lock().unwrap());
         drop(one);
         assert!(other.try_lock().unwrap());
+    }
+
+    // covers: TASK-42
+    #[test]
+    fn a_lock_ends_with_its_folder_although_a_child_has_a_copy_of_it() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = RealFolder::new(open_folder_in(rustix::fs::CWD, place.path()).unwrap());
+        let copy = rustix::io::fcntl_dupfd_cloexec(&folder.descriptor, 0).unwrap();
+        assert!(folder.try_lock().unwrap());
+        drop(folder);
+        assert!(RealDisk.open_folder(place.path()).unwrap().try_lock().unwrap());
+        drop(copy);
     }
 
     #[test]

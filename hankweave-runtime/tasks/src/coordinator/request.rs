@@ -7,7 +7,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{NewTask, TaskPatch, TaskRow};
 use hankweave_task_model::task::TaskStatus;
-use hankweave_task_model::{Held, Holder};
+use hankweave_task_model::{Demand, Held, Holder};
 use serde::Serialize;
 
 /// Who holds a task exclusively, and for how long unless that is renewed.
@@ -17,6 +17,16 @@ pub struct Hold {
     pub holder: Holder,
     /// How long; `None` for ever, which only a coordinator inside one process allows.
     pub lease: Option<Duration>,
+}
+
+impl Hold {
+    pub(crate) fn demand(&self) -> Demand<'_> {
+        Demand {
+            holder: &self.holder,
+            mode: LockMode::Exclusive,
+            lease: self.lease,
+        }
+    }
 }
 
 /// A task to be created.

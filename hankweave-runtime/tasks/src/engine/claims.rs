@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use hankweave_core::time::Timestamp;
-use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
 
 use super::locks::grant;
-use super::{Operation, Tried, Tx};
+use super::{Beside, Operation, Tried, Tx};
 use crate::coordinator::{Claim, Claimed};
 
 /// So many tasks are looked at for one claim: more than there are workers who claim at the same moment.
@@ -20,21 +19,25 @@ impl Operation for Claim {
     async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Option<Claimed>> {
         for id in tx.claimable(self.owner.as_deref(), CANDIDATES).await? {
             let name = TaskRow::lock_name(&id);
-            let Some(before) = tx.free_resource(&name).await? else {
+            let beside = Beside {
+                task: Some(&id),
+                token: true,
+                ..Beside::default()
+            };
+            let Some(seen) = tx.see_if_free(&name, beside).await? else {
                 continue;
             };
             // Others may have been quicker since the list was read.
             let pending = |row: &TaskRow| row.record.status() == TaskStatus::Pending;
-            let Some(row) = tx.task(&id).await?.filter(pending) else {
+            let Some(row) = seen.task.filter(pending) else {
                 continue;
             };
-            let now = tx.now().await?;
+            let (before, now) = (seen.resource, tx.now().await?);
             if before.held.iter().any(|held| held.lives(now)) {
                 continue;
             }
             let mut after = before.clone();
-            let (hold, exclusive) = (&self.hold, LockMode::Exclusive);
-            let held = grant(tx, &name, &mut after, &hold.holder, exclusive, hold.lease).await?;
+            let held = grant(tx, &name, &mut after, self.hold.demand(), seen.token).await?;
             tx.put_resource(&name, &before, after).await?;
             let held = Some(held);
             return Ok(Some(Claimed { row, held }));

@@ -1,31 +1,25 @@
 //! Locks: granting, renewing, giving back (TASK-1 to TASK-5, TASK-13, TASK-16, TASK-92, TASK-100).
 
-use std::time::Duration;
-
 use hankweave_core::time::Timestamp;
-use hankweave_task_model::lock::LockMode;
-use hankweave_task_model::{Demand, Held, Holder, Resource, TaskError};
+use hankweave_task_model::{Demand, Held, Resource, TaskError};
 
 use super::registry::not_found;
-use super::{Operation, Removed, Tried, Tx};
+use super::{Beside, Operation, Removed, Tried, Tx};
 use crate::coordinator::{Acquire, Acquired, Commit, HeldLock, Release, Renew};
 
-/// Grants a lock on a resource that was read in this transaction.
+/// Grants a lock on a resource that was read in this transaction, with a token that was drawn in it.
 pub(super) async fn grant<T: Tx>(
     tx: &mut T,
     name: &str,
     resource: &mut Resource,
-    holder: &Holder,
-    mode: LockMode,
-    lease: Option<Duration>,
+    demand: Demand<'_>,
+    token: u64,
 ) -> Tried<Held> {
-    if lease.is_none() && !T::ENDLESS {
+    if demand.lease.is_none() && !T::ENDLESS {
         let text = "a lock that never expires is possible only inside one process; give it a lease";
         return Err(TaskError::InvalidArgument(text).into());
     }
     let now = tx.now().await?;
-    let token = tx.next_token().await?;
-    let demand = Demand { holder, mode, lease };
     Ok(resource.acquire(name, demand, token, now)?)
 }
 
@@ -34,24 +28,24 @@ impl Operation for Acquire {
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Acquired> {
         let (name, holder) = (&self.resource, &self.holder);
-        let (before, row) = match &self.task {
-            Some(id) => {
-                let (before, row) = tx.resource_and_task(name, id).await?;
-                (before, Some(row.ok_or_else(|| not_found(id))?))
-            }
-            None => (tx.resource(name).await?, None),
+        let beside = Beside {
+            task: self.task.as_ref(),
+            behind: self.in_order.then_some(holder),
+            token: true,
+            ..Beside::default()
         };
-        let behind = match self.in_order {
-            true => tx.held_behind(name, holder).await?,
-            false => None,
-        };
-        if let Some(held) = behind {
+        let seen = tx.see(name, beside).await?;
+        if let (Some(id), None) = (&self.task, &seen.task) {
+            return Err(not_found(id).into());
+        }
+        if let Some(held) = seen.behind {
             let resource = name.clone();
             return Err(TaskError::LockOrder { resource, held }.into());
         }
-        let mut after = before.clone();
-        let held = grant(tx, name, &mut after, holder, self.mode, self.lease).await?;
-        let version = after.version;
+        let (before, mut after) = (seen.resource.clone(), seen.resource);
+        let (mode, lease) = (self.mode, self.lease);
+        let held = grant(tx, name, &mut after, Demand { holder, mode, lease }, seen.token).await?;
+        let (version, row) = (after.version, seen.task);
         tx.put_resource(name, &before, after).await?;
         Ok(Acquired { held, version, row })
     }

@@ -61,6 +61,28 @@ impl Removed<'_> {
     }
 }
 
+/// What is read beside a resource.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Beside<'a> {
+    /// A task; with `deleted`, also when it was deleted.
+    pub(crate) task: Option<&'a TaskId>,
+    pub(crate) deleted: bool,
+    /// The holder whose resources behind this one are looked for.
+    pub(crate) behind: Option<&'a Holder>,
+    /// Whether a token is drawn.
+    pub(crate) token: bool,
+}
+
+/// A resource, and what was asked for beside it.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) resource: Resource,
+    pub(crate) task: Option<TaskRow>,
+    pub(crate) deleted_at: Option<Timestamp>,
+    pub(crate) behind: Option<String>,
+    pub(crate) token: u64,
+}
+
 /// One transaction. Nobody else changes what it has read before it ends. An operation that has written something refuses nothing behind that.
 pub(crate) trait Tx: Send {
     /// Whether locks without end are possible: only where nobody holds one who can vanish alone.
@@ -93,16 +115,36 @@ pub(crate) trait Tx: Send {
     fn mark_written(&mut self, id: &TaskId, seq: u64) -> impl Future<Output = Tried<()>> + Send;
 
     fn resource(&mut self, name: &str) -> impl Future<Output = Tried<Resource>> + Send;
-    /// A resource and a task, read together.
-    fn resource_and_task(
+    /// A resource with more, read together where each question takes a way of its own.
+    fn see(&mut self, name: &str, beside: Beside<'_>) -> impl Future<Output = Tried<Seen>> + Send {
+        async move {
+            let mut seen = Seen {
+                resource: self.resource(name).await?,
+                ..Seen::default()
+            };
+            if let Some(id) = beside.task {
+                seen.task = self.task(id).await?;
+                if beside.deleted {
+                    seen.deleted_at = self.deleted_at(id).await?;
+                }
+            }
+            if let Some(holder) = beside.behind {
+                seen.behind = self.held_behind(name, holder).await?;
+            }
+            if beside.token {
+                seen.token = self.next_token().await?;
+            }
+            Ok(seen)
+        }
+    }
+    /// The same, or `None` when somebody else works on it at this moment.
+    fn see_if_free(
         &mut self,
         name: &str,
-        id: &TaskId,
-    ) -> impl Future<Output = Tried<(Resource, Option<TaskRow>)>> + Send {
-        async move { Ok((self.resource(name).await?, self.task(id).await?)) }
+        beside: Beside<'_>,
+    ) -> impl Future<Output = Tried<Option<Seen>>> + Send {
+        async move { self.see(name, beside).await.map(Some) }
     }
-    /// A resource, or `None` when somebody else works on it at this moment.
-    fn free_resource(&mut self, name: &str) -> impl Future<Output = Tried<Option<Resource>>> + Send;
     fn put_resource(
         &mut self,
         name: &str,

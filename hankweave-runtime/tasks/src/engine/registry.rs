@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
-use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{Change, Changed, NewTask, TaskRow};
 use hankweave_task_model::task::TaskStatus;
 use hankweave_task_model::{LogEntry, Resource, TaskError};
 
 use super::locks::grant;
-use super::{Fencing, Operation, Tried, Tx};
+use super::{Beside, Fencing, Operation, Seen, Tried, Tx};
 use crate::coordinator::{Claimed, Create, ListQuery, TaskFilter, Update};
 
 pub(super) fn not_found(id: &TaskId) -> TaskError {
@@ -22,18 +21,32 @@ fn update_failed(id: &TaskId, reason: String) -> TaskError {
     TaskError::TaskUpdateFailed { id, reason }
 }
 
-/// What there is of the lock of a task to be, or why its id cannot be used.
-async fn free_id<T: Tx>(tx: &mut T, id: &TaskId) -> Tried<Result<Resource, String>> {
-    let (resource, row) = tx.resource_and_task(&TaskRow::lock_name(id), id).await?;
-    if row.is_some() {
-        return Ok(Err("there is a task of this id".to_owned()));
-    }
-    Ok(match tx.deleted_at(id).await? {
-        Some(at) => Err(format!(
+/// What there is of the lock of a task to be, with a token if that is wanted, or why its id cannot be used.
+async fn free_id<T: Tx>(tx: &mut T, id: &TaskId, token: bool) -> Tried<Result<Seen, String>> {
+    let beside = Beside {
+        task: Some(id),
+        deleted: true,
+        token,
+        ..Beside::default()
+    };
+    let seen = tx.see(&TaskRow::lock_name(id), beside).await?;
+    Ok(match (&seen.task, seen.deleted_at) {
+        (Some(_), _) => Err("there is a task of this id".to_owned()),
+        (None, Some(at)) => Err(format!(
             "a task of this id was deleted at {at}, and no id is used twice"
         )),
-        None => Ok(resource),
+        (None, None) => Ok(seen),
     })
+}
+
+/// The task and what there is of its lock.
+async fn known<T: Tx>(tx: &mut T, id: &TaskId, name: &str) -> Tried<(Resource, TaskRow)> {
+    let beside = Beside {
+        task: Some(id),
+        ..Beside::default()
+    };
+    let seen = tx.see(name, beside).await?;
+    Ok((seen.resource, seen.task.ok_or_else(|| not_found(id))?))
 }
 
 async fn insert<T: Tx>(tx: &mut T, task: NewTask, token: u64) -> Tried<TaskRow> {
@@ -49,14 +62,14 @@ impl Operation for Create {
     async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Claimed> {
         let id = &self.task.id;
         let name = TaskRow::lock_name(id);
-        let before = free_id(tx, id).await?.map_err(|reason| self.failed(reason))?;
-        let (mut after, mut held) = (before.clone(), None);
+        let seen = free_id(tx, id, self.hold.is_some()).await?;
+        let seen = seen.map_err(|reason| self.failed(reason))?;
+        let (before, mut after) = (seen.resource.clone(), seen.resource);
+        let mut held = None;
         if let Some(hold) = &self.hold {
-            let exclusive = LockMode::Exclusive;
-            held = Some(grant(tx, &name, &mut after, &hold.holder, exclusive, hold.lease).await?);
+            held = Some(grant(tx, &name, &mut after, hold.demand(), seen.token).await?);
         }
-        let token = held.as_ref().map_or(0, |held| held.token);
-        let row = insert(tx, self.task.clone(), token).await?;
+        let row = insert(tx, self.task.clone(), seen.token).await?;
         tx.put_resource(&name, &before, after).await?;
         Ok(Claimed { row, held })
     }
@@ -85,7 +98,7 @@ impl Operation for CreateAll {
         }
         // In one order, so that of two who create the same ones none waits for the other.
         for id in seen {
-            let free = free_id(tx, id).await?;
+            let free = free_id(tx, id, false).await?;
             free.map_err(|reason| self.failed(format!("`{id}`: {reason}")))?;
         }
         let mut rows = Vec::new();
@@ -160,8 +173,7 @@ impl Operation for Update {
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<TaskRow> {
         let name = TaskRow::lock_name(&self.id);
-        let (locks, row) = tx.resource_and_task(&name, &self.id).await?;
-        let row = row.ok_or_else(|| not_found(&self.id))?;
+        let (locks, row) = known(tx, &self.id, &name).await?;
         let now = tx.now().await?;
         if let (Some(token), Fencing::Checked) = (self.token, tx.fencing()) {
             locks.check_writer(&name, token, now)?;
@@ -181,8 +193,7 @@ impl Operation for Change {
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Changed> {
         let name = TaskRow::lock_name(&self.id);
-        let (locks, row) = tx.resource_and_task(&name, &self.id).await?;
-        let row = row.ok_or_else(|| not_found(&self.id))?;
+        let (locks, row) = known(tx, &self.id, &name).await?;
         let now = tx.now().await?;
         let changed = match tx.fencing() {
             Fencing::Checked => {

@@ -9,7 +9,7 @@ const MIGRATING: i64 = 0x6861_6E6B;
 ///
 /// A token is made of an epoch, above 40 bits, and a number from a sequence. The epoch is the timeline of the server plus a number from the table: a replica that is
 /// promoted begins a new timeline, so its tokens are greater than all that were granted before, also those that it has never heard of (TASK-27).
-const MIGRATIONS: [&str; 1] = [r#"
+const MIGRATIONS: [&str; 2] = [r#"
 CREATE TABLE numbers (name text PRIMARY KEY, value bigint NOT NULL);
 INSERT INTO numbers VALUES ('epoch', 0), ('forgotten', 0);
 CREATE SEQUENCE tokens AS bigint MAXVALUE 1099511627775;
@@ -57,7 +57,11 @@ CREATE TABLE locks (
     PRIMARY KEY (resource, token)
 );
 CREATE INDEX locks_holder ON locks (owner, scope, resource);
-"#];
+"#, "
+ALTER TABLE locks ADD version bigint NOT NULL DEFAULT 0, ADD written bigint NOT NULL DEFAULT 0;
+UPDATE locks SET version = resources.version, written = resources.written FROM resources WHERE name = resource;
+DROP TABLE resources;
+"];
 
 /// Brings the tables up to date; says why it cannot, if they are those of a later version.
 pub(super) async fn migrate(client: &mut Client) -> Result<Result<(), String>, Error> {
@@ -101,7 +105,7 @@ pub(super) async fn migrate(client: &mut Client) -> Result<Result<(), String>, E
 /// A database that was restored into another server may know tokens of a later timeline than the server is on; then the epoch goes behind them.
 const RAISE_EPOCH: &str = "
 WITH known (token) AS (
-    SELECT greatest((SELECT max(fencing_token) FROM tasks), (SELECT max(token) FROM locks), (SELECT max(written) FROM resources))
+    SELECT greatest((SELECT max(fencing_token) FROM tasks), (SELECT max(token) FROM locks), (SELECT max(written) FROM locks))
 ), timeline (number) AS (
     SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
 )

@@ -11,21 +11,37 @@ use tokio_postgres::{Error, Row};
 use super::lease::Lease;
 use super::trouble::is_in_the_way;
 use crate::coordinator::{HeldLock, ListQuery, TaskFilter};
-use crate::engine::{Fencing, Removed, Tried, Trouble, Tx};
+use crate::engine::{Beside, Fencing, Removed, Seen, Tried, Trouble, Tx};
 use crate::stored::{StoredHeld, StoredTask, integer, natural, read_id, read_line, time, written};
 
 const TASK: &str =
     "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at";
 const HELD: &str = "owner, scope, mode, token, count, acquired_at, expires_at, resource";
-/// A resource with its holders: a row for each, or one without any.
-const RESOURCE: &str = "SELECT owner, scope, mode, token, count, acquired_at, expires_at, resource,
-        coalesce(resources.version, numbers.value) AS version, coalesce(written, 0) AS written,
-        (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
-    FROM numbers LEFT JOIN resources ON resources.name = $1 LEFT JOIN locks ON resource = $1 WHERE numbers.name = 'forgotten' ORDER BY token";
-const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+/// The database's clock, in Unix milliseconds.
+macro_rules! now {
+    () => {
+        "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    };
+}
+const CLOCK: &str = concat!("SELECT ", now!());
+/// A resource with its holders: a row for each, or one without any. What is known of it stands beside each of them.
+const RESOURCE: &str = concat!(
+    "SELECT owner, scope, mode, token, count, acquired_at, expires_at, resource,
+        coalesce(version, value) AS version, coalesce(written, 0) AS written, ",
+    now!(),
+    " AS now FROM numbers LEFT JOIN locks ON resource = $1 WHERE name = 'forgotten' ORDER BY token"
+);
+const DELETED: &str = "SELECT deleted_at FROM deleted WHERE id = $1";
+const TOKEN: &str = "SELECT next_token()";
+const BEHIND: &str = concat!(
+    "SELECT resource FROM locks WHERE owner = $1 AND scope = $2 AND resource >= $3 AND (expires_at IS NULL OR expires_at >= ",
+    now!(),
+    ") ORDER BY resource LIMIT 1"
+);
 
 /// Lets nobody else work on a resource before the transaction has ended.
 const WAIT_FOR: &str = "SELECT true FROM pg_advisory_xact_lock(hashtextextended($1, 4711))";
+const TRY: &str = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 4711))";
 
 /// So many writes travel together at most.
 const MOST_TOGETHER: usize = 16;
@@ -214,54 +230,67 @@ impl<'a> PostgresTx<'a> {
         rows.iter().map(|row| stored_task(row).row()).collect()
     }
 
-    /// The resource, when this transaction has it for itself, and what one more query behind it tells.
-    async fn owned_resource(
-        &mut self,
-        name: &str,
-        lock: &'static str,
-        behind: Option<Query<'_>>,
-    ) -> Tried<Option<(Resource, Vec<Row>)>> {
+    /// The resource with what was asked for beside it, once this transaction has it for itself; unless it `waits` only when nobody else has it.
+    async fn owned(&mut self, name: &str, waits: bool, beside: Beside<'_>) -> Tried<Option<Seen>> {
+        let (lock, task) = match waits {
+            true => (WAIT_FOR, task_by_id(self.for_update)),
+            // Whoever does not get the resource must not be in the way of the one who has it.
+            false => (TRY, task_by_id("")),
+        };
         let mut queries = vec![(lock, values![name]), (RESOURCE, values![name])];
-        queries.extend(behind);
+        let id = beside.task.map_or("", TaskId::as_str);
+        queries.extend(beside.task.map(|_| (task.as_str(), values![id])));
+        queries.extend(beside.deleted.then(|| (DELETED, values![id])));
+        queries.extend(
+            beside
+                .behind
+                .map(|holder| (BEHIND, values![&*holder.owner, &*holder.scope, name])),
+        );
+        queries.extend(beside.token.then(|| (TOKEN, values![])));
         let mut read = self.read(&queries).await?.into_iter();
-        let (Some(owned), Some(known)) = (read.next(), read.next()) else {
-            return Err(Trouble::Failed("the database left an answer out".to_owned()));
-        };
-        let Some(first) = known
-            .first()
-            .filter(|_| owned.first().is_some_and(|row| row.get(0)))
-        else {
+        let mut next = |wanted: bool| wanted.then(|| read.next()).flatten().unwrap_or_default();
+        if !next(true).first().is_some_and(|owned| owned.get(0)) {
             return Ok(None);
-        };
+        }
+        let resource = self.stored_resource(&next(true))?;
+        let task = next(beside.task.is_some());
+        Ok(Some(Seen {
+            resource,
+            task: task.first().map(|row| stored_task(row).row()).transpose()?,
+            deleted_at: next(beside.deleted).first().map(|row| time(row.get(0))),
+            behind: first_behind(&next(beside.behind.is_some()), name),
+            token: number(&next(beside.token)),
+        }))
+    }
+
+    fn stored_resource(&mut self, rows: &[Row]) -> Tried<Resource> {
+        let first = rows
+            .first()
+            .ok_or_else(|| Trouble::Failed("the table of numbers is empty".to_owned()))?;
         self.now = Some(time(first.get("now")));
-        let has_lock = |row: &&Row| row.get::<_, Option<i64>>("token").is_some();
-        let held = known
+        let held = rows
             .iter()
-            .filter(has_lock)
-            .map(|row| Ok(stored_held(row).lock()?.held));
-        let resource = Resource {
+            .filter(|row| row.get::<_, Option<i64>>("token").is_some());
+        let held = held.map(|row| Ok(stored_held(row).lock()?.held));
+        Ok(Resource {
             held: held.collect::<Tried<_>>()?,
             version: natural(first.get("version")),
             written: natural(first.get("written")),
-        };
-        Ok(Some((resource, read.next().unwrap_or_default())))
+        })
     }
 
-    fn task_by_id(&self) -> String {
-        format!("SELECT {TASK} FROM tasks WHERE id = $1 {}", self.for_update)
-    }
-
-    async fn put_held(&mut self, name: &str, before: &[Held], after: &[Held]) -> Tried<()> {
+    async fn put_held(&mut self, name: &str, before: &[Held], after: &Resource) -> Tried<()> {
         for gone in before
             .iter()
-            .filter(|held| !after.iter().any(|kept| kept.token == held.token))
+            .filter(|held| !after.held.iter().any(|kept| kept.token == held.token))
         {
             let sql = "DELETE FROM locks WHERE resource = $1 AND token = $2";
             self.write(sql, values![name, integer(gone.token)]).await?;
         }
-        for held in after.iter().filter(|held| !before.contains(held)) {
-            let sql = "INSERT INTO locks (resource, token, owner, scope, mode, count, acquired_at, expires_at)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (resource, token) DO UPDATE SET count = $6, expires_at = $8";
+        let (version, written) = (integer(after.version), integer(after.written));
+        for held in after.held.iter().filter(|held| !before.contains(held)) {
+            let sql = "INSERT INTO locks (resource, token, owner, scope, mode, count, acquired_at, expires_at, version, written)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (resource, token) DO UPDATE SET count = $6, expires_at = $8";
             let Holder { owner, scope } = &held.holder;
             let (since, until) = (
                 held.acquired_at.as_millis(),
@@ -269,14 +298,17 @@ impl<'a> PostgresTx<'a> {
             );
             let (token, count) = (integer(held.token), i64::from(held.count));
             let mode = held.mode.as_str();
-            self.write(
-                sql,
-                values![name, token, &**owner, &**scope, mode, count, since, until],
-            )
-            .await?;
+            let values = values![
+                name, token, &**owner, &**scope, mode, count, since, until, version, written
+            ];
+            self.write(sql, values).await?;
         }
         Ok(())
     }
+}
+
+fn task_by_id(for_update: &str) -> String {
+    format!("SELECT {TASK} FROM tasks WHERE id = $1 {for_update}")
 }
 
 fn stored_task(row: &Row) -> StoredTask {
@@ -290,6 +322,16 @@ fn stored_task(row: &Row) -> StoredTask {
         written_seq: row.get(6),
         cancel_requested_at: row.get(7),
     }
+}
+
+fn number(rows: &[Row]) -> u64 {
+    natural(rows.first().map_or(0, |row| row.get(0)))
+}
+
+/// The first resource behind `name`, unless that is held itself.
+fn first_behind(rows: &[Row], name: &str) -> Option<String> {
+    let first = rows.first().map(|row| row.get::<_, String>(0));
+    first.filter(|first| first != name)
 }
 
 fn stored_held(row: &Row) -> StoredHeld {
@@ -332,16 +374,14 @@ impl Tx for PostgresTx<'_> {
     }
 
     async fn task(&mut self, id: &TaskId) -> Tried<Option<TaskRow>> {
-        Ok(self.rows(&self.task_by_id(), values![id.as_str()]).await?.pop())
+        Ok(self
+            .rows(&task_by_id(self.for_update), values![id.as_str()])
+            .await?
+            .pop())
     }
 
     async fn deleted_at(&mut self, id: &TaskId) -> Tried<Option<Timestamp>> {
-        let rows = self
-            .one(
-                "SELECT deleted_at FROM deleted WHERE id = $1",
-                values![id.as_str()],
-            )
-            .await?;
+        let rows = self.one(DELETED, values![id.as_str()]).await?;
         Ok(rows.first().map(|row| time(row.get(0))))
     }
 
@@ -362,7 +402,7 @@ impl Tx for PostgresTx<'_> {
         let rows = self
             .one(&format!("SELECT count(*) FROM tasks WHERE {condition}"), values)
             .await?;
-        Ok(natural(rows.first().map_or(0, |row| row.get(0))))
+        Ok(number(&rows))
     }
 
     async fn put_task(&mut self, row: &TaskRow) -> Tried<()> {
@@ -402,8 +442,11 @@ impl Tx for PostgresTx<'_> {
     }
 
     async fn claimable(&mut self, owner: Option<&str>, limit: u32) -> Tried<Vec<TaskId>> {
-        const FREE: &str = "NOT EXISTS (SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at
-            >= (extract(epoch FROM clock_timestamp()) * 1000)::bigint))";
+        const FREE: &str = concat!(
+            "NOT EXISTS (SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at >= ",
+            now!(),
+            "))"
+        );
         let limit = i64::from(limit);
         let (condition, values) = match owner {
             Some(owner) => ("AND owner = $2", values![limit, owner]),
@@ -455,68 +498,40 @@ impl Tx for PostgresTx<'_> {
     }
 
     async fn resource(&mut self, name: &str) -> Tried<Resource> {
-        let owned = self.owned_resource(name, WAIT_FOR, None).await?;
-        Ok(owned.unwrap_or_default().0)
+        Ok(self.see(name, Beside::default()).await?.resource)
     }
 
-    async fn resource_and_task(&mut self, name: &str, id: &TaskId) -> Tried<(Resource, Option<TaskRow>)> {
-        let sql = self.task_by_id();
-        let task = Some((sql.as_str(), values![id.as_str()]));
-        let (resource, rows) = self
-            .owned_resource(name, WAIT_FOR, task)
-            .await?
-            .unwrap_or_default();
-        let row = rows.first().map(|row| stored_task(row).row()).transpose()?;
-        Ok((resource, row))
+    async fn see(&mut self, name: &str, beside: Beside<'_>) -> Tried<Seen> {
+        Ok(self.owned(name, true, beside).await?.unwrap_or_default())
     }
 
-    async fn free_resource(&mut self, name: &str) -> Tried<Option<Resource>> {
-        let lock = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 4711))";
-        let owned = self.owned_resource(name, lock, None).await?;
-        Ok(owned.map(|(resource, _)| resource))
+    async fn see_if_free(&mut self, name: &str, beside: Beside<'_>) -> Tried<Option<Seen>> {
+        self.owned(name, false, beside).await
     }
 
     async fn put_resource(&mut self, name: &str, before: &Resource, after: Resource) -> Tried<()> {
-        self.put_held(name, &before.held, &after.held).await?;
-        let is_known = !before.held.is_empty();
-        let is_changed = (before.version, before.written) != (after.version, after.written);
-        if !after.held.is_empty() {
-            if is_known && !is_changed {
-                return Ok(());
+        self.put_held(name, &before.held, &after).await?;
+        let numbers = (integer(after.version), integer(after.written));
+        if after.held.is_empty() {
+            if after.version > 0 {
+                let sql = "UPDATE numbers SET value = $1 WHERE name = 'forgotten' AND value < $1";
+                self.write(sql, values![numbers.0]).await?;
             }
-            let sql = "INSERT INTO resources (name, version, written) VALUES ($1, $2, $3)
-                ON CONFLICT (name) DO UPDATE SET version = $2, written = $3";
-            return self
-                .write(sql, values![name, integer(after.version), integer(after.written)])
-                .await;
+        } else if (before.version, before.written) != (after.version, after.written) {
+            let sql = "UPDATE locks SET version = $2, written = $3 WHERE resource = $1";
+            self.write(sql, values![name, numbers.0, numbers.1]).await?;
         }
-        if after.version > 0 {
-            let sql = "UPDATE numbers SET value = $1 WHERE name = 'forgotten' AND value < $1";
-            self.write(sql, values![integer(after.version)]).await?;
-        }
-        match is_known {
-            true => {
-                self.write("DELETE FROM resources WHERE name = $1", values![name])
-                    .await
-            }
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     async fn next_token(&mut self) -> Tried<u64> {
-        let rows = self.one("SELECT next_token()", values![]).await?;
-        Ok(natural(rows.first().map_or(0, |row| row.get(0))))
+        Ok(number(&self.one(TOKEN, values![]).await?))
     }
 
     async fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>> {
-        let sql = "SELECT resource FROM locks WHERE owner = $1 AND scope = $2 AND resource >= $3
-                AND (expires_at IS NULL OR expires_at >= $4) ORDER BY resource LIMIT 1";
-        let now = self.now().await?.as_millis();
-        let rows = self
-            .one(sql, values![&*holder.owner, &*holder.scope, name, now])
-            .await?;
-        let first = rows.first().map(|row| row.get::<_, String>(0));
-        Ok(first.filter(|first| first != name))
+        let values = values![&*holder.owner, &*holder.scope, name];
+        let rows = self.one(BEHIND, values).await?;
+        Ok(first_behind(&rows, name))
     }
 
     async fn held(&mut self) -> Tried<Vec<HeldLock>> {

@@ -279,10 +279,6 @@ impl Tx for SqliteTx<'_> {
         })
     }
 
-    async fn free_resource(&mut self, name: &str) -> Tried<Option<Resource>> {
-        self.resource(name).await.map(Some)
-    }
-
     async fn put_resource(&mut self, name: &str, before: &Resource, after: Resource) -> Tried<()> {
         self.put_held(name, &before.held, &after.held)?;
         let is_known = !before.held.is_empty();
