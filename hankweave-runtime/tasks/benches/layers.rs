@@ -88,9 +88,9 @@ fn entry(files: &TaskFiles) -> LogEntry {
 }
 
 fn append(files: &TaskFiles, batch: usize, durability: Durability) -> impl FnMut() -> u64 + use<> {
-    let (files, mut log) = (files.clone(), files.open_log(durability).expect("it opens"));
+    let mut log = files.open_log(durability).expect("it opens");
+    let lines: Vec<LogEntry> = (0..batch).map(|_| entry(&files)).collect();
     move || {
-        let lines: Vec<LogEntry> = (0..batch).map(|_| entry(&files)).collect();
         log.append(&lines).expect("there is room");
         batch as u64
     }

@@ -134,27 +134,24 @@ impl TaskLog {
         if entries.is_empty() {
             return Ok(());
         }
-        let files = self.files.clone();
+        let Self {
+            files,
+            file,
+            durability,
+            unsynced_since,
+        } = self;
         files.traced(Layer::Logs, Operation::Save, || {
-            let is_torn = !matches!(
-                self.file.last_byte().map_err(files.save(LOGS))?,
-                None | Some(b'\n')
-            );
+            let is_torn = !matches!(file.last_byte().map_err(files.save(LOGS))?, None | Some(b'\n'));
             let text =
                 lines(entries, is_torn).map_err(|_| TaskError::StateSaveFailed("a log line is no JSON"))?;
-            self.file.add(text.as_bytes()).map_err(files.save(LOGS))?;
-            self.added()
+            file.add(text.as_bytes()).map_err(files.save(LOGS))?;
+            let since = *unsynced_since.get_or_insert_with(Instant::now);
+            match durability {
+                Durability::Buffered => Ok(()),
+                Durability::Batch if since.elapsed() < LONGEST_WAIT => Ok(()),
+                Durability::Batch | Durability::Each => sync(files, &**file, unsynced_since),
+            }
         })
-    }
-
-    fn added(&mut self) -> Result<(), LayerError> {
-        let now = Instant::now();
-        let since = *self.unsynced_since.get_or_insert(now);
-        match self.durability {
-            Durability::Buffered => Ok(()),
-            Durability::Batch if now - since < LONGEST_WAIT => Ok(()),
-            Durability::Batch | Durability::Each => self.sync(),
-        }
     }
 
     /// Makes all lines durable.
@@ -163,11 +160,7 @@ impl TaskLog {
     ///
     /// Returns [`LayerError::Save`]; it is then unknown which lines are durable.
     pub fn sync(&mut self) -> Result<(), LayerError> {
-        if self.unsynced_since.is_some() {
-            self.file.sync_data().map_err(self.files.save(LOGS))?;
-            self.unsynced_since = None;
-        }
-        Ok(())
+        sync(&self.files, &*self.file, &mut self.unsynced_since)
     }
 
     /// When [`sync`](Self::sync) must be called, unless something is added before; whoever has the log waits for that beside its other work.
@@ -178,4 +171,16 @@ impl TaskLog {
             .filter(|_| self.durability == Durability::Batch);
         since.map(|since| since + LONGEST_WAIT)
     }
+}
+
+fn sync(
+    files: &TaskFiles,
+    file: &dyn SharedFile,
+    unsynced_since: &mut Option<Instant>,
+) -> Result<(), LayerError> {
+    if unsynced_since.is_some() {
+        file.sync_data().map_err(files.save(LOGS))?;
+        *unsynced_since = None;
+    }
+    Ok(())
 }

@@ -6,10 +6,7 @@ use tokio_postgres::{Client, Error};
 const MIGRATING: i64 = 0x6861_6E6B;
 
 /// What leads from each version of the tables to the next one.
-///
-/// A token is made of an epoch, above 40 bits, and a number from a sequence. The epoch is the timeline of the server plus a number from the table: a replica that is
-/// promoted begins a new timeline, so its tokens are greater than all that were granted before, also those that it has never heard of (TASK-27).
-const MIGRATIONS: [&str; 2] = [r#"
+pub(super) const MIGRATIONS: [&str; 2] = [r#"
 CREATE TABLE numbers (name text PRIMARY KEY, value bigint NOT NULL);
 INSERT INTO numbers VALUES ('epoch', 0), ('forgotten', 0);
 CREATE SEQUENCE tokens AS bigint MAXVALUE 1099511627775;
@@ -61,6 +58,7 @@ CREATE INDEX locks_holder ON locks (owner, scope, resource);
 ALTER TABLE locks ADD version bigint NOT NULL DEFAULT 0, ADD written bigint NOT NULL DEFAULT 0;
 UPDATE locks SET version = resources.version, written = resources.written FROM resources WHERE name = resource;
 DROP TABLE resources;
+DROP FUNCTION next_token();
 "];
 
 /// Brings the tables up to date; says why it cannot, if they are those of a later version.

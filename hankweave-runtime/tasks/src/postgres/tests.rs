@@ -71,6 +71,31 @@ async fn tokens_rise_with_the_timeline_and_behind_what_is_known() {
     );
 }
 
+// covers: TASK-23
+#[tokio::test]
+async fn an_older_database_keeps_its_locks_and_their_versions() {
+    let database = match Database::create() {
+        Ok(database) => database,
+        Err(skip) => return println!("{skip}"),
+    };
+    let older = format!(
+        "CREATE SCHEMA hankweave; SET search_path TO hankweave; CREATE TABLE schema_version (version bigint NOT NULL);
+        INSERT INTO schema_version VALUES (1); {}
+        INSERT INTO resources VALUES ('a', 7, 41);
+        INSERT INTO locks VALUES ('a', 42, 'a', '1', 'exclusive', 1, 0, 4102444800000)",
+        super::schema::MIGRATIONS[0]
+    );
+    run(database.url(), &older).await;
+    let registry = Postgres::open(database.url()).await.unwrap();
+    let resource = registry.resource("a".to_owned()).await.unwrap();
+    assert_eq!((resource.version, resource.written), (7, 41));
+    assert_eq!(
+        (&resource.held[0].holder, resource.held[0].token),
+        (&holder(), 42)
+    );
+    registry.close().await;
+}
+
 // covers: TASK-27
 #[tokio::test]
 async fn a_server_that_goes_away_and_comes_back_loses_nothing() {

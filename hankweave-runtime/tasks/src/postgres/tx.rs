@@ -32,7 +32,10 @@ const RESOURCE: &str = concat!(
     " AS now FROM numbers LEFT JOIN locks ON resource = $1 WHERE name = 'forgotten' ORDER BY token"
 );
 const DELETED: &str = "SELECT deleted_at FROM deleted WHERE id = $1";
-const TOKEN: &str = "SELECT next_token()";
+/// A token is made of an epoch, above 40 bits, and a number from a sequence. The epoch is the timeline of the server plus a number from the table: a replica that is
+/// promoted begins a new timeline, so its tokens are greater than all that were granted before, also those that it has never heard of (TASK-27).
+const TOKEN: &str = "SELECT (value + ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint) * 1099511627776
+    + nextval('tokens') FROM numbers WHERE name = 'epoch'";
 const BEHIND: &str = concat!(
     "SELECT resource FROM locks WHERE owner = $1 AND scope = $2 AND resource >= $3 AND (expires_at IS NULL OR expires_at >= ",
     now!(),
