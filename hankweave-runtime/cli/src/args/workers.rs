@@ -36,6 +36,9 @@ pub(crate) struct WorkerArgs {
     /// Pack checkpoints (gzip) once there is a newer one.
     #[arg(long)]
     pub(crate) pack_checkpoints: bool,
+    /// Keep Plan.md beside state.json: what each task is, how each attempt went, what it cost and what came of it.
+    #[arg(long)]
+    pub(crate) plan: bool,
     /// Push runs to this git remote behind each checkpoint, and go on with those that other machines have pushed there [env: HANKWEAVE_REMOTE].
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) remote: Option<String>,

@@ -91,6 +91,7 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, Failure> {
     options.orphan_after = args.orphan_after;
     options.checkpoints_by_risk = args.checkpoints == CheckpointPolicy::Risk;
     options.packs_checkpoints = args.pack_checkpoints;
+    options.keeps_plans = args.plan;
     options.orphans = match args.orphans {
         OrphanPolicy::Requeue => Orphans::Requeue { tries: USUAL_TRIES },
         OrphanPolicy::Fail => Orphans::Fail,
