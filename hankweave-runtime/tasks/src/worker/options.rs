@@ -49,6 +49,8 @@ pub struct WorkerOptions {
     pub packs_checkpoints: bool,
     /// Whether it keeps Plan.md beside the state of each task.
     pub keeps_plans: bool,
+    /// The git repository in which each task has a branch, if there is one; an absolute path.
+    pub branch: Option<PathBuf>,
     /// How often it looks, without a hint, whether there is something to do.
     pub look: Duration,
 }
@@ -59,6 +61,9 @@ impl WorkerOptions {
         lifecycle.register_builtin();
         if self.keeps_plans {
             lifecycle.register_plan();
+        }
+        if let Some(repository) = &self.branch {
+            lifecycle.register_branch(repository);
         }
     }
 
@@ -79,6 +84,7 @@ impl WorkerOptions {
             checkpoints_by_risk: true,
             packs_checkpoints: false,
             keeps_plans: false,
+            branch: None,
             look: Duration::from_secs(1),
         }
     }

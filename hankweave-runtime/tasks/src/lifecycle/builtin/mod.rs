@@ -1,5 +1,6 @@
 //! Hooks that come with the lifecycle: those that each worker has (TASK-70), and others that are switched on.
 
+mod branch;
 mod plan;
 
 use std::collections::BTreeSet;
