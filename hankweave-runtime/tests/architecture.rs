@@ -203,6 +203,8 @@ const TASK_MODEL: &[(&str, &str)] = &[
     ("schedule", ""),
     ("task", ""),
     ("registry", "error logs task"),
+    ("executions", "logs"),
+    ("plan", "executions logs registry task"),
     ("state", "checksum error task"),
     ("checkpoint", "checksum error logs state task"),
     ("rotation", "checkpoint"),

@@ -56,6 +56,7 @@ mod repository;
     reason = "the files of the real workspace, by descriptors; `CheckpointStore` is the seam"
 )]
 mod restore;
+mod review;
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -105,6 +106,7 @@ pub use inspect::{Damage, DamageKind};
 pub use memory::MemoryCheckpoints;
 pub use object::ObjectError;
 pub use open::{OpenError, OpenReport, OpenRequest};
+pub use review::{Obstacle, ReviewBranch, ReviewError, Work, is_usable as is_usable_for_review};
 pub use select::MAX_FILE_BYTES;
 pub use store::{
     Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,

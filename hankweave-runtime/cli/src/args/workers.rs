@@ -1,6 +1,7 @@
 //! Whoever works on tasks: workers, and agents that have tasks as tools (CLI-40).
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -36,6 +37,12 @@ pub(crate) struct WorkerArgs {
     /// Pack checkpoints (gzip) once there is a newer one.
     #[arg(long)]
     pub(crate) pack_checkpoints: bool,
+    /// Keep Plan.md beside state.json: what each task is, how each attempt went, what it cost and what came of it.
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// Give each task the branch `task/ID` in this git repository, on which what it made can be reviewed: `git diff main...task/ID`.
+    #[arg(long, value_name = "REPOSITORY", value_hint = ValueHint::DirPath)]
+    pub(crate) branch: Option<PathBuf>,
     /// Push runs to this git remote behind each checkpoint, and go on with those that other machines have pushed there [env: HANKWEAVE_REMOTE].
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) remote: Option<String>,

@@ -4,11 +4,14 @@ mod metrics;
 #[cfg(feature = "restate")]
 mod restate;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use hankweave_runtime::Shutdown;
+use hankweave_runtime::checkpoint::is_usable_for_review;
 use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::IoError;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_tasks::layers::{LayerError, Layers};
 use hankweave_tasks::worker::{Orphans, USUAL_TRIES, Worked, Worker, WorkerOptions};
@@ -91,12 +94,29 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, Failure> {
     options.orphan_after = args.orphan_after;
     options.checkpoints_by_risk = args.checkpoints == CheckpointPolicy::Risk;
     options.packs_checkpoints = args.pack_checkpoints;
+    options.keeps_plans = args.plan;
+    options.branch = args
+        .branch
+        .as_deref()
+        .map(|path| repository(path, world))
+        .transpose()?;
     options.orphans = match args.orphans {
         OrphanPolicy::Requeue => Orphans::Requeue { tries: USUAL_TRIES },
         OrphanPolicy::Fail => Orphans::Fail,
         OrphanPolicy::Leave => Orphans::Leave,
     };
     Ok(options)
+}
+
+/// The real place of the repository for `--branch`. With one that cannot be used no task could start.
+fn repository(path: &Path, world: &World) -> Result<PathBuf, Failure> {
+    let place = world.disk.real_path(path).map_err(IoError::at("find", path));
+    let place = place.map_err(|error| Failure::from_error(FailureKind::Input, &error))?;
+    match is_usable_for_review(&place) {
+        Ok(()) => Ok(place),
+        Err(error) => Err(Failure::from_error(FailureKind::Input, &error)
+            .hint("name a repository of this user's with --branch, or make one with `git init`")),
+    }
 }
 
 fn own_name(world: &World) -> String {

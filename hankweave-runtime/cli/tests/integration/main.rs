@@ -83,6 +83,7 @@ mod supervision;
 mod support;
 mod tasks;
 mod tasks_by_hand;
+mod tasks_hooks;
 mod terminal;
 mod waits;
 mod whole_screen;

@@ -53,6 +53,11 @@ impl Layers {
         self.world.blocking
     }
 
+    /// What they are reached through.
+    pub(crate) fn world(&self) -> &World {
+        &self.world
+    }
+
     /// The files of one task, which need not be there.
     #[must_use]
     pub fn task(&self, id: TaskId) -> TaskFiles {

@@ -1,4 +1,4 @@
-//! The files of tasks, a folder for each beneath one root: `state.json`, `logs.jsonl`, `decisions.md` and `checkpoints` (TASK-40 to TASK-51).
+//! The files of tasks, a folder for each beneath one root: `state.json`, `logs.jsonl`, `decisions.md`, `Plan.md` and `checkpoints` (TASK-40 to TASK-51).
 //!
 //! Every way into a folder goes name by name and through no link, and a name is checked before it is used, so nothing here is read or written
 //! beyond the root (TASK-51). The calls block; [`TaskFiles::run`] makes them where that delays nobody.
@@ -12,6 +12,7 @@ mod files;
 mod folder;
 mod lines;
 mod log;
+mod plan;
 mod recover;
 mod restore;
 mod rotate;
@@ -34,6 +35,7 @@ pub use sweep::Swept;
 const STATE: &str = "state.json";
 const LOGS: &str = "logs.jsonl";
 const DECISIONS: &str = "decisions.md";
+const PLAN: &str = "Plan.md";
 const CHECKPOINTS: &str = "checkpoints";
 const MANIFEST: &str = "manifest.json";
 

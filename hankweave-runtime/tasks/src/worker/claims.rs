@@ -70,7 +70,7 @@ impl Worked {
 }
 
 impl Worker {
-    /// A worker on these tasks, whose files are beneath the root of `layers`, with the hooks of [`Lifecycle::register_builtin`].
+    /// A worker on these tasks, whose files are beneath the root of `layers`, with the hooks of [`Lifecycle::register_builtin`] and those that its options ask for.
     #[must_use]
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
@@ -97,7 +97,7 @@ impl Worker {
             locks.clone(),
             layers.clone(),
         );
-        lifecycle.register_builtin();
+        options.register(&lifecycle);
         Self {
             lifecycle,
             coordinator,

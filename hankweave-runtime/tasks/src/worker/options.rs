@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::lifecycle::Lifecycle;
+
 /// What becomes of a task whose worker is gone (TASK-56).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Orphans {
@@ -45,13 +47,28 @@ pub struct WorkerOptions {
     pub checkpoints_by_risk: bool,
     /// Whether checkpoints are packed once there is a newer one.
     pub packs_checkpoints: bool,
+    /// Whether it keeps Plan.md beside the state of each task.
+    pub keeps_plans: bool,
+    /// The git repository in which each task has a branch, if there is one; an absolute path.
+    pub branch: Option<PathBuf>,
     /// How often it looks, without a hint, whether there is something to do.
     pub look: Duration,
 }
 
 impl WorkerOptions {
+    /// Registers the hooks that are asked for.
+    pub(super) fn register(&self, lifecycle: &Lifecycle) {
+        lifecycle.register_builtin();
+        if self.keeps_plans {
+            lifecycle.register_plan();
+        }
+        if let Some(repository) = &self.branch {
+            lifecycle.register_branch(repository);
+        }
+    }
+
     /// The usual ones: one task at a time, a lease of 30 s, orphans after five minutes, which have [`USUAL_TRIES`],
-    /// checkpoints by what is at stake, none of them packed.
+    /// checkpoints by what is at stake, none of them packed, and no hooks but those that every worker has.
     #[must_use]
     pub fn new(name: impl Into<String>, program: impl Into<PathBuf>) -> Self {
         Self {
@@ -66,6 +83,8 @@ impl WorkerOptions {
             grace: Duration::from_secs(15),
             checkpoints_by_risk: true,
             packs_checkpoints: false,
+            keeps_plans: false,
+            branch: None,
             look: Duration::from_secs(1),
         }
     }

@@ -1,6 +1,7 @@
 //! Workers whose runs are real processes: a script stands in for `hankweave`.
 
 mod away;
+mod hooks;
 mod steps;
 
 use std::os::unix::fs::PermissionsExt;

@@ -1,8 +1,13 @@
-//! Hooks that come with the lifecycle (TASK-70).
+//! Hooks that come with the lifecycle: those that each worker has (TASK-70), and others that are switched on.
+
+mod branch;
+mod plan;
 
 use std::collections::BTreeSet;
 
 use hankweave_core::id::TaskId;
+use hankweave_runtime::error::chain;
+use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy};
 
 use super::{HookCall, HookRun, Lifecycle};
@@ -45,13 +50,33 @@ impl Lifecycle {
     }
 }
 
+impl Lifecycle {
+    /// A hook that is told the task as its registry has it; of one that is gone there is nothing to do.
+    fn on_task<F>(&self, act: impl Fn(Layers, TaskRow) -> F + Clone + Send + Sync + 'static) -> HookRun
+    where
+        F: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        let (coordinator, layers) = (self.0.coordinator.clone(), self.0.layers.clone());
+        HookRun::new(move |call| {
+            let (coordinator, layers, act) = (coordinator.clone(), layers.clone(), act.clone());
+            async move {
+                let row = coordinator.task(call.task).await;
+                match row.map_err(|error| chain(&error))? {
+                    Some(row) => act(layers, row).await,
+                    None => Ok(()),
+                }
+            }
+        })
+    }
+}
+
 async fn act_on(
     layers: Layers,
     id: TaskId,
     act: impl Fn(&TaskFiles) -> Result<(), LayerError> + Send + Sync + 'static,
 ) -> Result<(), String> {
     let done = layers.task(id).run(act).await;
-    done.map_err(|error| hankweave_runtime::error::chain(&error))
+    done.map_err(|error| chain(&error))
 }
 
 async fn log(call: HookCall) -> Result<(), String> {

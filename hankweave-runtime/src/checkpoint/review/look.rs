@@ -1,0 +1,107 @@
+//! Looking at a repository that is somebody else's (TASK-109).
+
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, ObjectType, Oid, Repository, RepositoryState};
+
+/// The commit to which a reference leads, if it is there and has one.
+pub(super) fn target(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error> {
+    let found = repository.find_reference(name);
+    match found.and_then(|found| found.peel_to_commit()) {
+        Ok(commit) => Ok(Some(commit.id())),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What was begun there and is not finished.
+pub(super) fn unfinished(repository: &Repository) -> Option<&'static str> {
+    Some(match repository.state() {
+        RepositoryState::Clean => return None,
+        RepositoryState::Merge => "merge",
+        RepositoryState::Revert | RepositoryState::RevertSequence => "revert",
+        RepositoryState::CherryPick | RepositoryState::CherryPickSequence => "cherry-pick",
+        RepositoryState::Bisect => "bisect",
+        _ => "rebase",
+    })
+}
+
+/// One path of the index that is in conflict.
+pub(super) fn conflict(repository: &Repository) -> Result<Option<String>, git2::Error> {
+    if repository.is_bare() {
+        return Ok(None);
+    }
+    let index = repository.index()?;
+    let Some(conflict) = index.conflicts()?.next().transpose()? else {
+        return Ok(None);
+    };
+    let entry = conflict.our.or(conflict.their).or(conflict.ancestor);
+    Ok(entry.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()))
+}
+
+/// Submodules in which something is unfinished, with what that is.
+pub(super) fn submodules_in_the_middle(
+    repository: &Repository,
+) -> Result<Vec<(String, &'static str)>, git2::Error> {
+    let mut found = Vec::new();
+    if repository.is_bare() {
+        return Ok(found);
+    }
+    for submodule in repository.submodules()? {
+        // One that is not checked out has nothing unfinished.
+        if let Some(what) = submodule.open().ok().as_ref().and_then(unfinished) {
+            let submodule = submodule.path().display().to_string();
+            found.push((submodule, what));
+        }
+    }
+    Ok(found)
+}
+
+/// A branch `a` or `a/b/c` leaves no room for `a/b`.
+pub(super) fn in_the_way(repository: &Repository, name: &str) -> Result<Option<String>, git2::Error> {
+    let folders = name.match_indices('/').map(|(end, _)| &name[..end]);
+    for folder in folders {
+        if target(repository, &format!("refs/heads/{folder}"))?.is_some() {
+            return Ok(Some(folder.to_owned()));
+        }
+    }
+    let mut beneath = repository.references_glob(&format!("refs/heads/{name}/*"))?;
+    let first = beneath.names().next().transpose()?;
+    Ok(first.map(|name| name.trim_start_matches("refs/heads/").to_owned()))
+}
+
+/// Where a branch is checked out, by the full name of its reference.
+pub(super) fn checked_out(repository: &Repository, reference: &str) -> Result<Option<PathBuf>, git2::Error> {
+    let mut trees = vec![Repository::open(repository.commondir())?];
+    for name in repository.worktrees()?.iter() {
+        if let Some(name) = name? {
+            // One whose folder is gone has nothing checked out.
+            trees.extend(Repository::open_from_worktree(&repository.find_worktree(name)?).ok());
+        }
+    }
+    let is_here = |tree: &&Repository| {
+        tree.head()
+            .is_ok_and(|head| head.name_bytes() == reference.as_bytes())
+    };
+    let place = trees.iter().filter(is_here).find_map(|tree| tree.workdir());
+    Ok(place.map(Path::to_owned))
+}
+
+/// Something else than a folder on the way to this one, in the files of a commit.
+pub(super) fn no_folder(
+    repository: &Repository,
+    commit: Oid,
+    folder: &[String],
+) -> Result<Option<String>, git2::Error> {
+    let mut tree = repository.find_commit(commit)?.tree()?;
+    for (depth, name) in (1..).zip(folder) {
+        let Some(entry) = tree.get_name(name).map(|entry| (entry.kind(), entry.id())) else {
+            return Ok(None);
+        };
+        tree = match entry {
+            (Some(ObjectType::Tree), id) => repository.find_tree(id)?,
+            _ => return Ok(Some(folder[..depth].join("/"))),
+        };
+    }
+    Ok(None)
+}

@@ -1,0 +1,253 @@
+//! Plan.md: a task for people, from its creation to its end (TASK-108).
+
+use std::fmt::{self, Display, Write};
+
+use hankweave_core::cost::Usd;
+use serde_json::{Map, Value};
+
+use crate::executions::{Execution, executions};
+use crate::logs::LogEntry;
+use crate::registry::TaskRow;
+use crate::task::{TaskRecord, TaskStatus};
+
+/// A try with the codons that ended in it.
+struct Attempt<'l> {
+    execution: Execution,
+    codons: Vec<&'l Map<String, Value>>,
+}
+
+impl Attempt<'_> {
+    fn cost(&self) -> Usd {
+        self.codons.iter().map(|codon| cost(codon)).sum()
+    }
+}
+
+/// The page about a task: what it is, how each attempt went by its log, and what has become of it once it has ended. The same task and log give the same page, which
+/// says nothing that these two do not.
+#[must_use]
+pub fn plan(row: &TaskRow, log: &[LogEntry]) -> String {
+    let mut page = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_page(&mut page, row, log);
+    page
+}
+
+fn write_page(page: &mut String, row: &TaskRow, log: &[LogEntry]) -> fmt::Result {
+    let attempts = attempts(log);
+    write_head(page, row)?;
+    for attempt in &attempts {
+        write_attempt(page, attempt)?;
+    }
+    write_outcome(page, row, &attempts)
+}
+
+fn write_head(page: &mut String, row: &TaskRow) -> fmt::Result {
+    let record = &row.record;
+    writeln!(page, "# Plan: {}\n", one_line(record.name()))?;
+    item(page, "Task", row.id())?;
+    item(page, "Owner", record.owner())?;
+    item(page, "Created", record.created_at())?;
+    item(page, "Status", record.status())?;
+    if let Some(hank) = record.metadata().get("run").and_then(|run| run["hank"].as_str()) {
+        item(page, "Hank", hank)?;
+    }
+    for line in record.description().iter().flat_map(|text| text.lines()) {
+        write!(page, "\n> {}", one_line(line))?;
+    }
+    if record.description().is_some() {
+        writeln!(page)?;
+    }
+    writeln!(page, "\n## Metadata\n")?;
+    write_json(page, record.metadata())
+}
+
+fn write_attempt(page: &mut String, attempt: &Attempt<'_>) -> fmt::Result {
+    let execution = &attempt.execution;
+    let (number, status) = (execution.attempt, &execution.status);
+    writeln!(page, "\n## Attempt {number}: {status}\n")?;
+    item(page, "Agent", &execution.agent_id)?;
+    item(page, "Started", execution.started_at)?;
+    if let Some(ended) = execution.ended_at {
+        item(page, "Ended", ended)?;
+    }
+    if let Some(error) = &execution.error {
+        item(page, "Error", error)?;
+    }
+    for codon in &attempt.codons {
+        let how = match codon["success"] == true {
+            true => "completed",
+            false => "failed",
+        };
+        let id = codon["id"].as_str().unwrap_or_default();
+        item(
+            page,
+            format!("Codon {}", one_line(id)),
+            format!("{how}, {}", cost(codon)),
+        )?;
+    }
+    item(page, "Cost", attempt.cost())
+}
+
+/// The last part, which only a task has that has ended.
+fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[Attempt<'_>]) -> fmt::Result {
+    let status = row.record.status();
+    if matches!(status, TaskStatus::Pending | TaskStatus::Running) {
+        return Ok(());
+    }
+    writeln!(page, "\n## Outcome: {status}\n")?;
+    item(page, "Attempts", attempts.len())?;
+    item(page, "Cost", attempts.iter().map(Attempt::cost).sum::<Usd>())?;
+    match &row.record {
+        TaskRecord::Completed(completed) => {
+            writeln!(page)?;
+            write_json(page, &completed.result)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn attempts(log: &[LogEntry]) -> Vec<Attempt<'_>> {
+    let with_codons = executions(log).into_iter().zip(codons(log));
+    with_codons
+        .map(|(execution, codons)| Attempt { execution, codons })
+        .collect()
+}
+
+/// The codons that ended behind each start.
+fn codons(log: &[LogEntry]) -> Vec<Vec<&Map<String, Value>>> {
+    let mut codons: Vec<Vec<_>> = Vec::new();
+    for data in log.iter().filter_map(|line| line.data.as_ref()?.as_object()) {
+        let is = |name: &str| data.get(name).unwrap_or(&Value::Null);
+        if is("toStatus") == "running" {
+            codons.push(Vec::new());
+        } else if let Some(last) = codons.last_mut()
+            && is("id").is_string()
+            && is("success").is_boolean()
+        {
+            last.push(data);
+        }
+    }
+    codons
+}
+
+fn cost(codon: &Map<String, Value>) -> Usd {
+    let dollars = codon.get("cost").and_then(Value::as_f64);
+    dollars
+        .and_then(|dollars| Usd::from_dollars(dollars).ok())
+        .unwrap_or(Usd::ZERO)
+}
+
+fn item(page: &mut String, name: impl Display, value: impl Display) -> fmt::Result {
+    writeln!(page, "- **{name}**: {}", one_line(&value.to_string()))
+}
+
+fn write_json(page: &mut String, value: &impl serde::Serialize) -> fmt::Result {
+    // In pretty JSON no line of a text begins with a fence.
+    let text = serde_json::to_string_pretty(value).map_err(|_| fmt::Error)?;
+    writeln!(page, "```json\n{text}\n```")
+}
+
+/// What people and agents chose stays in its line, and moves no cursor of a terminal.
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::id::TaskId;
+    use hankweave_core::time::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::logs::Level;
+    use crate::registry::{Change, NewTask};
+    use crate::task::{Complete, Fail, Start, TaskTransition};
+
+    /// A task that fails once and completes then, with a codon in each try.
+    struct Story {
+        row: TaskRow,
+        log: Vec<LogEntry>,
+    }
+
+    impl Story {
+        fn new() -> Self {
+            let mut task = NewTask::new(TaskId::new("report-7").unwrap());
+            task.name = "Write\n# the report".to_owned();
+            task.description = Some("In two parts.\n\u{1b}[2J```".to_owned());
+            task.metadata
+                .insert("run".to_owned(), json!({"hank": "/hanks/report"}));
+            let (row, created) = TaskRow::new(task, 1, Timestamp::from_millis(0));
+            let log = vec![created];
+            Self { row, log }
+        }
+
+        fn step(&mut self, step: TaskTransition) {
+            let change = Change {
+                id: self.row.id().clone(),
+                expected_version: self.row.version,
+                token: 1,
+                steps: vec![step],
+            };
+            let now = Timestamp::from_millis(1000 * i64::try_from(self.log.len()).unwrap());
+            let changed = self.row.change(&change, now).unwrap();
+            self.row = changed.row;
+            self.log.extend(changed.lines);
+        }
+
+        fn start(&mut self) {
+            let agent_id = hankweave_core::id::AgentId::new("w1").unwrap();
+            self.step(TaskTransition::Start(Start { agent_id }));
+        }
+
+        fn codon(&mut self, success: bool) {
+            self.log.push(LogEntry {
+                timestamp: Timestamp::from_millis(1),
+                level: Level::Info,
+                message: "Codon draft ended".to_owned(),
+                data: Some(json!({"id": "draft", "success": success, "cost": 0.25, "duration": 7})),
+                seq: None,
+            });
+        }
+
+        fn page(&self) -> String {
+            plan(&self.row, &self.log)
+        }
+    }
+
+    // covers: TASK-108
+    #[test]
+    fn a_plan_tells_what_a_task_is_each_attempt_and_the_outcome_in_the_end() {
+        let mut story = Story::new();
+        let before = "# Plan: Write # the report\n\n- **Task**: report-7\n- **Owner**: system\n\
+            - **Created**: 1970-01-01T00:00:00.000Z\n- **Status**: pending\n- **Hank**: /hanks/report\n\n\
+            > In two parts.\n>  [2J```\n\n## Metadata\n\n```json\n{\n  \"run\": {\n    \"hank\": \"/hanks/report\"\n  }\n}\n```\n";
+        assert_eq!(story.page(), before);
+        story.start();
+        story.codon(false);
+        story.step(TaskTransition::Fail(Fail {
+            error: "no\nink".to_owned(),
+        }));
+        let failed = "\n## Attempt 1: failed\n\n- **Agent**: w1\n- **Started**: 1970-01-01T00:00:01.000Z\n\
+            - **Ended**: 1970-01-01T00:00:03.000Z\n- **Error**: no ink\n- **Codon draft**: failed, $0.2500\n- **Cost**: $0.2500\n";
+        assert!(story.page().contains(failed), "{}", story.page());
+        assert!(
+            story
+                .page()
+                .ends_with("## Outcome: failed\n\n- **Attempts**: 1\n- **Cost**: $0.2500\n")
+        );
+        story.step(TaskTransition::Resume);
+        assert!(story.page().contains(failed) && !story.page().contains("Outcome"));
+        story.start();
+        story.codon(true);
+        let result = serde_json::from_value(json!({"success": true})).unwrap();
+        story.step(TaskTransition::Complete(Complete { result }));
+        let page = story.page();
+        assert!(
+            page.contains("## Attempt 2: completed\n") && page.contains(failed),
+            "{page}"
+        );
+        let end = "## Outcome: completed\n\n- **Attempts**: 2\n- **Cost**: $0.5000\n\n```json\n{\n  \"success\": true\n}\n```\n";
+        assert!(page.ends_with(end), "{page}");
+        assert_eq!(page.matches("## Attempt").count(), 2);
+    }
+}

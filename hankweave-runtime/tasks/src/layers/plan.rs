@@ -1,0 +1,24 @@
+//! Plan.md: a task for people (TASK-108).
+
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::{LogQuery, plan};
+
+use super::PLAN;
+use super::error::LayerError;
+use super::files::TaskFiles;
+use super::folder::replace;
+
+impl TaskFiles {
+    /// Writes the page about the task anew, from what its registry and its log say, in the place of the one that is there.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LayerError`] when the log cannot be read or the page not be written, and the old one is there;
+    /// [`ResourceLocked`](crate::model::TaskError::ResourceLocked) while somebody else writes.
+    pub fn save_plan(&self, row: &TaskRow) -> Result<(), LayerError> {
+        let folder = self.lock()?;
+        let log = self.load_log(&LogQuery::default())?;
+        let page = plan(row, &log.entries);
+        replace(&*folder, PLAN, &self.nonce(), page.as_bytes()).map_err(self.save(PLAN))
+    }
+}

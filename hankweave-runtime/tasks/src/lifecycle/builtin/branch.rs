@@ -1,0 +1,91 @@
+//! Hooks that give each task a branch in a repository of the user's (TASK-109).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hankweave_core::thread::{build, position};
+use hankweave_remote::{RemoteError, history};
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::checkpoint::{ReviewBranch, Work};
+use hankweave_runtime::error::chain;
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy};
+
+use super::{HookRun, Lifecycle};
+use crate::layers::{Layers, WORKSPACE};
+
+/// Where the files of tasks are on their branches, each in a folder that is called like its task.
+const FOLDER: &str = ".task-memory";
+
+/// Behind the checkpoint before completion and the check of its files.
+const LAST: i64 = 100;
+
+impl Lifecycle {
+    /// Registers hooks that give each task the branch `task/ID` in this git repository: one that cannot have it does not start; it begins at HEAD when the task starts
+    /// for the first time, and before an attempt ends it gets a commit with the files of the last checkpoint of the workspace, beneath `.task-memory/ID`.
+    pub fn register_branch(&self, repository: &Path) {
+        let hook = |act: fn(&ReviewBranch, &Layers, &TaskRow) -> Result<(), String>| {
+            on_branch(self, repository.into(), act)
+        };
+        let (before, after) = (HookPoint::BeforeStart, HookPoint::AfterStart);
+        let check = hook(|branch, _, _| branch.check().map_err(|error| chain(&error)));
+        self.register(before, DEFAULT_PRIORITY, HookPolicy::Veto, check);
+        let begin = hook(|branch, _, _| branch.begin().map_err(|error| chain(&error)));
+        self.register(after, DEFAULT_PRIORITY, HookPolicy::Continue, begin);
+        for point in [
+            HookPoint::BeforeComplete,
+            HookPoint::BeforeFail,
+            HookPoint::BeforeCancel,
+        ] {
+            self.register(point, LAST, HookPolicy::Continue, hook(show));
+        }
+    }
+}
+
+fn on_branch(
+    lifecycle: &Lifecycle,
+    repository: Arc<Path>,
+    act: fn(&ReviewBranch, &Layers, &TaskRow) -> Result<(), String>,
+) -> HookRun {
+    lifecycle.on_task(move |layers, row| {
+        let branch = branch_of(repository.to_path_buf(), &row);
+        async move { layers.blocking().run(move || act(&branch, &layers, &row)).await }
+    })
+}
+
+/// Registries do not know of one another's ids, so the time of its creation is part of what marks a branch as that of the task.
+fn branch_of(repository: PathBuf, row: &TaskRow) -> ReviewBranch {
+    let (id, created) = (row.id(), row.record.created_at().as_millis());
+    ReviewBranch {
+        repository,
+        name: format!("task/{id}"),
+        mark: format!("refs/hankweave/task/{id}-{created}"),
+        folder: [FOLDER, id.as_str()].map(str::to_owned).to_vec(),
+    }
+}
+
+/// Shows what the last checkpoint holds; without one there is nothing to show.
+fn show(branch: &ReviewBranch, layers: &Layers, row: &TaskRow) -> Result<(), String> {
+    let workspace = layers.task(row.id().clone()).path().join(WORKSPACE);
+    let dir = ExecutionDir::new(workspace);
+    let state = match history(layers.world(), &dir) {
+        Err(RemoteError::NothingRecorded) => return Ok(()),
+        state => state.map_err(|error| chain(&error))?,
+    };
+    let Some(checkpoint) = position(&state, &build(&state, None, None)) else {
+        return Ok(());
+    };
+    let work = Work {
+        checkpoints: dir.checkpoints(),
+        message: message(row, checkpoint.as_str()),
+        checkpoint,
+        at: layers.world().clock.now(),
+    };
+    branch.show(&work).map_err(|error| chain(&error))
+}
+
+fn message(row: &TaskRow, checkpoint: &str) -> String {
+    let name = row.record.name().replace(char::is_control, " ");
+    let id = row.id();
+    format!("task {id}: {name}\n\nThe files of its workspace at the checkpoint {checkpoint}.\n")
+}

@@ -1,0 +1,29 @@
+//! Hooks that keep Plan.md (TASK-108).
+
+use hankweave_runtime::error::chain;
+use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy};
+
+use super::Lifecycle;
+
+/// Before the first start, so that whoever works on the task can read it, and behind each step.
+const POINTS: [HookPoint; 5] = [
+    HookPoint::BeforeStart,
+    HookPoint::AfterStart,
+    HookPoint::AfterComplete,
+    HookPoint::AfterFail,
+    HookPoint::AfterCancel,
+];
+
+impl Lifecycle {
+    /// Registers hooks that keep `Plan.md` in the folder of each task: what it is, how each attempt went and what has become of it.
+    pub fn register_plan(&self) {
+        for point in POINTS {
+            let write = self.on_task(|layers, row| async move {
+                let files = layers.task(row.id().clone());
+                let written = files.run(move |files| files.save_plan(&row)).await;
+                written.map_err(|error| chain(&error))
+            });
+            self.register(point, DEFAULT_PRIORITY, HookPolicy::Continue, write);
+        }
+    }
+}
