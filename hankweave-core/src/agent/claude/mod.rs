@@ -6,13 +6,14 @@
 
 mod line;
 mod transcript;
+mod usage;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::classify::{is_context_exceeded, reason, without_result};
 use super::decoder::{AgentDecoder, AgentLine, ProcessEnd};
-use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
+use super::event::{AgentEvent, AgentResult, PermissionDenial, ToolResult};
 use super::failure::FailureKind;
 use super::launch::Launch;
 use super::lenient::{Count, Object};
@@ -21,12 +22,13 @@ use super::outcome::{ExitOutcome, Verdict};
 use super::records::{Recorded, Records};
 use super::resets::moment;
 use crate::cost::pricing::Prices;
-use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, UsageTotals, Usd};
+use crate::cost::{Statement, UsageTotals, Usd};
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
-use line::{Block, Denial, Message, Piece, RateLimit, StreamLine, Usage, content_text};
+use line::{Block, Denial, Message, Piece, RateLimit, StreamLine, content_text};
 pub use transcript::Transcript;
+use usage::ClaudeUsage;
 
 /// Messages that are written at the same time, one for each sub-agent.
 const MAX_WRITTEN: usize = 256;
@@ -34,23 +36,12 @@ const MAX_WRITTEN: usize = 256;
 /// Reads the output of one claude process.
 #[derive(Debug)]
 pub struct ClaudeDecoder {
-    resumed: bool,
-    /// What the earlier processes of the session cost, where that is known.
-    carried: Option<Usd>,
     model: Option<String>,
     session: Option<SessionId>,
     open_tools: OpenTools,
     /// Messages whose pieces are told while they are written, by the tool use of their sub-agent, with id and model.
     written: HashMap<Option<String>, (String, String)>,
-    /// A request was sent, and its answer has not begun.
-    asking: bool,
-    /// The connection of a request was lost, or the request was broken off, before the beginning of its answer was told; what it cost nobody tells.
-    given_up: bool,
-    /// A conversation was summed up, which costs and is told by a result only.
-    summed_up: bool,
-    /// A sub-agent has begun an answer, so that the one before it is in its transcript.
-    helped: bool,
-    usage: ProcessUsage,
+    usage: ClaudeUsage,
     /// The result that decides: the last success, else the last error.
     deciding: Option<AgentResult>,
     /// When the usage limit ends that the provider has named last.
@@ -62,17 +53,11 @@ impl ClaudeDecoder {
     #[must_use]
     pub fn new(resumed: bool) -> Self {
         Self {
-            resumed,
-            carried: None,
             model: None,
             session: None,
             open_tools: OpenTools::default(),
             written: HashMap::new(),
-            asking: false,
-            given_up: false,
-            summed_up: false,
-            helped: false,
-            usage: ProcessUsage::default(),
+            usage: ClaudeUsage::new(resumed),
             deciding: None,
             limited_until: None,
         }
@@ -91,14 +76,14 @@ impl ClaudeDecoder {
     /// The same with other prices than those of the list.
     #[must_use]
     pub fn priced_by(mut self, prices: Arc<Prices>) -> Self {
-        self.usage = ProcessUsage::priced_by(prices);
+        self.usage.price_by(prices);
         self
     }
 
     /// The same for a session whose earlier processes cost this much.
     #[must_use]
     pub fn carrying(mut self, cost: Usd) -> Self {
-        self.carried = Some(cost);
+        self.usage.carry(cost);
         self
     }
 
@@ -125,10 +110,6 @@ impl ClaudeDecoder {
             Some("rate_limit_event") => self.limit(line.rate_limit_info),
             _ => {}
         }
-    }
-
-    fn is_lower_bound(&self) -> bool {
-        self.asking || self.given_up || self.summed_up || self.usage.is_lower_bound()
     }
 
     /// Neither the exit code nor the result decides alone (AGENT-3).
@@ -179,15 +160,13 @@ impl ClaudeDecoder {
         match line.subtype.as_deref()? {
             "init" => self.init(line),
             "status" => {
-                self.asking |= line.status.as_deref() == Some("requesting");
-                self.summed_up |= line.status.as_deref() == Some("compacting");
+                self.usage.status(line.status.as_deref());
                 None
             }
             "compact_boundary" => Some(AgentEvent::Compacted),
             "api_retry" => {
                 let status = status(line.error_status);
-                // Whoever answers with a status serves nothing; a connection that is lost may have carried half an answer.
-                self.given_up |= status.is_none();
+                self.usage.retries_after(status);
                 Some(AgentEvent::Retrying {
                     attempt: line.attempt.or_none(),
                     max_retries: line.max_retries.0,
@@ -217,28 +196,12 @@ impl ClaudeDecoder {
         parent: Option<&str>,
         events: &mut Vec<AgentEvent>,
     ) {
-        let Some(message) = message else {
+        let Some(mut message) = message else {
             return;
         };
-        events.extend(
-            message
-                .content
-                .objects()
-                .filter_map(|block| self.block(block, parent)),
-        );
-        let (Some(id), Some(model), Some(usage)) = (message.id.0, message.model.0, message.usage.0) else {
-            return;
-        };
-        let word = match message.stop_reason.0 {
-            Some(_) => Statement::Final,
-            None => Statement::Rough,
-        };
-        let billed = usage.billed();
-        // An answer that comes whole is asked for when the one that was to come in pieces has broken off.
-        let whole = parent.is_none() && word == Statement::Final && !billed.is_nothing();
-        self.given_up |= self.asking && whole;
-        self.asking &= !whole;
-        events.extend(self.message_usage(&id, &model, billed, word, parent));
+        let blocks = std::mem::take(&mut message.content).objects();
+        events.extend(blocks.filter_map(|block| self.block(block, parent)));
+        events.extend(self.usage.told(message, parent));
     }
 
     /// A piece of a message that is being written; only its first and its last piece tell of usage.
@@ -248,9 +211,10 @@ impl ClaudeDecoder {
             "message_start" => {
                 let message = piece.message.0?;
                 let (id, model) = (message.id.0?, message.model.0?);
-                self.asking &= parent.is_some();
+                self.usage.begun(parent);
                 self.remember_written(parent, &id, &model);
-                self.message_usage(&id, &model, message.usage.0?.billed(), Statement::Begun, parent)
+                let billed = message.usage.0?.billed();
+                self.usage.message(&id, &model, billed, Statement::Begun, parent)
             }
             "message_delta" => {
                 // One that breaks off has no reason to stop, and is told without its true output.
@@ -259,7 +223,8 @@ impl ClaudeDecoder {
                     None => Statement::Begun,
                 };
                 let (id, model) = self.written.get(&parent.map(str::to_owned))?.clone();
-                self.message_usage(&id, &model, piece.usage.0?.billed(), word, parent)
+                let billed = piece.usage.0?.billed();
+                self.usage.message(&id, &model, billed, word, parent)
             }
             "message_stop" => {
                 self.written.remove(&parent.map(str::to_owned));
@@ -301,28 +266,6 @@ impl ClaudeDecoder {
         }
     }
 
-    /// Usage stands on every line of a message, so only what is new of it counts.
-    fn message_usage(
-        &mut self,
-        id: &str,
-        model: &str,
-        billed: Billed,
-        word: Statement,
-        parent: Option<&str>,
-    ) -> Option<AgentEvent> {
-        let counted = self.usage.message(id, model, billed, word)?;
-        self.helped |= counted.is_new && parent.is_some() && word == Statement::Rough;
-        Some(AgentEvent::Usage(MessageUsage {
-            message_id: id.to_owned(),
-            model: model.to_owned(),
-            usage: counted.usage,
-            added: counted.added,
-            is_new: counted.is_new,
-            is_lower_bound: self.is_lower_bound(),
-            parent_tool_use_id: parent.map(str::to_owned),
-        }))
-    }
-
     fn tool_result(&mut self, block: Block<'_>, parent: Option<&str>) -> Option<AgentEvent> {
         if block.kind.as_deref() != Some("tool_result") {
             return None;
@@ -337,16 +280,13 @@ impl ClaudeDecoder {
     }
 
     fn result(&mut self, mut line: StreamLine<'_>) -> AgentResult {
-        let reported = self.reported_usage(&mut line);
-        self.usage.result(reported);
         let said = line.result_text();
-        let terminal_reason = line.terminal_reason.into_owned();
+        let terminal_reason = std::mem::take(&mut line.terminal_reason).into_owned();
         let error_status = status(line.api_error_status);
         let lost = terminal_reason.as_deref().is_some_and(|reason| {
             reason.starts_with("aborted") || (reason == "api_error" && error_status.is_none())
         });
-        self.given_up |= self.asking && lost;
-        (self.asking, self.summed_up, self.helped) = (false, false, false);
+        self.usage.result(&mut line, self.model.as_deref(), lost);
         self.written.clear();
         let success = !line.is_error.0;
         let result = AgentResult {
@@ -360,7 +300,7 @@ impl ClaudeDecoder {
                     || line.subtype.as_deref() == Some("error_max_budget_usd")),
             error_status,
             terminal_reason,
-            usage: AgentDecoder::usage(self),
+            usage: self.usage.totals(),
             permission_denials: line.permission_denials.objects().filter_map(denial).collect(),
         };
         // An error after a real success is ignored (AGENT-4).
@@ -368,49 +308,6 @@ impl ClaudeDecoder {
             self.deciding = Some(result.clone());
         }
         result
-    }
-
-    /// The best statement of a result line about this process alone. `total_cost_usd` and `modelUsage` of a resumed
-    /// session contain earlier processes, and not even reliably, so of such a session only what was added counts (AGENT-7).
-    fn reported_usage(&self, line: &mut StreamLine<'_>) -> ReportedUsage {
-        let prices = self.usage.prices();
-        let stated = line
-            .total_cost_usd
-            .0
-            .and_then(|dollars| Usd::from_dollars(dollars).ok());
-        // Models without a price of their own are in the sum.
-        let whole = |totals: &UsageTotals| !totals.lower_bound || stated.is_none();
-        let since_last = std::mem::take(&mut line.model_usage_since_last_result);
-        if let Some(totals) = since_last.totals(prices).filter(whole) {
-            return ReportedUsage::SinceLastResult(totals);
-        }
-        let since_start = std::mem::take(&mut line.model_usage);
-        if let Some(totals) = since_start.totals(prices).filter(|_| !self.resumed).filter(whole) {
-            return ReportedUsage::SinceProcessStart(totals);
-        }
-        let billed = line.usage.0.as_ref().map(Usage::billed).unwrap_or_default();
-        let Some(model) = self.model.clone() else {
-            return ReportedUsage::Nothing;
-        };
-        match stated.and_then(|stated| self.own_share(stated, &model, &billed)) {
-            Some(cost) if cost > Usd::ZERO || billed.is_nothing() => ReportedUsage::Money {
-                model,
-                tokens: billed.tokens,
-                cost,
-            },
-            _ if billed.is_nothing() => ReportedUsage::Nothing,
-            _ => ReportedUsage::Tokens { model, billed },
-        }
-    }
-
-    /// What of a stated sum this process cost. A session that goes on states the sum of all its processes, but not of one that was killed, so
-    /// it is no less than the tokens are worth.
-    fn own_share(&self, stated: Usd, model: &str, billed: &Billed) -> Option<Usd> {
-        if !self.resumed {
-            return Some(stated);
-        }
-        let own = stated.saturating_sub(self.carried?);
-        Some(own.max(billed.price(model, self.usage.prices()).unwrap_or(Usd::ZERO)))
     }
 }
 
@@ -425,19 +322,17 @@ impl AgentDecoder for ClaudeDecoder {
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
         let verdict = self.verdict(&end);
-        end.outcome(verdict, AgentDecoder::usage(self), self.deciding.is_some())
+        end.outcome(verdict, self.usage.totals(), self.deciding.is_some())
     }
 
     fn usage(&self) -> UsageTotals {
-        let mut totals = self.usage.totals();
-        totals.lower_bound = self.is_lower_bound();
-        totals
+        self.usage.totals()
     }
 
     /// The transcripts tell the output of sub-agents, which the stream does not, and all that a process used that did not live to say it.
     fn wants(&self, records: Records) -> Option<&SessionId> {
         let wanted = match records {
-            Records::SoFar => self.helped,
+            Records::SoFar => self.usage.is_helped(),
             Records::Whole => self.deciding.is_none(),
         };
         self.session.as_ref().filter(|_| wanted)
@@ -445,20 +340,8 @@ impl AgentDecoder for ClaudeDecoder {
 
     fn recall(&mut self, records: Records, recorded: Option<Recorded>, events: &mut Vec<AgentEvent>) {
         match (records, recorded) {
-            (Records::SoFar, recorded) => {
-                let messages = recorded.into_iter().flat_map(|recorded| recorded.messages);
-                for message in messages.filter(|message| message.word == Statement::Final) {
-                    // Which of them it was does not matter to anybody.
-                    let parent = Some("sub-agent");
-                    let (id, model) = (&message.id, &message.model);
-                    events.extend(self.message_usage(id, model, message.billed, message.word, parent));
-                }
-                self.helped = false;
-            }
-            (Records::Whole, Some(recorded)) => {
-                self.asking |= recorded.incomplete;
-                recorded.settle(&mut self.usage);
-            }
+            (Records::SoFar, recorded) => self.usage.recall_helpers(recorded, events),
+            (Records::Whole, Some(recorded)) => self.usage.recall_all(recorded),
             (Records::Whole, None) => {}
         }
     }
