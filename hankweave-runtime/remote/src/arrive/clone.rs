@@ -58,11 +58,10 @@ pub async fn clone(world: &World, order: &Cloning) -> Result<Arrived, RemoteErro
     world
         .blocking
         .run(move || {
-            let mut arrived = work.bring(&temporary)?;
+            let arrived = work.bring(&temporary)?;
             work.restore(&temporary)?;
             let place = work.final_dir.root().to_owned();
             workshop.finish(&place)?;
-            arrived.changed = true;
             Ok(arrived)
         })
         .await

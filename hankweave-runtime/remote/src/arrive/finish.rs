@@ -11,7 +11,7 @@ use hankweave_runtime::arrival::{self, Arrival};
 use hankweave_runtime::checkpoint::{CheckpointStore as _, RestoreRequest};
 use hankweave_runtime::error::chain;
 use hankweave_runtime::world::World;
-use hankweave_runtime::world::disk::{Disk, Folder, IoError, replace};
+use hankweave_runtime::world::disk::{Disk, Folder, IoError, parent, replace};
 
 use super::Arrived;
 use super::came::{Came, open_store, staging};
@@ -34,56 +34,88 @@ pub(super) struct Finishing {
 impl Finishing {
     /// Brings sessions and hank to their places, and writes down where the record came from.
     pub(super) fn bring(&self, temporary: &ExecutionDir) -> Result<Arrived, RemoteError> {
-        let (disk, manifest) = (&*self.world.disk, &self.came.manifest);
-        let is_of = |kind: &str, file: &&String| file.split('/').next() == Some(kind);
-        for file in manifest.files.keys().filter(|file| is_of(SESSIONS, file)) {
-            let bytes = read(disk, &staging(temporary).join(file))?;
-            sessions::bring(&self.world, self.final_dir.root(), file, &bytes)?;
-        }
-        let mut different = Vec::new();
-        for file in manifest.files.keys().filter(|file| is_of(HANK, file)) {
-            let relative = Path::new(
-                file.strip_prefix(HANK)
-                    .unwrap_or_default()
-                    .trim_start_matches('/'),
-            );
-            let bytes = read(disk, &staging(temporary).join(file))?;
-            if !self.put_if_absent(relative, &bytes)? {
-                different.push(relative.to_owned());
-            }
-        }
+        let Came {
+            manifest,
+            record,
+            book,
+            ..
+        } = &self.came;
+        self.bring_sessions(temporary)?;
+        let different = self.bring_hank(temporary)?;
         let left_behind = self.note_sessions(temporary)?;
-        if let Some(meta) = manifest
-            .meta
-            .file(self.final_dir.root(), manifest.hank.as_deref())
-        {
-            let path = temporary.execution_meta();
-            let written = disk.create_new(&path, meta.to_string().as_bytes());
-            written.map_err(IoError::at("write", &path))?;
-        }
-        self.came.book.write(disk, temporary)?;
-        let staged = disk.open_folder(&temporary.state_dir());
-        let removed = staged.and_then(
-            |folder| match folder.names()?.iter().any(|name| name == "remote") {
-                true => folder.remove("remote".as_ref()),
-                false => Ok(()),
-            },
-        );
-        removed.map_err(IoError::at("remove", &staging(temporary)))?;
+        self.write_meta(temporary)?;
+        book.write(&*self.world.disk, temporary)?;
+        self.remove_staging(temporary)?;
+        let hank = manifest.hank.as_ref();
         Ok(Arrived {
-            changed: false,
-            url: self.came.book.url.clone(),
-            execution: self.came.book.execution.clone(),
-            record: self.came.record.clone(),
+            changed: true,
+            url: book.url.clone(),
+            execution: book.execution.clone(),
+            record: record.clone(),
             checkpoint: manifest.checkpoint.clone(),
-            hank: manifest
-                .hank
-                .as_ref()
-                .map(|hank| self.final_dir.root().join(hank)),
+            hank: hank.map(|hank| self.final_dir.root().join(hank)),
             left_behind,
             different,
             kept: None,
         })
+    }
+
+    /// The files of this kind that came, as they are named in the record, with what they hold.
+    fn staged(
+        &self,
+        temporary: &ExecutionDir,
+        kind: &str,
+    ) -> impl Iterator<Item = Result<(&str, Vec<u8>), RemoteError>> {
+        let staging = staging(temporary);
+        let files = self.came.manifest.files.keys().map(String::as_str);
+        let files = files.filter(move |file| file.split('/').next() == Some(kind));
+        files.map(move |file| Ok((file, read(&*self.world.disk, &staging.join(file))?)))
+    }
+
+    fn bring_sessions(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
+        for staged in self.staged(temporary, SESSIONS) {
+            let (file, bytes) = staged?;
+            sessions::bring(&self.world, self.final_dir.root(), file, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the files that differ here and stay as they are.
+    fn bring_hank(&self, temporary: &ExecutionDir) -> Result<Vec<PathBuf>, RemoteError> {
+        let mut different = Vec::new();
+        for staged in self.staged(temporary, HANK) {
+            let (file, bytes) = staged?;
+            let relative = file.strip_prefix(HANK).unwrap_or_default();
+            let relative = Path::new(relative.trim_start_matches('/'));
+            if !self.put_if_absent(relative, &bytes)? {
+                different.push(relative.to_owned());
+            }
+        }
+        Ok(different)
+    }
+
+    fn write_meta(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
+        let manifest = &self.came.manifest;
+        let meta = manifest
+            .meta
+            .file(self.final_dir.root(), manifest.hank.as_deref());
+        let Some(meta) = meta else {
+            return Ok(());
+        };
+        let path = temporary.execution_meta();
+        let written = self.world.disk.create_new(&path, meta.to_string().as_bytes());
+        Ok(written.map_err(IoError::at("write", &path))?)
+    }
+
+    fn remove_staging(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
+        let path = staging(temporary);
+        let name = path.file_name().unwrap_or_default();
+        let folder = self.world.disk.open_folder(parent(&path));
+        let removed = folder.and_then(|folder| match folder.names()?.iter().any(|found| found == name) {
+            true => folder.remove(name),
+            false => Ok(()),
+        });
+        Ok(removed.map_err(IoError::at("remove", &path))?)
     }
 
     /// Notes the sessions that are not here.

@@ -11,10 +11,11 @@ use hankweave_runtime::world::disk::{DirLock, Disk, HeldLock, IoError};
 use super::Arrived;
 use super::came::{Came, new_repository};
 use super::finish::Finishing;
-use crate::book::{self, remembered};
+use crate::book::{self, Book, remembered};
 use crate::error::RemoteError;
 use crate::execution::Execution;
 use crate::fetch::{fetch, head};
+use crate::git::Git;
 use crate::push::{Local, Push, Written};
 use crate::record;
 use crate::url::shown;
@@ -48,75 +49,48 @@ pub async fn pull(world: &World, dir: &ExecutionDir, order: &Pulling) -> Result<
         replace: false,
     };
     let local = Local::look(world, dir, &push).await?;
-    let (url, execution) = (local.book.url.clone(), local.book.execution.clone());
-    let there = head(&local.git, &url, &execution).await?;
-    let there = there.ok_or_else(|| RemoteError::NoSuchRun {
-        url: shown(&url),
-        wanted: execution.to_string(),
-        known: Vec::new(),
-    })?;
+    let there = there(&local).await?;
     if local.base.as_ref().is_some_and(|base| base.commit == there) {
         return Ok(nothing_new(&local, there));
     }
-    let record = fetch(&local.git, &url, &execution).await?;
-    let theirs = record::manifest(&local.git, &record).await?;
+    let record = fetch(&local.git, &local.book.url, &local.book.execution).await?;
     let ours = local.write().await?;
-    if order.token > 0 && theirs.token > order.token {
-        return Err(RemoteError::Superseded {
-            ours: order.token,
-            theirs: theirs.token,
-            kept: local.keep(&ours).await,
-        });
-    }
+    refuse_later_owner(&local, &ours, &record, order.token).await?;
     if local.is_ancestor(&record, &ours.commit).await? {
         return Ok(nothing_new(&local, record));
     }
     let kept = give_way(&local, &ours, &record, order.replace).await?;
-    let left = local.draft.manifest.checkpoint.clone();
-    let old = dir.checkpoints();
-    let base = local.base;
-    let temporary = begin(world, dir).await?;
-    let git = new_repository(world, &temporary, dir.root()).await?;
-    let old = old.to_string_lossy();
-    // What gave way stays within reach, and is none of the branches of what came.
-    let (ours, known) = (
-        "+refs/heads/*:refs/hankweave/before/*",
-        "+refs/hankweave/*:refs/hankweave/*",
-    );
-    let arguments = [
-        "fetch",
-        "--quiet",
-        "--no-tags",
-        "--no-write-fetch-head",
-        "--",
-        &*old,
-        known,
-        ours,
-    ];
-    git.run("copy the checkpoints", &arguments).await?;
-    let came = Came::look(git, record, execution, &url).await?;
-    verify::shape(
-        &came.manifest,
-        &came.pieces,
-        base.as_ref().filter(|_| !order.replace),
-    )?;
-    came.prepare(world, &temporary).await?;
-    let work = Finishing {
-        world: world.clone(),
-        final_dir: dir.clone(),
-        hank_root: dir.root().to_owned(),
-        came,
-    };
-    world
-        .blocking
-        .run(move || {
-            let mut arrived = work.bring(&temporary)?;
-            work.announce(&temporary, left)?;
-            arrived.changed = true;
-            arrived.kept = kept;
-            Ok(arrived)
-        })
-        .await
+    let arrived = take_over(world, dir, local, record, order.replace).await?;
+    Ok(Arrived { kept, ..arrived })
+}
+
+/// The record that the remote has now.
+async fn there(local: &Local<'_>) -> Result<String, RemoteError> {
+    let Book { url, execution, .. } = &local.book;
+    let there = head(&local.git, url, execution).await?;
+    there.ok_or_else(|| RemoteError::NoSuchRun {
+        url: shown(url),
+        wanted: execution.to_string(),
+        known: Vec::new(),
+    })
+}
+
+/// A record under a greater token belongs to a later owner of the task.
+async fn refuse_later_owner(
+    local: &Local<'_>,
+    ours: &Written,
+    record: &str,
+    token: u64,
+) -> Result<(), RemoteError> {
+    let theirs = record::manifest(&local.git, record).await?.token;
+    if token == 0 || theirs <= token {
+        return Ok(());
+    }
+    Err(RemoteError::Superseded {
+        ours: token,
+        theirs,
+        kept: local.keep(ours).await,
+    })
 }
 
 /// What was done here and not pushed gives way, once it is on the remote; or this ends here.
@@ -138,6 +112,54 @@ async fn give_way(
             kept,
         }),
     }
+}
+
+/// Puts what came in the place of what was here.
+async fn take_over(
+    world: &World,
+    dir: &ExecutionDir,
+    local: Local<'_>,
+    record: String,
+    replace: bool,
+) -> Result<Arrived, RemoteError> {
+    let left = local.draft.manifest.checkpoint.clone();
+    let temporary = begin(world, dir).await?;
+    let git = new_repository(world, &temporary, dir.root()).await?;
+    copy_checkpoints(&git, dir).await?;
+    let came = Came::look(git, record, local.book.execution, &local.book.url).await?;
+    let base = local.base.as_ref().filter(|_| !replace);
+    verify::shape(&came.manifest, &came.pieces, base)?;
+    came.prepare(world, &temporary).await?;
+    let work = Finishing {
+        world: world.clone(),
+        final_dir: dir.clone(),
+        hank_root: dir.root().to_owned(),
+        came,
+    };
+    world
+        .blocking
+        .run(move || {
+            let arrived = work.bring(&temporary)?;
+            work.announce(&temporary, left)?;
+            Ok(arrived)
+        })
+        .await
+}
+
+/// What gave way stays within reach, and is none of the branches of what came.
+async fn copy_checkpoints(git: &Git, dir: &ExecutionDir) -> Result<(), RemoteError> {
+    let old = dir.checkpoints();
+    let arguments = [
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--",
+        &*old.to_string_lossy(),
+        "+refs/hankweave/*:refs/hankweave/*",
+        "+refs/heads/*:refs/hankweave/before/*",
+    ];
+    git.run("copy the checkpoints", &arguments).await.map(drop)
 }
 
 fn nothing_new(local: &Local<'_>, record: String) -> Arrived {
