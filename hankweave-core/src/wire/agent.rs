@@ -1,8 +1,43 @@
 //! What agents say, as clients get it.
 
-use super::{AgentAction, Event};
+use serde::{Deserialize, Serialize};
+
+use super::Event;
 use crate::agent::AgentEvent;
 use crate::id::CodonId;
+use crate::shape::Named;
+
+/// What the agent did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Named)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AgentAction {
+    /// It thought.
+    Thinking,
+    /// It said something.
+    Message,
+    /// It used a tool.
+    ToolUse,
+}
+
+/// How the agent of a codon ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum ExitStatus {
+    /// As it should.
+    Success,
+    /// With an exit code, or -1 when there was no agent to exit.
+    Error {
+        /// The code.
+        code: i64,
+    },
+    /// By a signal.
+    Killed {
+        /// The number of the signal.
+        signal: i64,
+    },
+}
 
 impl Event {
     /// What an agent has said or done, in its codon; `None` for what clients are told in another way: sessions, usage and ends.

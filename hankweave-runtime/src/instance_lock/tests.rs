@@ -1,22 +1,11 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use hankweave_core::time::Timestamp;
-
 use super::*;
+use crate::world::clock::Noon;
 use crate::world::disk::{Fault, FaultyDisk, RealDisk};
 use crate::world::identity::SystemIdentity;
 use crate::world::ids::RandomIds;
-
-/// A clock that stands still.
-#[derive(Debug)]
-struct Noon;
-
-impl Clock for Noon {
-    fn now(&self) -> Timestamp {
-        Timestamp::parse("2025-01-04T12:00:00Z").unwrap()
-    }
-}
 
 fn world() -> LockWorld {
     LockWorld {

@@ -47,18 +47,20 @@ fn ended_runs(state: &HankweaveState) -> impl Iterator<Item = &RunRecord> {
     runs.filter(|run| run.status != RunStatus::Running)
 }
 
-/// One event for each run that is recorded as running. We hold the lock, so its server is gone, whatever
+/// One event, with a notice, for each run that is recorded as running. We hold the lock, so its server is gone, whatever
 /// `currentRunId` and the recorded pid say (L4).
-pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
-    state
-        .running_runs()
-        .filter_map(|run| {
-            let open = run.open_codon().map(|codon| codon.status());
-            let running = run::Run::<run::Running>::try_from(run.life()).ok()?;
-            let crashed = running.step(Crash { end_time: now }).into_event();
-            Some(StateEvent::run_ended(run.run_id.clone(), &crashed, open))
-        })
-        .collect()
+pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<(StateEvent, String)> {
+    let close = |run: &RunRecord| {
+        let open = run.open_codon().map(|codon| codon.status());
+        let running = run::Run::<run::Running>::try_from(run.life()).ok()?;
+        let crashed = running.step(Crash { end_time: now }).into_event();
+        let told = format!(
+            "run {} had crashed; its open codon is closed as failed",
+            run.run_id
+        );
+        Some((StateEvent::run_ended(run.run_id.clone(), &crashed, open), told))
+    };
+    state.running_runs().filter_map(close).collect()
 }
 
 /// One event, with a notice, for each codon that is open in a run that has ended. hankweave never leaves
@@ -214,8 +216,7 @@ mod tests {
         let crashed = crashes(&state, Timestamp::UNIX_EPOCH);
         let runs: Vec<_> = crashed
             .iter()
-            .filter_map(StateEvent::run_id)
-            .map(|id| id.as_str())
+            .filter_map(|(event, _)| Some(event.run_id()?.as_str()))
             .collect();
         assert_eq!(runs, ["current", "older"]);
     }

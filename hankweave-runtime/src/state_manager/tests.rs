@@ -16,18 +16,9 @@ use super::load::SEQ_GAP;
 use super::*;
 use crate::journal::{Batch, BatchLine, FileJournal, JournalLimits, PageLimit};
 use crate::store::read_log;
+use crate::world::clock::Noon;
 use crate::world::disk::{Disk, Fault, FaultyDisk, RealDisk};
 use crate::world::ids::RandomIds;
-
-/// A clock that stands still, so that equal stories give equal documents.
-#[derive(Debug)]
-struct Noon;
-
-impl Clock for Noon {
-    fn now(&self) -> Timestamp {
-        Timestamp::parse("2025-01-04T12:00:00Z").unwrap()
-    }
-}
 
 /// A directory in memory where the system has such a place: the sweeps sync thousands of times.
 fn folder() -> tempfile::TempDir {

@@ -44,13 +44,14 @@ pub(super) async fn idle(
         _ => false,
     };
     loop {
-        // Every arm is cancel safe: all of them only wait. What ends the run comes before commands.
-        let Request { command, reply } = tokio::select! {
+        // Cancel safe: both arms only wait.
+        let request = tokio::select! {
             biased;
-            () = context.shutdown.requested() => return Turn::Decide,
-            () = context.degraded() => return Turn::Decide,
-            request = inbox.next() => request,
+            request = next_command(context, inbox) => request,
             () = context.presence.deserted(), if may_be_left => return Turn::Decide,
+        };
+        let Some(Request { command, reply }) = request else {
+            return Turn::Decide;
         };
         match command {
             Command::Next => {
@@ -92,6 +93,20 @@ pub(super) async fn idle(
             }
             Command::Skip | Command::ForceStop { .. } => answer(reply, Err(Refusal::NothingRunning)),
         }
+    }
+}
+
+/// The next command, or `None` when the run ends before one comes.
+///
+/// # Cancel safety
+///
+/// Nothing is lost when the future is dropped.
+async fn next_command(context: &RunContext, inbox: &mut Inbox) -> Option<Request> {
+    tokio::select! {
+        biased;
+        () = context.shutdown.requested() => None,
+        () = context.degraded() => None,
+        request = inbox.next() => Some(request),
     }
 }
 
@@ -186,12 +201,10 @@ pub(super) async fn wait_for_retry(
         .await;
     context.publish(wait.event()).await;
     loop {
-        // Every arm is cancel safe: all of them only wait. What ends the run comes before commands.
-        let Request { command, reply } = tokio::select! {
+        // Cancel safe: both arms only wait.
+        let request = tokio::select! {
             biased;
-            () = context.shutdown.requested() => return Turn::Decide,
-            () = context.degraded() => return Turn::Decide,
-            request = inbox.next() => request,
+            request = next_command(context, inbox) => request,
             over = wait.go_on() => match over {
                 true => return Turn::Run,
                 false => {
@@ -199,6 +212,9 @@ pub(super) async fn wait_for_retry(
                     continue;
                 }
             },
+        };
+        let Some(Request { command, reply }) = request else {
+            return Turn::Decide;
         };
         match command {
             Command::Next | Command::Redo => {

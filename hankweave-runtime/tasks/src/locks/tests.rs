@@ -5,7 +5,6 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use hankweave_core::id::{EventId, RunId};
 use hankweave_core::time::Timestamp;
-use hankweave_runtime::world::clock::Clock;
 use hankweave_runtime::world::ids::{IdSource, RandomIds};
 use hankweave_task_model::lock::LockMode::{Collaborative, Exclusive};
 use hankweave_task_model::{Holder, TaskError, Tries};
@@ -16,20 +15,10 @@ use super::{LockRequest, Locks};
 use crate::coordinator::{Coordinator, Hints};
 use crate::engine::{Backend, Operation};
 use crate::memory::Memory;
-use crate::testing::{Events, HOUR, SetClock};
-
-/// The same time as tokio's, which tests pause.
-#[derive(Debug)]
-struct Paused(Instant);
-
-impl Clock for Paused {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(0).after(self.0.elapsed())
-    }
-}
+use crate::testing::{Events, HOUR, PausedClock, SetClock};
 
 fn locks() -> (Locks, Arc<Memory>) {
-    let memory = Arc::new(Memory::new(Arc::new(Paused(Instant::now()))));
+    let memory = Arc::new(Memory::new(PausedClock::from_now()));
     (Locks::new(memory.clone(), Arc::new(RandomIds::new())), memory)
 }
 
@@ -271,7 +260,7 @@ async fn waits_are_off_by_no_more_than_is_asked_for_and_not_at_all_otherwise() {
         (255, 0.1, 330),
         (0, 9.0, 0),
     ] {
-        let memory = Arc::new(Memory::new(Arc::new(Paused(Instant::now()))));
+        let memory = Arc::new(Memory::new(PausedClock::from_now()));
         let locks = Locks::new(memory, Arc::new(Always(random, RandomIds::new())));
         let held = locks.acquire(locks.request("r", "ann", Exclusive)).await.unwrap();
         let asked = Instant::now();
@@ -318,7 +307,7 @@ impl Backend for NoReturns {
 #[tokio::test(start_paused = true)]
 async fn a_return_that_fails_is_logged_and_costs_the_work_nothing() {
     let registry = Arc::new(NoReturns {
-        memory: Memory::new(Arc::new(Paused(Instant::now()))),
+        memory: Memory::new(PausedClock::from_now()),
         is_away: AtomicBool::new(true),
     });
     let locks = Locks::new(registry.clone(), Arc::new(RandomIds::new()));

@@ -1,11 +1,13 @@
-//! A clock that only a test moves.
+//! Clocks that only a test moves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::clock::Clock;
+use tokio::time::Instant;
 
+/// A clock that a test sets.
 #[derive(Debug)]
 pub(crate) struct SetClock(AtomicI64);
 
@@ -26,5 +28,21 @@ impl SetClock {
 impl Clock for SetClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// The same time as tokio's, which tests pause.
+#[derive(Debug)]
+pub(crate) struct PausedClock(Instant);
+
+impl PausedClock {
+    pub(crate) fn from_now() -> Arc<Self> {
+        Arc::new(Self(Instant::now()))
+    }
+}
+
+impl Clock for PausedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH.after(self.0.elapsed())
     }
 }

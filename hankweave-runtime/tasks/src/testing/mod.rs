@@ -4,4 +4,4 @@ mod captured;
 mod clock;
 
 pub(crate) use captured::{Event, Events, tell};
-pub(crate) use clock::{HOUR, SetClock};
+pub(crate) use clock::{HOUR, PausedClock, SetClock};

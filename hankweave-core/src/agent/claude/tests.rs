@@ -1,0 +1,348 @@
+//! How lines of claude are understood.
+
+use super::*;
+use crate::agent::decoder::UNPARSED_CHARS;
+use crate::agent::failure::FailureReason;
+use crate::agent::outcome::{EndedBy, ProcessExit};
+
+const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5"}"#;
+const OK: &str = r#"{"subtype":"success","result":"done","is_error":false,"type":"result"}"#;
+const BAD: &str = r#"{"type":"result","subtype":"success","result":"API Error: 500","is_error":true}"#;
+
+fn run(lines: &[&str], exit: ProcessExit) -> ExitOutcome {
+    let mut decoder = ClaudeDecoder::new(false);
+    for line in lines {
+        decoder.line(line);
+    }
+    decoder.finish(ProcessEnd::of(exit, EndedBy::Itself))
+}
+
+#[track_caller]
+fn failure(outcome: &ExitOutcome) -> (&FailureReason, bool) {
+    match &outcome.verdict {
+        Verdict::Success => panic!("the agent succeeded"),
+        Verdict::Failure {
+            reason,
+            context_exceeded,
+            ..
+        } => (reason, *context_exceeded),
+    }
+}
+
+// covers: AGENT-3
+#[test]
+fn success_needs_exit_code_0_and_a_successful_result() {
+    assert!(run(&[INIT, OK], ProcessExit::Exited(0)).verdict.is_success());
+    assert!(!run(&[INIT, OK], ProcessExit::Exited(143)).verdict.is_success());
+    assert!(!run(&[INIT, OK], ProcessExit::Signaled(9)).verdict.is_success());
+    assert!(!run(&[INIT, BAD], ProcessExit::Exited(0)).verdict.is_success());
+    assert!(!run(&[INIT], ProcessExit::Exited(0)).verdict.is_success());
+}
+
+/// What background work keeps alive is ended by a signal, which says nothing about the work that was done.
+#[test]
+fn an_agent_that_we_ended_after_its_success_has_succeeded() {
+    let ended = |lines: &[&str], exit| {
+        let mut decoder = ClaudeDecoder::new(false);
+        for line in lines {
+            decoder.line(line);
+        }
+        let outcome = decoder.finish(ProcessEnd::of(exit, EndedBy::Us));
+        outcome.verdict.is_success()
+    };
+    for exit in [
+        ProcessExit::Exited(143),
+        ProcessExit::Exited(0),
+        ProcessExit::Signaled(9),
+    ] {
+        assert!(ended(&[INIT, OK], exit), "{exit}");
+        assert!(ended(&[INIT, OK, INIT, BAD], exit), "{exit}");
+        assert!(!ended(&[INIT, BAD], exit), "{exit}");
+        assert!(!ended(&[INIT], exit), "{exit}");
+    }
+}
+
+/// As claude 2.1.330 prints it for a subscription.
+#[test]
+fn a_usage_limit_names_its_end() {
+    let event = |status: &str| {
+        format!(
+            r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"{status}","resetsAt":1795449600,"rateLimitType":"five_hour"}}}}"#
+        )
+    };
+    let limit =
+        r#"{"type":"result","is_error":true,"result":"You've hit your limit","api_error_status":429}"#;
+    let end = Timestamp::parse("2026-11-23T16:00:00Z").unwrap();
+    let until = |lines: &[&str]| {
+        let outcome = run(lines, ProcessExit::Exited(1));
+        let (reason, _) = failure(&outcome);
+        reason.retry_at
+    };
+    let [rejected, allowed] = ["rejected", "allowed_warning"].map(event);
+    assert_eq!(until(&[INIT, &rejected, limit]), Some(end));
+    assert_eq!(until(&[INIT, &allowed, limit]), None);
+    assert_eq!(until(&[INIT, &rejected, &allowed, limit]), None);
+    assert_eq!(until(&[INIT, &rejected, BAD]), None, "another failure");
+}
+
+// covers: AGENT-4
+#[test]
+fn an_error_after_a_real_success_is_ignored() {
+    assert!(run(&[INIT, OK, BAD], ProcessExit::Exited(0)).verdict.is_success());
+    assert!(run(&[INIT, BAD, OK], ProcessExit::Exited(0)).verdict.is_success());
+}
+
+// covers: S5
+#[test]
+fn a_missing_session_and_a_missing_result_have_reasons_of_their_own() {
+    let outcome = run(&[], ProcessExit::Exited(0));
+    assert_eq!(
+        failure(&outcome).0,
+        &FailureReason::unknown(false, "the agent exited with code 0 without reporting a session")
+    );
+    let outcome = run(&[INIT], ProcessExit::Signaled(9));
+    assert_eq!(
+        failure(&outcome).0,
+        &FailureReason::unknown(
+            true,
+            "the agent was killed by signal 9 without reporting a result"
+        )
+    );
+    assert_eq!(outcome.exit.code(), 137);
+}
+
+#[test]
+fn without_a_result_the_words_on_standard_error_count() {
+    let mut decoder = ClaudeDecoder::new(false);
+    decoder.line(INIT);
+    let outcome = decoder.finish(ProcessEnd {
+        stderr_tail: "connect ECONNREFUSED\n".into(),
+        ..ProcessEnd::of(ProcessExit::Exited(1), EndedBy::Itself)
+    });
+    let (reason, _) = failure(&outcome);
+    assert_eq!((reason.kind, reason.retriable), (FailureKind::ApiError, true));
+}
+
+// covers: AGENT-2
+#[test]
+fn only_the_opening_line_names_the_session() {
+    let mut decoder = ClaudeDecoder::new(true);
+    let echo = r#"{"type":"result","session_id":"asked-for","is_error":true,"errors":["no conversation"]}"#;
+    let events = decoder.line(echo);
+    assert!(matches!(&events[..], [AgentEvent::Result(result)] if result.text == "no conversation"));
+}
+
+// covers: F11, AGENT-1
+#[test]
+fn what_is_no_json_object_is_told_with_its_start() {
+    let mut decoder = ClaudeDecoder::new(false);
+    let deep = "[".repeat(100_000);
+    for line in ["plain words", "[1,2]", "12", "{\"type\":", deep.as_str()] {
+        let start: String = line.chars().take(UNPARSED_CHARS).collect();
+        assert_eq!(decoder.line(line), [AgentEvent::Unparsed { start }]);
+    }
+    for line in ["", "  ", "{}", r#"{"type":"new_thing"}"#, r#"{"type":7}"#] {
+        assert_eq!(decoder.line(line), []);
+    }
+}
+
+// covers: AGENT-1
+#[test]
+fn a_known_line_of_an_unknown_shape_is_passed_over() {
+    let mut decoder = ClaudeDecoder::new(false);
+    for line in [
+        r#"{"type":"assistant"}"#,
+        r#"{"type":"assistant","message":{"content":"text"}}"#,
+        r#"{"type":"assistant","message":{"content":[{"type":"text"},{"type":"novel"},7]}}"#,
+        r#"{"type":"user","message":{"content":"a plain prompt"}}"#,
+        r#"{"type":"system","subtype":"init"}"#,
+        r#"{"type":"system","subtype":"init","session_id":""}"#,
+    ] {
+        assert_eq!(decoder.line(line), [], "{line}");
+    }
+}
+
+// covers: D10
+#[test]
+fn numbers_that_cannot_be_counts_or_money_are_left_out() {
+    let result = r#"{"type":"result","is_error":false,"model_usage_since_last_result":
+            {"claude-sonnet-4-5":{"inputTokens":-5,"outputTokens":"9","cacheReadInputTokens":1000,"costUSD":-2}}}"#;
+    let usage = run(&[INIT, result], ProcessExit::Exited(0)).usage;
+    assert_eq!((usage.tokens.total(), usage.cost), (1_000, Usd::from_micros(300)));
+}
+
+// covers: AGENT-7
+#[test]
+fn a_resumed_session_never_counts_the_cumulative_numbers() {
+    let result = r#"{"type":"result","is_error":false,"total_cost_usd":9.0,
+            "modelUsage":{"claude-sonnet-4-5":{"inputTokens":99,"costUSD":9.0}},"usage":{"input_tokens":10}}"#;
+    let mut resumed = ClaudeDecoder::new(true);
+    resumed.line(INIT);
+    resumed.line(result);
+    let usage = resumed
+        .finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself))
+        .usage;
+    assert_eq!(usage.cost, Usd::from_micros(30));
+    let fresh = run(&[INIT, result], ProcessExit::Exited(0)).usage;
+    assert_eq!(fresh.cost, Usd::from_micros(9_000_000));
+}
+
+// covers: AGENT-7
+#[test]
+fn a_sum_without_a_list_of_models_counts() {
+    let result = |dollars: f64| {
+        format!(
+            r#"{{"type":"result","is_error":false,"total_cost_usd":{dollars},"usage":{{"input_tokens":10}}}}"#
+        )
+    };
+    let init = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"somebodys-model"}"#;
+    let usage = |mut decoder: ClaudeDecoder, dollars: f64| {
+        decoder.line(init);
+        decoder.line(&result(dollars));
+        decoder
+            .finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself))
+            .usage
+    };
+    let fresh = usage(ClaudeDecoder::new(false), 0.5);
+    assert_eq!(
+        (fresh.cost, fresh.tokens.input_tokens),
+        (Usd::from_micros(500_000), 10)
+    );
+    let carried = Usd::from_micros(400_000);
+    let resumed = usage(ClaudeDecoder::new(true).carrying(carried), 0.5);
+    assert_eq!(resumed.cost, Usd::from_micros(100_000));
+    let unknown = usage(ClaudeDecoder::new(true), 0.5);
+    assert_eq!((unknown.cost, unknown.lower_bound), (Usd::ZERO, true));
+}
+
+const BEGIN: &str = r#"{"type":"stream_event","parent_tool_use_id":null,"event":{"type":"message_start",
+        "message":{"id":"m-1","model":"claude-sonnet-4-5","usage":{"input_tokens":1000,"output_tokens":1}}}}"#;
+const BLOCK: &str = r#"{"type":"assistant","parent_tool_use_id":null,"message":{"id":"m-1",
+        "model":"claude-sonnet-4-5","stop_reason":null,"content":[],"usage":{"input_tokens":1000,"output_tokens":1}}}"#;
+const END: &str = r#"{"type":"stream_event","parent_tool_use_id":null,"event":{"type":"message_delta",
+        "delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":4000,"cache_creation_input_tokens":10,
+        "cache_creation":{"ephemeral_1h_input_tokens":10},"server_tool_use":{"web_search_requests":2}}}}"#;
+
+#[test]
+fn a_message_that_is_told_in_pieces_is_known_when_it_has_ended() {
+    let mut decoder = ClaudeDecoder::new(false);
+    decoder.line(INIT);
+    let begun = decoder.line(BEGIN);
+    assert!(matches!(&begun[..], [AgentEvent::Usage(begun)] if begun.is_lower_bound));
+    assert_eq!(decoder.line(BLOCK), []);
+    let [AgentEvent::Usage(end)] = &decoder.line(END)[..] else {
+        panic!("the end of the message is told");
+    };
+    assert_eq!((end.is_new, end.added.tokens.output_tokens), (false, 3_999));
+    let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Signaled(9), EndedBy::Itself));
+    let usage = outcome.usage;
+    assert_eq!(
+        (usage.tokens.input_tokens, usage.tokens.output_tokens),
+        (1_000, 4_000)
+    );
+    // 1000 x 3 + 4000 x 15 + 10 x 6 micro-dollars and two searches.
+    assert_eq!((usage.cost, usage.lower_bound), (Usd::from_micros(83_060), false));
+}
+
+#[test]
+fn what_a_sub_agent_wrote_is_read_from_its_transcript_when_it_goes_on() {
+    let line = |id: &str| {
+        format!(
+            r#"{{"type":"assistant","parent_tool_use_id":"t","message":{{"id":"{id}","model":"claude-sonnet-4-5",
+                "content":[],"usage":{{"input_tokens":300,"output_tokens":1}}}}}}"#
+        )
+    };
+    let mut decoder = ClaudeDecoder::new(false);
+    decoder.line(INIT);
+    decoder.line(BEGIN);
+    assert_eq!(decoder.wants(Records::SoFar), None);
+    decoder.line(&line("h-1"));
+    assert!(decoder.wants(Records::SoFar).is_some());
+    let mut transcript = Transcript::new(None);
+    transcript.line(
+        r#"{"type":"assistant","message":{"id":"h-1","model":"claude-sonnet-4-5","stop_reason":"tool_use",
+            "usage":{"input_tokens":300,"output_tokens":4000}}}"#,
+    );
+    let mut events = Vec::new();
+    decoder.recall(Records::SoFar, Some(transcript.finish()), &mut events);
+    let [AgentEvent::Usage(told)] = &events[..] else {
+        panic!("{events:?}");
+    };
+    assert_eq!((told.added.tokens.output_tokens, told.is_new), (3_999, false));
+    assert!(told.parent_tool_use_id.is_some() && decoder.wants(Records::SoFar).is_none());
+}
+
+// covers: AGENT-8
+#[test]
+fn what_a_killed_process_was_asking_for_is_not_known() {
+    let asking = r#"{"type":"system","subtype":"status","status":"requesting"}"#;
+    let lower_bound = |lines: &[&str]| run(lines, ProcessExit::Signaled(9)).usage.lower_bound;
+    assert!(!lower_bound(&[INIT, asking, BEGIN, END]));
+    assert!(lower_bound(&[INIT, asking, BEGIN]));
+    assert!(lower_bound(&[INIT, asking, BEGIN, END, asking]));
+    let result = |reason: &str| {
+        format!(r#"{{"type":"result","is_error":true,"terminal_reason":"{reason}","total_cost_usd":0.1}}"#)
+    };
+    assert!(lower_bound(&[INIT, asking, &result("aborted_streaming")]));
+    assert!(!lower_bound(&[
+        INIT,
+        asking,
+        BEGIN,
+        END,
+        &result("aborted_tools")
+    ]));
+    assert!(lower_bound(&[INIT, asking, &result("api_error")]));
+    assert!(!lower_bound(&[INIT, asking, &result("blocking_limit")]));
+    let refused = result("api_error").replace("is_error", r#"api_error_status":500,"is_error"#);
+    assert!(!lower_bound(&[INIT, asking, &refused]));
+    // A program that tells no pieces never tells the output of a message.
+    assert!(lower_bound(&[INIT, BLOCK]));
+    let ended = BLOCK.replace(r#""stop_reason":null"#, r#""stop_reason":"end_turn""#);
+    assert!(!lower_bound(&[INIT, &ended]));
+}
+
+/// As claude 2.1.329 and 2.1.330 print it when a connection breaks off in the middle of an answer.
+// covers: AGENT-8
+#[test]
+fn an_answer_that_was_asked_for_again_may_have_cost_twice() {
+    let asking = r#"{"type":"system","subtype":"status","status":"requesting"}"#;
+    let retry = |status: &str| {
+        format!(
+            r#"{{"type":"system","subtype":"api_retry","attempt":1,"error_status":{status},"error":"unknown"}}"#
+        )
+    };
+    let whole = BLOCK.replace(r#""stop_reason":null"#, r#""stop_reason":"end_turn""#);
+    let lower_bound = |lines: &[&str]| run(lines, ProcessExit::Exited(0)).usage.lower_bound;
+    assert!(lower_bound(&[INIT, asking, &retry("null"), BEGIN, END, OK]));
+    assert!(!lower_bound(&[INIT, asking, &retry("529"), BEGIN, END, OK]));
+    assert!(lower_bound(&[INIT, asking, &whole, OK]));
+    assert!(!lower_bound(&[INIT, asking, BEGIN, &whole, END, OK]));
+}
+
+// covers: AGENT-5
+#[test]
+fn a_long_tool_answer_is_cut_between_characters() {
+    let mut decoder = ClaudeDecoder::new(false);
+    let line = format!(
+        r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t","content":"{}"}}]}}}}"#,
+        "ü".repeat(2_501)
+    );
+    let events = decoder.line(&line);
+    let [AgentEvent::ToolResult(result)] = &events[..] else {
+        panic!("{events:?}");
+    };
+    assert_eq!(
+        (
+            result.truncated,
+            result.original_length,
+            result.text.chars().count()
+        ),
+        (true, 2_501, 2_503)
+    );
+}
+
+#[test]
+fn a_compacted_conversation_is_told() {
+    let line = r#"{"type":"system","subtype":"compact_boundary","compact_metadata":{}}"#;
+    assert_eq!(ClaudeDecoder::new(false).line(line), [AgentEvent::Compacted]);
+}

@@ -1,0 +1,213 @@
+//! The typed hank: what a hank.json says, after every value has been read and checked.
+
+mod codon;
+mod loop_config;
+mod prompt;
+mod rig;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::agent::AgentChoice;
+use super::budget::ContainerBudget;
+use super::problem::Places;
+use crate::id::LoopId;
+
+pub use codon::{
+    ApprovalQuestion, Check, CodonConfig, ContinuationMode, OnFailure, RetryConfig, SentinelEntry,
+    SentinelSource,
+};
+pub use loop_config::{LoopConfig, TerminateOn};
+pub use prompt::PromptSource;
+pub use rig::{CopyStep, OutputItem, RigAction, RigCommand, RigItem, WorkingDirectory};
+
+/// A whole hank.json.
+///
+/// Serialising it gives a hank.json again, without comments and with defaults left out.
+#[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Hank {
+    /// A hint for editors; hankweave does not read it.
+    #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// Name and version for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+    /// Settings that win over the runtime's own file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overrides: Option<Overrides>,
+    /// What a run needs before it begins.
+    #[serde(skip_serializing_if = "Requirements::is_empty")]
+    pub requirements: Requirements,
+    /// Put before every codon's own system prompt (`globalSystemPromptFile` or `globalSystemPromptText`).
+    #[serde(flatten, serialize_with = "prompt::global_system_prompt")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "super::schema::global_system_prompt")
+    )]
+    pub global_system_prompt: Option<PromptSource>,
+    /// Codons and loops in the order they are executed, at least one (`hank`).
+    #[serde(rename = "hank")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::items"))]
+    pub items: Vec<HankItem>,
+    /// The positions of the values in the text; empty for a hank that was not read from text.
+    #[serde(skip)]
+    pub places: Places,
+}
+
+impl Hank {
+    /// All codons in the order they are written, those inside loops as well.
+    pub fn codons(&self) -> impl Iterator<Item = &CodonConfig> {
+        self.items.iter().flat_map(HankItem::codons)
+    }
+
+    /// All codons with their JSON paths, such as `hank[1].codons[0]`.
+    pub fn located_codons(&self) -> impl Iterator<Item = (String, &CodonConfig)> {
+        let items = self.items.iter().enumerate();
+        items.flat_map(|(index, item)| item.located_codons(index))
+    }
+
+    /// All codons in the order they are written, to be changed.
+    pub fn codons_mut(&mut self) -> impl Iterator<Item = &mut CodonConfig> {
+        self.items.iter_mut().flat_map(|item| match item {
+            HankItem::Codon(codon) => std::slice::from_mut(codon),
+            HankItem::Loop(found) => found.codons.as_mut_slice(),
+        })
+    }
+
+    /// The codon whose configured id is `configured`, wherever it stands.
+    #[must_use]
+    pub fn codon(&self, configured: &str) -> Option<&CodonConfig> {
+        self.codons().find(|codon| codon.id.as_str() == configured)
+    }
+
+    /// The loop with the id `id`.
+    #[must_use]
+    pub fn find_loop(&self, id: &LoopId) -> Option<&LoopConfig> {
+        let mut loops = self.items.iter().filter_map(HankItem::as_loop);
+        loops.find(|found| found.id == *id)
+    }
+
+    /// The budget for everything in the hank.
+    #[must_use]
+    pub fn budget(&self) -> Option<&ContainerBudget> {
+        self.overrides.as_ref()?.budget.as_ref()
+    }
+}
+
+/// Name and version of a hank.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Meta {
+    /// Not empty.
+    pub name: String,
+    /// Not empty; any scheme.
+    pub version: String,
+    /// Free text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Free text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+}
+
+/// Settings of the runtime in a hank.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Overrides {
+    /// Who runs every codon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentChoice>,
+    /// The model of every codon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Milliseconds that hashing the data may take, above 0.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 5000)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_hash_time_limit: Option<u64>,
+    /// Settings for all sentinels, checked for shape only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sentinel: Option<Map<String, Value>>,
+    /// Seconds an agent may be silent, 1 to 1800, for codons without a limit of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shim_idle_timeout: Option<u64>,
+    /// Seconds after which work is ended that an agent left running after its answer, 1 to 86400, for codons
+    /// without a figure of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle_seconds: Option<u64>,
+    /// What all codons together may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<ContainerBudget>,
+}
+
+/// What a run needs before it begins; all names are trimmed and not empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Requirements {
+    /// Environment variables that must be set and not empty, as `X` or as `HANKWEAVE_X`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// Programs that must be found on PATH; bare names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+}
+
+impl Requirements {
+    /// Whether nothing is required.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.env.is_empty() && self.tools.is_empty()
+    }
+}
+
+/// One entry of the list `hank`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum HankItem {
+    /// One agent run.
+    Codon(CodonConfig),
+    /// Codons that are repeated.
+    Loop(LoopConfig),
+}
+
+impl HankItem {
+    /// Its codons with their JSON paths, when it is the item number `index` of the hank.
+    pub(super) fn located_codons(&self, index: usize) -> impl Iterator<Item = (String, &CodonConfig)> {
+        let codons = self.codons().iter().enumerate();
+        codons.map(move |(inner, codon)| match self {
+            Self::Codon(_) => (format!("hank[{index}]"), codon),
+            Self::Loop(_) => (format!("hank[{index}].codons[{inner}]"), codon),
+        })
+    }
+
+    /// The loop, if it is one.
+    #[must_use]
+    pub fn as_loop(&self) -> Option<&LoopConfig> {
+        match self {
+            Self::Loop(found) => Some(found),
+            Self::Codon(_) => None,
+        }
+    }
+
+    /// The codon itself, or the codons of the loop, in order.
+    #[must_use]
+    pub fn codons(&self) -> &[CodonConfig] {
+        match self {
+            Self::Codon(codon) => std::slice::from_ref(codon),
+            Self::Loop(item) => &item.codons,
+        }
+    }
+
+    /// The configured id, which codons and loops share one namespace for.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Codon(codon) => codon.id.as_str(),
+            Self::Loop(item) => item.id.as_str(),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What goes on at the moment, or why nothing does.
+
+use serde::{Deserialize, Serialize};
+
+use super::Event;
+
+/// What takes its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ProgressKind {
+    /// Files are put into a checkpoint.
+    Checkpoint,
+    /// Files are taken back.
+    Restore,
+    /// An item of a rig begins.
+    Rig,
+    /// The agent waits before it asks its model again.
+    Retry,
+    /// The run waits before it tries a codon again, or for the end of a usage limit.
+    Wait,
+}
+
+/// Why nothing runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum IdleReason {
+    /// The server has just started and waits for a command.
+    Startup,
+    /// A codon ended and the next one waits for a command.
+    CodonCompleted,
+    /// The plan is finished.
+    AllCodonsCompleted,
+    /// The files were taken back.
+    RollbackCompleted,
+    /// The next codon waits for somebody who approves it.
+    ApprovalRequired,
+}
+
+impl Event {
+    /// The [`name`](Self::name) of the news that nothing runs.
+    pub const SERVER_IDLE: &'static str = "server.idle";
+}

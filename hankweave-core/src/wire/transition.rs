@@ -1,0 +1,61 @@
+//! The event `state.transition`.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::Event;
+use crate::cost::Usd;
+use crate::event::StateEvent;
+use crate::id::RunId;
+use crate::state::LiveState;
+
+/// The figures that accompany every state event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CurrentFigures {
+    /// The current run, if there is one.
+    pub current_run_id: Option<RunId>,
+    /// How many runs are recorded.
+    pub run_count: usize,
+    /// All codons of all runs, in US dollars; skipped ones count nothing.
+    pub total_cost: Usd,
+    /// The codons of the current run, in US dollars; skipped ones count nothing.
+    pub current_run_cost: Usd,
+    /// What was spent in all runs, in US dollars, skipped codons and sentinels included; older journals do not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_spend: Option<Usd>,
+}
+
+impl Event {
+    /// The [`name`](Self::name) of a change of the state document.
+    pub const STATE_TRANSITION: &'static str = "state.transition";
+
+    /// The event that tells clients of an accepted state event; `figures` are those after it.
+    #[must_use]
+    pub fn state_transition(event: Box<StateEvent>, figures: CurrentFigures) -> Self {
+        Self::StateTransition {
+            transition_type: Cow::Borrowed(event.name()),
+            run_id: event.run_id().cloned(),
+            codon_id: event.codon_id().cloned(),
+            transition: event,
+            resulting_state: figures,
+        }
+    }
+}
+
+impl CurrentFigures {
+    /// The figures of a document.
+    #[must_use]
+    pub fn of(state: &LiveState) -> Self {
+        let (document, totals) = (state.document(), state.totals());
+        Self {
+            current_run_id: document.current_run_id.clone(),
+            run_count: document.runs.len(),
+            total_cost: totals.total,
+            current_run_cost: totals.current_run,
+            total_spend: Some(totals.spend),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! A new directory for a run.
+
+use std::path::{Path, PathBuf};
+
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::{IoError, parent};
+
+use super::Arrived;
+use super::came::{Came, new_repository};
+use super::finish::Finishing;
+use crate::error::RemoteError;
+use crate::fetch::{choose, fetch};
+use crate::place::{Workshop, is_occupied};
+use crate::url::check_url;
+
+/// What is to be cloned, and where to.
+#[derive(Debug, Clone)]
+pub struct Cloning {
+    /// The remote.
+    pub url: String,
+    /// The name of the history there, or how it begins; none for the only one.
+    pub wanted: Option<String>,
+    /// The directory, absolute; it must not exist or be empty.
+    pub into: PathBuf,
+}
+
+/// Makes a directory of a history of runs.
+///
+/// # Errors
+///
+/// [`RemoteError`]; then there is no directory.
+pub async fn clone(world: &World, order: &Cloning) -> Result<Arrived, RemoteError> {
+    check_url(&order.url)?;
+    let (own, into) = (world.clone(), order.into.clone());
+    let occupied = move || is_occupied(&*own.disk, &into);
+    if world.blocking.run(occupied).await? {
+        let path = order.into.clone();
+        return Err(RemoteError::Occupied { path });
+    }
+    let execution = choose(world, &order.url, order.wanted.as_deref()).await?;
+    let (own, into) = (world.clone(), order.into.clone());
+    let workshop = world.blocking.run(move || Workshop::beside(&own, &into)).await?;
+    let temporary = ExecutionDir::new(workshop.path().to_owned());
+    let git = new_repository(world, &temporary, temporary.root())
+        .await?
+        .without_questions()
+        .await?;
+    let record = fetch(&git, &order.url, &execution).await?;
+    let came = Came::look(git, record, execution, &order.url).await?;
+    came.prepare(world, &temporary).await?;
+    let work = Finishing {
+        world: world.clone(),
+        final_dir: ExecutionDir::new(real_place(world, &order.into)?),
+        hank_root: temporary.root().to_owned(),
+        came,
+    };
+    world
+        .blocking
+        .run(move || {
+            let arrived = work.bring(&temporary)?;
+            work.restore(&temporary)?;
+            let place = work.final_dir.root().to_owned();
+            workshop.finish(&place)?;
+            Ok(arrived)
+        })
+        .await
+}
+
+/// The absolute path that a folder will have.
+fn real_place(world: &World, into: &Path) -> Result<PathBuf, RemoteError> {
+    let folder = world.disk.real_path(parent(into));
+    let folder = folder.map_err(IoError::at("find", parent(into)))?;
+    Ok(folder.join(into.file_name().unwrap_or_default()))
+}

@@ -1,0 +1,242 @@
+//! The last steps of an arrival: what came is put where it belongs.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hankweave_core::id::{CheckpointSha, SessionId};
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::arrival::{self, Arrival};
+use hankweave_runtime::checkpoint::{CheckpointStore as _, RestoreRequest};
+use hankweave_runtime::error::chain;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::{Disk, Folder, IoError, parent, replace};
+
+use super::Arrived;
+use super::came::{Came, open_store, staging};
+use crate::error::RemoteError;
+use crate::files::list;
+use crate::manifest::{HANK, SESSIONS, is_of_this_machine};
+use crate::place::sync_everything;
+use crate::sessions;
+
+/// The last steps, which block.
+pub(super) struct Finishing {
+    pub(super) world: World,
+    /// Where the run will be.
+    pub(super) final_dir: ExecutionDir,
+    /// Where the files of the hank go now.
+    pub(super) hank_root: PathBuf,
+    pub(super) came: Came,
+}
+
+impl Finishing {
+    /// Brings sessions and hank to their places, and writes down where the record came from.
+    pub(super) fn bring(&self, temporary: &ExecutionDir) -> Result<Arrived, RemoteError> {
+        let Came {
+            manifest,
+            record,
+            book,
+            ..
+        } = &self.came;
+        self.bring_sessions(temporary)?;
+        let different = self.bring_hank(temporary)?;
+        let left_behind = self.note_sessions(temporary)?;
+        self.write_meta(temporary)?;
+        book.write(&*self.world.disk, temporary)?;
+        self.remove_staging(temporary)?;
+        let hank = manifest.hank.as_ref();
+        Ok(Arrived {
+            changed: true,
+            url: book.url.clone(),
+            execution: book.execution.clone(),
+            record: record.clone(),
+            checkpoint: manifest.checkpoint.clone(),
+            hank: hank.map(|hank| self.final_dir.root().join(hank)),
+            left_behind,
+            different,
+            kept: None,
+        })
+    }
+
+    /// The files of this kind that came, as they are named in the record, with what they hold.
+    fn staged(
+        &self,
+        temporary: &ExecutionDir,
+        kind: &str,
+    ) -> impl Iterator<Item = Result<(&str, Vec<u8>), RemoteError>> {
+        let staging = staging(temporary);
+        let files = self.came.manifest.files.keys().map(String::as_str);
+        let files = files.filter(move |file| file.split('/').next() == Some(kind));
+        files.map(move |file| Ok((file, read(&*self.world.disk, &staging.join(file))?)))
+    }
+
+    fn bring_sessions(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
+        for staged in self.staged(temporary, SESSIONS) {
+            let (file, bytes) = staged?;
+            sessions::bring(&self.world, self.final_dir.root(), file, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the files that differ here and stay as they are.
+    fn bring_hank(&self, temporary: &ExecutionDir) -> Result<Vec<PathBuf>, RemoteError> {
+        let mut different = Vec::new();
+        for staged in self.staged(temporary, HANK) {
+            let (file, bytes) = staged?;
+            let relative = file.strip_prefix(HANK).unwrap_or_default();
+            let relative = Path::new(relative.trim_start_matches('/'));
+            if !self.put_if_absent(relative, &bytes)? {
+                different.push(relative.to_owned());
+            }
+        }
+        Ok(different)
+    }
+
+    fn write_meta(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
+        let manifest = &self.came.manifest;
+        let meta = manifest
+            .meta
+            .file(self.final_dir.root(), manifest.hank.as_deref());
+        let Some(meta) = meta else {
+            return Ok(());
+        };
+        let path = temporary.execution_meta();
+        let written = self.world.disk.create_new(&path, meta.to_string().as_bytes());
+        Ok(written.map_err(IoError::at("write", &path))?)
+    }
+
+    fn remove_staging(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
+        let path = staging(temporary);
+        let name = path.file_name().unwrap_or_default();
+        let folder = self.world.disk.open_folder(parent(&path));
+        let removed = folder.and_then(|folder| match folder.names()?.iter().any(|found| found == name) {
+            true => folder.remove(name),
+            false => Ok(()),
+        });
+        Ok(removed.map_err(IoError::at("remove", &path))?)
+    }
+
+    /// Notes the sessions that are not here.
+    fn note_sessions(&self, temporary: &ExecutionDir) -> Result<Vec<SessionId>, RemoteError> {
+        let known = |session: &&SessionId| !sessions::is_here(&self.world, &self.final_dir, session);
+        let mut missing: Vec<SessionId> = self
+            .came
+            .manifest
+            .left_behind
+            .iter()
+            .filter(known)
+            .cloned()
+            .collect();
+        let taken = self.came.manifest.sessions.iter();
+        let is_placed = |session: &&SessionId| {
+            sessions::is_here(&self.world, temporary, session)
+                || sessions::is_here(&self.world, &self.final_dir, session)
+        };
+        missing.extend(taken.filter(|session| !is_placed(session)).cloned());
+        let path = temporary.state_dir();
+        let noted = arrival::note_elsewhere(&*self.world.disk, temporary, &missing);
+        noted.map_err(IoError::at("write", &path))?;
+        Ok(missing)
+    }
+
+    /// Writes a file of the hank where none is; whether it is there now as it came. No link is followed.
+    fn put_if_absent(&self, relative: &Path, bytes: &[u8]) -> Result<bool, RemoteError> {
+        let path = self.hank_root.join(relative);
+        let put = || -> io::Result<bool> {
+            let root = self.world.disk.open_folder(&self.hank_root)?;
+            let put = root.make(relative, |folder: &dyn Folder, name: &OsStr| {
+                match folder.create_file(name, 0o644, &mut &*bytes) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                    created => created,
+                }
+            });
+            put.map_err(|error| io::Error::other(chain(&error)))?;
+            Ok(self
+                .world
+                .disk
+                .read(&path, sessions::MAX_BYTES)
+                .is_ok_and(|there| there == bytes))
+        };
+        put().map_err(|error| IoError::at("write", &path)(error).into())
+    }
+
+    /// Brings the files of the checkpoint into a directory that has none yet.
+    pub(super) fn restore(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
+        let store = open_store(&self.world, temporary, temporary.root())?;
+        if let Some(target) = &self.came.manifest.checkpoint {
+            store.restore(&RestoreRequest {
+                target: target.clone(),
+                left: None,
+                safety: None,
+                at: self.world.clock.now(),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Makes what was prepared count, and puts it in place.
+    pub(super) fn announce(
+        &self,
+        temporary: &ExecutionDir,
+        left: Option<CheckpointSha>,
+    ) -> Result<(), RemoteError> {
+        let disk = &*self.world.disk;
+        self.bring_scripted(temporary)?;
+        let new: BTreeSet<String> = names(disk, &temporary.state_dir(), |name| name != "tmp")?;
+        let is_of_the_record = |name: &str| !is_of_this_machine(name) || OUR_NOTES.contains(&name);
+        let old = names(disk, &self.final_dir.state_dir(), is_of_the_record)?;
+        let synced = sync_everything(temporary.root());
+        synced.map_err(IoError::at("sync", temporary.root()))?;
+        let arrival = Arrival {
+            removed: old.difference(&new).cloned().collect(),
+            replaced: new,
+            checkpoint: self.came.manifest.checkpoint.clone(),
+            left,
+        };
+        arrival::announce(disk, &self.final_dir, &arrival)?;
+        let finished = arrival::finish(&self.world, &self.final_dir);
+        finished.map_err(|error| RemoteError::Arrival(Box::new(error)))?;
+        Ok(())
+    }
+
+    /// Sessions of the scripted agent lie among files of other agents, which stay.
+    fn bring_scripted(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
+        let disk = &*self.world.disk;
+        let from = temporary.temp_dir().join("scripted-sessions");
+        let to = self.final_dir.temp_dir().join("scripted-sessions");
+        for name in list(disk, &from)? {
+            let bytes = read(disk, &from.join(&name))?;
+            let made = disk.make_private_dirs(&to);
+            let written = made.and_then(|()| replace(disk, &to.join(&name), &bytes));
+            written.map_err(IoError::at("write", &to))?;
+        }
+        Ok(())
+    }
+}
+
+/// Entries of this machine that a new record replaces all the same.
+const OUR_NOTES: [&str; 6] = [
+    "checkpoints",
+    "execution-meta.json",
+    "remote.json",
+    "sessions-elsewhere.json",
+    "aftermath.json",
+    "state.json.bak",
+];
+
+fn names(
+    disk: &dyn Disk,
+    folder: &Path,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<BTreeSet<String>, RemoteError> {
+    let listed = list(disk, folder)?;
+    let names = listed.iter().filter_map(|name| name.to_str());
+    Ok(names.filter(|name| wanted(name)).map(str::to_owned).collect())
+}
+
+fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, RemoteError> {
+    let read = disk.read(path, sessions::MAX_BYTES);
+    read.map_err(|error| IoError::at("read", path)(error).into())
+}

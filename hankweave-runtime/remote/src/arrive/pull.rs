@@ -1,0 +1,211 @@
+//! A directory that is brought up to date.
+
+use std::io;
+use std::sync::Arc;
+
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::arrival;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::{DirLock, Disk, HeldLock, IoError};
+
+use super::Arrived;
+use super::came::{Came, new_repository};
+use super::finish::Finishing;
+use crate::book::{self, Book, remembered};
+use crate::error::RemoteError;
+use crate::execution::Execution;
+use crate::fetch::{fetch, head};
+use crate::git::Git;
+use crate::push::{Local, Push, Written};
+use crate::record;
+use crate::url::shown;
+use crate::verify;
+
+/// How a directory is brought up to date.
+#[derive(Debug, Clone, Default)]
+pub struct Pulling {
+    /// Another remote than the remembered one.
+    pub url: Option<String>,
+    /// Another name than the remembered one.
+    pub execution: Option<Execution>,
+    /// The fencing token of the task, 0 for none: a record under a greater one belongs to a later owner.
+    pub token: u64,
+    /// Whether the remote's record takes the place of ours when both sides went on; ours is pushed beside it first.
+    pub replace: bool,
+}
+
+/// Brings a directory up to date with its remote.
+///
+/// # Errors
+///
+/// [`RemoteError`]; then the directory is as it was, unless only the files of the new checkpoint could not all be brought back.
+pub async fn pull(world: &World, dir: &ExecutionDir, order: &Pulling) -> Result<Arrived, RemoteError> {
+    let (disk, place) = (world.disk.clone(), dir.clone());
+    let _locks = world.blocking.run(move || hold(&*disk, &place)).await?;
+    let push = Push {
+        url: order.url.clone(),
+        execution: order.execution.clone(),
+        token: order.token,
+        replace: false,
+    };
+    let local = Local::look(world, dir, &push).await?;
+    let there = there(&local).await?;
+    if local.base.as_ref().is_some_and(|base| base.commit == there) {
+        return Ok(nothing_new(&local, there));
+    }
+    let record = fetch(&local.git, &local.book.url, &local.book.execution).await?;
+    let ours = local.write().await?;
+    refuse_later_owner(&local, &ours, &record, order.token).await?;
+    if local.is_ancestor(&record, &ours.commit).await? {
+        return Ok(nothing_new(&local, record));
+    }
+    let kept = give_way(&local, &ours, &record, order.replace).await?;
+    let arrived = take_over(world, dir, local, record, order.replace).await?;
+    Ok(Arrived { kept, ..arrived })
+}
+
+/// The record that the remote has now.
+async fn there(local: &Local<'_>) -> Result<String, RemoteError> {
+    let Book { url, execution, .. } = &local.book;
+    let there = head(&local.git, url, execution).await?;
+    there.ok_or_else(|| RemoteError::NoSuchRun {
+        url: shown(url),
+        wanted: execution.to_string(),
+        known: Vec::new(),
+    })
+}
+
+/// A record under a greater token belongs to a later owner of the task.
+async fn refuse_later_owner(
+    local: &Local<'_>,
+    ours: &Written,
+    record: &str,
+    token: u64,
+) -> Result<(), RemoteError> {
+    let theirs = record::manifest(&local.git, record).await?.token;
+    if token == 0 || theirs <= token {
+        return Ok(());
+    }
+    Err(RemoteError::Superseded {
+        ours: token,
+        theirs,
+        kept: local.keep(ours).await,
+    })
+}
+
+/// What was done here and not pushed gives way, once it is on the remote; or this ends here.
+async fn give_way(
+    local: &Local<'_>,
+    ours: &Written,
+    record: &str,
+    replace: bool,
+) -> Result<Option<String>, RemoteError> {
+    if ours.is_base && local.is_ancestor(&ours.commit, record).await? {
+        return Ok(None);
+    }
+    let kept = local.keep(ours).await;
+    match kept.is_some() && replace {
+        true => Ok(kept),
+        false => Err(RemoteError::Diverged {
+            ours: ours.commit.clone(),
+            theirs: record.to_owned(),
+            kept,
+        }),
+    }
+}
+
+/// Puts what came in the place of what was here.
+async fn take_over(
+    world: &World,
+    dir: &ExecutionDir,
+    local: Local<'_>,
+    record: String,
+    replace: bool,
+) -> Result<Arrived, RemoteError> {
+    let left = local.draft.manifest.checkpoint.clone();
+    let temporary = begin(world, dir).await?;
+    let git = new_repository(world, &temporary, dir.root()).await?;
+    copy_checkpoints(&git, dir).await?;
+    let came = Came::look(git, record, local.book.execution, &local.book.url).await?;
+    let base = local.base.as_ref().filter(|_| !replace);
+    verify::shape(&came.manifest, &came.pieces, base)?;
+    came.prepare(world, &temporary).await?;
+    let work = Finishing {
+        world: world.clone(),
+        final_dir: dir.clone(),
+        hank_root: dir.root().to_owned(),
+        came,
+    };
+    world
+        .blocking
+        .run(move || {
+            let arrived = work.bring(&temporary)?;
+            work.announce(&temporary, left)?;
+            Ok(arrived)
+        })
+        .await
+}
+
+/// What gave way stays within reach, and is none of the branches of what came.
+async fn copy_checkpoints(git: &Git, dir: &ExecutionDir) -> Result<(), RemoteError> {
+    let old = dir.checkpoints();
+    let arguments = [
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--",
+        &*old.to_string_lossy(),
+        "+refs/hankweave/*:refs/hankweave/*",
+        "+refs/heads/*:refs/hankweave/before/*",
+    ];
+    git.run("copy the checkpoints", &arguments).await.map(drop)
+}
+
+fn nothing_new(local: &Local<'_>, record: String) -> Arrived {
+    Arrived {
+        changed: false,
+        url: local.book.url.clone(),
+        execution: local.book.execution.clone(),
+        record,
+        checkpoint: local.draft.manifest.checkpoint.clone(),
+        hank: None,
+        left_behind: Vec::new(),
+        different: Vec::new(),
+        kept: None,
+    }
+}
+
+/// The locks of a pull: no other one, and no run.
+fn hold(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Vec<Arc<dyn HeldLock>>, RemoteError> {
+    if remembered(disk, dir).is_err_and(|error| matches!(error, RemoteError::Io(_))) {
+        return Err(RemoteError::NothingRecorded);
+    }
+    let state_dir = dir.state_dir();
+    let run = match disk.lock_dir(&state_dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(RemoteError::NothingRecorded),
+        locked => match locked.map_err(IoError::at("lock", &state_dir))? {
+            DirLock::Acquired(lock) => Some(lock),
+            DirLock::Unsupported => None,
+            DirLock::Held => {
+                return Err(RemoteError::Live {
+                    directory: dir.root().to_owned(),
+                });
+            }
+        },
+    };
+    Ok(run.into_iter().chain(book::take(disk, dir)?).collect())
+}
+
+/// An empty place for what arrives; what an earlier pull announced is finished first.
+async fn begin(world: &World, dir: &ExecutionDir) -> Result<ExecutionDir, RemoteError> {
+    let (own, place) = (world.clone(), dir.clone());
+    let made = move || {
+        arrival::discard(&*own.disk, &place)?;
+        let temporary = arrival::place(&place);
+        let made = own.disk.make_private_dirs(&temporary.state_dir());
+        made.map_err(IoError::at("make", &temporary.state_dir()))?;
+        Ok::<_, RemoteError>(temporary)
+    };
+    world.blocking.run(made).await
+}

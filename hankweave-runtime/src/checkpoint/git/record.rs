@@ -1,0 +1,143 @@
+//! From the files of the workspace to a commit.
+
+use std::io;
+use std::mem;
+
+use git2::{Oid, Repository};
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::time::Timestamp;
+
+use super::GitCheckpoints;
+use crate::checkpoint::git_format::{self, Move, MoveError, NewCommit, NewObjects};
+use crate::checkpoint::history;
+use crate::checkpoint::object::ObjectError;
+use crate::checkpoint::repository::name_of;
+use crate::checkpoint::select::Selection;
+use crate::checkpoint::snapshot::{self, Snapshot};
+use crate::checkpoint::stat_cache::{NextCache, StatCache};
+use crate::checkpoint::tree::{Folders, changes};
+use crate::checkpoint::{Change, Checkpoint, CheckpointError, HistoryError, Patterns};
+
+/// A commit to make.
+pub(super) struct Draft<'a> {
+    pub(super) branch: &'a str,
+    /// Where the branch points now.
+    pub(super) tip: Option<Oid>,
+    pub(super) parent: Option<Oid>,
+    pub(super) message: String,
+    pub(super) at: Timestamp,
+}
+
+impl GitCheckpoints {
+    /// Takes the files of the workspace on top of the parent and commits them.
+    pub(super) fn record(
+        &self,
+        repository: &Repository,
+        cache: &mut StatCache,
+        patterns: &Patterns,
+        draft: &Draft<'_>,
+    ) -> Result<Checkpoint, CheckpointError> {
+        let workspace = self.open_workspace()?;
+        let parent = draft.parent.map(name_of);
+        base_on(repository, cache, parent.as_ref()).map_err(CheckpointError::Parent)?;
+        let next = NextCache::begin(self.history.path())
+            .inspect_err(|error| {
+                tracing::warn!(%error, "no stat cache can be begun; what is read now is read again");
+            })
+            .ok();
+        let selection = Selection {
+            patterns,
+            tracked: &[&cache.files],
+            in_the_way: false,
+        };
+        let objects =
+            NewObjects::begin(self.history.path(), &cache.durable).map_err(CheckpointError::Store)?;
+        let mut snapshot = snapshot::take(&workspace, &selection, cache, &objects, &self.counted)?;
+        let changes = changes(&cache.files, &snapshot.files);
+        let (checkpoint, folders) =
+            self.commit(repository, cache, objects, &mut snapshot, &changes, draft)?;
+        cache.update(next.as_ref(), snapshot.files, snapshot.read, folders, &changes);
+        if let Some(Err(error)) = next.map(|next| next.finish(cache)) {
+            tracing::warn!(%error, "failed to write the stat cache; the next start reads all files again");
+        }
+        Ok(checkpoint)
+    }
+
+    /// Commits the files of `snapshot` and moves the branch; returns the ids of all folders too. All objects are durable before the branch
+    /// moves from where it was, and that is durable on return (G6).
+    pub(super) fn commit(
+        &self,
+        repository: &Repository,
+        cache: &StatCache,
+        objects: NewObjects<'_>,
+        snapshot: &mut Snapshot,
+        changes: &[Change],
+        draft: &Draft<'_>,
+    ) -> Result<(Checkpoint, Folders), CheckpointError> {
+        let new = NewCommit {
+            parent: draft.parent,
+            at: draft.at,
+            message: &draft.message,
+        };
+        let (commit, folders) = new
+            .write(&objects, &snapshot.files, &cache.folders, changes)
+            .map_err(CheckpointError::Store)?;
+        let name = reference_name(draft.branch);
+        let failed = |action| move |error: io::Error| CheckpointError::Store(ObjectError::at(action)(error));
+        let branch = Move::begin(repository, &name, draft.tip, commit).map_err(|error| match error {
+            MoveError::Elsewhere(found) => moved_elsewhere(draft, found),
+            MoveError::Git(error) => CheckpointError::Store(ObjectError::at("read the branch")(error)),
+            MoveError::Io(error) => failed("prepare the branch")(error),
+        })?;
+        objects.finish().map_err(CheckpointError::Store)?;
+        branch.finish().map_err(failed("move the branch"))?;
+        let checkpoint = Checkpoint {
+            sha: name_of(commit),
+            branch: draft.branch.to_owned(),
+            parent: draft.parent.map(name_of),
+            files: snapshot.files.len(),
+            skipped: mem::take(&mut snapshot.skipped),
+            seen: mem::take(&mut snapshot.seen),
+        };
+        Ok((checkpoint, folders))
+    }
+}
+
+/// Makes `cache` hold the files of the checkpoint `parent`; what is known of how files look stays.
+pub(super) fn base_on(
+    repository: &Repository,
+    cache: &mut StatCache,
+    parent: Option<&CheckpointSha>,
+) -> Result<(), HistoryError> {
+    let tree = parent
+        .map(|parent| history::find(repository, parent))
+        .transpose()?
+        .map(|it| it.tree);
+    if cache.root() != tree {
+        let loaded = parent
+            .map(|parent| history::load(repository, parent))
+            .transpose()?
+            .unwrap_or_default();
+        cache.hold(loaded.files, loaded.folders);
+    }
+    Ok(())
+}
+
+/// Where `branch` points, if it exists.
+pub(super) fn tip(repository: &Repository, branch: &str) -> Result<Option<Oid>, CheckpointError> {
+    git_format::target(repository, &reference_name(branch))
+        .map_err(|error| CheckpointError::Store(ObjectError::at("read the branch")(error)))
+}
+
+pub(super) fn reference_name(branch: &str) -> String {
+    format!("refs/heads/{branch}")
+}
+
+pub(super) fn moved_elsewhere(draft: &Draft<'_>, found: Option<Oid>) -> CheckpointError {
+    let name = |commit: Option<Oid>| commit.map_or_else(|| CheckpointSha::new(""), name_of);
+    CheckpointError::BranchMoved {
+        branch: draft.branch.to_owned(),
+        expected: name(draft.parent),
+        found: name(found),
+    }
+}

@@ -1,0 +1,148 @@
+//! What a restore would change, and what saves that first (G8).
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use git2::{Odb, Oid, Repository};
+use hankweave_core::id::CheckpointSha;
+
+use super::GitCheckpoints;
+use super::record::{Draft, tip};
+use crate::checkpoint::git_format::{self, NewObjects};
+use crate::checkpoint::history;
+use crate::checkpoint::object::{BlobStore, ContentError, ObjectError};
+use crate::checkpoint::restore::{Prepared, prepare};
+use crate::checkpoint::snapshot::Snapshot;
+use crate::checkpoint::stat_cache::StatCache;
+use crate::checkpoint::tree::{Listing, changes};
+use crate::checkpoint::{
+    Checkpoint, CheckpointError, HistoryError, RestoreError, RestorePlan, RestoreRequest, message, prune,
+};
+
+impl GitCheckpoints {
+    pub(super) fn prepare_restore(
+        &self,
+        repository: &Repository,
+        cache: &StatCache,
+        request: &RestoreRequest,
+        blobs: &dyn BlobStore,
+    ) -> Result<Prepared, RestoreError> {
+        let listing = |sha| self.listing(repository, cache, sha);
+        let target = listing(&request.target).map_err(RestoreError::History)?;
+        let left = request.left.as_ref().map(listing).transpose();
+        let left = left.map_err(RestoreError::History)?.unwrap_or_default();
+        let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
+        prepare(&workspace, cache, blobs, target, &left, &self.counted)
+    }
+
+    pub(super) fn listings(&self) -> MutexGuard<'_, HashMap<Oid, Arc<Listing>>> {
+        // Whatever a panic left in there is right: a tree never changes.
+        self.listings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The files of a checkpoint.
+    fn listing(
+        &self,
+        repository: &Repository,
+        cache: &StatCache,
+        sha: &CheckpointSha,
+    ) -> Result<Arc<Listing>, HistoryError> {
+        let tree = history::find(repository, sha)?.tree;
+        if let Some(known) = self.listings().get(&tree) {
+            return Ok(Arc::clone(known));
+        }
+        let files = match cache.root() == Some(tree) {
+            true => cache.files.clone(),
+            false => history::load(repository, sha)?.files,
+        };
+        let files = Arc::new(files);
+        self.listings().insert(tree, Arc::clone(&files));
+        Ok(files)
+    }
+
+    /// Whether the safety checkpoint of `request` has all that would change; one that cannot be read has nothing.
+    pub(super) fn is_saved(
+        &self,
+        repository: &Repository,
+        cache: &StatCache,
+        prepared: &Prepared,
+        request: &RestoreRequest,
+    ) -> bool {
+        let saved = request
+            .safety
+            .as_ref()
+            .map(|safety| self.listing(repository, cache, safety));
+        saved.is_some_and(|saved| saved.is_ok_and(|saved| prepared.is_saved_in(&saved)))
+    }
+
+    /// Saves the files as they are before a restore, on a branch of their own.
+    pub(super) fn save(
+        &self,
+        repository: &Repository,
+        cache: &StatCache,
+        objects: NewObjects<'_>,
+        current: &mut Snapshot,
+        request: &RestoreRequest,
+    ) -> Result<Checkpoint, CheckpointError> {
+        let parent = request
+            .left
+            .as_ref()
+            .map(|left| history::find(repository, left))
+            .transpose();
+        let parent = parent.map_err(CheckpointError::Parent)?.map(|commit| commit.id);
+        let first = format!(
+            "{}{}-{}",
+            prune::PREFIX,
+            request.at.as_millis(),
+            request.target.short()
+        );
+        let (mut branch, mut number) = (first.clone(), 1);
+        while tip(repository, &branch)?.is_some() {
+            number += 1;
+            branch = format!("{first}-{number}");
+        }
+        let message = message::safety(&request.target, request.at);
+        let draft = Draft {
+            branch: &branch,
+            tip: None,
+            parent,
+            message,
+            at: request.at,
+        };
+        let changes = changes(&cache.files, &current.files);
+        let (checkpoint, folders) = self.commit(repository, cache, objects, current, &changes, &draft)?;
+        if let Some(tree) = folders.get(&[][..]) {
+            self.listings().insert(*tree, Arc::new(current.files.clone()));
+        }
+        Ok(checkpoint)
+    }
+}
+
+pub(super) fn open_objects(repository: &Repository) -> Result<Odb<'_>, RestoreError> {
+    repository
+        .odb()
+        .map_err(|error| unreadable(ObjectError::at("open the object store")(error)))
+}
+
+/// Fails when contents are missing that the restore needs, before anything is changed.
+pub(super) fn check_contents(
+    repository: &Repository,
+    odb: &Odb<'_>,
+    plan: &RestorePlan,
+    target: &Listing,
+) -> Result<(), RestoreError> {
+    for path in &plan.write {
+        if let Some(entry) = target.get(path.as_bytes())
+            && let Err(ContentError::Object(error)) =
+                git_format::copy_content(repository, odb, entry.blob, &mut io::sink())
+        {
+            return Err(unreadable(ObjectError::at("find the contents of a file")(error)));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn unreadable(error: ObjectError) -> RestoreError {
+    RestoreError::History(HistoryError::Read(error))
+}

@@ -1,0 +1,55 @@
+//! What a person should know about how the records were found.
+
+use hankweave_core::document::StateProblem;
+use hankweave_core::state::Source;
+
+use super::records::Records;
+use crate::checkpoint::OpenReport;
+use crate::state_manager::Loaded;
+
+impl Records {
+    /// In the order in which they were opened.
+    pub(super) fn notices(&self) -> Vec<String> {
+        let mut notices = self.set_aside.clone();
+        notices.extend(self.lock.notice());
+        notices.extend(of_the_state(&self.loaded));
+        notices.extend(of_the_repository(&self.report));
+        notices
+    }
+}
+
+fn of_the_state(loaded: &Loaded) -> Vec<String> {
+    let mut notices = Vec::new();
+    match loaded.source {
+        Source::Primary => {}
+        Source::Backup => notices.push("state.json could not be used; the backup was loaded".to_owned()),
+        Source::Log => notices.push("state.json was rebuilt from the recorded events".to_owned()),
+        Source::Fresh if loaded.history_was_reset => {
+            notices.push("the recorded history could not be read; it starts anew".to_owned());
+        }
+        Source::Fresh => {}
+    }
+    let problem = |problem: &StateProblem| format!("state.json: {problem}");
+    notices.extend(loaded.primary_problems.iter().map(problem));
+    notices.extend(
+        loaded
+            .quarantined
+            .iter()
+            .map(|path| format!("the damaged file is kept as {}", path.display())),
+    );
+    notices
+}
+
+fn of_the_repository(report: &OpenReport) -> Vec<String> {
+    let moved = report.moved_aside.iter().map(|path| {
+        format!(
+            "the checkpoint repository could not be read and is kept as {}; its checkpoints are out of reach",
+            path.display()
+        )
+    });
+    let mended = "the checkpoint repository had lost its first commit and has a new one; checkpoints that are whole are within reach";
+    let mended = report.mended.then(|| mended.to_owned());
+    let set_aside = report.set_aside.iter();
+    let set_aside = set_aside.map(|(what, kept)| format!("{what}; it is kept as {}", kept.display()));
+    moved.chain(mended).chain(set_aside).collect()
+}

@@ -1,0 +1,151 @@
+//! Taking possession of an execution directory: its lock, its records, and what a crashed run left.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::document::HankweaveState;
+use hankweave_core::event::StateEvent;
+use hankweave_core::hank::Hank;
+use hankweave_core::time::Timestamp;
+use tokio::time::Instant;
+
+use super::OpenError;
+use super::possession::Possession;
+use super::records::{Records, open_records, prepare_directory};
+use crate::checkpoint::CheckpointStore;
+use crate::instance_lock::{InstanceLock, LockError};
+use crate::options::RunOptions;
+use crate::paths::ExecutionDir;
+use crate::recovery::rigs::{last_hank, remembered};
+use crate::recovery::{checkpoints, crash};
+use crate::state_manager::StateManager;
+use crate::world::World;
+
+/// How long a lock that is held is tried again. A killed server may not have ended yet, and a child that it
+/// was about to start holds the lock until it becomes another program. A start right after a kill must not
+/// fail for that.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Opens the directory without a hank; what rigs have copied is known from the hank that ran last.
+pub(crate) async fn possess_without_hank(
+    world: World,
+    dir: &Path,
+    options: &RunOptions,
+) -> Result<(Possession, InstanceLock), OpenError> {
+    let (mut possession, lock) = possess(world, dir, options, None, None).await?;
+    let (disk, dir) = (Arc::clone(&possession.world.disk), possession.dir.clone());
+    let remembered = possession.world.blocking.run(move || remembered(&*disk, &dir));
+    possession.rig_copies = Arc::new(remembered.await);
+    Ok((possession, lock))
+}
+
+/// Takes the lock, opens the records, and cleans up after a crashed run (P9).
+pub(super) async fn possess(
+    world: World,
+    dir: &Path,
+    options: &RunOptions,
+    checkpoints: Option<Arc<dyn CheckpointStore>>,
+    hank: Option<&Hank>,
+) -> Result<(Possession, InstanceLock), OpenError> {
+    let dir = ExecutionDir::new(prepare_directory(&*world.disk, dir)?);
+    let records = records(&world, &dir, options, checkpoints).await?;
+    let mut notices = records.notices();
+    let (manager, task) = StateManager::start(records.parts, records.loaded);
+    // Owned by `Opened`, whose run awaits it after `shutdown`.
+    let writer = task.spawn();
+    let state = manager.snapshot();
+    let survivors = sweep(&world, &state, &mut notices).await;
+    let now = world.clock.now();
+    for cost in costs(&world, &dir, options, hank, &state, now).await {
+        record(&manager, cost).await?;
+    }
+    for (closed, told) in crash::crashes(&state, now)
+        .into_iter()
+        .chain(crash::left_open(&state, now))
+    {
+        notices.push(told);
+        record(&manager, closed).await?;
+    }
+    let in_order = checkpoints::put_in_order(&world, &records.checkpoints, &state).await?;
+    notices.extend(in_order.notices);
+    let possession = Possession {
+        world,
+        dir,
+        manager,
+        writer,
+        checkpoints: records.checkpoints,
+        restorable: Some(in_order.restorable),
+        survivors,
+        rig_copies: Arc::default(),
+        notices,
+    };
+    Ok((possession, records.lock))
+}
+
+/// Opens the records as soon as nobody else holds the directory.
+async fn records(
+    world: &World,
+    dir: &ExecutionDir,
+    options: &RunOptions,
+    checkpoints: Option<Arc<dyn CheckpointStore>>,
+) -> Result<Records, OpenError> {
+    let refusal = Instant::now() + LINGER;
+    loop {
+        let (own, dir, options) = (world.clone(), dir.clone(), options.clone());
+        let checkpoints = checkpoints.clone();
+        let open = move || open_records(&own, &dir, &options, checkpoints);
+        match world.blocking.run(open).await {
+            Err(OpenError::Lock(LockError::Held { .. })) if Instant::now() < refusal => {
+                tokio::time::sleep(LINGER / 50).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Ends what a crashed run left running; returns how many processes could not be ended.
+async fn sweep(world: &World, state: &HankweaveState, notices: &mut Vec<String>) -> usize {
+    let mut survivors = 0;
+    for marker in crash::markers(state) {
+        let swept = world.spawner.sweep(&marker).await;
+        survivors += swept.survivors;
+        if swept.killed > 0 {
+            notices.push(format!(
+                "{} processes that a crashed run had left behind were ended",
+                swept.killed
+            ));
+        }
+    }
+    survivors
+}
+
+/// What codons cost that a crash cut off; without a `hank` the one that ran last says how their agents ran.
+async fn costs(
+    world: &World,
+    dir: &ExecutionDir,
+    options: &RunOptions,
+    hank: Option<&Hank>,
+    state: &Arc<HankweaveState>,
+    now: Timestamp,
+) -> Vec<StateEvent> {
+    let (own, dir, state) = (world.clone(), dir.clone(), Arc::clone(state));
+    let (hank, prices) = (hank.cloned(), options.prices.clone());
+    let reckon = move || {
+        let loaded = || last_hank(&*own.disk, &dir).ok().flatten()?.hank;
+        let hank = hank.or_else(loaded);
+        let sources = crash::Sources {
+            world: &own,
+            dir: &dir,
+            hank: hank.as_ref(),
+            prices: &prices,
+        };
+        crash::costs(&sources, &state, now)
+    };
+    world.blocking.run(reckon).await
+}
+
+async fn record(manager: &StateManager, event: StateEvent) -> Result<(), OpenError> {
+    manager.transition(event).await.await.map_err(OpenError::Crash)?;
+    Ok(())
+}
