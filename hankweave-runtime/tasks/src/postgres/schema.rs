@@ -9,6 +9,8 @@ const MIGRATING: i64 = 0x6861_6E6B;
 ///
 /// A token is made of an epoch, above 40 bits, and a number from a sequence. The epoch is the timeline of the server plus a number from the table: a replica that is
 /// promoted begins a new timeline, so its tokens are greater than all that were granted before, also those that it has never heard of (TASK-27).
+///
+/// Lists, counts, claims and orphans find their tasks by the indexes (TASK-118).
 const MIGRATIONS: [&str; 2] = [r#"
 CREATE TABLE numbers (name text PRIMARY KEY, value bigint NOT NULL);
 INSERT INTO numbers VALUES ('epoch', 0), ('forgotten', 0);
