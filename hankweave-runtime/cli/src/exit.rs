@@ -63,7 +63,6 @@ impl Failure {
     }
 
     /// What is wrong, without the hint.
-    #[cfg(feature = "mcp")]
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::future::Future;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use hankweave_runtime::world::environment::{Environment, make_new_files_private}
 use hankweave_task_model::TaskError;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_tasks::layers::{LayerError, Layers, TaskFiles};
+use hankweave_tasks::layers::{LayerError, Layers, TaskFiles, WORKSPACE};
 use hankweave_tasks::locks::{Granted, LockRequest};
 use hankweave_tasks::{Coordinator, Lifecycle, Locks, Postgres, Sqlite};
 
@@ -73,12 +74,12 @@ pub(crate) fn with_registry<T>(
 /// Waits for work of which other threads do a part.
 pub(crate) fn with_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     make_new_files_private();
-    let io = |error: std::io::Error| Failure::from_error(FailureKind::Io, &error);
+    let failed = |error: io::Error| Failure::from_error(FailureKind::Io, &error);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(io)?;
+        .map_err(failed)?;
     let done = runtime.block_on(work);
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
@@ -155,6 +156,18 @@ impl Registry {
 
     pub(crate) fn files(&self, id: &TaskId) -> TaskFiles {
         self.layers.task(id.clone())
+    }
+
+    /// Where agents work on a task.
+    pub(crate) fn workspace(&self, id: &TaskId) -> PathBuf {
+        self.files(id).path().join(WORKSPACE)
+    }
+
+    /// Makes it, if it is not there.
+    pub(crate) async fn make_workspace(&self, id: &TaskId) -> io::Result<PathBuf> {
+        let (disk, workspace) = (self.world.disk.clone(), self.workspace(id));
+        let make = move || disk.make_private_dirs(&workspace).map(|()| workspace);
+        self.world.blocking.run(make).await
     }
 
     /// Does something with the files of a task that nobody else holds meanwhile. `act` gets the task as it is under the lock, and the token.

@@ -10,6 +10,7 @@
 //! - [`project`]: a throw-away project in which the built `hankweave` binary runs, isolated from the user;
 //! - [`postgres`]: a PostgreSQL server of their own;
 //! - [`restate`]: a Restate server of their own, and what stands before several workers;
+//! - [`TinyDisk`]: a file system that is too small;
 //! - [`processes`]: which processes a test has left behind.
 
 pub mod acp_agent;
@@ -23,7 +24,9 @@ pub mod processes;
 pub mod project;
 pub mod restate;
 pub mod sshd;
+mod tiny_disk;
 
 pub use agents::Skip;
 pub use model_server::{ModelServer, Scenario, Served};
 pub use project::{Finished, Running, TestProject};
+pub use tiny_disk::TinyDisk;

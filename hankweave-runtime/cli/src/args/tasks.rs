@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use hankweave_core::id::TaskId;
+use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::Level;
 use hankweave_task_model::task::TaskStatus;
@@ -53,7 +53,7 @@ pub(crate) enum TaskCommand {
     Recover(TaskName),
     /// Call a task off; when it runs, its worker is asked to stop it
     Cancel(TaskName),
-    /// Let a task that failed or was cancelled wait for a worker again
+    /// Let a task that failed or was cancelled wait for a worker again, or give it to an agent with --agent
     ///
     /// Its run goes on where it was. For example: hankweave task resume task_1770110100250
     Resume(TaskResumeArgs),
@@ -103,6 +103,9 @@ pub(crate) struct TaskMetricsArgs {
     /// Print lines of a name and a value.
     #[arg(short, long)]
     pub(crate) csv: bool,
+    /// Short for --json.
+    #[arg(short, conflicts_with = "csv")]
+    pub(crate) j: bool,
 }
 
 #[derive(Debug, Args)]
@@ -110,6 +113,9 @@ pub(crate) struct TaskHealthArgs {
     /// Name what was left behind and who holds what.
     #[arg(short, long)]
     pub(crate) details: bool,
+    /// End with an error when a check fails, and look at nothing behind it.
+    #[arg(short, long)]
+    pub(crate) fail_fast: bool,
 }
 
 #[derive(Debug, Args)]
@@ -229,6 +235,9 @@ pub(crate) struct TaskResumeArgs {
     /// Go back to this checkpoint of its files first.
     #[arg(short, long, value_name = "CHECKPOINT")]
     pub(crate) checkpoint: Option<String>,
+    /// Start it for this agent at once, also when it waits already; `task complete` or `task detach` ends its work.
+    #[arg(short, long, value_name = "AGENT", value_parser = agent_id)]
+    pub(crate) agent: Option<AgentId>,
 }
 
 #[derive(Debug, Args)]
@@ -253,6 +262,10 @@ pub(crate) struct TaskFindArgs {
 
 fn task_id(text: &str) -> Result<TaskId, String> {
     TaskId::new(text).map_err(|error| format!("{} (INVALID_TASK_ID)", error.reason))
+}
+
+fn agent_id(text: &str) -> Result<AgentId, String> {
+    AgentId::new(text).map_err(|error| error.to_string())
 }
 
 fn json(text: &str) -> Result<serde_json::Value, String> {

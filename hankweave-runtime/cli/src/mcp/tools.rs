@@ -9,7 +9,6 @@ use hankweave_task_model::registry::{NewTask, TaskRow};
 use hankweave_task_model::task::{TaskResult, TaskStatus};
 use hankweave_task_model::{Level, TaskError};
 use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
-use hankweave_tasks::layers::WORKSPACE;
 use hankweave_tasks::lifecycle::Step;
 use rmcp::model::JsonObject;
 use serde::Deserialize;
@@ -152,25 +151,19 @@ impl Tools {
         }
     }
 
-    /// The agent has the task, and a place to work in.
+    /// The agent has the task, and a place to work in; that is made first, so that a task is begun only where its agent can work.
     async fn begin(&self, id: &TaskId, agent: AgentId, new: Option<NewTask>) -> Result<TaskRow, Refusal> {
-        let row = self.attached.attach(id, agent, new).await?;
-        let (disk, workspace) = (self.registry.world.disk.clone(), self.workspace(id));
-        let made = self
-            .registry
-            .world
-            .blocking
-            .run(move || disk.make_private_dirs(&workspace))
-            .await;
+        let made = self.registry.make_workspace(id).await;
         made.map_err(|error| {
             Refusal::new(EXECUTION_FAILED, format!("its workspace cannot be made: {error}"))
         })?;
-        Ok(row)
+        Ok(self.attached.attach(id, agent, new).await?)
     }
 
     async fn attach(&self, attach: Attach) -> Done {
-        let id = task_id(&attach.task_id)?;
-        let row = self.begin(&id, agent_id(attach.agent_id)?, None).await?;
+        let (id, agent) = (task_id(&attach.task_id)?, agent_id(attach.agent_id)?);
+        self.row(&id).await?;
+        let row = self.begin(&id, agent, None).await?;
         Ok(self.told(&row))
     }
 
@@ -207,7 +200,7 @@ impl Tools {
         let marker = format!("task/{id}/{}", world.ids.nonce());
         let limit = Duration::from_millis(given.timeout);
         let done = tokio::select! {
-            done = execute(world, self.workspace(&id), &given.command, limit, marker) => done,
+            done = execute(world, self.registry.workspace(&id), &given.command, limit, marker) => done,
             () = one.is_over.cancelled() => {
                 return Err(Refusal::new(EXECUTION_FAILED, format!("`{id}` is called off or lost; the command was stopped")));
             }
@@ -292,13 +285,9 @@ impl Tools {
         })
     }
 
-    fn workspace(&self, id: &TaskId) -> PathBuf {
-        self.registry.files(id).path().join(WORKSPACE)
-    }
-
     fn told(&self, row: &TaskRow) -> Value {
         json!({
-            "task": row, "folder": self.registry.files(row.id()).path(), "workspace": self.workspace(row.id()),
+            "task": row, "folder": self.registry.files(row.id()).path(), "workspace": self.registry.workspace(row.id()),
         })
     }
 }

@@ -3,11 +3,11 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use hankweave_core::id::TaskId;
+use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::machine::Extra;
-use hankweave_task_model::TaskError;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskResult;
+use hankweave_task_model::{CheckpointId, TaskError};
 use hankweave_tasks::lifecycle::Step;
 
 use super::show::line;
@@ -15,7 +15,7 @@ use crate::args::{Global, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, Task
 use crate::exit::{Failure, FailureKind};
 use crate::output;
 use crate::registry::Registry;
-use crate::screen::{ask, tell};
+use crate::screen::{ask, one_line, tell};
 
 fn told(global: &Global, row: &TaskRow) -> Result<ExitCode, Failure> {
     if global.json() {
@@ -58,8 +58,38 @@ pub(super) async fn resume(
         named.transpose()
     });
     let checkpoint = named.await.map_err(|error| registry.layer_failure(&error))?;
+    if let Some(agent) = &args.agent {
+        return resume_for(global, registry, id, checkpoint, agent).await;
+    }
     let row = registry.lifecycle.resume(id, checkpoint).await;
     told(global, &row.map_err(|error| registry.failure(&error))?)
+}
+
+/// Starts it for an agent, which works in its workspace (TASK-115). Nobody holds its lock then.
+async fn resume_for(
+    global: &Global,
+    registry: &Registry,
+    id: &TaskId,
+    checkpoint: Option<CheckpointId>,
+    agent: &AgentId,
+) -> Result<ExitCode, Failure> {
+    registry.task(id).await?;
+    let made = registry.make_workspace(id).await;
+    let workspace = made.map_err(|error| {
+        let message = format!("the workspace of {id} cannot be made: {error}");
+        Failure::new(FailureKind::Io, message)
+    })?;
+    let row = registry.lifecycle.resume_for(id, checkpoint, agent.clone()).await;
+    told(global, &row.map_err(|error| registry.failure(&error))?)?;
+    if !global.quiet && !global.json() {
+        let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
+        tell(format!(
+            "{} works on it in {}; `{done}` or `{free}` ends that, and a worker takes it on once nothing has changed for --orphan-after\n",
+            one_line(agent.as_str()),
+            workspace.display()
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Completes a running task, unless somebody works on it (TASK-105).

@@ -1,8 +1,7 @@
-//! `hankweave task list`, `find`, `stats` and `health`
+//! `hankweave task list`, `find` and `stats`
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
@@ -10,17 +9,11 @@ use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde_json::json;
 
 use super::show::line;
-use crate::args::{Filter, Global, TaskFindArgs, TaskHealthArgs, TaskListArgs};
-use crate::exit::{Failure, FailureKind};
+use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
+use crate::exit::Failure;
 use crate::output;
-use crate::registry::{Registry, within};
+use crate::registry::Registry;
 use crate::screen::one_line;
-
-/// How long a registry may take to answer before it counts as away.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// A task of a worker that is gone is told after this time.
-pub(super) const ORPHAN_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// So many tasks are read at once.
 const PAGE: u64 = 500;
@@ -154,90 +147,4 @@ pub(super) async fn stats(global: &Global, registry: &Registry) -> Result<ExitCo
     }
     output::print(text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-pub(super) async fn health(
-    global: &Global,
-    registry: &Registry,
-    args: &TaskHealthArgs,
-) -> Result<ExitCode, Failure> {
-    let away = || {
-        let message = format!(
-            "the registry `{}` does not answer within {} s",
-            shown(&registry.url),
-            PATIENCE.as_secs()
-        );
-        Failure::new(FailureKind::Io, message)
-    };
-    let looked = within(PATIENCE, look(registry, args.details))
-        .await
-        .ok_or_else(away)??;
-    if global.json() {
-        return output::print_json(&looked);
-    }
-    let number = |name: &str| looked[name].as_u64().unwrap_or(0);
-    let mut text = format!(
-        "{} answers in {} ms\n{} tasks, {} of them running; {} locks are held\n",
-        shown(&registry.url),
-        number("answerMs"),
-        number("tasks"),
-        number("running"),
-        number("locks"),
-    );
-    match number("orphans") {
-        0 => text.push_str("no task was left behind\n"),
-        orphans => text.push_str(&format!(
-            "{orphans} tasks were left behind by workers that are gone; the next worker cares for them\n"
-        )),
-    }
-    for id in looked["leftBehind"].as_array().into_iter().flatten() {
-        text.push_str(&format!("  left behind: {}\n", id.as_str().unwrap_or_default()));
-    }
-    for lock in looked["held"].as_array().into_iter().flatten() {
-        let name = |name: &str| one_line(lock[name].as_str().unwrap_or_default());
-        text.push_str(&format!("  {} is held by {}\n", name("resource"), name("owner")));
-    }
-    output::print(text)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn look(registry: &Registry, details: bool) -> Result<serde_json::Value, Failure> {
-    let failed = |error| registry.failure(&error);
-    let began = tokio::time::Instant::now();
-    registry.coordinator.now().await.map_err(failed)?;
-    let answer = began.elapsed().as_millis();
-    let counts = counts(registry).await?;
-    let orphans = registry.coordinator.orphans(ORPHAN_AFTER).await.map_err(failed)?;
-    let locks = registry.coordinator.held().await.map_err(failed)?;
-    let mut looked = json!({
-        "registry": shown(&registry.url), "answerMs": u64::try_from(answer).unwrap_or(u64::MAX),
-        "tasks": counts.values().sum::<u64>(), "running": counts["running"], "orphans": orphans.len(), "locks": locks.len(),
-    });
-    if details {
-        looked["leftBehind"] = orphans.iter().map(|row| json!(row.id())).collect();
-        looked["held"] = json!(locks);
-    }
-    Ok(looked)
-}
-
-/// The address without what a password would be.
-fn shown(url: &str) -> String {
-    match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://…@{place}"),
-        _ => url.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_shown_without_its_password() {
-        assert_eq!(
-            shown("postgres://ann:secret@db:5432/tasks"),
-            "postgres://…@db:5432/tasks"
-        );
-        assert_eq!(shown("sqlite:/x/a@b.db"), "sqlite:/x/a@b.db");
-    }
 }

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::list::{ORPHAN_AFTER, STATUSES, counts};
+use super::health::ORPHAN_AFTER;
+use super::list::{STATUSES, counts};
 use crate::args::{Global, TaskMetricsArgs};
 use crate::exit::Failure;
 use crate::output;
@@ -17,7 +18,7 @@ pub(super) async fn metrics(
     args: &TaskMetricsArgs,
 ) -> Result<ExitCode, Failure> {
     let rows = rows(registry).await?;
-    if global.json() {
+    if global.json() || args.j {
         let object: serde_json::Map<String, Value> = rows.into_iter().collect();
         return output::print_json(&json!({"metrics": object}));
     }

@@ -4,6 +4,7 @@ mod change;
 mod create;
 mod executions;
 mod files;
+mod health;
 mod list;
 mod metrics;
 mod show;
@@ -30,7 +31,7 @@ pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, Failure
         TaskCommand::Find(args) => list::find(global, registry, args).await,
         TaskCommand::Stats => list::stats(global, registry).await,
         TaskCommand::Metrics(args) => metrics::metrics(global, registry, args).await,
-        TaskCommand::Health(args) => list::health(global, registry, args).await,
+        TaskCommand::Health(args) => health::health(global, registry, args).await,
         TaskCommand::Show(task) => show::show(global, registry, &task.id).await,
         TaskCommand::History(args) => show::history(global, registry, args).await,
         TaskCommand::Decisions(args) => show::decisions(global, registry, args).await,

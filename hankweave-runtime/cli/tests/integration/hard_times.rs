@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use hankweave_testing::{Finished, TestProject};
+use hankweave_testing::{Finished, TestProject, TinyDisk};
 use serde_json::{Value, json};
 
 use crate::support::{assert_checkpoint, codon, project, strace_is_there};
@@ -205,57 +204,20 @@ fn of_many_instances_exactly_one_works() {
     }
 }
 
-/// A file system of its own that is too small; unmounted when dropped.
-struct TinyDisk(tempfile::TempDir);
-
-impl TinyDisk {
-    /// `None`, with the reason printed, where this cannot be done.
-    fn mount(kib: u32) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={kib}k"), "tmpfs"])
-            .arg(folder.path())
-            .output();
-        match mounted {
-            Ok(output) if output.status.success() => Some(Self(folder)),
-            Ok(output) => {
-                println!("skipped: mount says {}", String::from_utf8_lossy(&output.stderr));
-                None
-            }
-            Err(error) => {
-                println!("skipped: no mount: {error}");
-                None
-            }
-        }
-    }
-
-    fn grow(&self, kib: u32) {
-        let grown = Command::new("mount")
-            .args(["-o", &format!("remount,size={kib}k")])
-            .arg(self.0.path())
-            .status();
-        assert!(grown.unwrap().success());
-    }
-}
-
-impl Drop for TinyDisk {
-    fn drop(&mut self) {
-        // Lazily: nothing that still looks at it may keep the mount.
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
-    }
-}
-
 /// A disk that fills while the agent talks: the run ends with exit code 74, the records are whole, and with more space it goes on.
 // covers: F3, P4, P5
 #[test]
 fn a_disk_that_is_full_ends_the_run_in_order_and_space_lets_it_go_on() {
     // From a disk that is too small for the first file to one that is full somewhere in the middle.
     for kib in [64, 256, 1024] {
-        let Some(disk) = TinyDisk::mount(kib) else { return };
+        let disk = match TinyDisk::mount(kib) {
+            Ok(disk) => disk,
+            Err(skip) => return println!("{skip}"),
+        };
         let project = project();
         let talk: Vec<Value> = (0..40).map(|_| json!({"text": "x".repeat(20_000)})).collect();
         write_hank(&project, &json!(talk));
-        let execution = disk.0.path();
+        let execution = disk.path();
         let arguments = ["run", ".", "--headless", "-e", &execution.to_string_lossy()].map(str::to_owned);
         let full = project.run(&arguments);
         full.expect_code(74);

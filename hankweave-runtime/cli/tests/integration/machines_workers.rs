@@ -320,7 +320,7 @@ fn a_partition_ends_with_one_record_and_the_loser_stays_reachable() {
     assert_eq!(place.shown(1)["task"]["status"], "completed");
 }
 
-// covers: TASK-60, TASK-61
+// covers: TASK-60, TASK-61, TASK-119
 #[test]
 fn a_remote_that_is_away_stops_no_task_and_is_told() {
     let place = Place::new();
@@ -341,8 +341,8 @@ fn a_remote_that_is_away_stops_no_task_and_is_told() {
         1,
         "{messages}"
     );
-    // Where a run cannot be fetched nothing begins anew.
-    let other = [
+    // Where a run cannot be fetched nothing begins anew, and no task is lost.
+    let create = [
         "task",
         "create",
         "Other",
@@ -351,18 +351,31 @@ fn a_remote_that_is_away_stops_no_task_and_is_told() {
         "--id",
         "other",
     ];
-    place.machines[1].run(other).expect_code(0);
-    let mut arguments = place.arguments("server");
-    arguments.push("--once".to_owned());
-    place.machines[1].run(&arguments).expect_code(0);
-    let shown = place.machines[1]
-        .run(["task", "show", "other", "--json"])
-        .json_document();
-    assert_eq!(shown["task"]["status"], "failed");
+    place.machines[1].run(create).expect_code(0);
+    let other = || {
+        let shown = place.machines[1].run(["task", "show", "other", "--json"]);
+        shown.expect_code(0).json_document()["task"].clone()
+    };
+    let worker = place.machines[1].start(place.arguments("server"));
+    until(|| other()["attempt"] == 2);
+    let waits = other();
+    assert_eq!(waits["status"], "pending");
+    let error = waits["metadata"]["error"].as_str().unwrap();
     assert!(
-        shown.to_string().contains("the run cannot be fetched"),
-        "{shown:#}"
+        error.starts_with("NOT_FETCHED: the run cannot be fetched"),
+        "{error}"
     );
+    worker.wait_for_word(|word| word.contains("the remote is away"));
+    assert_eq!(
+        other()["version"],
+        waits["version"],
+        "no try is used up while it waits"
+    );
+    std::fs::rename(place.folder.path().join("away"), place.remote()).unwrap();
+    until(|| other()["status"] == "completed");
+    assert_eq!(other()["attempt"], 2);
+    worker.signal(Signal::TERM);
+    worker.finish_within(Duration::from_secs(90)).expect_code(143);
 }
 
 async fn push_under(place: &Place, directory: &Path, token: u64) -> Result<Pushed, RemoteError> {

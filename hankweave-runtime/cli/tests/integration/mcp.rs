@@ -224,7 +224,10 @@ fn a_task_of_an_agent_is_called_off_by_somebody_else() {
         "tools/call",
         &json!({"name": "execute_in_task", "arguments": {"taskId": "fix-3", "command": "sleep 600", "timeout": 600_000}}),
     );
-    assert_eq!(stopped["result"]["isError"], true, "{stopped}");
+    let refusal = &stopped["result"]["structuredContent"]["error"];
+    // Told before it began, or in the middle of it.
+    let codes = [json!("EXECUTION_FAILED"), json!("INVALID_REQUEST")];
+    assert!(codes.contains(&refusal["code"]), "{stopped}");
     client.leave();
     assert_eq!(status(&project, "fix-3")["status"], "cancelled");
 }
@@ -316,6 +319,79 @@ fn what_a_tool_cannot_do_it_says_with_a_code_and_changes_nothing() {
     assert_eq!(other["code"], "INVALID_REQUEST");
     // What is no protocol at all costs nothing but itself.
     client.say(&json!({"no": "message"}));
+    assert_eq!(client.call("list_tasks", &json!({}))["total"], 1);
+    client.leave();
+}
+
+// covers: CLI-56
+#[test]
+fn what_this_machine_cannot_do_is_told_as_that_and_changes_nothing() {
+    let project = project();
+    let mut client = Client::start(&project);
+    let failed = |refusal: &Value, told: &str| {
+        let code = (&refusal["code"], &refusal["status"]);
+        assert_eq!(code, (&json!("EXECUTION_FAILED"), &json!(500)), "{refusal}");
+        assert!(refusal["message"].as_str().unwrap().contains(told), "{refusal}");
+    };
+    let folder = project.home().join(".local/share/hankweave/tasks/fix-3");
+    let workspace = folder.join("workspace");
+    let create = json!({"name": "Fix it", "taskId": "fix-3", "agentId": "coder"});
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(&workspace, "no folder").unwrap();
+    failed(
+        &client.refusal("create_task_sandbox", &create),
+        "its workspace cannot be made",
+    );
+    assert_eq!(client.call("list_tasks", &json!({}))["total"], 0);
+    std::fs::remove_file(&workspace).unwrap();
+    client.call("create_task_sandbox", &create);
+
+    // A folder that is gone: the task stays the agent's, and its command works when the folder is back.
+    let run = json!({"taskId": "fix-3", "command": "echo here"});
+    let aside = folder.join("aside");
+    std::fs::rename(&workspace, &aside).unwrap();
+    failed(&client.refusal("execute_in_task", &run), "No such file");
+    std::fs::rename(&aside, &workspace).unwrap();
+    assert_eq!(client.call("execute_in_task", &run)["stdout"], "here\n");
+
+    client.call("detach_agent_from_task", &json!({"taskId": "fix-3"}));
+    std::fs::remove_dir_all(&workspace).unwrap();
+    std::fs::write(&workspace, "no folder").unwrap();
+    let before = status(&project, "fix-3");
+    let attach = json!({"taskId": "fix-3", "agentId": "critic"});
+    failed(
+        &client.refusal("attach_agent_to_task", &attach),
+        "its workspace cannot be made",
+    );
+    assert_eq!(status(&project, "fix-3"), before);
+    std::fs::remove_file(&workspace).unwrap();
+    client.call("attach_agent_to_task", &attach);
+
+    // What the rules have a code for keeps it, beside the same number.
+    let state = folder.join("state.json");
+    let whole = std::fs::read(&state).unwrap();
+    std::fs::write(&state, &whole[..whole.len() / 2]).unwrap();
+    let damaged = client.refusal("get_task_status", &json!({"taskId": "fix-3"}));
+    let code = (&damaged["code"], &damaged["status"]);
+    assert_eq!(code, (&json!("STATE_LOAD_FAILED"), &json!(500)), "{damaged}");
+    std::fs::write(&state, whole).unwrap();
+    assert_eq!(
+        client.call("get_task_status", &json!({"taskId": "fix-3"}))["attachedHere"],
+        true
+    );
+
+    // The registry breaks beneath it, and comes back.
+    let registry = project.home().join(".local/share/hankweave/registry.db");
+    let registry = rusqlite::Connection::open(registry).unwrap();
+    registry
+        .execute_batch("ALTER TABLE tasks RENAME TO aside")
+        .unwrap();
+    let away = client.refusal("list_tasks", &json!({}));
+    let code = (&away["code"], &away["status"]);
+    assert_eq!(code, (&json!("LOCK_BACKEND_UNAVAILABLE"), &json!(503)), "{away}");
+    registry
+        .execute_batch("ALTER TABLE aside RENAME TO tasks")
+        .unwrap();
     assert_eq!(client.call("list_tasks", &json!({}))["total"], 1);
     client.leave();
 }

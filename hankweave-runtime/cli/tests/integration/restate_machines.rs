@@ -180,3 +180,82 @@ fn a_codon_counts_when_the_remote_has_it_and_not_before() {
     assert_eq!(stage.place.references("/kept/").len(), 1);
     stop(last);
 }
+
+impl Stage {
+    /// A worker has done the first codon, and is gone.
+    fn first_is_done(&self) {
+        let (first, _) = self.worker(0, "laptop");
+        self.place.go(&["one"]);
+        self.begin();
+        until(|| self.recorded() == ["one"]);
+        first.kill();
+    }
+}
+
+/// However often it is tried, a row of tries is told once; the engine waits in between.
+// covers: TASK-119
+#[test]
+fn a_remote_that_is_away_costs_no_task() {
+    let Some(stage) = Stage::set() else { return };
+    stage.first_is_done();
+    let (remote, away) = (stage.place.remote(), stage.place.hank().join("away"));
+    std::fs::rename(&remote, &away).unwrap();
+    let (second, _) = stage.worker(1, "server");
+    let shown = || stage.call("show", "").1;
+    let not_fetched = |shown: &Value| {
+        let error = shown["task"]["metadata"]["error"].as_str().unwrap_or_default();
+        error.starts_with("NOT_FETCHED: the run cannot be fetched")
+    };
+    until(|| not_fetched(&shown()));
+    let waits = shown();
+    assert_eq!(waits["task"]["status"], "pending", "{waits:#}");
+    let said = json!(waits["log"]).to_string();
+    assert_eq!(said.matches("NOT_FETCHED").count(), 1, "{said}");
+    for _ in 0..3 {
+        second.wait_for_word(|word| word.contains("the remote is away"));
+    }
+    assert_eq!(shown(), waits, "nothing more is recorded");
+    std::fs::rename(&away, &remote).unwrap();
+    stage.place.go(&["two", "three"]);
+    stage.is_whole(1);
+    stop(second);
+}
+
+// covers: TASK-119
+#[test]
+fn a_task_that_waits_for_its_remote_is_called_off() {
+    let Some(stage) = Stage::set() else { return };
+    stage.first_is_done();
+    std::fs::rename(stage.place.remote(), stage.place.hank().join("away")).unwrap();
+    let (second, _) = stage.worker(1, "server");
+    second.wait_for_word(|word| word.contains("the remote is away"));
+    assert_eq!(stage.call("cancel", "").0, 200);
+    let (status, task) = stage.call("attach", "");
+    assert_eq!(
+        (status, &task["task"]["status"]),
+        (200, &json!("cancelled")),
+        "{task:#}"
+    );
+    stop(second);
+}
+
+// covers: TASK-119
+#[test]
+fn a_record_that_is_damaged_fails_its_task() {
+    let Some(stage) = Stage::set() else { return };
+    stage.first_is_done();
+    let [record] = &stage.place.references("/record")[..] else {
+        panic!("one record")
+    };
+    let empty = stage.place.git(&["hash-object", "-t", "tree", "-w", "/dev/null"]);
+    let identity = ["-c", "user.name=test", "-c", "user.email=test@localhost"];
+    let commit = ["commit-tree", empty.trim(), "-m", "nothing"];
+    let commit = stage.place.git(&[&identity[..], &commit].concat());
+    stage.place.git(&["update-ref", record, commit.trim()]);
+    let (second, _) = stage.worker(1, "server");
+    let (_, task) = stage.call("attach", "");
+    assert_eq!(task["task"]["status"], "failed", "{task:#}");
+    let error = task["task"]["error"].as_str().unwrap();
+    assert!(error.starts_with("the run cannot be fetched"), "{error}");
+    stop(second);
+}

@@ -161,6 +161,8 @@ fn tasks_are_listed_cut_filtered_and_counted_as_is_asked() {
     ] {
         assert_eq!(figures[name], json!(value), "{name}: {figures}");
     }
+    let short = project.run(["task", "metrics", "-j"]);
+    assert_eq!(short.expect_code(0).json_document()["metrics"]["tasks_total"], 4);
     let csv = project.run(["task", "metrics", "--csv"]).stdout;
     assert!(csv.starts_with("name,value\ntasks_total,4\n"), "{csv}");
     assert!(csv.contains("\n\"locks_held{a,b}\",1\n"), "{csv}");
@@ -171,6 +173,133 @@ fn tasks_are_listed_cut_filtered_and_counted_as_is_asked() {
     );
     let health = project.run(["task", "health", "--details"]).stdout;
     assert!(health.contains("deploy is held by a,b"), "{health}");
+}
+
+/// The database of the registry.
+fn registry(project: &TestProject) -> rusqlite::Connection {
+    rusqlite::Connection::open(project.home().join(".local/share/hankweave/registry.db")).unwrap()
+}
+
+// covers: TASK-115
+#[test]
+fn a_task_is_given_to_an_agent_at_once_and_behind_a_checkpoint_if_one_is_named() {
+    let project = project();
+    write_hank(&project, "0");
+    create(&project, "report-7", &[]);
+    project.run(["task", "resume", "report-7"]).expect_code(65);
+    project
+        .run(["task", "resume", "report-7", "-a", ""])
+        .expect_code(2);
+    let given = project.run(["task", "resume", "report-7", "-a", "critic"]);
+    given.expect_code(0);
+    let workspace = project
+        .home()
+        .join(".local/share/hankweave/tasks/report-7/workspace");
+    assert!(workspace.is_dir());
+    let told_where = format!("critic works on it in {}", workspace.display());
+    assert!(given.stderr.contains(&told_where), "{given}");
+    let idle = project.run(["worker", "--once"]);
+    assert!(idle.expect_code(0).stderr.contains("0 completed"), "{idle}");
+    let checkpoint = project.run(["task", "checkpoint", "report-7"]);
+    let checkpoint = checkpoint.expect_code(0).stdout.trim().to_owned();
+    let row = told(&project, &["task", "detach", "report-7", "-a", "critic"]);
+    assert_eq!((&row["status"], &row["attempt"]), (&json!("pending"), &json!(2)));
+    project.run(["task", "cancel", "report-7"]).expect_code(0);
+    let row = told(
+        &project,
+        &["task", "resume", "report-7", "-c", &checkpoint, "-a", "coder"],
+    );
+    assert_eq!(
+        (&row["status"], &row["attempt"], &row["agentId"]),
+        (&json!("running"), &json!(3), &json!("coder"))
+    );
+    let history = project.run(["task", "history", "report-7"]).stdout;
+    assert!(history.contains("Checkpoint restored"), "{history}");
+    let twice = project.run(["task", "resume", "report-7", "--agent", "critic"]);
+    assert!(
+        twice.expect_code(65).stderr.contains("INVALID_TRANSITION"),
+        "{twice}"
+    );
+    let row = told(&project, &["task", "complete", "report-7"]);
+    assert_eq!(row["status"], "completed");
+    let nobody = project.run(["task", "resume", "nobody", "-a", "critic"]);
+    nobody.expect_code(65);
+    assert!(!workspace.join("../../nobody").exists());
+}
+
+// covers: TASK-116
+#[test]
+fn a_check_that_fails_is_told_and_ends_health_with_an_error_when_that_is_asked_for() {
+    let project = project();
+    write_hank(&project, "0");
+    create(&project, "report-7", &[]);
+    let checks = |document: &Value| -> Vec<(String, bool)> {
+        let checks = document["checks"].as_array().unwrap().iter();
+        let check = |check: &Value| (check["name"].as_str().unwrap().to_owned(), check["ok"] == true);
+        checks.map(check).collect()
+    };
+    let check = |name: &str, ok| (name.to_owned(), ok);
+    let well = told(&project, &["task", "health", "-f"]);
+    assert_eq!(
+        checks(&well),
+        [
+            check("registry", true),
+            check("files", true),
+            check("orphans", true)
+        ]
+    );
+    assert_eq!((&well["orphans"], &well["locks"]), (&json!(0), &json!(0)));
+
+    project
+        .run(["task", "resume", "report-7", "-a", "critic"])
+        .expect_code(0);
+    let old = "UPDATE tasks SET updated_at = 0";
+    registry(&project).execute_batch(old).unwrap();
+    let left = project.run(["task", "health"]);
+    assert!(
+        left.expect_code(0)
+            .stdout
+            .contains("orphans: 1 task was left behind"),
+        "{left}"
+    );
+    let left = project.run(["task", "health", "--fail-fast", "-d", "--json"]);
+    left.expect_code(1);
+    assert!(left.stderr.contains("the check `orphans` failed"), "{left}");
+    let document = left.json_document();
+    assert_eq!(document["leftBehind"], json!(["report-7"]));
+    assert_eq!(checks(&document).last(), Some(&check("orphans", false)));
+
+    // With it nothing is looked at behind the first that fails.
+    let tasks = project.home().join(".local/share/hankweave/tasks");
+    std::fs::rename(&tasks, tasks.with_extension("aside")).unwrap();
+    std::fs::write(&tasks, "").unwrap();
+    let all = told(&project, &["task", "health"]);
+    assert_eq!(
+        checks(&all),
+        [
+            check("registry", true),
+            check("files", false),
+            check("orphans", false)
+        ]
+    );
+    let first = project.run(["task", "health", "-f", "--json"]);
+    let document = first.expect_code(1).json_document();
+    assert_eq!(
+        checks(&document),
+        [check("registry", true), check("files", false)]
+    );
+    assert!(document.get("orphans").is_none(), "{document}");
+
+    // It answers, and takes nothing.
+    let refuses = "CREATE TRIGGER full BEFORE INSERT ON locks BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    registry(&project).execute_batch(refuses).unwrap();
+    let busy = project.run(["task", "health", "-f", "--json"]);
+    let document = busy.expect_code(1).json_document();
+    assert_eq!(checks(&document), [check("registry", false)]);
+    assert!(
+        document.to_string().contains("LOCK_BACKEND_UNAVAILABLE"),
+        "{document}"
+    );
 }
 
 // covers: TASK-90

@@ -21,6 +21,8 @@ pub(crate) enum Interrupted {
     Stopping,
     #[error("the worker has lost the task")]
     Lost,
+    #[error("{0}")]
+    NotFetched(String),
     #[error(transparent)]
     Registry(#[from] TaskError),
     #[error("the files of the task do not follow")]
@@ -72,7 +74,10 @@ impl Execution {
                 return Ok(step);
             }
             match &mut self.working {
-                Some(working) if working.has_ended => return Err(self.end()),
+                Some(working) if working.has_ended => match self.end(kept) {
+                    Interrupted::NotFetched(_) if self.is_called_off => {}
+                    interrupted => return Err(interrupted),
+                },
                 Some(_) => self.wait().await?,
                 None => match self.without_worker(kept)? {
                     Some(step) => return Ok(step),
@@ -172,6 +177,7 @@ impl Execution {
             engine.options.clone(),
         )
         .telling(move |row| told(row))
+        .doubting_remote(kept.not_fetched().is_some())
         .recorded_by(recorder);
         let shutdown = engine.shutdown.clone();
         let worked = tokio::spawn(async move { worker.work(&shutdown).await });
@@ -186,12 +192,13 @@ impl Execution {
         Ok(())
     }
 
-    /// Why there is no step behind the last one of a worker that has ended. Another call begins anew.
-    fn end(&mut self) -> Interrupted {
+    /// Why there is no step behind the last one of a worker that has ended. Another call begins anew; Restate waits before it when the remote is away (TASK-119).
+    fn end(&mut self, kept: &Kept) -> Interrupted {
         self.working = None;
-        match self.engine.shutdown.cause() {
-            Some(_) => Interrupted::Stopping,
-            None => Interrupted::Lost,
+        match (self.engine.shutdown.cause(), kept.not_fetched()) {
+            (Some(_), _) => Interrupted::Stopping,
+            (None, Some(why)) => Interrupted::NotFetched(why.to_owned()),
+            (None, None) => Interrupted::Lost,
         }
     }
 }

@@ -4,7 +4,9 @@ use hankweave_core::time::Timestamp;
 use hankweave_task_model::registry::{Change, NewTask, TaskRow};
 use hankweave_task_model::task::{Fail, TaskStatus, TaskTransition};
 use hankweave_task_model::{LogEntry, TaskError};
+use hankweave_tasks::worker::NOT_FETCHED;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::codons::Success;
 
@@ -55,6 +57,13 @@ impl Kept {
             self.task.record.status(),
             TaskStatus::Pending | TaskStatus::Running
         )
+    }
+
+    /// Why it waits, when its run could not be fetched (TASK-119).
+    pub(crate) fn not_fetched(&self) -> Option<&str> {
+        let record = &self.task.record;
+        let error = record.metadata().get("error").and_then(Value::as_str);
+        error.filter(|error| record.status() == TaskStatus::Pending && error.starts_with(NOT_FETCHED))
     }
 
     pub(crate) fn has(&self, success: &Success) -> bool {

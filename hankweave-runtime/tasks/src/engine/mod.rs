@@ -25,7 +25,7 @@ pub(crate) enum Trouble {
     Refused(TaskError),
     /// What is behind the backend does not answer; it may come back.
     Away(String),
-    /// It answered that it cannot, such as a full disk.
+    /// It answered that it cannot, such as a text that is too large for it.
     Failed(String),
 }
 

@@ -69,7 +69,9 @@ impl Operation for Create {
         if let Some(hold) = &self.hold {
             held = Some(grant(tx, &name, &mut after, hold.demand(), seen.token).await?);
         }
-        let row = insert(tx, self.task.clone(), seen.token).await?;
+        // Whoever has the lock already keeps its token.
+        let token = held.as_ref().map_or(0, |held| held.token);
+        let row = insert(tx, self.task.clone(), token).await?;
         tx.put_resource(&name, &before, after).await?;
         Ok(Claimed { row, held })
     }

@@ -232,28 +232,70 @@ impl Lifecycle {
             true => Step::Requeue(ORPHANED.to_owned()),
             false => Step::Resume,
         };
-        let Some(checkpoint) = checkpoint else {
-            return self.take(id, &step).await;
+        match checkpoint {
+            None => self.take(id, &step).await,
+            Some(_) => self.take_up(id, checkpoint, &[step]).await,
+        }
+    }
+
+    /// The same for an agent that begins to work on it at once, also when it waits already; no worker can claim it in between. It has the hooks of a start, and when
+    /// these forbid it the task stays where it was, but for an orphan, which waits then (TASK-115).
+    ///
+    /// # Errors
+    ///
+    /// As [`resume`](Self::resume).
+    pub async fn resume_for(
+        &self,
+        id: &TaskId,
+        checkpoint: Option<CheckpointId>,
+        agent_id: AgentId,
+    ) -> Result<TaskRow, TaskError> {
+        let steps = match self.is_orphan(id).await? {
+            true => vec![Step::Requeue(ORPHANED.to_owned()), Step::Start(agent_id)],
+            false => vec![Step::ResumeFor(agent_id)],
         };
-        let (mut guard, row) = self.lock(id, SYSTEM).await?;
+        self.take_up(id, checkpoint, &steps).await
+    }
+
+    /// Takes steps one after the other under one lock, behind the checkpoint if there is one.
+    async fn take_up(
+        &self,
+        id: &TaskId,
+        checkpoint: Option<CheckpointId>,
+        steps: &[Step],
+    ) -> Result<TaskRow, TaskError> {
+        let (mut guard, mut row) = self.lock(id, SYSTEM).await?;
         let hold = Hold {
             holder: guard.holder().clone(),
             lease: Some(DEFAULT_LEASE),
         };
         let (held, token) = (self.held_by(hold), guard.token());
         let done = guard.keep(async {
-            step.of(&row)?;
-            self.restore(&row, Some(token), checkpoint).await?;
-            held.take(id, &step).await
+            if let (Some(checkpoint), [first, ..]) = (checkpoint, steps) {
+                first.of(&row)?;
+                self.restore(&row, Some(token), checkpoint).await?;
+            }
+            for step in steps {
+                row = held.take(id, step).await?;
+            }
+            Ok(row)
         });
         let done = done.await.and_then(|done| done);
         guard.release_or_log(None).await;
         done
     }
 
+    /// Whether it is an orphan (TASK-24) that was left alone for long enough; the step behind it takes the lock, so it does not matter what becomes of it in between.
     async fn is_orphan(&self, id: &TaskId) -> Result<bool, TaskError> {
-        let orphans = self.0.coordinator.orphans(ORPHAN_AFTER).await?;
-        Ok(orphans.iter().any(|row| row.id() == id))
+        let coordinator = &self.0.coordinator;
+        let row = coordinator.task(id.clone()).await?;
+        let Some(row) = row.filter(|row| row.record.status() == TaskStatus::Running) else {
+            return Ok(false);
+        };
+        let lock = coordinator.resource(TaskRow::lock_name(id)).await?;
+        let now = coordinator.now().await?;
+        let is_held = lock.held.iter().any(|held| held.lives(now));
+        Ok(!is_held && row.updated_at.after(ORPHAN_AFTER) < now)
     }
 
     async fn restore(

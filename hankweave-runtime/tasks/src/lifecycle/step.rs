@@ -23,6 +23,8 @@ pub enum Step {
     Delete,
     /// A task that failed or was called off waits again.
     Resume,
+    /// An agent begins to work on a task that waits, failed or was called off, in one commit.
+    ResumeFor(AgentId),
 }
 
 impl Step {
@@ -37,6 +39,7 @@ impl Step {
             Self::Cancel => "cancel",
             Self::Delete => "delete",
             Self::Resume => "resume",
+            Self::ResumeFor(_) => "resume start",
         }
     }
 
@@ -44,7 +47,7 @@ impl Step {
     #[must_use]
     pub const fn leads_to(&self) -> TaskStatus {
         match self {
-            Self::Start(_) => TaskStatus::Running,
+            Self::Start(_) | Self::ResumeFor(_) => TaskStatus::Running,
             Self::Complete(_) => TaskStatus::Completed,
             Self::Fail(_) => TaskStatus::Failed,
             Self::Cancel => TaskStatus::Cancelled,
@@ -56,7 +59,7 @@ impl Step {
     /// On whose behalf the lock is taken.
     pub(super) fn who(&self) -> &str {
         match self {
-            Self::Start(agent_id) => agent_id.as_str(),
+            Self::Start(agent_id) | Self::ResumeFor(agent_id) => agent_id.as_str(),
             _ => super::SYSTEM,
         }
     }
@@ -64,7 +67,7 @@ impl Step {
     /// What hooks are told about it.
     pub(super) fn about(&self) -> Value {
         match self {
-            Self::Start(agent_id) => json!(agent_id),
+            Self::Start(agent_id) | Self::ResumeFor(agent_id) => json!(agent_id),
             Self::Complete(result) => json!(result),
             Self::Fail(error) | Self::Requeue(error) => json!(error),
             Self::Cancel | Self::Delete | Self::Resume => Value::Null,
@@ -74,7 +77,7 @@ impl Step {
     /// When its hooks run, before and behind it.
     pub(super) const fn points(&self) -> Option<(HookPoint, HookPoint)> {
         match self {
-            Self::Start(_) => Some((HookPoint::BeforeStart, HookPoint::AfterStart)),
+            Self::Start(_) | Self::ResumeFor(_) => Some((HookPoint::BeforeStart, HookPoint::AfterStart)),
             Self::Complete(_) => Some((HookPoint::BeforeComplete, HookPoint::AfterComplete)),
             Self::Fail(_) | Self::Requeue(_) => Some((HookPoint::BeforeFail, HookPoint::AfterFail)),
             Self::Cancel => Some((HookPoint::BeforeCancel, HookPoint::AfterCancel)),
@@ -98,7 +101,12 @@ impl Step {
     fn taken(&self, typed: Typed) -> Option<Vec<TaskTransition>> {
         let fail = |error: &String| Fail { error: error.clone() };
         Some(match (self.clone(), typed) {
-            (Self::Start(agent_id), Typed::Pending(task)) => vec![task.step(Start { agent_id }).into_event()],
+            (Self::Start(agent_id) | Self::ResumeFor(agent_id), Typed::Pending(task)) => {
+                vec![task.step(Start { agent_id }).into_event()]
+            }
+            (Self::ResumeFor(agent_id), Typed::Failed(_) | Typed::Cancelled(_)) => {
+                vec![TaskTransition::Resume, TaskTransition::Start(Start { agent_id })]
+            }
             (Self::Complete(result), Typed::Running(task)) => {
                 vec![task.step(Complete { result }).into_event()]
             }

@@ -6,6 +6,8 @@ use tokio_postgres::{Client, Error};
 const MIGRATING: i64 = 0x6861_6E6B;
 
 /// What leads from each version of the tables to the next one.
+///
+/// Lists, counts, claims and orphans find their tasks by the indexes (TASK-118).
 pub(super) const MIGRATIONS: [&str; 2] = [r#"
 CREATE TABLE numbers (name text PRIMARY KEY, value bigint NOT NULL);
 INSERT INTO numbers VALUES ('epoch', 0), ('forgotten', 0);

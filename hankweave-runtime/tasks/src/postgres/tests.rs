@@ -1,14 +1,20 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::id::TaskId;
+use hankweave_runtime::world::ids::RandomIds;
 use hankweave_task_model::Holder;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::NewTask;
+use hankweave_task_model::task::TaskStatus;
 use hankweave_testing::postgres::{Cluster, Database, Secured};
-use tokio_postgres::NoTls;
+use tokio_postgres::SimpleQueryMessage;
 
 use super::Postgres;
-use crate::coordinator::{Acquire, Coordinator, Create, Hold};
+use crate::coordinator::{Acquire, Claim, Coordinator, Create, Hold, ListQuery, TaskFilter};
+use crate::locks::{LockRequest, Locks};
+use crate::testing::HOUR;
+use crate::testing::database::{jump, run, stop_clock};
 
 fn holder() -> Holder {
     Holder::new("a", "1")
@@ -24,17 +30,6 @@ async fn token(registry: &Postgres, resource: &str) -> u64 {
         task: None,
     };
     registry.acquire(acquire).await.unwrap().held.token
-}
-
-/// Changes the database behind the coordinator's back.
-async fn run(url: &str, sql: &str) {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-    let work = async {
-        client.batch_execute(sql).await.unwrap();
-        drop(client);
-    };
-    let (ended, ()) = tokio::join!(connection, work);
-    ended.unwrap();
 }
 
 // covers: TASK-27
@@ -57,7 +52,8 @@ async fn tokens_rise_with_the_timeline_and_behind_what_is_known() {
         "UPDATE hankweave.locks SET token = 5 * 1099511627776 WHERE resource = 'a';
         ALTER SEQUENCE hankweave.tokens RESTART",
     )
-    .await;
+    .await
+    .unwrap();
     let again = Postgres::open(database.url()).await.unwrap();
     let third = token(&again, "c").await;
     assert!(third > 5 << 40 && third < (1 << 53) - 1, "{third}");
@@ -202,4 +198,136 @@ async fn the_way_to_the_database_is_encrypted_as_the_url_says() {
         .unwrap();
     let connection = plain.pool.get().await.unwrap();
     assert!(connection.batch_execute(encrypted).await.is_err(), "it is plain");
+}
+
+/// A few thousand tasks, of which few wait, run or have lines that are not written.
+const MANY: &str = "INSERT INTO hankweave.tasks (id, status, owner, created_at, updated_at, version, status_version, fencing_token,
+        log_seq, written_seq, record)
+    SELECT 'many_' || n, CASE n % 200 WHEN 0 THEN 'running' WHEN 1 THEN 'pending' ELSE 'completed' END, 'owner_' || n % 500,
+        n, n, 1, 1, 1, CASE n % 250 WHEN 0 THEN 2 ELSE 1 END, 1, record
+    FROM hankweave.tasks, generate_series(1, 5000) AS n; ANALYZE hankweave.tasks";
+
+/// The plans are those of the very statements that the operations have sent.
+// covers: TASK-118
+#[tokio::test]
+async fn lists_have_their_indexes_and_use_them() {
+    let database = match Database::create() {
+        Ok(database) => database,
+        Err(skip) => return println!("{skip}"),
+    };
+    let registry = Postgres::open(database.url()).await.unwrap();
+    let task = NewTask::new(TaskId::new("first").unwrap());
+    registry.create(Create { task, hold: None }).await.unwrap();
+    run(database.url(), MANY).await.unwrap();
+    let running = || TaskFilter {
+        status: Some(TaskStatus::Running),
+        owner: None,
+    };
+    let of_owner = TaskFilter {
+        status: None,
+        owner: Some("owner_7".to_owned()),
+    };
+    for filter in [running(), of_owner, TaskFilter::default()] {
+        let (offset, limit) = (0, Some(10));
+        let listed = registry.tasks(ListQuery {
+            filter,
+            offset,
+            limit,
+        });
+        assert_eq!(listed.await.unwrap().len(), 10);
+    }
+    assert_eq!(registry.count(running()).await.unwrap(), 25);
+    assert_eq!(
+        registry.orphans(Duration::from_secs(300)).await.unwrap().len(),
+        25
+    );
+    assert_eq!(registry.unwritten(50).await.unwrap().len(), 21);
+    let hold = Hold {
+        holder: holder(),
+        lease: Some(Duration::from_secs(30)),
+    };
+    let claimed = registry.claim(Claim { owner: None, hold }).await.unwrap();
+    assert!(claimed.is_some());
+
+    let connection = registry.pool.get().await.unwrap();
+    let known = "SELECT name, statement FROM pg_prepared_statements";
+    let known = connection.query(known, &[]).await.unwrap();
+    for (part, arguments, indexes) in [
+        (
+            "status = $1 ORDER BY created_at DESC",
+            "'running', 10, 0",
+            &["tasks_status", "tasks_changed"][..],
+        ),
+        (
+            "owner = $1 ORDER BY created_at DESC",
+            "'owner_7', 10, 0",
+            &["tasks_owner"],
+        ),
+        ("true ORDER BY created_at DESC", "10, 0", &["tasks_created"]),
+        (
+            "count(*) FROM tasks WHERE status = $1",
+            "'running'",
+            &["tasks_status", "tasks_changed"],
+        ),
+        (
+            "status = 'running' AND updated_at < $1",
+            "70, 5000",
+            &["tasks_changed"],
+        ),
+        ("written_seq < log_seq", "50", &["tasks_unwritten"]),
+        ("status = 'pending'", "64", &["tasks_status"]),
+    ] {
+        let statement = known.iter().find(|row| row.get::<_, String>(1).contains(part));
+        let name: String = statement
+            .unwrap_or_else(|| panic!("nobody has sent {part}"))
+            .get(0);
+        let explain = format!("EXPLAIN EXECUTE \"{name}\" ({arguments})");
+        let plan = connection.simple_query(&explain).await.unwrap();
+        let plan: Vec<&str> = plan
+            .iter()
+            .filter_map(|message| match message {
+                SimpleQueryMessage::Row(row) => row.get(0),
+                _ => None,
+            })
+            .collect();
+        let plan = plan.join("\n");
+        assert!(indexes.iter().any(|index| plan.contains(index)), "{part}\n{plan}");
+        assert!(!plan.contains("Seq Scan on tasks"), "{part}\n{plan}");
+    }
+    drop(connection);
+    registry.close().await;
+}
+
+// covers: TASK-100
+#[tokio::test]
+async fn a_servers_clock_that_jumps_ends_work_whose_lease_is_over_and_no_other() {
+    for (by, ends) in [(HOUR, Err("LOCK_TIMEOUT")), (-HOUR, Ok(()))] {
+        let database = match Database::create() {
+            Ok(database) => database,
+            Err(skip) => return println!("{skip}"),
+        };
+        if let Err(why) = stop_clock(database.url()).await {
+            return println!("skipped: {why}");
+        }
+        let registry = Arc::new(Postgres::open(database.url()).await.unwrap());
+        let locks = Locks::new(registry.clone(), Arc::new(RandomIds::new()));
+        let lease = Duration::from_millis(1200);
+        let request = LockRequest {
+            lease: Some(lease),
+            ..locks.request("r", "ann", LockMode::Exclusive)
+        };
+        let began = std::time::Instant::now();
+        let work = locks.with_lock(request, async |_| {
+            jump(database.url(), by).await;
+            tokio::time::sleep(2 * lease).await;
+        });
+        assert_eq!(work.await.map_err(|error| error.code()), ends, "{by}");
+        assert_eq!(
+            began.elapsed() > 2 * lease,
+            ends.is_ok(),
+            "the next renewal finds out"
+        );
+        locks.close().await;
+        registry.close().await;
+    }
 }

@@ -13,11 +13,12 @@ const IN_THE_WAY: [SqlState; 3] = [
     SqlState::UNIQUE_VIOLATION,
 ];
 
-/// It cannot now and may later: it starts, stops, waits, has too many guests, or only follows another server.
-const LATER: [SqlState; 9] = [
+/// It cannot now and may later: it starts, stops, waits, has no room (TASK-117) or too many guests, or only follows another server.
+const LATER: [SqlState; 10] = [
     SqlState::ADMIN_SHUTDOWN,
     SqlState::CRASH_SHUTDOWN,
     SqlState::CANNOT_CONNECT_NOW,
+    SqlState::DISK_FULL,
     SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
     SqlState::LOCK_NOT_AVAILABLE,
     SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,

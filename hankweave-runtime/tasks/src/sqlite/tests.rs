@@ -181,7 +181,7 @@ async fn another_programs_file_and_that_of_a_later_version_are_refused() {
     assert_eq!(refused.code(), "REGISTRY_NOT_INITIALIZED");
 }
 
-// covers: TASK-26
+// covers: TASK-26, TASK-117
 #[tokio::test]
 async fn a_full_file_fails_a_step_and_a_smaller_one_after_it_is_done() {
     let folder = tempfile::tempdir().unwrap();
@@ -207,7 +207,7 @@ async fn a_full_file_fails_a_step_and_a_smaller_one_after_it_is_done() {
         })
         .await
         .unwrap_err();
-    assert_eq!(refused.code(), "TASK_CREATE_FAILED", "{refused}");
+    assert_eq!(refused.code(), "LOCK_BACKEND_UNAVAILABLE", "{refused}");
     let small = NewTask::new(TaskId::new("b").unwrap());
     let both = tokio::join!(
         registry.create(Create {
@@ -221,7 +221,7 @@ async fn a_full_file_fails_a_step_and_a_smaller_one_after_it_is_done() {
     );
     assert_eq!(
         (both.0.unwrap_err().code(), both.1.unwrap().row.version),
-        ("TASK_CREATE_FAILED", 1)
+        ("LOCK_BACKEND_UNAVAILABLE", 1)
     );
     assert_eq!(registry.tasks(ListQuery::default()).await.unwrap().len(), 1);
     registry.close().await;

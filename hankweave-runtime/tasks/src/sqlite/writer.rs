@@ -158,10 +158,11 @@ fn again(trouble: &Trouble) -> Trouble {
 impl From<rusqlite::Error> for Trouble {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
-            // Somebody else has it, or its disk does not do what it should; both may pass (TASK-101).
+            // Somebody else has it, or its disk is full or does not do what it should; all of it may pass (TASK-101, TASK-117).
             Some(
                 ErrorCode::DatabaseBusy
                 | ErrorCode::DatabaseLocked
+                | ErrorCode::DiskFull
                 | ErrorCode::CannotOpen
                 | ErrorCode::ReadOnly
                 | ErrorCode::SystemIoFailure,

@@ -2,6 +2,7 @@
 
 mod captured;
 mod clock;
+pub(crate) mod database;
 
 pub(crate) use captured::{Event, Events, tell};
 pub(crate) use clock::{HOUR, PausedClock, SetClock};

@@ -173,8 +173,8 @@ impl Route {
     }
 }
 
-/// Whether it may work a moment later: the remote does not answer, or an earlier run here is still on its way out.
-fn is_passing(error: &RemoteError) -> bool {
+/// Whether it may work later: the remote does not answer, or an earlier run here is still on its way out.
+pub(super) fn is_passing(error: &RemoteError) -> bool {
     error.may_pass() || matches!(error, RemoteError::Live { .. })
 }
 

@@ -14,6 +14,7 @@ use super::job::{Job, JobEnd};
 use super::metrics::{Figures, Metrics};
 use super::options::WorkerOptions;
 use super::orphans::look_after;
+use super::reach::Reach;
 use crate::coordinator::{Claim, Coordinator, Hold};
 use crate::layers::Layers;
 use crate::lifecycle::Lifecycle;
@@ -31,6 +32,7 @@ pub struct Worker {
     pub(super) options: Arc<WorkerOptions>,
     pub(super) figures: Figures,
     told: Arc<dyn Fn(&TaskRow) + Send + Sync>,
+    doubts_remote: bool,
 }
 
 impl fmt::Debug for Worker {
@@ -50,7 +52,7 @@ pub struct Worked {
     pub failed: u64,
     /// Tasks that were called off.
     pub cancelled: u64,
-    /// Tasks that wait again, because this worker was stopped.
+    /// Tasks that wait again, because this worker was stopped or does not reach its remote.
     pub requeued: u64,
     /// Tasks that others have taken over.
     pub lost: u64,
@@ -62,7 +64,7 @@ impl Worked {
             JobEnd::Completed => &mut self.completed,
             JobEnd::Failed => &mut self.failed,
             JobEnd::Cancelled => &mut self.cancelled,
-            JobEnd::Requeued => &mut self.requeued,
+            JobEnd::Requeued | JobEnd::NotFetched => &mut self.requeued,
             JobEnd::Lost => &mut self.lost,
         };
         *number += 1;
@@ -107,6 +109,7 @@ impl Worker {
             options: Arc::new(options),
             figures,
             told: Arc::new(|_| {}),
+            doubts_remote: false,
         }
     }
 
@@ -124,6 +127,15 @@ impl Worker {
     pub fn recorded_by(self, recorder: Recorder) -> Self {
         Self {
             lifecycle: self.lifecycle.recorded_by(recorder),
+            ..self
+        }
+    }
+
+    /// The same one, which asks its remote before it claims the first task: that did not answer a moment ago (TASK-119).
+    #[must_use]
+    pub fn doubting_remote(self, doubts_remote: bool) -> Self {
+        Self {
+            doubts_remote,
             ..self
         }
     }
@@ -163,10 +175,11 @@ impl Worker {
         let mut jobs = JoinSet::new();
         let mut changes = self.coordinator.changes();
         let mut follow_up = Instant::now();
+        let mut reach = Reach::new(self.doubts_remote);
         let ended = loop {
             let looked = match shutdown.cause() {
                 Some(_) => break Ok(()),
-                None => self.look(&mut jobs, &mut follow_up, shutdown).await,
+                None => self.look(&mut jobs, &mut follow_up, &mut reach, shutdown).await,
             };
             match looked {
                 Ok(()) if self.options.once && jobs.is_empty() => break Ok(()),
@@ -177,7 +190,14 @@ impl Worker {
                 Err(error) => break Err(error),
             }
             tokio::select! {
-                Some(end) = jobs.join_next() => worked.count(ended_job(end)),
+                Some(end) = jobs.join_next() => {
+                    let end = ended_job(end);
+                    match end {
+                        JobEnd::NotFetched => reach.lose(),
+                        _ => reach.found(),
+                    }
+                    worked.count(end);
+                }
                 () = changes.next() => {}
                 () = sleep(self.options.look) => {}
                 () = shutdown.requested() => {}
@@ -194,6 +214,7 @@ impl Worker {
         &self,
         jobs: &mut JoinSet<JobEnd>,
         follow_up: &mut Instant,
+        reach: &mut Reach,
         shutdown: &Shutdown,
     ) -> Result<(), TaskError> {
         if Instant::now() >= *follow_up {
@@ -202,15 +223,24 @@ impl Worker {
             }
             *follow_up = Instant::now() + self.options.lease;
         }
-        self.fill(jobs, shutdown).await
+        if jobs.len() >= self.options.jobs {
+            return Ok(());
+        }
+        let (after, orphans) = (self.options.orphan_after, self.options.orphans);
+        look_after(&*self.coordinator, &self.lifecycle, after, orphans).await?;
+        let remote = self.options.remote.as_deref();
+        tokio::select! {
+            biased;
+            () = shutdown.requested() => Ok(()),
+            is_open = reach.is_open(&self.world, remote) => match is_open {
+                true => self.fill(jobs, shutdown).await,
+                false => Ok(()),
+            },
+        }
     }
 
     /// Claims as many tasks as there is room for.
     async fn fill(&self, jobs: &mut JoinSet<JobEnd>, shutdown: &Shutdown) -> Result<(), TaskError> {
-        if jobs.len() < self.options.jobs {
-            let (after, orphans) = (self.options.orphan_after, self.options.orphans);
-            look_after(&*self.coordinator, &self.lifecycle, after, orphans).await?;
-        }
         while jobs.len() < self.options.jobs {
             let asked = Instant::now();
             let lease = Some(self.options.lease);

@@ -39,6 +39,9 @@ const HELD: i32 = 75;
 const HELD_TRIES: u32 = 60;
 const HELD_WAIT: Duration = Duration::from_secs(1);
 
+/// How the error of a task begins that waits because its run could not be fetched (TASK-119).
+pub const NOT_FETCHED: &str = "NOT_FETCHED";
+
 /// What became of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobEnd {
@@ -47,6 +50,8 @@ pub(super) enum JobEnd {
     Cancelled,
     /// It waits again.
     Requeued,
+    /// It waits again for somebody who reaches the remote.
+    NotFetched,
     /// It is somebody else's now.
     Lost,
 }
@@ -59,6 +64,8 @@ enum Outcome {
     /// The remote says that the task has a later owner.
     Lost,
     NotStarted(String),
+    /// What another machine has done cannot be had now.
+    NotFetched(String),
 }
 
 /// Why a job cannot go on.
@@ -442,6 +449,10 @@ impl Job {
             Outcome::NotStarted(why) => {
                 let result = json!({"success": false, "error": why});
                 (Step::Fail(why), result, JobEnd::Failed)
+            }
+            Outcome::NotFetched(why) => {
+                let step = Step::Requeue(format!("{NOT_FETCHED}: {why}"));
+                (step, Value::Null, JobEnd::NotFetched)
             }
             Outcome::CalledOff => {
                 let result = json!({"success": false, "status": "cancelled", "data": self.figures()});

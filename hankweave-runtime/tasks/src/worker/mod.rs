@@ -14,12 +14,14 @@ mod options;
 mod order;
 mod orphans;
 mod progress;
+mod reach;
 mod schedule;
 #[cfg(test)]
 mod tests;
 
 pub use called_off::called_off;
 pub use claims::{Worked, Worker};
+pub use job::NOT_FETCHED;
 pub use metrics::{Figures, Metrics};
 pub use options::{Orphans, USUAL_TRIES, WorkerOptions};
 pub use order::Order;

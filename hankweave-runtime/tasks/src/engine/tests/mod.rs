@@ -16,6 +16,7 @@ macro_rules! suite {
         mod $backend {
             suite!(@ $open, Checked,
                 registry::a_task_is_created_once_and_its_id_stays_taken,
+                registry::a_task_is_created_and_begun_under_a_lock_that_its_creator_has_already,
                 registry::several_are_created_or_none,
                 registry::lists_are_filtered_newest_first_and_cut_behind_that,
                 registry::an_update_leaves_what_is_absent_and_clears_what_is_null,

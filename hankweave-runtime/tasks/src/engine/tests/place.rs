@@ -16,15 +16,22 @@ use crate::engine::Fencing;
 use crate::memory::Memory;
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
-use crate::testing::SetClock;
+use crate::testing::{SetClock, database};
 
 /// An empty coordinator, and the way to let its time pass.
 pub(super) struct Place {
     pub(super) coordinator: Arc<dyn Coordinator>,
-    /// `None` where the time is that of a server.
-    clock: Option<Arc<SetClock>>,
+    /// Where the time comes from.
+    time: Time,
     /// Where its data are, as long as this is used.
     _kept: Box<dyn Any + Send + Sync>,
+}
+
+/// Where the time of a place comes from.
+enum Time {
+    Ours(Arc<SetClock>),
+    /// That of a database with this URL.
+    Servers(String),
 }
 
 pub(super) fn id(text: &str) -> TaskId {
@@ -54,7 +61,7 @@ impl Place {
         };
         Ok(Self {
             coordinator: Arc::new(coordinator),
-            clock: Some(clock),
+            time: Time::Ours(clock),
             _kept: Box::new(()),
         })
     }
@@ -66,7 +73,7 @@ impl Place {
         let coordinator = Arc::new(opened.map_err(|error| error.to_string())?);
         Ok(Self {
             coordinator,
-            clock: Some(clock),
+            time: Time::Ours(clock),
             _kept: Box::new(folder),
         })
     }
@@ -77,14 +84,14 @@ impl Place {
         let coordinator = Arc::new(opened.map_err(|error| error.to_string()).unwrap());
         Ok(Self {
             coordinator,
-            clock: None,
+            time: Time::Servers(database.url().to_owned()),
             _kept: Box::new(database),
         })
     }
 
     /// Lets this much time pass for the coordinator.
     pub(super) async fn pass(&self, time: Duration) {
-        if let Some(clock) = &self.clock {
+        if let Time::Ours(clock) = &self.time {
             let millis = i64::try_from(time.as_millis()).unwrap();
             return clock.jump(millis);
         }
@@ -94,9 +101,20 @@ impl Place {
         }
     }
 
-    /// The clock, where a test can set it.
-    pub(super) fn clock(&self) -> Option<&SetClock> {
-        self.clock.as_deref()
+    /// Lets the clock stand still, so that only [`jump`](Self::jump) moves it. Says why where that cannot be done.
+    pub(super) async fn stop_clock(&self) -> Result<(), String> {
+        match &self.time {
+            Time::Ours(_) => Ok(()),
+            Time::Servers(url) => database::stop_clock(url).await,
+        }
+    }
+
+    /// Moves a clock that stands still by so many milliseconds, forwards or back.
+    pub(super) async fn jump(&self, millis: i64) {
+        match &self.time {
+            Time::Ours(clock) => clock.jump(millis),
+            Time::Servers(url) => database::jump(url, millis).await,
+        }
     }
 
     pub(super) async fn create(&self, name: &str) -> TaskRow {

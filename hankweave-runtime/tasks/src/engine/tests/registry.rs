@@ -43,6 +43,20 @@ pub(super) async fn a_task_is_created_once_and_its_id_stays_taken(place: Place) 
     assert_eq!(place.coordinator.count(TaskFilter::default()).await, Ok(0));
 }
 
+// covers: TASK-3, TASK-20
+pub(super) async fn a_task_is_created_and_begun_under_a_lock_that_its_creator_has_already(place: Place) {
+    let before = place.acquire("task:report-7", "ann").await.unwrap();
+    let create = Create {
+        task: task("report-7"),
+        hold: Some(hold("ann")),
+    };
+    let created = place.coordinator.create(create).await.unwrap();
+    let held = created.held.unwrap();
+    assert_eq!((held.token, held.count), (before.token, 2));
+    assert_eq!(created.row.fencing_token, before.token);
+    place.step(&created.row, before.token, [start()]).await.unwrap();
+}
+
 // covers: TASK-23
 pub(super) async fn several_are_created_or_none(place: Place) {
     place.create("b").await;

@@ -11,7 +11,7 @@ fn result() -> hankweave_task_model::task::TaskResult {
     serde_json::from_value(json!({"success": true, "message": "all of it"})).unwrap()
 }
 
-fn steps() -> [Step; 7] {
+fn steps() -> [Step; 8] {
     [
         Step::Start(agent("coder")),
         Step::Complete(result()),
@@ -20,6 +20,7 @@ fn steps() -> [Step; 7] {
         Step::Cancel,
         Step::Delete,
         Step::Resume,
+        Step::ResumeFor(agent("coder")),
     ]
 }
 
@@ -39,14 +40,14 @@ fn way_to(status: TaskStatus) -> Vec<Step> {
 #[tokio::test]
 async fn every_step_is_taken_where_it_may_be_and_refused_everywhere_else() {
     let possible = [
-        (TaskStatus::Pending, vec!["start", "cancel"]),
+        (TaskStatus::Pending, vec!["start", "cancel", "resume start"]),
         (
             TaskStatus::Running,
             vec!["complete", "fail", "fail resume", "cancel"],
         ),
         (TaskStatus::Completed, vec!["delete"]),
-        (TaskStatus::Failed, vec!["delete", "resume"]),
-        (TaskStatus::Cancelled, vec!["delete", "resume"]),
+        (TaskStatus::Failed, vec!["delete", "resume", "resume start"]),
+        (TaskStatus::Cancelled, vec!["delete", "resume", "resume start"]),
     ];
     let stage = Stage::new();
     for (from, possible) in possible {
@@ -191,4 +192,104 @@ async fn an_orphan_is_resumed_and_a_task_that_somebody_works_on_is_not() {
     let is_note = |line: &&hankweave_task_model::LogEntry| line.message == "Checkpoint restored";
     assert_eq!(lines.iter().filter(is_note).count(), 1);
     assert_eq!(stage.coordinator.held().await, Ok(vec![]));
+}
+
+// covers: TASK-115
+#[tokio::test]
+async fn an_agent_takes_up_what_waits_failed_or_was_called_off_and_nobody_comes_in_between() {
+    let stage = Stage::new();
+    let claims = Arc::new(Mutex::new(Vec::new()));
+    let (coordinator, claimed, locks) = (stage.coordinator.clone(), claims.clone(), stage.locks.clone());
+    let worker = HookRun::new(move |_| {
+        let (coordinator, claimed, locks) = (coordinator.clone(), claimed.clone(), locks.clone());
+        async move {
+            let hold = Hold {
+                holder: locks.scope("lifecycle:worker"),
+                lease: Some(Duration::from_secs(30)),
+            };
+            let claim = coordinator.claim(Claim { owner: None, hold }).await;
+            claimed.lock().unwrap().push(claim.unwrap());
+            Ok(())
+        }
+    });
+    let lifecycle = &stage.lifecycle;
+    let from = [
+        ("a", TaskStatus::Pending),
+        ("b", TaskStatus::Failed),
+        ("c", TaskStatus::Cancelled),
+    ];
+    let mut checkpoints = Vec::new();
+    for (name, status) in from {
+        stage.create(name).await;
+        let made = stage.layers.task(id(name)).create_checkpoint(None).unwrap();
+        checkpoints.push(CheckpointId::parse(&made.id).unwrap());
+        for step in way_to(status) {
+            lifecycle.take(&id(name), &step).await.unwrap();
+        }
+    }
+    lifecycle.register(HookPoint::BeforeStart, 0, HookPolicy::Veto, worker);
+    let told = ["Task resumed", "Task started by agent critic"];
+    for ((name, status), checkpoint) in from.into_iter().zip(checkpoints) {
+        let before = stage.coordinator.task(id(name)).await.unwrap().unwrap();
+        claims.lock().unwrap().clear();
+        let row = lifecycle
+            .resume_for(&id(name), Some(checkpoint), agent("critic"))
+            .await
+            .unwrap();
+        assert_eq!(*claims.lock().unwrap(), [None], "{name}");
+        let agent_id = serde_json::to_value(&row).unwrap()["agentId"].clone();
+        assert_eq!(
+            (row.record.status(), agent_id),
+            (TaskStatus::Running, json!("critic"))
+        );
+        let lines = stage
+            .coordinator
+            .log_lines(id(name), before.log_seq)
+            .await
+            .unwrap();
+        let lines: Vec<&str> = lines.iter().map(|line| &*line.message).collect();
+        assert_eq!(lines, told[usize::from(status == TaskStatus::Pending)..]);
+        let log = stage.layers.task(id(name)).load_log(&LogQuery::default());
+        let log = log.unwrap().entries;
+        assert!(log.iter().any(|line| line.message == "Checkpoint restored"));
+        let again = lifecycle.resume_for(&id(name), None, agent("critic")).await;
+        assert_eq!(again.unwrap_err().code(), "INVALID_TRANSITION", "somebody has it");
+    }
+    let refuses = HookRun::new(async |_| Err("not today".to_owned()));
+    lifecycle.register(HookPoint::BeforeStart, 1, HookPolicy::Veto, refuses);
+    stage.create("d").await;
+    lifecycle.cancel(&id("d")).await.unwrap();
+    let before = stage.coordinator.task(id("d")).await;
+    let vetoed = lifecycle.resume_for(&id("d"), None, agent("critic")).await;
+    assert_eq!(vetoed.unwrap_err().code(), "HOOK_VETO");
+    assert_eq!(stage.coordinator.task(id("d")).await, before);
+    assert_eq!(stage.coordinator.held().await, Ok(vec![]));
+}
+
+// covers: TASK-115, TASK-98
+#[tokio::test]
+async fn an_agent_takes_up_an_orphan_once_that_was_left_alone() {
+    let clock = SetClock::at_noon();
+    let stage = Stage::by_clock(clock.clone());
+    for name in ["fix-3", "other"] {
+        stage.create(name).await;
+        stage.lifecycle.start(&id(name), agent("coder")).await.unwrap();
+    }
+    clock.jump(5 * 60 * 1000);
+    let resume = async || {
+        stage
+            .lifecycle
+            .resume_for(&id("fix-3"), None, agent("critic"))
+            .await
+    };
+    assert_eq!(resume().await.unwrap_err().code(), "INVALID_TRANSITION");
+    clock.jump(1);
+    let row = serde_json::to_value(resume().await.unwrap()).unwrap();
+    assert_eq!(
+        (&row["status"], &row["attempt"], &row["agentId"]),
+        (&json!("running"), &json!(2), &json!("critic"))
+    );
+    assert_eq!(row["metadata"]["error"], ORPHANED);
+    let other = stage.coordinator.task(id("other")).await.unwrap().unwrap();
+    assert_eq!(other.record.status(), TaskStatus::Running, "it was not asked for");
 }

@@ -1,14 +1,16 @@
-//! What a job brings from a remote, what it takes there, and what an engine records of its run (TASK-60, TASK-61, TASK-75, TASK-86).
+//! What a job brings from a remote, what it takes there, and what an engine records of its run (TASK-60, TASK-61, TASK-75, TASK-86,
+//! TASK-119).
 
 use std::path::Path;
 
 use hankweave_core::document::HankweaveState;
 use hankweave_remote::{RemoteError, history};
 use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::error::chain;
 
 use super::{Job, JobError, Outcome};
 use crate::layers::{LayerError, TaskLog, WORKSPACE};
-use crate::worker::carry::{Carrier, News, Route};
+use crate::worker::carry::{Carrier, News, Route, is_passing};
 
 impl Job {
     /// Brings what another machine has done for the task (TASK-61), and begins to push what is done here. What this gives is how it ends at once.
@@ -32,10 +34,11 @@ impl Job {
             Ok(Some(news)) => self.note(&news, log)?,
             Err(RemoteError::Superseded { .. }) => return Ok(Some(Outcome::Lost)),
             Err(error) => {
-                let why = hankweave_runtime::error::chain(&error);
-                return Ok(Some(Outcome::NotStarted(format!(
-                    "the run cannot be fetched: {why}"
-                ))));
+                let why = format!("the run cannot be fetched: {}", chain(&error));
+                return Ok(Some(match is_passing(&error) {
+                    true => Outcome::NotFetched(why),
+                    false => Outcome::NotStarted(why),
+                }));
             }
         }
         self.carrier = Some(Carrier::start(route, execution));

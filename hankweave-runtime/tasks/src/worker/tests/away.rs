@@ -1,5 +1,9 @@
 //! A real registry that goes away under a worker and comes back.
 
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use hankweave_testing::TinyDisk;
 use hankweave_testing::postgres::Cluster;
 
 use super::*;
@@ -78,29 +82,18 @@ async fn a_task_completes_once_although_its_database_is_away_when_its_run_ends()
     stage.coordinator.close().await;
 }
 
-// covers: TASK-102
-#[tokio::test]
-async fn a_task_whose_lease_ends_while_its_database_is_away_is_stopped_and_completed_by_another() {
-    let cluster = match Cluster::start(true) {
-        Ok(cluster) => cluster,
-        Err(skip) => return println!("{skip}"),
-    };
-    let registry = Postgres::open(&cluster.url("postgres")).await.unwrap();
-    let stage = stage_on(Arc::new(registry), "", |options| {
-        options.orphans = Orphans::Leave;
-        options.lease = Duration::from_secs(2);
-    })
-    .await;
+/// Lets the lease of a worker end while the registry is away, and another worker complete the task once that is back.
+async fn is_completed_by_another(stage: &Stage, leave: impl FnOnce(), come_back: impl FnOnce()) {
     let program = stage.folder.path().join("hankweave");
     let folder = stage.folder.path().display().to_string();
     std::fs::write(&program, format!("#!/bin/sh\n{}", until_terminated(&folder))).unwrap();
     let (worked, ()) = stage
         .beside(async |_| {
             stage.until("started").await;
-            cluster.stop().unwrap();
+            leave();
             // By its own clock, with nobody to ask.
             stage.until("terminated").await;
-            cluster.start_again().unwrap();
+            come_back();
         })
         .await;
     assert_eq!((worked.lost, worked.completed), (1, 0));
@@ -113,8 +106,82 @@ async fn a_task_whose_lease_ends_while_its_database_is_away_is_stopped_and_compl
     assert_eq!(second.work(&Shutdown::new()).await.unwrap().completed, 1);
     let (status, row) = stage.status().await;
     assert_eq!(
-        (status, &row["attempt"], &row["agentId"], ends(&stage)),
+        (status, &row["attempt"], &row["agentId"], ends(stage)),
         (TaskStatus::Completed, &json!(2), &json!("w2"), 1)
     );
+}
+
+fn with_a_short_lease(options: &mut WorkerOptions) {
+    options.orphans = Orphans::Leave;
+    options.lease = Duration::from_secs(2);
+}
+
+// covers: TASK-102
+#[tokio::test]
+async fn a_task_whose_lease_ends_while_its_database_is_away_is_stopped_and_completed_by_another() {
+    let cluster = match Cluster::start(true) {
+        Ok(cluster) => cluster,
+        Err(skip) => return println!("{skip}"),
+    };
+    let registry = Postgres::open(&cluster.url("postgres")).await.unwrap();
+    let stage = stage_on(Arc::new(registry), "", with_a_short_lease).await;
+    let (stop, start) = (|| cluster.stop().unwrap(), || cluster.start_again().unwrap());
+    is_completed_by_another(&stage, stop, start).await;
     stage.coordinator.close().await;
+}
+
+/// A task of a registry on a disk of its own, and what fills that disk.
+async fn stage_on_tiny_disk(disk: &TinyDisk, change: impl FnOnce(&mut WorkerOptions)) -> (Stage, PathBuf) {
+    let path = disk.path().join("registry.db");
+    let registry = Sqlite::open(&path, World::real().clock).await.unwrap();
+    let stage = stage_on(Arc::new(registry), "", change).await;
+    (stage, disk.path().join("ballast"))
+}
+
+/// Leaves no room on the disk of this file.
+fn fill(ballast: &Path) {
+    let mut file = std::fs::File::create(ballast).unwrap();
+    let full = loop {
+        if let Err(error) = file.write(&[0; 4096]) {
+            break error;
+        }
+    };
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull, "{full}");
+}
+
+/// Each step that was taken has its line, and nothing else has one.
+async fn has_no_half_step(stage: &Stage) {
+    let row = stage.row().await;
+    let lines = stage.coordinator.log_lines(stage.files.id().clone(), 0).await;
+    let seqs: Vec<u64> = lines.unwrap().iter().filter_map(|line| line.seq).collect();
+    assert!(seqs.iter().copied().eq(1..=row.log_seq), "{seqs:?}");
+    assert_eq!(row.version, row.log_seq, "a line a step");
+    stage.coordinator.close().await;
+}
+
+// covers: TASK-117
+#[tokio::test]
+async fn a_task_completes_once_although_its_registry_has_no_room_when_its_run_ends() {
+    let disk = match TinyDisk::mount(1024) {
+        Ok(disk) => disk,
+        Err(skip) => return println!("{skip}"),
+    };
+    let (stage, ballast) = stage_on_tiny_disk(&disk, |options| options.lease = Duration::from_secs(20)).await;
+    until_told(&stage);
+    let empty = || std::fs::remove_file(&ballast).unwrap();
+    ends_while_away(&stage, || fill(&ballast), empty).await;
+    has_no_half_step(&stage).await;
+}
+
+// covers: TASK-117
+#[tokio::test]
+async fn a_task_whose_lease_ends_while_its_registry_has_no_room_is_completed_by_another() {
+    let disk = match TinyDisk::mount(1024) {
+        Ok(disk) => disk,
+        Err(skip) => return println!("{skip}"),
+    };
+    let (stage, ballast) = stage_on_tiny_disk(&disk, with_a_short_lease).await;
+    let empty = || std::fs::remove_file(&ballast).unwrap();
+    is_completed_by_another(&stage, || fill(&ballast), empty).await;
+    has_no_half_step(&stage).await;
 }

@@ -1,0 +1,237 @@
+//! `hankweave task health`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hankweave_task_model::lock::LockMode;
+use serde_json::{Map, Value, json};
+
+use super::list::counts;
+use crate::args::{Global, TaskHealthArgs};
+use crate::exit::{Failure, FailureKind};
+use crate::output;
+use crate::registry::{Registry, within};
+use crate::screen::one_line;
+
+/// How long a registry may take to answer before it counts as away.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A task of a worker that is gone is told after this time.
+pub(super) const ORPHAN_AFTER: Duration = Duration::from_secs(5 * 60);
+
+/// What is looked at behind the registry's answer, in this order (TASK-116).
+#[derive(Debug, Clone, Copy)]
+enum Check {
+    /// The registry can be written.
+    Registry,
+    /// The folder of the files of all tasks can be read.
+    Files,
+    /// No task was left behind.
+    Orphans,
+}
+
+/// What was found out, for people and for programs.
+#[derive(Default)]
+struct Found {
+    figures: Map<String, Value>,
+    checks: Vec<(Check, Option<String>)>,
+}
+
+pub(super) async fn health(
+    global: &Global,
+    registry: &Registry,
+    args: &TaskHealthArgs,
+) -> Result<ExitCode, Failure> {
+    let away = || {
+        let message = format!(
+            "the registry `{}` does not answer within {} s",
+            shown(&registry.url),
+            PATIENCE.as_secs()
+        );
+        Failure::new(FailureKind::Io, message)
+    };
+    let found = within(PATIENCE, look(registry, args)).await.ok_or_else(away)??;
+    match global.json() {
+        true => output::print_json(&found.document()).map(drop)?,
+        false => output::print(found.text())?,
+    }
+    match found.failed() {
+        Some((check, why)) if args.fail_fast => {
+            let message = format!("the check `{}` failed: {why}", check.name());
+            Err(Failure::new(FailureKind::Failed, message))
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Looks at one thing after the other; with `--fail-fast` at nothing behind the first that fails.
+async fn look(registry: &Registry, args: &TaskHealthArgs) -> Result<Found, Failure> {
+    let mut found = Found::default();
+    figures(registry, args, &mut found).await?;
+    for check in [Check::Registry, Check::Files, Check::Orphans] {
+        let trouble = match check.look(registry, args, &mut found).await {
+            Ok(trouble) => trouble,
+            Err(failure) => Some(failure.message().to_owned()),
+        };
+        let is_over = args.fail_fast && trouble.is_some();
+        found.checks.push((check, trouble));
+        if is_over {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+async fn figures(registry: &Registry, args: &TaskHealthArgs, found: &mut Found) -> Result<(), Failure> {
+    let failed = |error| registry.failure(&error);
+    let began = tokio::time::Instant::now();
+    registry.coordinator.now().await.map_err(failed)?;
+    let answer = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let counts = counts(registry).await?;
+    let locks = registry.coordinator.held().await.map_err(failed)?;
+    found.tell("registry", json!(shown(&registry.url)));
+    found.tell("answerMs", json!(answer));
+    found.tell("tasks", json!(counts.values().sum::<u64>()));
+    found.tell("running", json!(counts["running"]));
+    found.tell("locks", json!(locks.len()));
+    if args.details {
+        found.tell("held", json!(locks));
+    }
+    Ok(())
+}
+
+impl Check {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Registry => "registry",
+            Self::Files => "files",
+            Self::Orphans => "orphans",
+        }
+    }
+
+    /// What is wrong, if anything is.
+    async fn look(
+        self,
+        registry: &Registry,
+        args: &TaskHealthArgs,
+        found: &mut Found,
+    ) -> Result<Option<String>, Failure> {
+        match self {
+            Self::Registry => write(registry).await.map(|()| None),
+            Self::Files => {
+                let layers = registry.layers.clone();
+                let read = registry.world.blocking.run(move || layers.tasks()).await;
+                read.map(|_| None).map_err(|error| registry.layer_failure(&error))
+            }
+            Self::Orphans => {
+                let orphans = registry.coordinator.orphans(ORPHAN_AFTER).await;
+                let orphans = orphans.map_err(|error| registry.failure(&error))?;
+                found.tell("orphans", json!(orphans.len()));
+                if args.details {
+                    found.tell("leftBehind", orphans.iter().map(|row| json!(row.id())).collect());
+                }
+                Ok(match orphans.len() {
+                    0 => None,
+                    1 => Some(
+                        "1 task was left behind by a worker that is gone; the next one cares for it"
+                            .to_owned(),
+                    ),
+                    left => Some(format!(
+                        "{left} tasks were left behind by workers that are gone; the next one cares for them"
+                    )),
+                })
+            }
+        }
+    }
+}
+
+/// Takes a lock that nobody else asks for and gives it back: what does not write on a full disk answers all the same.
+async fn write(registry: &Registry) -> Result<(), Failure> {
+    let locks = &registry.locks;
+    let name = format!("health:{}", registry.world.ids.nonce());
+    let request = locks.request(name, "health", LockMode::Exclusive);
+    let granted = locks.acquire(request).await;
+    let guard = granted.map_err(|error| registry.failure(&error))?.guard;
+    guard
+        .release(None)
+        .await
+        .map_err(|error| registry.failure(&error))
+}
+
+impl Found {
+    fn tell(&mut self, name: &str, value: Value) {
+        self.figures.insert(name.to_owned(), value);
+    }
+
+    /// The first check that failed, and why.
+    fn failed(&self) -> Option<(Check, &str)> {
+        self.checks
+            .iter()
+            .find_map(|(check, trouble)| Some((*check, trouble.as_deref()?)))
+    }
+
+    fn document(&self) -> Value {
+        let checks = self.checks.iter().map(
+            |(check, trouble)| json!({"name": check.name(), "ok": trouble.is_none(), "message": trouble}),
+        );
+        let mut document = Value::Object(self.figures.clone());
+        document["checks"] = checks.collect();
+        document
+    }
+
+    fn text(&self) -> String {
+        let number = |name: &str| self.figures[name].as_u64().unwrap_or(0);
+        let mut text = format!(
+            "{} answers in {} ms\n{} tasks, {} of them running; {} locks are held\n",
+            self.figures["registry"].as_str().unwrap_or_default(),
+            number("answerMs"),
+            number("tasks"),
+            number("running"),
+            number("locks"),
+        );
+        for (check, trouble) in &self.checks {
+            match (check, trouble) {
+                (_, Some(trouble)) => text.push_str(&format!("{}: {}\n", check.name(), one_line(trouble))),
+                (Check::Orphans, None) => text.push_str("no task was left behind\n"),
+                (_, None) => {}
+            }
+        }
+        let listed = |name: &str| {
+            self.figures
+                .get(name)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
+        for id in listed("leftBehind") {
+            text.push_str(&format!("  left behind: {}\n", id.as_str().unwrap_or_default()));
+        }
+        for lock in listed("held") {
+            let name = |name: &str| one_line(lock[name].as_str().unwrap_or_default());
+            text.push_str(&format!("  {} is held by {}\n", name("resource"), name("owner")));
+        }
+        text
+    }
+}
+
+/// The address without what a password would be.
+fn shown(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://…@{place}"),
+        _ => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        assert_eq!(
+            shown("postgres://ann:secret@db:5432/tasks"),
+            "postgres://…@db:5432/tasks"
+        );
+        assert_eq!(shown("sqlite:/x/a@b.db"), "sqlite:/x/a@b.db");
+    }
+}

@@ -1,0 +1,36 @@
+//! A database that is changed behind the coordinator's back.
+
+use tokio_postgres::NoTls;
+
+/// From now on the database takes the time from a table, as if its clock stood still. Whoever asks for the time asks as before.
+const STOP_CLOCK: &str = "CREATE TABLE public.clock AS SELECT clock_timestamp() AS at;
+    ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO clock_of_the_server;
+    CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+        AS 'SELECT at FROM public.clock'";
+
+/// Carries out these statements; says why when it cannot.
+pub(crate) async fn run(url: &str, sql: &str) -> Result<(), String> {
+    let connected = tokio_postgres::connect(url, NoTls).await;
+    let (client, connection) = connected.map_err(|error| error.to_string())?;
+    let work = async {
+        let done = client.batch_execute(sql).await;
+        drop(client);
+        done
+    };
+    let (ended, done) = tokio::join!(connection, work);
+    done.and(ended).map_err(|error| {
+        let told = error.as_db_error().map(ToString::to_string);
+        told.unwrap_or_else(|| error.to_string())
+    })
+}
+
+/// Lets the clock of this database, which must be a test's own, stand still.
+pub(crate) async fn stop_clock(url: &str) -> Result<(), String> {
+    run(url, STOP_CLOCK).await
+}
+
+/// Moves a clock that stands still by so many milliseconds, forwards or back.
+pub(crate) async fn jump(url: &str, millis: i64) {
+    let sql = format!("UPDATE public.clock SET at = at + {millis} * interval '1 millisecond'");
+    run(url, &sql).await.unwrap();
+}

@@ -1,0 +1,88 @@
+//! Whether a worker reaches its remote: while it does not, it leaves tasks to others (TASK-119).
+
+use std::time::Duration;
+
+use hankweave_remote::list;
+use hankweave_runtime::error::chain;
+use hankweave_runtime::world::World;
+use tokio::time::Instant;
+
+use super::carry::is_passing;
+
+/// How long is waited before the remote is asked again: at first, and at most, twice as long each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What is known of the way to the remote.
+#[derive(Debug)]
+pub(super) struct Reach {
+    /// When the remote is asked again that was away; `None` while it was there, as far as is known.
+    again: Option<Instant>,
+    /// How long is waited then.
+    pause: Duration,
+}
+
+impl Reach {
+    /// A way that was there; with `doubted` the remote is asked before anything else.
+    pub(super) fn new(doubted: bool) -> Self {
+        Self {
+            again: doubted.then(Instant::now),
+            pause: FIRST_PAUSE,
+        }
+    }
+
+    /// A run could not be fetched, or the remote does not answer.
+    pub(super) fn lose(&mut self) {
+        self.again = Some(Instant::now() + self.pause);
+        self.pause = (2 * self.pause).min(LONGEST_PAUSE);
+    }
+
+    /// A run has come here, or did not have to.
+    pub(super) fn found(&mut self) {
+        self.pause = FIRST_PAUSE;
+    }
+
+    /// Whether there is a way, as far as is known; asks when that is due.
+    pub(super) async fn is_open(&mut self, world: &World, url: Option<&str>) -> bool {
+        let (Some(again), Some(url)) = (self.again, url) else {
+            return true;
+        };
+        if Instant::now() < again {
+            return false;
+        }
+        if let Err(error) = list(world, url).await
+            && is_passing(&error)
+        {
+            let error = chain(&error);
+            tracing::warn!(error, "the remote is away; no task is claimed before it answers");
+            self.lose();
+            return false;
+        }
+        tracing::info!("the remote answers again");
+        self.again = None;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: TASK-119
+    #[tokio::test(start_paused = true)]
+    async fn a_remote_that_is_away_is_asked_after_pauses_that_double_up_to_a_minute() {
+        let (mut reach, began) = (Reach::new(false), Instant::now());
+        let url = Some("/nowhere/that/is/asked.git");
+        assert!(reach.is_open(&World::real(), url).await);
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            reach.lose();
+            assert!(!reach.is_open(&World::real(), url).await, "it is not due");
+            pauses.extend(reach.again.map(|again| (again - began).as_secs()));
+        }
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60]);
+        reach.found();
+        reach.lose();
+        assert_eq!(reach.again, Some(began + FIRST_PAUSE));
+    }
+}
