@@ -9,19 +9,13 @@ use hankweave_core::cost::Usd;
 use hankweave_core::hank::AgentChoice;
 use hankweave_runtime::Invocation;
 
+use super::HankArgs;
 use super::values::{agent, dollars, duration, seconds};
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// A hank.json, or the folder that holds one.
-    #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
-    pub(crate) hank: PathBuf,
-    /// The directory in which agents work; created when it does not exist [default: the folder of the hank].
-    #[arg(short, long, env = "HANKWEAVE_EXECUTION", value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) execution: Option<PathBuf>,
-    /// A file or folder that agents may read as read_only_data_source; it is linked, not copied.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) hank: HankArgs,
     /// Start from the first codon and keep the history.
     #[arg(long)]
     pub(crate) new: bool,
