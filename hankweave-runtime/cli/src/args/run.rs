@@ -28,7 +28,7 @@ pub(crate) struct RunArgs {
     /// Open the page that follows the run in a browser, for reading.
     #[arg(long)]
     pub(crate) open: bool,
-    /// Tell clients what stands in files that change, as far as it is text of at most 64 KiB; the journal keeps it.
+    /// Send clients the content of files that change, if it is text of at most 64 KiB; the journal keeps it.
     #[arg(long)]
     pub(crate) file_contents: bool,
     /// Only show what the run would do, from where, and within which limits; starts nothing and writes nothing.
@@ -77,16 +77,16 @@ pub(crate) struct SettingArgs {
     /// The port on which clients connect; 0 means any free one, which `.hankweave/server.lock` names [env: HANKWEAVE_PORT].
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
-    /// Start no codon before it is asked for: commands come from clients, or from standard input, one a line (`help` lists them).
+    /// Start no codon until asked: commands come from clients, or from standard input, one a line (`help` lists them).
     #[arg(long)]
     pub(crate) no_autostart: bool,
-    /// Spend at most so many US dollars, earlier runs included; replaces what the hank says. When they are spent the run pauses (exit code 3).
+    /// Spend at most this many US dollars, earlier runs included; replaces what the hank says. When they are spent the run pauses (exit code 3).
     #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true)]
     pub(crate) max_cost: Option<Usd>,
-    /// Run for at most so many seconds, earlier runs included; replaces what the hank says. When they are over the run pauses (exit code 3).
+    /// Run for at most this many seconds, earlier runs included; replaces what the hank says. When they are over the run pauses (exit code 3).
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) max_time: Option<f64>,
-    /// Wait at most so long for the end of a provider's usage limit: seconds, or `90m`, `6h`, `1h30m`; beyond it the run ends with exit code 3
+    /// Wait at most this long for the end of a provider's usage limit: seconds, or `90m`, `6h`, `1h30m`; beyond it the run ends with exit code 3
     /// [default: 6h].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) max_wait: Option<Duration>,
@@ -96,7 +96,7 @@ pub(crate) struct SettingArgs {
     /// Go on when an item of a rig fails.
     #[arg(long)]
     pub(crate) ignore_rig_failures: bool,
-    /// Tell somebody when the run waits for a command, pauses, fails or has finished: `bell`, `desktop`, an address that gets it as JSON, or a command, which gets it as JSON on
+    /// Notify somebody when the run waits for a command, pauses, fails or has finished: `bell`, `desktop`, an address that gets it as JSON, or a command, which gets it as JSON on
     /// its standard input and in $HANKWEAVE_EVENT, $HANKWEAVE_REASON and $HANKWEAVE_NEXT.
     #[arg(long, value_name = "HOW", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) notify: Option<String>,
