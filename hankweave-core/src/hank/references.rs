@@ -73,9 +73,8 @@ fn of_codon<'h>(codon: &'h CodonConfig, at: &str) -> Vec<Reference<'h>> {
             add(ReferenceKind::CopySource, &copy.from, place);
         }
     }
-    for (index, sentinel) in codon.sentinels.iter().enumerate() {
+    for (place, sentinel) in codon.located_sentinels(at) {
         if let SentinelSource::File(path) = &sentinel.sentinel_config {
-            let place = format!("{at}.sentinels[{index}].sentinelConfig");
             add(ReferenceKind::Sentinel, path, place);
         }
     }

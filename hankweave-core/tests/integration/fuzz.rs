@@ -140,10 +140,10 @@ fn no_damage_to_an_agents_stream_panics() {
     hear("claude", || ClaudeDecoder::new(false));
     hear("codex", || CodexDecoder::new(false));
     for version in ["pi", "pi-0.87"] {
-        hear(version, PiDecoder::new);
+        hear(version, PiDecoder::default);
     }
     hear("opencode", || OpencodeDecoder::new("m"));
-    hear("gemini", GeminiDecoder::new);
+    hear("gemini", GeminiDecoder::default);
     hear("acp", || AcpDecoder::of_log(Prices::listed(), None, Usd::ZERO));
 }
 

@@ -178,7 +178,7 @@ fn play(agent: Agent, number: usize, this: &Try, before: &Before) -> Played {
             Box::new(CodexDecoder::new(this.resumed)),
             codex(this, &ledger, before),
         ),
-        Agent::Pi => (Box::new(PiDecoder::new()), pi(number, this)),
+        Agent::Pi => (Box::new(PiDecoder::default()), pi(number, this)),
     };
     let mut events = Vec::new();
     for (index, line) in lines.iter().enumerate() {

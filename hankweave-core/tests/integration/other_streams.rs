@@ -30,7 +30,7 @@ fn play(agent: &str, name: &str) -> Played {
     };
     let mut decoder: Box<dyn AgentDecoder> = match agent {
         "acp" => Box::new(AcpDecoder::of_log(Prices::listed(), None, Usd::ZERO)),
-        "gemini" => Box::new(GeminiDecoder::new()),
+        "gemini" => Box::new(GeminiDecoder::default()),
         _ => Box::new(OpencodeDecoder::new("anthropic/claude-sonnet-4-5")),
     };
     let mut events = Vec::new();

@@ -17,7 +17,7 @@ fn play(name: &str) -> Played {
     let read = |ending| std::fs::read_to_string(format!("{folder}/{name}.{ending}")).unwrap();
     let meta: Value = serde_json::from_str(&read("meta.json")).unwrap();
     let exit = ProcessExit::Exited(meta["exit_code"].as_i64().unwrap().try_into().unwrap());
-    let mut decoder = PiDecoder::new();
+    let mut decoder = PiDecoder::default();
     let mut events = Vec::new();
     for line in read("jsonl").split('\n') {
         decoder.hear(AgentLine::Text(line), &mut events);
@@ -175,7 +175,7 @@ fn the_last_message_decides_because_the_program_exits_with_0() {
 // covers: AGENT-21, AGENT-46
 #[test]
 fn a_model_without_a_price_costs_at_least_nothing() {
-    let mut decoder = PiDecoder::new();
+    let mut decoder = PiDecoder::default();
     let line = r#"{"type":"message_end","message":{"role":"assistant","model":"nobody-1","stopReason":"stop",
         "usage":{"input":10,"output":2,"cost":{"total":0}}}}"#;
     decoder.hear(AgentLine::Text(line), &mut Vec::new());
@@ -193,7 +193,7 @@ fn an_end_that_is_too_long_to_be_read_is_not_needed() {
         env!("CARGO_MANIFEST_DIR"),
         "/tests/fixtures/agent-streams/pi/answer.jsonl"
     );
-    let mut decoder = PiDecoder::new();
+    let mut decoder = PiDecoder::default();
     let mut events = Vec::new();
     for line in std::fs::read_to_string(path).unwrap().lines() {
         let line = match line.contains("\"agent_end\"") {

@@ -174,7 +174,7 @@ fn examples() -> String {
     let mut text = String::new();
     block(
         &mut text,
-        "The client shakes hands, the second time behind the last event that it saw:",
+        "The client shakes hands, the second time after the last event that it saw:",
         |text| {
             for after_seq in [None, Some(41)] {
                 let data = Handshake {

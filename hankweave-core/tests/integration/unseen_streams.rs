@@ -43,9 +43,9 @@ fn decoder(agent: &str) -> Box<dyn AgentDecoder> {
     match agent {
         "claude" => Box::new(ClaudeDecoder::new(false)),
         "codex" => Box::new(CodexDecoder::new(false).unrecorded()),
-        "gemini" => Box::new(GeminiDecoder::new()),
+        "gemini" => Box::new(GeminiDecoder::default()),
         "opencode" => Box::new(OpencodeDecoder::new("anthropic/claude-sonnet-4-5")),
-        _ => Box::new(PiDecoder::new()),
+        _ => Box::new(PiDecoder::default()),
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
     }
     let log = logging::install(global);
     make_new_files_private();
-    let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
+    let mut loaded = hank_files::load(&args.hank.hank).map_err(|error| hank_failure(&error))?;
     let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
     let prices = prices::known(&configuration)?;
     if let Some(hank) = &mut loaded.hank {
@@ -65,7 +65,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
     let known = Known::of(configuration.ceiling(), loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
-    let builder = match &args.execution {
+    let builder = match &args.hank.execution {
         Some(dir) => builder.execution_dir(dir),
         None => builder,
     };
@@ -81,7 +81,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         },
         autostart: configuration.flag(Setting::Autostart),
         answers: can_answer(global, args),
-        data: args.data.clone(),
+        data: args.hank.data.clone(),
         file_contents: args.file_contents,
         output: output_directory(args, &configuration)?,
         ceiling: configuration.ceiling(),

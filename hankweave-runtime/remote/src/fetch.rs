@@ -82,16 +82,7 @@ async fn references(git: &Git, url: &str, pattern: &str) -> Result<String, Remot
 pub(crate) async fn fetch(git: &Git, url: &str, execution: &Execution) -> Result<String, RemoteError> {
     const ACTION: &str = "fetch the run";
     let wanted = format!("+{}:{SEEN}", execution.record());
-    let arguments = [
-        "fetch",
-        "--quiet",
-        "--no-tags",
-        "--no-write-fetch-head",
-        "--",
-        url,
-        &wanted,
-    ];
-    let fetched = git.ask(ACTION, &arguments).await?.without_secret(url);
+    let fetched = git.fetch(ACTION, url, &[&wanted]).await?.without_secret(url);
     if !fetched.exit.is_success() && is_damage(&fetched.said) {
         return Err(RemoteError::corrupt(fetched.said));
     }

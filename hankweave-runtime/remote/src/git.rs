@@ -130,6 +130,18 @@ impl Git {
         Ok(self)
     }
 
+    /// Fetches these references from a remote or a repository, and nothing else.
+    pub(crate) async fn fetch(
+        &self,
+        action: &'static str,
+        from: &str,
+        references: &[&str],
+    ) -> Result<Answer, RemoteError> {
+        let options = ["--quiet", "--no-tags", "--no-write-fetch-head", "--", from];
+        let arguments = [&["fetch"], &options[..], references].concat();
+        self.ask(action, &arguments).await
+    }
+
     /// Runs a command and returns what it printed.
     pub(crate) async fn run(&self, action: &'static str, arguments: &[&str]) -> Result<String, RemoteError> {
         self.ask(action, arguments).await?.or_refused(action)

@@ -23,7 +23,7 @@ use super::progress::telling;
 use super::watchers::Watched;
 use crate::checkpoint::{CheckpointError, CheckpointRequest, SkipReason};
 use crate::shutdown::StopCause;
-use crate::state_manager::Ticket;
+use crate::state_manager::TransitionError;
 use crate::world::secrets::Secrets;
 
 /// What the last record of a codon says besides its state.
@@ -68,6 +68,13 @@ struct Measured {
     run: Duration,
 }
 
+/// What record and event say of an end besides the state.
+struct Told {
+    exit_status: ExitStatus,
+    failure_reason: Option<FailureReason>,
+    notes: Notes,
+}
+
 /// Completes the codon. Without a checkpoint it has failed (G5, RUN-11).
 pub(super) async fn complete<S: Watched>(
     codon: &CodonRun<'_>,
@@ -88,17 +95,13 @@ where
         completion_checkpoint,
         result_message_received: exit.result_received,
     };
-    let time = codon.measured();
-    let (completed, recorded) = codon.last_step(running, complete, &notes, time).await;
-    recorded.await?;
-    codon
-        .publish_end(
-            (completed.final_cost, completed.sentinels.recorded().1),
-            ExitStatus::Success,
-            None,
-            (&notes, time),
-        )
-        .await;
+    let told = Told {
+        exit_status: ExitStatus::Success,
+        failure_reason: None,
+        notes,
+    };
+    let cost = |end: &Codon<Completed>| (end.final_cost, end.sentinels.recorded().1);
+    let completed = codon.last_step(running, complete, told, cost).await?;
     Ok(CodonEnd::Completed(completed))
 }
 
@@ -199,20 +202,16 @@ impl CodonRun<'_> {
             failure_reason: reason.clone(),
             error_checkpoint,
         };
-        let time = self.measured();
-        let (failed, recorded) = self.last_step(codon, fail, &notes, time).await;
-        if let Err(error) = recorded.await {
-            return Ended::Unrecorded(error);
+        let told = Told {
+            exit_status: exit_status(exit_code),
+            failure_reason: Some(reason),
+            notes,
+        };
+        let cost = |end: &Codon<Failed>| (end.partial_cost, end.sentinels.recorded().1);
+        match self.last_step(codon, fail, told, cost).await {
+            Ok(failed) => Ended::Codon(CodonEnd::Failed(failed)),
+            Err(unrecorded) => unrecorded.into(),
         }
-        let status = exit_status(exit_code);
-        self.publish_end(
-            (failed.partial_cost, failed.sentinels.recorded().1),
-            status,
-            Some(reason),
-            (&notes, time),
-        )
-        .await;
-        Ended::Codon(CodonEnd::Failed(failed))
     }
 
     /// Ends the codon because a checkpoint of the kind `what` could not be made.
@@ -296,61 +295,57 @@ impl CodonRun<'_> {
             end_time: self.run.world.clock.now(),
             skip_checkpoint: self.last_checkpoint(CheckpointType::Skipped).await,
         };
-        let time = self.measured();
-        let (skipped, recorded) = self.last_step(codon, skip, &notes, time).await;
-        if let Err(error) = recorded.await {
-            return Ended::Unrecorded(error);
+        let told = Told {
+            exit_status: exit_status(exit_code),
+            failure_reason: None,
+            notes,
+        };
+        let cost = |end: &Codon<Skipped>| (end.partial_cost, end.sentinels.recorded().1);
+        match self.last_step(codon, skip, told, cost).await {
+            Ok(skipped) => Ended::Codon(CodonEnd::Skipped(skipped)),
+            Err(unrecorded) => unrecorded.into(),
         }
-        let status = exit_status(exit_code);
-        self.publish_end(
-            (skipped.partial_cost, skipped.sentinels.recorded().1),
-            status,
-            None,
-            (&notes, time),
-        )
-        .await;
-        Ended::Codon(CodonEnd::Skipped(skipped))
     }
 
-    /// The last step of the machine, with its notes.
+    /// Takes the last step of the machine, and publishes it once it is recorded. `cost` is what agent and sentinels cost.
     async fn last_step<S, E>(
         &self,
         mut codon: Codon<S>,
         edge: E,
-        notes: &Notes,
-        time: Measured,
-    ) -> (Codon<E::To>, Ticket)
+        told: Told,
+        cost: impl FnOnce(&Codon<E::To>) -> (Usd, Usd),
+    ) -> Result<Codon<E::To>, TransitionError>
     where
         S: Watched,
         E: Edge<S>,
     {
+        let time = self.measured();
         self.cut_sentinels(&mut codon).await;
-        let (codon, transition) = codon.step(edge).into_parts();
-        let event = notes.add_to(self.event(S::PHASE, &transition), time);
-        (codon, self.run.transition(event).await)
+        let (end, transition) = codon.step(edge).into_parts();
+        let event = told.notes.add_to(self.event(S::PHASE, &transition), time);
+        self.run.transition(event).await.await?;
+        self.publish_end(cost(&end), told, time).await;
+        Ok(end)
     }
 
-    /// Publishes the end of the codon, with what its agent and its sentinels cost.
-    async fn publish_end(
-        &self,
-        (cost, of_sentinels): (Usd, Usd),
-        exit_status: ExitStatus,
-        failure_reason: Option<FailureReason>,
-        (notes, time): (&Notes, Measured),
-    ) {
+    async fn publish_end(&self, (cost, of_sentinels): (Usd, Usd), told: Told, time: Measured) {
         let ignores = self.config.failure_policy() == OnFailure::Ignore;
         let is_ignored = |reason: &FailureReason| ignores && !reason.interrupted;
         let event = Event::CodonCompleted {
             codon_id: self.entry.codon_id.clone(),
-            success: matches!(exit_status, ExitStatus::Success),
+            success: matches!(told.exit_status, ExitStatus::Success),
             cost,
             sentinel_cost: Some(of_sentinels).filter(|cost| *cost != Usd::ZERO),
             cost_is_lower_bound: self.published_lower_bound(),
             duration: u64::try_from(time.codon.as_millis()).unwrap_or(u64::MAX),
-            exit_status,
-            failure_ignored: failure_reason.as_ref().is_some_and(is_ignored).then_some(true),
-            failure_reason,
-            budget_exceeded: notes.budget_exceeded,
+            exit_status: told.exit_status,
+            failure_ignored: told
+                .failure_reason
+                .as_ref()
+                .is_some_and(is_ignored)
+                .then_some(true),
+            failure_reason: told.failure_reason,
+            budget_exceeded: told.notes.budget_exceeded,
         };
         self.run.publish(event).await;
     }

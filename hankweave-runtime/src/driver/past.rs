@@ -39,12 +39,12 @@ pub(crate) fn decoder(name: &str, past: &Past<'_>) -> Box<dyn AgentDecoder> {
             Box::new(decoder.asked(past.model, past.auth))
         }
         codex::NAME => Box::new(codex_decoder(past)),
-        gemini::NAME => Box::new(GeminiDecoder::new().priced_by(prices)),
+        gemini::NAME => Box::new(GeminiDecoder::default().priced_by(prices)),
         opencode::NAME => {
             let model = past.model.unwrap_or(hankweave_core::agent::opencode::OWN_MODEL);
             Box::new(OpencodeDecoder::new(model).priced_by(prices))
         }
-        pi::NAME => Box::new(PiDecoder::new().priced_by(prices)),
+        pi::NAME => Box::new(PiDecoder::default().priced_by(prices)),
         // The programs of others print what claude prints.
         _ => Box::new(ClaudeDecoder::new(past.resumed.is_some()).priced_by(prices)),
     }

@@ -288,33 +288,40 @@ fn prompts_of_sentinels(
 ) -> Result<Vec<Problem>, (String, RefError)> {
     let mut problems = Vec::new();
     for (at, codon) in hank.located_codons() {
-        for (index, entry) in codon.sentinels.iter().enumerate() {
+        for (place, entry) in codon.located_sentinels(&at) {
             let Ok(config) = SentinelConfig::of(entry, files) else {
                 continue;
             };
-            let place = format!("{at}.sentinels[{index}].sentinelConfig");
             let error = |message| Problem::error(&hank.places, place.clone(), message);
             for file in config.user_prompt_files(entry) {
-                match read_text(disk, root, &file) {
+                match text_or_fault(disk, root, &file)? {
                     Ok(text) => problems.extend(check_prompt(&text).err().map(|wrong| Problem {
                         hint: wrong.hint,
                         ..error(format!("`{}` {}", shown(&file), wrong.message))
                     })),
-                    Err(source) if source.is_of_the_system() => return Err((file, source)),
-                    Err(source) => problems.push(error(described(&shown(&file), &source))),
+                    Err(fault) => problems.push(error(fault)),
                 }
             }
             problems.extend(schema_of(disk, root, &config, entry)?.map(error));
             for file in config.system_prompt_files(entry) {
-                match read_text(disk, root, &file) {
-                    Ok(_) => {}
-                    Err(source) if source.is_of_the_system() => return Err((file, source)),
-                    Err(source) => problems.push(error(described(&shown(&file), &source))),
-                }
+                problems.extend(text_or_fault(disk, root, &file)?.err().map(error));
             }
         }
     }
     Ok(problems)
+}
+
+/// The text of a file, or what is wrong with it. An error is one of the system's, with the file.
+fn text_or_fault(
+    disk: &dyn Disk,
+    root: &Path,
+    file: &str,
+) -> Result<Result<String, String>, (String, RefError)> {
+    match read_text(disk, root, file) {
+        Ok(text) => Ok(Ok(text)),
+        Err(source) if source.is_of_the_system() => Err((file.to_owned(), source)),
+        Err(source) => Ok(Err(described(&shown(file), &source))),
+    }
 }
 
 /// What is wrong with the schema of a sentinel, in a file or in place.
@@ -329,10 +336,9 @@ fn schema_of(
     };
     let mut schema = structured.schema_str.clone();
     if let Some(file) = config.schema_file(entry) {
-        schema = match read_text(disk, root, &file) {
+        schema = match text_or_fault(disk, root, &file)? {
             Ok(text) => Some(text),
-            Err(source) if source.is_of_the_system() => return Err((file, source)),
-            Err(source) => return Ok(Some(described(&shown(&file), &source))),
+            Err(fault) => return Ok(Some(fault)),
         };
     }
     let checked = Form::of(structured, schema.as_deref()).and_then(CheckedForm::of);

@@ -46,16 +46,10 @@ pub struct GeminiDecoder {
 }
 
 impl GeminiDecoder {
-    /// A decoder for one process.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// The decoder of what is launched.
     #[must_use]
     pub fn of(launch: &Launch) -> Self {
-        Self::new().priced_by(launch.prices.clone())
+        Self::default().priced_by(launch.prices.clone())
     }
 
     /// The same with other prices than those of the list.

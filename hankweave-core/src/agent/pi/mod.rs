@@ -50,16 +50,10 @@ pub struct PiDecoder {
 }
 
 impl PiDecoder {
-    /// A decoder for one process.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// The decoder of what is launched.
     #[must_use]
     pub fn of(launch: &Launch) -> Self {
-        Self::new().priced_by(launch.prices.clone())
+        Self::default().priced_by(launch.prices.clone())
     }
 
     /// The same with other prices than those of the list.

@@ -18,8 +18,7 @@ pub fn repeated_sentinels(hank: &Hank, in_files: &BTreeMap<String, String>) -> V
     for (path, codon) in hank.located_codons() {
         // By id: its first place, and whether that is a file.
         let mut known: BTreeMap<&str, (String, bool)> = BTreeMap::new();
-        for (index, entry) in codon.sentinels.iter().enumerate() {
-            let place = format!("{path}.sentinels[{index}].sentinelConfig");
+        for (place, entry) in codon.located_sentinels(&path) {
             let Some((id, in_file)) = id_of(entry, &place, in_files) else {
                 continue;
             };

@@ -144,6 +144,12 @@ impl CodonConfig {
         }
     }
 
+    /// Its sentinels with their JSON paths, when the codon itself has the path `at`.
+    pub fn located_sentinels(&self, at: &str) -> impl Iterator<Item = (String, &SentinelEntry)> {
+        let entries = self.sentinels.iter().enumerate();
+        entries.map(move |(index, entry)| (format!("{at}.sentinels[{index}].sentinelConfig"), entry))
+    }
+
     /// What follows a failure, with the default filled in.
     #[must_use]
     pub fn failure_policy(&self) -> OnFailure {

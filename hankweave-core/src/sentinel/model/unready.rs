@@ -22,11 +22,10 @@ pub fn unready_sentinels(
 ) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (at, codon) in hank.located_codons() {
-        for (index, entry) in codon.sentinels.iter().enumerate() {
+        for (place, entry) in codon.located_sentinels(&at) {
             let Ok(config) = SentinelConfig::of(entry, files) else {
                 continue;
             };
-            let place = format!("{at}.sentinels[{index}].sentinelConfig");
             let faults = [
                 unasked(&config, entry, |name| variable(codon, name)),
                 uncounted(&config, prices, limited, |name| variable(codon, name)),

@@ -24,17 +24,24 @@ pub(crate) enum Template {
     Claude,
 }
 
+/// A hank, and where its agents work.
 #[derive(Debug, Args)]
-pub(crate) struct ValidateArgs {
+pub(crate) struct HankArgs {
     /// A hank.json, or the folder that holds one.
     #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
     pub(crate) hank: PathBuf,
-    /// The directory in which agents would work [default: the folder of the hank].
+    /// The directory in which agents work; a run creates it when it does not exist [default: the folder of the hank].
     #[arg(short, long, env = "HANKWEAVE_EXECUTION", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) execution: Option<PathBuf>,
-    /// The file or folder that agents would read as read_only_data_source.
+    /// A file or folder that agents may read as read_only_data_source; it is linked, not copied.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) data: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    #[command(flatten)]
+    pub(crate) hank: HankArgs,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 }

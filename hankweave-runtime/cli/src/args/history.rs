@@ -59,7 +59,7 @@ pub(crate) struct UndoArgs {
 pub(crate) struct CleanupArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// So many runs keep everything, the newest ones.
+    /// Keep everything of this many runs, the newest ones.
     #[arg(long, value_name = "COUNT", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep: u32,
     /// Of the others, only those that ended longer ago than this, such as 30d or 12h.
@@ -87,7 +87,7 @@ pub(crate) enum OpCommand {
 pub(crate) struct OpLogArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Only so many, the newest ones.
+    /// Show only this many, the newest ones.
     #[arg(short = 'n', long, value_name = "COUNT")]
     pub(crate) limit: Option<usize>,
 }

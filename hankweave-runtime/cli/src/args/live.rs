@@ -12,7 +12,7 @@ pub(crate) struct AttachArgs {
     /// The address that `hankweave page` prints, instead of an execution directory.
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: Option<String>,
-    /// Begin after this event; 0 shows everything [default: what happens from now on].
+    /// Begin after this event; 0 shows everything [default: only what happens from now on].
     #[arg(long, value_name = "SEQ")]
     pub(crate) after: Option<u64>,
     /// Take commands from standard input, one a line (`help` lists them).
@@ -30,14 +30,14 @@ pub(crate) struct PageArgs {
     /// With the token for watching; the default.
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// With the token for everything: whoever has the address commands the run.
+    /// With the token for everything: anybody with the address can command the run.
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) control: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArgs {
-    /// The codon, as `hankweave status` tells it [default: whichever waits].
+    /// The codon, as `hankweave status` shows it [default: the one that waits].
     pub(crate) codon: Option<CodonId>,
     #[command(flatten)]
     pub(crate) execution: Execution,

@@ -27,12 +27,12 @@ pub(crate) enum LockCommand {
     Renew(LockRenewArgs),
     /// Give a lock back
     Release(LockReleaseArgs),
-    /// Take all locks of an owner away, when it is gone for good
+    /// Remove all locks of an owner that is gone for good
     Free {
         /// The owner, such as lifecycle:worker-7.
         owner: String,
     },
-    /// Remove locks whose time is over
+    /// Remove expired locks
     Cleanup,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct LockAcquireArgs {
     /// How long it is held.
     #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
     pub(crate) lease: Duration,
-    /// Share it with others who do; then it is waited for.
+    /// Share it with others who share it too; then it is waited for.
     #[arg(long)]
     pub(crate) collaborative: bool,
     /// How often a shared one is tried.

@@ -116,13 +116,13 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Check a hank and show what it would do; runs nothing, writes nothing
     Validate(Box<ValidateArgs>),
-    /// Look whether a run can work here: agents, keys, git, disk, limits, prices
+    /// Check whether a run can work here: agents, keys, git, disk, limits, prices
     ///
     /// Starts no agent and writes nothing. Ends with 1 when something would keep a run from starting.
     Doctor(DoctorArgs),
     /// Show every setting with its value and where it came from
     Config(Box<ConfigArgs>),
-    /// Show what models cost, and who says so
+    /// Show what models cost, and where each price comes from
     Prices(PricesArgs),
     /// Show where a run stands, what it cost and what comes next
     Status(Execution),
@@ -149,7 +149,7 @@ pub(crate) enum Command {
     /// Play a recorded execution once more, from the logs of its agents, and compare what comes out
     ///
     /// Shows all runs of DIR as `run` shows one. No model, agent, rig or check is started and DIR is not changed: what agents say is read from their logs
-    /// by the code that read them then, everything else is told from the record. Ends with 1 when something comes out in another way than it is recorded,
+    /// by the code that read them then, everything else comes from the record. Ends with 1 when something comes out differently than recorded,
     /// and names the first difference. For example: hankweave replay my-hank --speed max
     Replay(ReplayArgs),
     /// Follow a live run from another terminal
@@ -160,9 +160,9 @@ pub(crate) enum Command {
     Page(PageArgs),
     /// Start the codon that is next in a live run
     Next(Execution),
-    /// Answer whether the codon may begin that waits for an approval
+    /// Approve or deny the codon that waits for an approval
     ///
-    /// Where a run is live it goes on at once, else the next run does. For example: hankweave approve deploy, or
+    /// A live run goes on at once, otherwise the next run does. For example: hankweave approve deploy, or
     /// hankweave approve --deny --reason "not on a Friday"
     Approve(ApproveArgs),
     /// Skip the codon that runs in a live run
@@ -239,7 +239,7 @@ pub(crate) enum Command {
     ///
     /// For example: hankweave man ~/.local/share/man/man1
     Man {
-        /// The folder that they go to.
+        /// The folder to write them to.
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },

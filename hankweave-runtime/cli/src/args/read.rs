@@ -28,8 +28,8 @@ impl Cli {
             let options = command.find_subcommand(name).map(|run| given(run, matches));
             args.invocation = Invocation {
                 folder: RealDisk.real_path(Path::new(".")).unwrap_or_default(),
-                hank: args.hank.clone(),
-                execution: args.execution.clone(),
+                hank: args.hank.hank.clone(),
+                execution: args.hank.execution.clone(),
                 options: options.unwrap_or_default(),
             };
         }

@@ -16,7 +16,7 @@ pub(crate) struct DiffArgs {
     pub(crate) what: Option<String>,
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// How much changed in each file instead.
+    /// Show how much changed in each file instead.
     #[arg(long)]
     pub(crate) stat: bool,
 }
@@ -28,7 +28,7 @@ pub(crate) struct LogsArgs {
     pub(crate) codon: Option<CodonId>,
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Go on with what comes, until interrupted.
+    /// Follow what comes, until interrupted.
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// Only what agents said and did.
@@ -52,7 +52,7 @@ pub(crate) struct JournalArgs {
     /// Begin after this number.
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     pub(crate) after: u64,
-    /// Go on with the events that come, until interrupted.
+    /// Follow the events that come, until interrupted.
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// Only events of this type, such as codon.completed; can be given several times.

@@ -9,19 +9,13 @@ use hankweave_core::cost::Usd;
 use hankweave_core::hank::AgentChoice;
 use hankweave_runtime::Invocation;
 
+use super::HankArgs;
 use super::values::{agent, dollars, duration, seconds};
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// A hank.json, or the folder that holds one.
-    #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
-    pub(crate) hank: PathBuf,
-    /// The directory in which agents work; created when it does not exist [default: the folder of the hank].
-    #[arg(short, long, env = "HANKWEAVE_EXECUTION", value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) execution: Option<PathBuf>,
-    /// A file or folder that agents may read as read_only_data_source; it is linked, not copied.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) hank: HankArgs,
     /// Start from the first codon and keep the history.
     #[arg(long)]
     pub(crate) new: bool,
@@ -34,7 +28,7 @@ pub(crate) struct RunArgs {
     /// Open the page that follows the run in a browser, for reading.
     #[arg(long)]
     pub(crate) open: bool,
-    /// Tell clients what stands in files that change, as far as it is text of at most 64 KiB; the journal keeps it.
+    /// Send clients the content of files that change, if it is text of at most 64 KiB; the journal keeps it.
     #[arg(long)]
     pub(crate) file_contents: bool,
     /// Only show what the run would do, from where, and within which limits; starts nothing and writes nothing.
@@ -83,16 +77,16 @@ pub(crate) struct SettingArgs {
     /// The port on which clients connect; 0 means any free one, which `.hankweave/server.lock` names [env: HANKWEAVE_PORT].
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
-    /// Start no codon before it is asked for: commands come from clients, or from standard input, one a line (`help` lists them).
+    /// Start no codon until asked: commands come from clients, or from standard input, one a line (`help` lists them).
     #[arg(long)]
     pub(crate) no_autostart: bool,
-    /// Spend at most so many US dollars, earlier runs included; replaces what the hank says. When they are spent the run pauses (exit code 3).
+    /// Spend at most this many US dollars, earlier runs included; replaces what the hank says. When they are spent the run pauses (exit code 3).
     #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true)]
     pub(crate) max_cost: Option<Usd>,
-    /// Run for at most so many seconds, earlier runs included; replaces what the hank says. When they are over the run pauses (exit code 3).
+    /// Run for at most this many seconds, earlier runs included; replaces what the hank says. When they are over the run pauses (exit code 3).
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) max_time: Option<f64>,
-    /// Wait at most so long for the end of a provider's usage limit: seconds, or `90m`, `6h`, `1h30m`; beyond it the run ends with exit code 3
+    /// Wait at most this long for the end of a provider's usage limit: seconds, or `90m`, `6h`, `1h30m`; beyond it the run ends with exit code 3
     /// [default: 6h].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) max_wait: Option<Duration>,
@@ -102,7 +96,7 @@ pub(crate) struct SettingArgs {
     /// Go on when an item of a rig fails.
     #[arg(long)]
     pub(crate) ignore_rig_failures: bool,
-    /// Tell somebody when the run waits for a command, pauses, fails or has finished: `bell`, `desktop`, an address that gets it as JSON, or a command, which gets it as JSON on
+    /// Notify somebody when the run waits for a command, pauses, fails or has finished: `bell`, `desktop`, an address that gets it as JSON, or a command, which gets it as JSON on
     /// its standard input and in $HANKWEAVE_EVENT, $HANKWEAVE_REASON and $HANKWEAVE_NEXT.
     #[arg(long, value_name = "HOW", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) notify: Option<String>,

@@ -54,7 +54,7 @@ pub(crate) struct StateValidateArgs {
     /// A JSON list of SHAs that stands in for the repository.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) known_checkpoints: Option<PathBuf>,
-    /// Do to the files what a start would do: keep damaged ones aside, write the recovered document.
+    /// Repair the files as a start would: set damaged ones aside and write the recovered document.
     #[arg(long, conflicts_with = "state")]
     pub(crate) repair: bool,
 }

@@ -186,27 +186,34 @@ fn look(
     Ok((known, restorable))
 }
 
+impl Row {
+    /// One that state.json names, before it was looked up in the repository.
+    fn recorded(sha: CheckpointSha, kind: &str) -> Self {
+        Self {
+            sha,
+            kind: kind.to_owned(),
+            codon_id: None,
+            run_id: None,
+            timestamp: None,
+            branch: None,
+            parent: None,
+            message: String::new(),
+            recorded: true,
+            missing: true,
+        }
+    }
+}
+
 /// The checkpoints that state.json names, without those that a cleanup has removed; those of the repository are still to be looked up.
 fn recorded(state: &HankweaveState) -> BTreeMap<CheckpointSha, Row> {
-    let row = |sha: &CheckpointSha, kind: &str| Row {
-        sha: sha.clone(),
-        kind: kind.to_owned(),
-        codon_id: None,
-        run_id: None,
-        timestamp: None,
-        branch: None,
-        parent: None,
-        message: String::new(),
-        recorded: true,
-        missing: true,
-    };
-    let initial = state.initial_checkpoint.iter().map(|sha| row(sha, "initial"));
+    let initial = state.initial_checkpoint.iter();
+    let initial = initial.map(|sha| Row::recorded(sha.clone(), "initial"));
     let codons = state.runs.iter().flat_map(|run| {
         run.codons.iter().flat_map(move |codon| {
             codon.checkpoints().map(move |(kind, sha)| Row {
                 codon_id: Some(codon.codon_id().to_string()),
                 run_id: Some(run.run_id.to_string()),
-                ..row(sha, &kind.to_string())
+                ..Row::recorded(sha.clone(), &kind.to_string())
             })
         })
     });
@@ -235,16 +242,8 @@ mod tests {
 
     fn catalogue(shas: &[&str]) -> Catalogue {
         let row = |sha: &&str| Row {
-            sha: CheckpointSha::new(*sha),
-            kind: "completed".to_owned(),
-            codon_id: None,
-            run_id: None,
-            timestamp: None,
-            branch: None,
-            parent: None,
-            message: String::new(),
-            recorded: true,
             missing: false,
+            ..Row::recorded(CheckpointSha::new(*sha), "completed")
         };
         Catalogue {
             rows: shas.iter().map(row).collect(),

@@ -16,7 +16,7 @@ use hankweave_runtime::world::environment::Environment;
 use serde_json::json;
 
 use super::{Looked, as_text, look};
-use crate::args::{Global, RunArgs, ValidateArgs};
+use crate::args::{Global, RunArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::output;
 use crate::report::duration;
@@ -25,13 +25,8 @@ use crate::status::outlook;
 
 /// Shows what the run would do, from where, and within which limits; ends as the run would end that does not start (CLI-29).
 pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
-    let looked = look(&ValidateArgs {
-        hank: args.hank.clone(),
-        execution: args.execution.clone(),
-        data: args.data.clone(),
-        settings: args.settings.clone(),
-    })?;
-    let execution = args.execution.as_ref().unwrap_or(&looked.loaded.root);
+    let looked = look(&args.hank, &args.settings)?;
+    let execution = args.hank.execution.as_ref().unwrap_or(&looked.loaded.root);
     let state = read_execution(execution).ok().filter(|_| !args.new);
     let recorded = state
         .as_ref()

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::dry_run::dry_run;
 use self::view::CodonView;
-use crate::args::{Global, ValidateArgs};
+use crate::args::{Global, HankArgs, SettingArgs, ValidateArgs};
 use crate::config;
 use crate::exit::Failure;
 use crate::failures::hank_failure;
@@ -36,7 +36,7 @@ use crate::screen::{Text, tell};
 
 /// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
-    let looked = look(args)?;
+    let looked = look(&args.hank, &args.settings)?;
     if global.json() {
         output::print_json(&looked.as_json())?;
     } else {
@@ -62,9 +62,9 @@ impl Looked {
     }
 }
 
-fn look(args: &ValidateArgs) -> Result<Looked, Failure> {
+fn look(args: &HankArgs, settings: &SettingArgs) -> Result<Looked, Failure> {
     let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
-    let (drivers, ceiling) = plan(&mut loaded, args)?;
+    let (drivers, ceiling) = plan(&mut loaded, settings)?;
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
     if let Some(hank) = &loaded.hank {
         loaded.problems.extend(replaced(hank, &work));
@@ -83,8 +83,8 @@ fn look(args: &ValidateArgs) -> Result<Looked, Failure> {
 }
 
 /// Lays the settings over the hank as a run does, and adds what that run would refuse, or warn about.
-fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<(DriverSet, Ceiling), Failure> {
-    let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
+fn plan(loaded: &mut LoadedHank, settings: &SettingArgs) -> Result<(DriverSet, Ceiling), Failure> {
+    let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(settings)?)?;
     let options = RunOptions {
         ceiling: configuration.ceiling(),
         prices: prices::known(&configuration)?,

@@ -148,18 +148,14 @@ async fn take_over(
 
 /// What gave way stays within reach, and is none of the branches of what came.
 async fn copy_checkpoints(git: &Git, dir: &ExecutionDir) -> Result<(), RemoteError> {
+    const ACTION: &str = "copy the checkpoints";
     let old = dir.checkpoints();
-    let arguments = [
-        "fetch",
-        "--quiet",
-        "--no-tags",
-        "--no-write-fetch-head",
-        "--",
-        &*old.to_string_lossy(),
+    let references = [
         "+refs/hankweave/*:refs/hankweave/*",
         "+refs/heads/*:refs/hankweave/before/*",
     ];
-    git.run("copy the checkpoints", &arguments).await.map(drop)
+    let copied = git.fetch(ACTION, &old.to_string_lossy(), &references).await?;
+    copied.or_refused(ACTION).map(drop)
 }
 
 fn nothing_new(local: &Local<'_>, record: String) -> Arrived {

@@ -81,7 +81,7 @@ async fn an_older_database_keeps_its_locks_and_their_versions() {
         INSERT INTO locks VALUES ('a', 42, 'a', '1', 'exclusive', 1, 0, 4102444800000)",
         super::schema::MIGRATIONS[0]
     );
-    run(database.url(), &older).await;
+    run(database.url(), &older).await.unwrap();
     let registry = Postgres::open(database.url()).await.unwrap();
     let resource = registry.resource("a".to_owned()).await.unwrap();
     assert_eq!((resource.version, resource.written), (7, 41));
