@@ -14,6 +14,7 @@ mod options;
 mod order;
 mod orphans;
 mod progress;
+mod resources;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -23,3 +24,4 @@ pub use claims::{Worked, Worker};
 pub use metrics::{Figures, Metrics};
 pub use options::{Orphans, USUAL_TRIES, WorkerOptions};
 pub use order::Order;
+pub use resources::Watch;
