@@ -43,6 +43,12 @@ pub(crate) struct WorkerArgs {
     /// Give each task the branch `task/ID` in this git repository, on which what it made can be reviewed: `git diff main...task/ID`.
     #[arg(long, value_name = "REPOSITORY", value_hint = ValueHint::DirPath)]
     pub(crate) branch: Option<PathBuf>,
+    /// Start tasks only in a container, and in a workspace that is no link and that nobody else can write to.
+    #[arg(long)]
+    pub(crate) contained: bool,
+    /// Look every 5 s at the memory, the processors and the processes that a run uses, and warn from 85, 80 and 80 % on.
+    #[arg(long)]
+    pub(crate) watch: bool,
     /// Push runs to this git remote behind each checkpoint, and go on with those that other machines have pushed there [env: HANKWEAVE_REMOTE].
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) remote: Option<String>,

@@ -14,7 +14,8 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::IoError;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_tasks::layers::{LayerError, Layers};
-use hankweave_tasks::worker::{Orphans, USUAL_TRIES, Worked, Worker, WorkerOptions};
+use hankweave_tasks::lifecycle::is_contained;
+use hankweave_tasks::worker::{Orphans, USUAL_TRIES, Watch, Worked, Worker, WorkerOptions};
 use serde_json::json;
 
 use crate::args::{CheckpointPolicy, Global, OrphanPolicy, WorkerArgs};
@@ -95,6 +96,14 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, Failure> {
     options.checkpoints_by_risk = args.checkpoints == CheckpointPolicy::Risk;
     options.packs_checkpoints = args.pack_checkpoints;
     options.keeps_plans = args.plan;
+    if args.contained && !is_contained(world) {
+        return Err(
+            Failure::new(FailureKind::Input, "this worker runs in no container")
+                .hint("start it in one, or without --contained; nothing was claimed"),
+        );
+    }
+    options.requires_container = args.contained;
+    options.watch = args.watch.then(Watch::default);
     options.branch = args
         .branch
         .as_deref()

@@ -109,3 +109,26 @@ fn a_task_that_cannot_have_a_branch_does_not_start_and_says_why() {
     assert_eq!(shown(&project)["task"]["status"], "completed");
     git(&repository, &["rev-parse", "task/report-7"]);
 }
+
+// covers: TASK-111
+#[test]
+fn a_worker_that_must_be_in_a_container_works_only_there() {
+    let mut project = with_task();
+    let worked = project.run(["worker", "--once", "--contained"]);
+    // These tests may themselves run in a container, or not.
+    if worked.code == Some(65) {
+        assert!(
+            worked.stderr.contains("runs in no container"),
+            "{}",
+            worked.stderr
+        );
+        assert_eq!(shown(&project)["task"]["status"], "pending");
+    } else {
+        worked.expect_code(0);
+    }
+    project.set("container", "podman");
+    project
+        .run(["worker", "--once", "--contained", "--watch"])
+        .expect_code(0);
+    assert_eq!(shown(&project)["task"]["status"], "completed");
+}

@@ -23,6 +23,7 @@ use crate::locks::{DEFAULT_LEASE, LockGuard, LockRequest, Locks};
 use crate::publish::publish;
 use crate::recorder::Recorder;
 
+pub use builtin::is_contained;
 pub use hooks::{HookCall, HookRun};
 pub use metrics::StepMetrics;
 pub use recover::{ORPHAN_AFTER, ORPHANED, Orphans, Recovered};

@@ -72,6 +72,11 @@ impl Run {
         })
     }
 
+    /// The id of its process, beneath which everything else that it starts is.
+    pub(super) fn pid(&self) -> u32 {
+        self.process.pid
+    }
+
     /// Waits for the next event, or for the end.
     ///
     /// # Cancel safety

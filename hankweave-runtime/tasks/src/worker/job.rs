@@ -1,6 +1,7 @@
 //! One task: its run, its files, and how it ends (TASK-52 to TASK-55, TASK-58, TASK-67, TASK-68, TASK-102).
 
 mod carried;
+mod watched;
 
 use std::convert::Infallible;
 use std::io;
@@ -24,12 +25,14 @@ use super::child::{Run, Said};
 use super::claims::Worker;
 use super::order::Order;
 use super::progress::{Milestone, Progress};
+use super::resources::Monitor;
 use super::schedule::{Cause, Schedule};
 use crate::coordinator::Hold;
 use crate::layers::{Durability, LayerError, TaskFiles, TaskLog, WORKSPACE};
 use crate::lifecycle::{Lifecycle, Step};
 use crate::locks::LockGuard;
 use crate::publish::publish;
+use watched::at;
 
 /// The exit code of a run in a directory where another one works.
 const HELD: i32 = 75;
@@ -311,19 +314,15 @@ impl Job {
             Ok(run) => self.run = Some(run),
             Err(error) => return Ok(Outcome::NotStarted(format!("the run cannot be started: {error}"))),
         }
+        let mut monitor = self.monitor();
         while let Some(run) = &mut self.run {
-            let due = log.sync_due();
-            let sync = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let (sync, look) = (at(log.sync_due()), at(monitor.as_ref().map(Monitor::next)));
             tokio::select! {
                 biased;
                 () = self.called_off.cancelled() => break,
                 () = self.shutdown.requested() => break,
                 () = sync => log.sync()?,
+                () = look => self.watch(&mut monitor, log).await?,
                 () = tokio::time::sleep_until(self.schedule.next()) => {
                     let cause = self.schedule.look();
                     self.checkpoint_because(cause).await?;

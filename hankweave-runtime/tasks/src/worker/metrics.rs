@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::Worker;
+use super::resources::Usage;
 use crate::layers::{Figure, Layers};
 use crate::lifecycle::StepMetrics;
 use crate::locks::{LockMetrics, LockSummary, Locks};
@@ -30,6 +31,7 @@ pub struct Metrics {
 pub struct Figures {
     pub(super) tasks: Arc<Metrics>,
     pub(super) steps: Arc<StepMetrics>,
+    pub(super) usage: Arc<Usage>,
 }
 
 impl Figures {
@@ -45,6 +47,7 @@ impl Figures {
         self.tasks.write(page);
         write_steps(page, &self.steps);
         write_files(page, &layers.figures());
+        self.usage.write(page);
     }
 }
 

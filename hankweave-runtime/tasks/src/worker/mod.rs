@@ -15,6 +15,7 @@ mod order;
 mod orphans;
 mod progress;
 mod reach;
+mod resources;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -25,3 +26,4 @@ pub use job::NOT_FETCHED;
 pub use metrics::{Figures, Metrics};
 pub use options::{Orphans, USUAL_TRIES, WorkerOptions};
 pub use order::Order;
+pub use resources::Watch;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::resources::Watch;
 use crate::lifecycle::Lifecycle;
 
 /// What becomes of a task whose worker is gone (TASK-56).
@@ -51,6 +52,10 @@ pub struct WorkerOptions {
     pub keeps_plans: bool,
     /// The git repository in which each task has a branch, if there is one; an absolute path.
     pub branch: Option<PathBuf>,
+    /// Whether tasks start only in a container, in a workspace that nobody else can write to.
+    pub requires_container: bool,
+    /// How it looks after what runs use, if it does.
+    pub watch: Option<Watch>,
     /// How often it looks, without a hint, whether there is something to do.
     pub look: Duration,
 }
@@ -64,6 +69,9 @@ impl WorkerOptions {
         }
         if let Some(repository) = &self.branch {
             lifecycle.register_branch(repository);
+        }
+        if self.requires_container {
+            lifecycle.register_contained();
         }
     }
 
@@ -85,6 +93,8 @@ impl WorkerOptions {
             packs_checkpoints: false,
             keeps_plans: false,
             branch: None,
+            requires_container: false,
+            watch: None,
             look: Duration::from_secs(1),
         }
     }

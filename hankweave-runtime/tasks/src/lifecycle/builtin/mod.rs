@@ -1,7 +1,10 @@
 //! Hooks that come with the lifecycle: those that each worker has (TASK-70), and others that are switched on.
 
 mod branch;
+mod contained;
 mod plan;
+
+pub use contained::is_contained;
 
 use std::collections::BTreeSet;
 

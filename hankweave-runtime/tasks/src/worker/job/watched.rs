@@ -1,0 +1,43 @@
+//! What a job notes of what its run uses (TASK-110).
+
+use tokio::time::{Instant, sleep_until};
+
+use super::Job;
+use crate::layers::{LayerError, TaskLog};
+use crate::model::Level;
+use crate::worker::resources::{Monitor, Warning};
+
+impl Job {
+    /// Looks after a run that begins now, if somebody wants that.
+    pub(super) fn monitor(&self) -> Option<Monitor> {
+        let usage = self.worker.figures.usage.clone();
+        let begin = |watch| Monitor::begin(watch, self.row.id().clone(), usage);
+        self.worker.options.watch.map(begin)
+    }
+
+    /// Looks at what the run uses, and notes what that is too much of.
+    pub(super) async fn watch(
+        &mut self,
+        monitor: &mut Option<Monitor>,
+        log: &mut TaskLog,
+    ) -> Result<(), LayerError> {
+        let (Some(monitor), Some(run)) = (monitor, &self.run) else {
+            return Ok(());
+        };
+        let warnings = monitor.look(&self.worker.world, run.pid()).await;
+        let note = |Warning { message, data }: Warning| {
+            tracing::warn!(taskId = %self.row.id(), %data, "{message}");
+            self.files.entry(Level::Warning, message, Some(data))
+        };
+        let lines: Vec<_> = warnings.into_iter().map(note).collect();
+        log.append(&lines)
+    }
+}
+
+/// Waits until then, or for ever.
+pub(super) async fn at(then: Option<Instant>) {
+    match then {
+        Some(then) => sleep_until(then).await,
+        None => std::future::pending().await,
+    }
+}
