@@ -37,9 +37,9 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// How often an operation is performed when others were in its way.
 const TRIES: u32 = 3;
 
-/// The database does not wait for a program that has stopped in the middle of a transaction, and plans each statement once.
+/// The database does not wait for a program that has stopped in the middle of a transaction.
 const SESSION: &str = "SET search_path TO hankweave; SET lock_timeout = '5s'; SET statement_timeout = '10s';
-    SET idle_in_transaction_session_timeout = '10s'; SET synchronous_commit = on; SET plan_cache_mode = force_generic_plan";
+    SET idle_in_transaction_session_timeout = '10s'; SET synchronous_commit = on";
 
 /// A coordinator for many machines.
 pub struct Postgres {
