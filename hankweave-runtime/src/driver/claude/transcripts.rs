@@ -48,12 +48,7 @@ impl Transcripts {
         since: Option<Timestamp>,
         prices: &Arc<Prices>,
     ) -> Option<Self> {
-        let environment = host.environment(own);
-        let variable = |name: &str| environment.get(OsStr::new(name));
-        let config = match variable(CONFIG_VARIABLE).filter(|folder| !folder.is_empty()) {
-            Some(folder) => work_dir.join(folder),
-            None => PathBuf::from(variable("HOME")?).join(USUAL_CONFIG),
-        };
+        let config = host.agent_folder(work_dir, own, (CONFIG_VARIABLE, USUAL_CONFIG))?;
         Some(Self {
             disk: host.world().disk.clone(),
             projects: config.join("projects"),

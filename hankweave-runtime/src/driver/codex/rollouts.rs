@@ -1,7 +1,6 @@
 //! The files in which codex writes down its sessions, read while it works and after its end.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -49,12 +48,7 @@ impl Rollouts {
         own: &BTreeMap<String, String>,
         since: Option<Timestamp>,
     ) -> Option<Self> {
-        let environment = host.environment(own);
-        let variable = |name: &str| environment.get(OsStr::new(name));
-        let home = match variable(HOME_VARIABLE).filter(|folder| !folder.is_empty()) {
-            Some(folder) => work_dir.join(folder),
-            None => PathBuf::from(variable("HOME")?).join(USUAL_HOME),
-        };
+        let home = host.agent_folder(work_dir, own, (HOME_VARIABLE, USUAL_HOME))?;
         Some(Self {
             disk: host.world().disk.clone(),
             sessions: home.join("sessions"),

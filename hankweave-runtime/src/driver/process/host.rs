@@ -117,11 +117,23 @@ impl ProcessHost {
     }
 
     /// All variables of an agent that has these of its own.
-    pub(in crate::driver) fn environment(
-        &self,
-        own: &BTreeMap<String, String>,
-    ) -> BTreeMap<OsString, OsString> {
+    fn environment(&self, own: &BTreeMap<String, String>) -> BTreeMap<OsString, OsString> {
         process::environment(&self.world.environment, own)
+    }
+
+    /// The folder in which such an agent keeps what is its own: the one that a variable names, else the usual one in the user's home.
+    pub(in crate::driver) fn agent_folder(
+        &self,
+        work_dir: &Path,
+        own: &BTreeMap<String, String>,
+        (variable, usual): (&str, &str),
+    ) -> Option<PathBuf> {
+        let environment = self.environment(own);
+        let value = |name: &str| environment.get(OsStr::new(name));
+        match value(variable).filter(|folder| !folder.is_empty()) {
+            Some(folder) => Some(work_dir.join(folder)),
+            None => Some(PathBuf::from(value("HOME")?).join(usual)),
+        }
     }
 
     /// Where an agent with this environment looks for programs.
