@@ -6,6 +6,7 @@ mod colours;
 mod live;
 mod plain;
 mod said;
+mod say;
 mod summary;
 mod title;
 mod words;
@@ -23,9 +24,10 @@ use crate::screen::{JsonLines, tell};
 pub(crate) use colours::{style_of, write_problems};
 pub(crate) use live::{Known, restoring};
 pub(crate) use said::Said;
+pub(crate) use say::say;
 pub(crate) use summary::{Ending, headline};
 pub(crate) use title::{Loops, title};
-pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, say, standing, tokens};
+pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, standing, tokens};
 
 /// Shows the events of a run as they come.
 #[derive(Debug)]

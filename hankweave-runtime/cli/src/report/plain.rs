@@ -5,7 +5,7 @@ use std::io;
 
 use hankweave_core::wire::JournalEntry;
 
-use super::words::say;
+use super::say::say;
 use crate::screen::{Text, print};
 
 /// Lines that were not written yet fill at most a little more than this.

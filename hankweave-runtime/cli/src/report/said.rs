@@ -6,7 +6,8 @@ use anstyle::{AnsiColor, Style};
 use hankweave_core::id::CodonId;
 use hankweave_core::wire::{AgentAction, Event};
 
-use super::words::{answer, say, subject};
+use super::say::say;
+use super::words::{answer, subject};
 use crate::screen::Text;
 
 /// A piece of a log: every line of it begins with the same mark.

@@ -17,7 +17,8 @@ use serde_json::{Map, Value};
 
 use super::helpers::Helpers;
 use crate::report::colours::style_of;
-use crate::report::words::{answer, at_its_budget, duration, excerpt, say, standing, tokens};
+use crate::report::say::say;
+use crate::report::words::{answer, at_its_budget, duration, excerpt, standing, tokens};
 use crate::screen::{Text, columns};
 
 /// How many lines of what runs are kept, to be said when it fails.

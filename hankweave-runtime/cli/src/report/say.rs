@@ -1,0 +1,206 @@
+//! Events in words.
+
+use std::time::Duration;
+
+use hankweave_core::codon::{CheckpointType, CodonStatus, UnloadReason};
+use hankweave_core::event::StateEvent;
+use hankweave_core::wire::{AgentAction, Event, IdleReason};
+
+use super::words::{answer, at_its_budget, budget, duration, excerpt, standing, subject};
+
+/// What an event says to a person; `None` for events that only programs need.
+pub(crate) fn say(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::StateTransition { transition, .. } => return change(transition),
+        Event::CodonStarted {
+            codon_id,
+            previous_session_id,
+            ..
+        } => match previous_session_id {
+            Some(_) => format!("{codon_id}: the agent goes on with its session"),
+            None => format!("{codon_id}: the agent works"),
+        },
+        Event::AssistantAction {
+            codon_id,
+            action: AgentAction::Message,
+            content,
+            ..
+        } => format!("{codon_id}: {}", excerpt(content)),
+        Event::AssistantAction {
+            codon_id,
+            action: AgentAction::ToolUse,
+            content,
+            tool_name,
+            tool_input,
+            ..
+        } => {
+            let tool = excerpt(tool_name.as_deref().unwrap_or(content));
+            let about = excerpt(subject(tool_input.as_ref()));
+            format!("{codon_id}: {tool} {about}")
+        }
+        Event::ToolResult {
+            codon_id,
+            tool_name,
+            result,
+            is_error: true,
+            ..
+        } => {
+            let (tool, why) = (excerpt(tool_name), excerpt(result));
+            format!("{codon_id}: {tool} failed: {why}")
+        }
+        Event::CodonCompleted { .. } => return end(event),
+        Event::RigOutput { codon_id, line, .. } => format!("{codon_id}: | {}", excerpt(line)),
+        Event::RigSetupFailed {
+            codon_id, ignored, ..
+        } => {
+            let consequence = if *ignored { "ignored" } else { "the codon fails" };
+            format!("{codon_id}: rig set-up failed ({consequence})")
+        }
+        Event::LoopIterationCompleted {
+            loop_id,
+            iteration,
+            is_final,
+            ..
+        } => {
+            let last = if *is_final { ", the last one" } else { "" };
+            format!("{loop_id}: iteration {} has ended{last}", iteration + 1)
+        }
+        Event::BudgetSummary { ceiling, totals, .. } => budget(ceiling, totals),
+        Event::RollbackStarted {
+            to_codon,
+            to_checkpoint,
+            ..
+        } => {
+            let codon = to_codon.as_ref().map(|id| format!(" of {id}"));
+            let codon = codon.unwrap_or_default();
+            format!("going back to checkpoint {}{codon}", to_checkpoint.short())
+        }
+        Event::CodonExtended {
+            codon_id,
+            extension_number,
+            ..
+        } => format!("{codon_id}: the agent goes on (extension {extension_number})"),
+        Event::ArchiveCompleted {
+            codon_id,
+            archived_paths,
+        } => format!("{codon_id}: {} files archived", archived_paths.len()),
+        Event::ArchivePartial {
+            codon_id,
+            archived_paths,
+            failed_paths,
+        } => {
+            let (moved, left) = (archived_paths.len(), failed_paths.len());
+            format!("{codon_id}: {moved} files archived, {left} could not be moved")
+        }
+        Event::RollbackRigCleanup {
+            codon_id,
+            successful_cleanups: Some(gone),
+            failed_cleanups: Some(left),
+            ..
+        } => {
+            let (gone, left) = (gone.len(), left.len());
+            format!("{codon_id}: {gone} copies of its rig were taken out, {left} stay")
+        }
+        Event::RollbackArchiveRestore {
+            codon_id,
+            restored_paths,
+            failed_paths,
+            ..
+        } => {
+            let (back, left) = (restored_paths.len(), failed_paths.len());
+            format!("{codon_id}: {back} files came back from the archive, {left} could not")
+        }
+        Event::SentinelOutput {
+            sentinel_id, content, ..
+        } => format!("sentinel {sentinel_id}: {}", excerpt(&answer(content))),
+        Event::SentinelError {
+            sentinel_id, message, ..
+        } => format!("sentinel {sentinel_id} failed: {}", excerpt(message)),
+        Event::SentinelUnloaded {
+            sentinel_id,
+            reason: UnloadReason::FatalError | UnloadReason::ConsecutiveFailures,
+            ..
+        } => format!("sentinel {sentinel_id} watches no longer"),
+        Event::Info { message } => excerpt(message),
+        Event::Error { message, .. } => format!("error: {}", excerpt(message)),
+        Event::OutputTruncated { codon_id, length, .. } => {
+            format!("{codon_id}: a line of {length} bytes is too long to be read; the log has it")
+        }
+        Event::ServerIdle {
+            reason: IdleReason::ApprovalRequired,
+            message,
+        } => excerpt(message),
+        Event::ServerIdle { .. }
+        | Event::CheckpointList { .. }
+        | Event::StateSnapshot { .. }
+        | Event::FileUpdated { .. }
+        | Event::Progress { .. }
+        | Event::FiletreeUpdated { .. }
+        | Event::RollbackProgress { .. }
+        | Event::RollbackCodonCheckpoint { .. }
+        | Event::RollbackRigCleanup { .. }
+        | Event::RollbackCompleted { .. }
+        | Event::OutputUnparsed { .. }
+        | Event::SentinelLoaded { .. }
+        | Event::SentinelTriggered { .. }
+        | Event::SentinelUnloaded { .. }
+        | Event::TokenUsage { .. }
+        | Event::ToolResult { .. }
+        | Event::RigSetupCompleted { .. }
+        | Event::AssistantAction { .. } => return None,
+    })
+}
+
+/// The end of a codon.
+fn end(event: &Event) -> Option<String> {
+    let Event::CodonCompleted {
+        codon_id,
+        success,
+        cost,
+        sentinel_cost,
+        cost_is_lower_bound,
+        duration: millis,
+        failure_reason,
+        budget_exceeded,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    let time = duration(Duration::from_millis(*millis));
+    let outcome = match (*success, failure_reason) {
+        (true, _) => "completed",
+        (false, Some(reason)) => standing(CodonStatus::Failed, reason.interruption()),
+        (false, None) => "skipped",
+    };
+    let why = failure_reason
+        .as_ref()
+        .and_then(|reason| reason.message.as_deref());
+    let why = why.map_or(String::new(), |why| format!(": {}", excerpt(why)));
+    let budget = budget_exceeded.filter(|_| failure_reason.is_none());
+    let budget = budget.map_or(String::new(), |exceeded| {
+        let status = if *success {
+            CodonStatus::Completed
+        } else {
+            CodonStatus::Skipped
+        };
+        format!(", {}", at_its_budget(status, exceeded))
+    });
+    let spent = *cost + sentinel_cost.unwrap_or_default();
+    let cost = spent.told(*cost_is_lower_bound == Some(true));
+    Some(format!("{codon_id}: {outcome} after {time}, {cost}{why}{budget}"))
+}
+
+/// A change of the state document, of which most are told by other events.
+fn change(event: &StateEvent) -> Option<String> {
+    match event {
+        StateEvent::CodonStarted { codon_id, .. } => Some(format!("{codon_id}: preparing")),
+        StateEvent::CheckpointCreated {
+            codon_id,
+            checkpoint_type: CheckpointType::RigSetup,
+            sha,
+            ..
+        } => Some(format!("{codon_id}: rig is set up, checkpoint {}", sha.short())),
+        _ => None,
+    }
+}
