@@ -1,8 +1,9 @@
 //! `hankweave run`
 
+use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -56,7 +57,6 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
     make_new_files_private();
     let mut loaded = hank_files::load(&args.hank.hank).map_err(|error| hank_failure(&error))?;
     let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
-    let prices = prices::known(&configuration)?;
     if let Some(hank) = &mut loaded.hank {
         configuration.write_into(hank);
     }
@@ -69,35 +69,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         Some(dir) => builder.execution_dir(dir),
         None => builder,
     };
-    let builder = builder.options(RunOptions {
-        invocation: Some(args.invocation.clone()),
-        fresh: args.new,
-        strict_state: args.strict_state,
-        ignore_rig_failures: configuration.flag(Setting::IgnoreRigFailures),
-        exclusion: if args.allow_no_lock {
-            Exclusion::Waived
-        } else {
-            Exclusion::Required
-        },
-        autostart: configuration.flag(Setting::Autostart),
-        answers: can_answer(global, args),
-        data: args.hank.data.clone(),
-        file_contents: args.file_contents,
-        output: output_directory(args, &configuration)?,
-        ceiling: configuration.ceiling(),
-        prices,
-        max_wait: Duration::from_secs(
-            configuration
-                .number(Setting::MaxWaitSeconds)
-                .unwrap_or(MAX_WAIT_SECONDS),
-        ),
-        recovery: args.recover.map(|recover| match recover {
-            Recover::Session => Recovery::Session,
-            Recover::CrashPoint => Recovery::CrashPoint,
-            Recover::LastSuccess => Recovery::LastSuccess,
-        }),
-        ..RunOptions::default()
-    });
+    let builder = builder.options(options(global, args, &configuration)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -107,6 +79,35 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
     ended
+}
+
+/// How the run behaves, by flags and settings.
+fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Result<RunOptions, Failure> {
+    let max_wait = configuration.number(Setting::MaxWaitSeconds);
+    Ok(RunOptions {
+        invocation: Some(args.invocation.clone()),
+        fresh: args.new,
+        strict_state: args.strict_state,
+        ignore_rig_failures: configuration.flag(Setting::IgnoreRigFailures),
+        exclusion: match args.allow_no_lock {
+            true => Exclusion::Waived,
+            false => Exclusion::Required,
+        },
+        autostart: configuration.flag(Setting::Autostart),
+        answers: can_answer(global, args),
+        data: args.hank.data.clone(),
+        file_contents: args.file_contents,
+        output: output_directory(args, configuration)?,
+        ceiling: configuration.ceiling(),
+        prices: prices::known(configuration)?,
+        max_wait: Duration::from_secs(max_wait.unwrap_or(MAX_WAIT_SECONDS)),
+        recovery: args.recover.map(|recover| match recover {
+            Recover::Session => Recovery::Session,
+            Recover::CrashPoint => Recovery::CrashPoint,
+            Recover::LastSuccess => Recovery::LastSuccess,
+        }),
+        ..RunOptions::default()
+    })
 }
 
 /// The flag, or a setting of another layer, says where results go; another flag may say that they replace what is there.
@@ -160,44 +161,15 @@ async fn serve(
         report.notice(notice);
     }
     let may_ask = !args.headless && !global.json() && args.recover.is_none();
-    let trouble = match may_ask {
-        true => hankweave
-            .trouble()
-            .await
-            .map_err(|error| run_failure(&error, &typed))?,
-        false => None,
-    };
-    if let Some(trouble) = trouble {
-        let ask = world.blocking.run(move || question::ask(&trouble));
-        let answer = tokio::select! {
-            biased;
-            never = &mut watch => match never {},
-            () = shutdown.requested() => Some(Answer::Nothing),
-            answer = ask => answer,
-        };
-        match answer {
-            None => {}
-            Some(Answer::Recover(recovery)) => hankweave.recover(recovery),
-            Some(Answer::Nothing) if shutdown.cause().is_some() => {}
-            Some(Answer::Nothing) => {
-                return leave(hankweave, ExitCode::from(FailureKind::Failed.code())).await;
-            }
-        }
+    if may_ask && !may_go_on(&mut hankweave, world, watch.as_mut(), &shutdown, &typed).await? {
+        return leave(hankweave, ExitCode::from(FailureKind::Failed.code())).await;
     }
     if shutdown.cause().is_some() {
         return leave(hankweave, stopped(&shutdown)).await;
     }
-    let options = ServerOptions {
-        address: args.listen,
-        port: configuration
-            .number(Setting::Port)
-            .and_then(|port| u16::try_from(port).ok())
-            .unwrap_or_default(),
-        ..ServerOptions::default()
-    };
     // Where nothing is left to do, the page would be gone before anybody could open it.
     if !hankweave.is_finished()
-        && let Err(error) = hankweave.serve(options).await
+        && let Err(error) = hankweave.serve(server_options(args, configuration)).await
     {
         leave(hankweave, ExitCode::SUCCESS).await?;
         return Err(serve_failure(&error, &typed));
@@ -272,38 +244,72 @@ async fn serve(
     };
     let news = News::of(&outcome, headline(&outcome), &resume);
     if let Some(report) = report {
-        report.close(
-            &outcome,
-            &Ending {
-                execution: &execution,
-                checkpoints: format!(
-                    "git --git-dir={} log --all --oneline",
-                    path_word(&execution.join(STATE_DIR).join("checkpoints"))
-                ),
-                resume,
-                over: typed.run_with(&[Change::Flag("new")]),
-                back: typed.command("thread"),
-                logs: typed.command("logs"),
-                log: failed_log(&state(), &directory),
-            },
-        );
+        let ending = Ending {
+            execution: &execution,
+            checkpoints: format!(
+                "git --git-dir={} log --all --oneline",
+                path_word(&execution.join(STATE_DIR).join("checkpoints"))
+            ),
+            resume,
+            over: typed.run_with(&[Change::Flag("new")]),
+            back: typed.command("thread"),
+            logs: typed.command("logs"),
+            log: failed_log(&state(), &directory),
+        };
+        report.close(&outcome, &ending);
     }
     #[cfg(feature = "otel")]
     if let Some(exporting) = exporting {
-        tokio::select! {
-            _ = exporting => {}
-            // Nobody has to wait for it.
-            _ = tokio::signal::ctrl_c() => {}
-        }
+        until_interrupted(exporting).await;
     }
     if let (Some(notifier), Some(news)) = (&notifier, &news) {
-        tokio::select! {
-            () = notifier.tell(news) => {}
-            // Nobody has to wait for it.
-            _ = tokio::signal::ctrl_c() => {}
-        }
+        until_interrupted(notifier.tell(news)).await;
     }
     Ok(ExitCode::from(exit_code(&outcome)))
+}
+
+/// Asks a person what to do about a codon that failed or was cut off; whether anything is to be done.
+async fn may_go_on(
+    hankweave: &mut Hankweave,
+    world: &World,
+    watch: Pin<&mut impl Future<Output = Infallible>>,
+    shutdown: &Shutdown,
+    typed: &Typed,
+) -> Result<bool, Failure> {
+    let trouble = hankweave.trouble().await;
+    let Some(trouble) = trouble.map_err(|error| run_failure(&error, typed))? else {
+        return Ok(true);
+    };
+    let ask = world.blocking.run(move || question::ask(&trouble));
+    let answer = tokio::select! {
+        biased;
+        never = watch => match never {},
+        () = shutdown.requested() => return Ok(true),
+        answer = ask => answer,
+    };
+    match answer {
+        None => {}
+        Some(Answer::Recover(recovery)) => hankweave.recover(recovery),
+        Some(Answer::Nothing) => return Ok(shutdown.cause().is_some()),
+    }
+    Ok(true)
+}
+
+fn server_options(args: &RunArgs, configuration: &Configuration) -> ServerOptions {
+    let port = configuration.number(Setting::Port);
+    ServerOptions {
+        address: args.listen,
+        port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default(),
+        ..ServerOptions::default()
+    }
+}
+
+/// Waits for work after the end of the run, which an interrupt cuts short: nobody has to wait for it.
+async fn until_interrupted<T>(work: impl Future<Output = T>) {
+    tokio::select! {
+        _ = work => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
 }
 
 /// The file with everything that the agent of the newest codon has printed, if that codon has failed.
@@ -323,7 +329,7 @@ fn watch_for<'n>(
     notifier: Option<&'n Notifier>,
     hankweave: &Hankweave,
     typed: &Typed,
-) -> impl Future<Output = std::convert::Infallible> + use<'n> {
+) -> impl Future<Output = Infallible> + use<'n> {
     let commands = Commands {
         next: typed.command("next"),
         approve: typed.command("approve"),
@@ -343,7 +349,7 @@ fn can_answer(global: &Global, args: &RunArgs) -> bool {
 }
 
 /// Asks the person at the terminal what has to be approved; where commands are typed, one of them answers.
-async fn ask(answers: Option<&Answers>, events: Subscription, is_told: bool) -> std::convert::Infallible {
+async fn ask(answers: Option<&Answers>, events: Subscription, is_told: bool) -> Infallible {
     match answers {
         Some(answers) => answers.listen(events, is_told).await,
         None => {
@@ -369,7 +375,7 @@ fn open_page(world: &World, hankweave: &Hankweave, address: &str, report: &Repor
 }
 
 /// Tells our own log when the page did not open.
-async fn note_opened(browser: Option<&mut Browser>) -> std::convert::Infallible {
+async fn note_opened(browser: Option<&mut Browser>) -> Infallible {
     if let Some(browser) = browser
         && !browser.opened().await
     {
