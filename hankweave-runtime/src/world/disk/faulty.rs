@@ -117,15 +117,32 @@ fn crash() -> io::Error {
     io::Error::other("the planned crash")
 }
 
-impl Disk for FaultyDisk {
-    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-        self.faults.reading()?;
-        self.inner.read(path, limit)
-    }
+/// Methods that fail as planned, `step` those that change something and `reading` the others, and otherwise do what the real ones do.
+macro_rules! passing_on {
+    ($($counted:ident: $method:ident($($name:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(fn $method(&self, $($name: $type),*) -> io::Result<$result> {
+            self.faults.$counted()?;
+            self.inner.$method($($name),*)
+        })*
+    };
+}
 
-    fn read_at(&self, path: &Path, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        self.faults.reading()?;
-        self.inner.read_at(path, offset, length)
+impl Disk for FaultyDisk {
+    passing_on! {
+        reading: read(path: &Path, limit: u64) -> Vec<u8>;
+        reading: read_at(path: &Path, offset: u64, length: usize) -> Vec<u8>;
+        step: rename(from: &Path, to: &Path) -> ();
+        step: link_or_copy(from: &Path, to: &Path) -> ();
+        step: remove_file(path: &Path) -> ();
+        step: sync_dir(path: &Path) -> ();
+        step: create_dir_private(path: &Path) -> ();
+        step: make_dir_private(path: &Path) -> ();
+        step: make_private_dirs(path: &Path) -> ();
+        step: make_dirs(path: &Path) -> PathBuf;
+        reading: list_dir(path: &Path) -> Vec<OsString>;
+        reading: metadata(path: &Path) -> Metadata;
+        reading: metadata_followed(path: &Path) -> Metadata;
+        reading: real_path(path: &Path) -> PathBuf;
     }
 
     fn create_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -153,66 +170,6 @@ impl Disk for FaultyDisk {
             inner: self.inner.create_append(path)?,
             faults: Arc::clone(&self.faults),
         }))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.rename(from, to)
-    }
-
-    fn link_or_copy(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.link_or_copy(from, to)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.remove_file(path)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.sync_dir(path)
-    }
-
-    fn create_dir_private(&self, path: &Path) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.create_dir_private(path)
-    }
-
-    fn make_dir_private(&self, path: &Path) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.make_dir_private(path)
-    }
-
-    fn make_private_dirs(&self, path: &Path) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.make_private_dirs(path)
-    }
-
-    fn make_dirs(&self, path: &Path) -> io::Result<PathBuf> {
-        self.faults.step()?;
-        self.inner.make_dirs(path)
-    }
-
-    fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
-        self.faults.reading()?;
-        self.inner.list_dir(path)
-    }
-
-    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        self.faults.reading()?;
-        self.inner.metadata(path)
-    }
-
-    fn metadata_followed(&self, path: &Path) -> io::Result<Metadata> {
-        self.faults.reading()?;
-        self.inner.metadata_followed(path)
-    }
-
-    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
-        self.faults.reading()?;
-        self.inner.real_path(path)
     }
 
     fn open_folder(&self, path: &Path) -> io::Result<Box<dyn Folder>> {
@@ -299,6 +256,17 @@ impl FaultyFolder {
 }
 
 impl Folder for FaultyFolder {
+    passing_on! {
+        reading: names() -> Vec<OsString>;
+        reading: read_link(name: &OsStr) -> PathBuf;
+        step: create_folder(name: &OsStr) -> ();
+        step: append_file(name: &OsStr, bytes: &[u8]) -> ();
+        step: rename(from: &OsStr, to: &OsStr) -> ();
+        step: sync() -> ();
+        step: create_link(name: &OsStr, target: &Path) -> ();
+        step: remove(name: &OsStr) -> ();
+    }
+
     fn open(&self, name: &OsStr) -> io::Result<Found> {
         self.faults.reading()?;
         Ok(match self.inner.open(name)? {
@@ -314,21 +282,6 @@ impl Folder for FaultyFolder {
         })
     }
 
-    fn names(&self) -> io::Result<Vec<OsString>> {
-        self.faults.reading()?;
-        self.inner.names()
-    }
-
-    fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
-        self.faults.reading()?;
-        self.inner.read_link(name)
-    }
-
-    fn create_folder(&self, name: &OsStr) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.create_folder(name)
-    }
-
     fn create_file(&self, name: &OsStr, mode: u32, content: &mut dyn Read) -> io::Result<()> {
         if let Err(error) = self.faults.step() {
             // The name is there, the content is not; if even that fails, less stays behind.
@@ -336,11 +289,6 @@ impl Folder for FaultyFolder {
             return Err(error);
         }
         self.inner.create_file(name, mode, content)
-    }
-
-    fn append_file(&self, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.append_file(name, bytes)
     }
 
     fn open_shared(&self, name: &OsStr) -> io::Result<Box<dyn SharedFile>> {
@@ -351,32 +299,12 @@ impl Folder for FaultyFolder {
         }))
     }
 
-    fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.rename(from, to)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.sync()
-    }
-
     fn try_lock(&self) -> io::Result<bool> {
         self.faults.reading()?;
         if self.faults.plan == Fault::NoLocks {
             return Err(io::ErrorKind::Unsupported.into());
         }
         self.inner.try_lock()
-    }
-
-    fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.create_link(name, target)
-    }
-
-    fn remove(&self, name: &OsStr) -> io::Result<()> {
-        self.faults.step()?;
-        self.inner.remove(name)
     }
 }
 
