@@ -84,6 +84,56 @@ fn nothing_cites_what_a_reader_cannot_open() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Headings included: one that gets another name would leave links to it behind.
+#[test]
+fn every_link_of_the_pages_leads_to_a_file_and_a_heading() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (place, text) in files(&["md"]) {
+        let links = outside_examples(&text).flat_map(links);
+        for Link { path, .. } in links.filter(|link| !link.path.contains(':')) {
+            count += 1;
+            let (file, heading) = path.split_once('#').unwrap_or((&path, ""));
+            let page = root().join(&place);
+            let target = match file {
+                "" => page,
+                file => page.with_file_name("").join(file),
+            };
+            let is_there = match heading {
+                "" => target.exists(),
+                heading => fs::read_to_string(&target).is_ok_and(|text| has_heading(&text, heading)),
+            };
+            if !is_there {
+                wrong.push(format!("{place}: {path} leads nowhere"));
+            }
+        }
+    }
+    assert!(wrong.is_empty() && count > 500, "{}", wrong.join("\n"));
+}
+
+/// Lines of a page that are not in a block of code.
+fn outside_examples(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_inside = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_inside ^= is_fence;
+        !is_inside && !is_fence
+    })
+}
+
+/// Whether a page has a heading that links call so.
+fn has_heading(text: &str, anchor: &str) -> bool {
+    let headings = outside_examples(text).filter(|line| line.starts_with('#'));
+    let mut anchors = headings.map(|heading| {
+        let words = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = words
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.collect::<String>().replace(' ', "-")
+    });
+    anchors.any(|found| found == anchor)
+}
+
 /// The table of agents by what they do: each cell names its test, and the versions are those that the tests install.
 #[test]
 fn every_cell_of_the_tables_of_agents_names_a_test_that_exists() {
