@@ -5,108 +5,116 @@ use std::time::Duration;
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::codon::CodonStatus;
+use hankweave_core::document::RunRecord;
+use hankweave_core::id::CodonId;
 use hankweave_core::plan::Decision;
 use hankweave_core::wire::Event;
 
 use super::StatusView;
 use crate::typed::Change;
 
+/// A command, and what it does.
+type Offer = (String, String);
+
+fn offer(command: String, purpose: impl Into<String>) -> Offer {
+    (command, purpose.into())
+}
+
 impl StatusView<'_> {
     /// What one can type here, with what it does.
-    pub(super) fn commands(&self) -> Vec<(String, String)> {
+    pub(super) fn commands(&self) -> Vec<Offer> {
         let Self {
             state, thread, typed, ..
         } = self;
-        let mut commands = Vec::new();
-        let mut offer = |command: String, purpose: &str| commands.push((command, purpose.to_owned()));
         let Some(run) = state.runs.front() else {
-            return commands;
+            return Vec::new();
         };
         if self.is_working(run) {
-            offer(typed.command("attach"), "follows it");
-            if let Some((id, _)) = self.asked() {
-                let approve = format!("approve {id}");
-                offer(typed.command(&approve), &format!("lets {id} begin"));
-                offer(
-                    typed.command(&format!("{approve} --deny")),
-                    "ends the run before it",
-                );
-            }
-            if let Some(Decision::Start(entry)) = self.decision.as_ref().filter(|_| !thread.has_running_codon)
-            {
-                let starts = format!("starts {}, unless that happens by itself", entry.codon_id);
-                offer(typed.command("next"), &starts);
-            }
-            offer(typed.command("stop"), "stops it; the next run goes on");
-            return commands;
+            return self.live_commands();
         }
-        let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
-        if let Some(cut_off) = run.open_codon() {
-            let id = cut_off.codon_id();
-            if cut_off.claude_session_id().is_some() {
-                let goes_on = format!("keeps the files and lets {id} go on in its session");
-                offer(typed.run_with(&[Change::Set("recover", "session")]), &goes_on);
-            }
-            offer(typed.run(), self.way_back());
-            let again = format!("keeps the files and runs {id} again from its beginning");
-            offer(typed.run_with(&[Change::Set("recover", "crash-point")]), &again);
-        } else if let Some(next) = thread.next_codon_id.as_ref().filter(|_| self.is_stopped()) {
-            if thread.own_session().is_some() {
-                let goes_on = format!("keeps the files and lets {next} go on in its session");
-                offer(typed.run_with(&[Change::Set("recover", "session")]), &goes_on);
-            }
-            offer(
-                typed.run(),
-                &format!("{}, unless `onFailure` says otherwise", self.way_back()),
-            );
-            let again = format!("keeps the files and runs {next} again from its beginning");
-            offer(typed.run_with(&[Change::Set("recover", "crash-point")]), &again);
-        } else if let Some((id, denied)) = self.asked() {
-            let approve = format!("approve {id}");
-            offer(
-                typed.approval(id),
-                &format!("lets {id} begin{}", if denied { " after all" } else { "" }),
-            );
-            if !denied {
-                offer(
-                    typed.command(&format!("{approve} --deny")),
-                    "says that it may not",
-                );
-            }
-        } else if let Some(next) = &thread.next_codon_id {
-            let goes_on = typed.run_with_more(self.more(), self.patience());
-            offer(goes_on, &format!("goes on with {next}"));
-        } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
-            let id = failed.codon_id();
-            offer(
-                typed.run(),
-                &format!("{}, unless `onFailure` says otherwise", self.way_back()),
-            );
-            offer(
-                typed.run_with(&[Change::Set("recover", "crash-point")]),
-                &format!("keeps the files and runs {id} again"),
-            );
-            if failed.rig_setup_checkpoint().is_some() {
-                offer(
-                    typed.command(&format!("rollback --codon {id} --at rig-setup")),
-                    &format!("takes the files back to where {id} began"),
-                );
-            }
-        }
-        if newest.is_some() {
-            offer(
-                typed.command("thread"),
-                "lists the checkpoints to which `rollback --to SHA` goes back",
-            );
+        let mut offers = self.ways_on(run);
+        if !thread.codons.is_empty() {
+            let lists = "lists the checkpoints to which `rollback --to SHA` goes back";
+            offers.push(offer(typed.command("thread"), lists));
         }
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
-            offer(typed.run(), "finishes that");
+            offers.push(offer(typed.run(), "finishes that"));
         }
-        offer(
-            typed.run_with(&[Change::Flag("new")]),
-            "starts from the first codon; the history stays",
-        );
-        commands
+        let anew = "starts from the first codon; the history stays";
+        offers.push(offer(typed.run_with(&[Change::Flag("new")]), anew));
+        offers
+    }
+
+    /// While a run is live.
+    fn live_commands(&self) -> Vec<Offer> {
+        let typed = &self.typed;
+        let mut offers = vec![offer(typed.command("attach"), "follows it")];
+        if let Some((id, _)) = self.asked() {
+            let approve = format!("approve {id}");
+            let deny = typed.command(&format!("{approve} --deny"));
+            offers.push(offer(typed.command(&approve), format!("lets {id} begin")));
+            offers.push(offer(deny, "ends the run before it"));
+        }
+        let decision = self.decision.as_ref().filter(|_| !self.thread.has_running_codon);
+        if let Some(Decision::Start(entry)) = decision {
+            let starts = format!("starts {}, unless that happens by itself", entry.codon_id);
+            offers.push(offer(typed.command("next"), starts));
+        }
+        offers.push(offer(typed.command("stop"), "stops it; the next run goes on"));
+        offers
+    }
+
+    /// How to go on where `run` has left off.
+    fn ways_on(&self, run: &RunRecord) -> Vec<Offer> {
+        let (thread, typed) = (&self.thread, &self.typed);
+        let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
+        let unless = || format!("{}, unless `onFailure` says otherwise", self.way_back());
+        if let Some(cut_off) = run.open_codon() {
+            let has_session = cut_off.claude_session_id().is_some();
+            self.ways_back_into(cut_off.codon_id(), has_session, self.way_back().to_owned())
+        } else if let Some(next) = thread.next_codon_id.as_ref().filter(|_| self.is_stopped()) {
+            self.ways_back_into(next, thread.own_session().is_some(), unless())
+        } else if let Some((id, denied)) = self.asked() {
+            let after_all = if denied { " after all" } else { "" };
+            let approve = offer(typed.approval(id), format!("lets {id} begin{after_all}"));
+            let deny = typed.command(&format!("approve {id} --deny"));
+            let deny = (!denied).then(|| offer(deny, "says that it may not"));
+            [approve].into_iter().chain(deny).collect()
+        } else if let Some(next) = &thread.next_codon_id {
+            let goes_on = typed.run_with_more(self.more(), self.patience());
+            vec![offer(goes_on, format!("goes on with {next}"))]
+        } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
+            let id = failed.codon_id();
+            let again = format!("keeps the files and runs {id} again");
+            let mut offers = vec![
+                offer(typed.run(), unless()),
+                offer(self.recover("crash-point"), again),
+            ];
+            if failed.rig_setup_checkpoint().is_some() {
+                let back = typed.command(&format!("rollback --codon {id} --at rig-setup"));
+                let began = format!("takes the files back to where {id} began");
+                offers.push(offer(back, began));
+            }
+            offers
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The ways back into a codon that was cut off; `back` is what a run does by itself.
+    fn ways_back_into(&self, id: &CodonId, has_session: bool, back: String) -> Vec<Offer> {
+        let goes_on = format!("keeps the files and lets {id} go on in its session");
+        let goes_on = has_session.then(|| offer(self.recover("session"), goes_on));
+        let again = format!("keeps the files and runs {id} again from its beginning");
+        let others = [
+            offer(self.typed.run(), back),
+            offer(self.recover("crash-point"), again),
+        ];
+        goes_on.into_iter().chain(others).collect()
+    }
+
+    fn recover(&self, way: &str) -> String {
+        self.typed.run_with(&[Change::Set("recover", way)])
     }
 
     /// Where the next run goes back to by itself.
