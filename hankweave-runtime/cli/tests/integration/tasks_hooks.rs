@@ -13,15 +13,19 @@ const TASK: &str = "report-7";
 /// A project with one task, whose agent writes `done.txt`.
 fn with_task() -> TestProject {
     let project = project();
-    let script =
-        json!({"turns": [{"text": "done", "tools": [{"bash": {"command": "echo well > done.txt"}}]}]});
+    create(&project, "echo well > done.txt");
+    project
+}
+
+/// Creates a task whose agent does this.
+fn create(project: &TestProject, command: &str) {
+    let script = json!({"turns": [{"text": "done", "tools": [{"bash": {"command": command}}]}]});
     project.write("script.json", script.to_string());
     let codon = json!({"id": "draft", "name": "draft", "agent": {"script": "script.json"}, "continuationMode": "fresh",
         "promptText": "write", "checkpointedFiles": ["*.txt"]});
     project.write_hank(&json!({"hank": [codon]}));
     let create = ["task", "create", "Write the report", "--hank", ".", "--id", TASK];
     project.run(create).expect_code(0);
-    project
 }
 
 fn shown(project: &TestProject) -> Value {
@@ -108,6 +112,34 @@ fn a_task_that_cannot_have_a_branch_does_not_start_and_says_why() {
         .expect_code(0);
     assert_eq!(shown(&project)["task"]["status"], "completed");
     git(&repository, &["rev-parse", "task/report-7"]);
+}
+
+// covers: TASK-109
+#[test]
+fn a_commit_that_waits_because_the_branch_is_checked_out_is_told_in_the_log_of_the_task() {
+    let project = project();
+    let repository = repository(&project);
+    let place = repository.display();
+    let command = format!("echo well > done.txt; git -C '{place}' checkout -q task/report-7");
+    create(&project, &command);
+    project
+        .run(["worker", "--once", "--branch", repository.to_str().unwrap()])
+        .expect_code(0);
+    assert_eq!(shown(&project)["task"]["status"], "completed");
+    let told = project.run(["task", "history", TASK, "--level", "warning"]);
+    let line = told.expect_code(0).stdout.clone();
+    assert!(
+        line.contains("Its branch lacks something: the commit waits at `refs/hankweave/task/report-7-"),
+        "{line}"
+    );
+    let head = git(&repository, &["rev-parse", "main"]);
+    assert_eq!(git(&repository, &["rev-parse", "task/report-7"]), head);
+    let waiting = git(
+        &repository,
+        &["for-each-ref", "--format=%(refname)", "refs/hankweave"],
+    );
+    git(&repository, &["merge", "-q", "--ff-only", &waiting]);
+    assert!(repository.join(".task-memory/report-7/done.txt").exists());
 }
 
 // covers: TASK-111

@@ -9,7 +9,7 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{ReviewBranch, Work};
 use hankweave_runtime::error::chain;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy};
+use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy, Level};
 
 use super::{HookRun, Lifecycle};
 use crate::layers::{Layers, WORKSPACE};
@@ -30,14 +30,20 @@ impl Lifecycle {
         let (before, after) = (HookPoint::BeforeStart, HookPoint::AfterStart);
         let check = hook(|branch, _, _| branch.check().map_err(|error| chain(&error)));
         self.register(before, DEFAULT_PRIORITY, HookPolicy::Veto, check);
-        let begin = hook(|branch, _, _| branch.begin().map_err(|error| chain(&error)));
+        let begin = hook(|branch, layers, row| {
+            let begun = branch.begin().map_err(|error| chain(&error));
+            begun.inspect_err(|why| note(layers, row, why))
+        });
         self.register(after, DEFAULT_PRIORITY, HookPolicy::Continue, begin);
         for point in [
             HookPoint::BeforeComplete,
             HookPoint::BeforeFail,
             HookPoint::BeforeCancel,
         ] {
-            self.register(point, LAST, HookPolicy::Continue, hook(show));
+            let show = hook(|branch, layers, row| {
+                show(branch, layers, row).inspect_err(|why| note(layers, row, why))
+            });
+            self.register(point, LAST, HookPolicy::Continue, show);
         }
     }
 }
@@ -61,6 +67,15 @@ fn branch_of(repository: PathBuf, row: &TaskRow) -> ReviewBranch {
         name: format!("task/{id}"),
         mark: format!("refs/hankweave/task/{id}-{created}"),
         folder: [FOLDER, id.as_str()].map(str::to_owned).to_vec(),
+    }
+}
+
+/// Whoever looks for what the task has made looks into its log.
+fn note(layers: &Layers, row: &TaskRow, why: &str) {
+    let files = layers.task(row.id().clone());
+    let line = files.entry(Level::Warning, format!("Its branch lacks something: {why}"), None);
+    if let Err(error) = files.append_log(&[line]) {
+        tracing::warn!(taskId = %row.id(), %error, "the log of a task lacks a line about its branch");
     }
 }
 
