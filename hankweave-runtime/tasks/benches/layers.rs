@@ -89,7 +89,7 @@ fn entry(files: &TaskFiles) -> LogEntry {
 
 fn append(files: &TaskFiles, batch: usize, durability: Durability) -> impl FnMut() -> u64 + use<> {
     let mut log = files.open_log(durability).expect("it opens");
-    let lines: Vec<LogEntry> = (0..batch).map(|_| entry(&files)).collect();
+    let lines: Vec<LogEntry> = (0..batch).map(|_| entry(files)).collect();
     move || {
         log.append(&lines).expect("there is room");
         batch as u64

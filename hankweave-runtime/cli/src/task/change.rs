@@ -84,7 +84,7 @@ async fn resume_for(
     if !global.quiet && !global.json() {
         let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
         tell(format!(
-            "{} works on it in {}; `{done}` or `{free}` ends that, and a worker takes it on once nothing has changed for --orphan-after\n",
+            "{} works on it in {}; `{done}` or `{free}` ends that; a worker takes it over once nothing has changed for its --orphan-after\n",
             one_line(agent.as_str()),
             workspace.display()
         ));
