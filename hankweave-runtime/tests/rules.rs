@@ -111,6 +111,84 @@ fn every_link_of_the_pages_leads_to_a_file_and_a_heading() {
     assert!(wrong.is_empty() && count > 500, "{}", wrong.join("\n"));
 }
 
+/// A reader finds a rule with two opens: whoever asks is told the page, and each section of a page is asked for.
+#[test]
+fn the_questions_lead_to_every_section_of_the_pages() {
+    let readme = fs::read_to_string(root().join("docs/rules/README.md")).expect("the page exists");
+    let (_, questions) = readme.split_once("## Asked as").expect("questions are listed");
+    let pages = pages();
+    let (mut wrong, mut asked) = (Vec::new(), BTreeSet::new());
+    for answer in questions.lines().filter_map(|row| row.rsplit_once(" | ")) {
+        for part in answer.1.split("; ") {
+            let named = links(part).pop().map(|link| format!("docs/rules/{}", link.path));
+            for id in words(part).filter(|word| is_id(word)) {
+                let page = pages.iter().find(|(place, _)| Some(place) == named.as_ref());
+                if !page.is_some_and(|(_, text)| ids(text).any(|found| found == id)) {
+                    wrong.push(format!(
+                        "{id} does not stand on the page that is named: {}",
+                        answer.0
+                    ));
+                }
+                asked.insert(id);
+            }
+        }
+    }
+    for (place, text) in &pages {
+        for section in text
+            .split("\n## ")
+            .filter(|section| ids(section).next().is_some())
+        {
+            if !ids(section).any(|id| asked.contains(id)) {
+                let heading = section.lines().next().unwrap_or_default();
+                wrong.push(format!("nobody asks for {place}, {heading}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty() && asked.len() > 150, "{}", wrong.join("\n"));
+}
+
+/// The first table: a page has the ids that stand in its row.
+#[test]
+fn the_table_of_pages_says_where_each_rule_stands() {
+    let readme = fs::read_to_string(root().join("docs/rules/README.md")).expect("the page exists");
+    let mut wrong = Vec::new();
+    for (place, text) in pages() {
+        let rows: Vec<&str> = readme
+            .lines()
+            .filter(|row| {
+                links(row)
+                    .first()
+                    .is_some_and(|link| place.ends_with(&format!("rules/{}", link.path)))
+            })
+            .collect();
+        let told = rows
+            .first()
+            .map_or("", |row| row.split('|').nth(1).unwrap_or_default());
+        wrong.extend(
+            ids(&text)
+                .filter(|id| !is_told(told, id))
+                .map(|id| format!("{place} has {id}, and the table does not say so")),
+        );
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Whether a cell such as "`TASK-1` to `7`, `13`" has an id; one with `…`, or with the letter alone, has the whole family.
+fn is_told(cell: &str, id: &str) -> bool {
+    let (family, number) = id.split_at(id.find(|c: char| c.is_ascii_digit()).unwrap_or(id.len()));
+    let number = number.parse::<u32>().ok();
+    cell.split(", ").any(|part| {
+        let plain = part.replace(['`', ' '], "");
+        let of_family = plain.strip_prefix(family).unwrap_or(&plain);
+        let (from, to) = of_family.split_once("to").unwrap_or((of_family, of_family));
+        let is_within = match (from.parse::<u32>(), to.parse::<u32>()) {
+            (Ok(from), Ok(to)) => number.is_some_and(|number| (from..=to).contains(&number)),
+            _ => plain.trim_end_matches('…') == family,
+        };
+        cell.contains(family) && is_within
+    })
+}
+
 /// Lines of a page that are not in a block of code.
 fn outside_examples(text: &str) -> impl Iterator<Item = &str> {
     let mut is_inside = false;
@@ -191,16 +269,28 @@ fn citations(name: &str) -> Vec<String> {
 
 /// Every rule as it stands on its page: its id and its line.
 fn rules() -> Vec<(String, String)> {
-    let pages = files(&["md"])
+    let lines = pages()
         .into_iter()
-        .filter(|(place, _)| place.starts_with("docs/rules/"));
-    let lines = pages.flat_map(|(_, text)| text.lines().map(str::to_owned).collect::<Vec<_>>());
+        .flat_map(|(_, text)| text.lines().map(str::to_owned).collect::<Vec<_>>());
     lines
         .filter_map(|line| {
-            let (id, _) = line.strip_prefix("- **")?.split_once("**")?;
-            is_id(id).then(|| (id.to_owned(), line.clone()))
+            let id = ids(&line).next()?.to_owned();
+            Some((id, line))
         })
         .collect()
+}
+
+/// The pages of the rules, by their places.
+fn pages() -> Vec<(String, String)> {
+    let mut pages = files(&["md"]);
+    pages.retain(|(place, _)| place.starts_with("docs/rules/"));
+    pages
+}
+
+/// The ids of the rules that a text holds.
+fn ids(text: &str) -> impl Iterator<Item = &str> {
+    let found = |line| Some(str::strip_prefix(line, "- **")?.split_once("**")?.0);
+    text.lines().filter_map(found).filter(|id| is_id(id))
 }
 
 /// A link of a rule; those to tests have the name of the test in backticks.

@@ -341,6 +341,7 @@ mod tests {
         assert_eq!(RuntimeFile::parse("{}"), RuntimeFile::default());
     }
 
+    // covers: HANK-56
     #[test]
     fn every_problem_of_a_file_is_told_at_its_place() {
         assert_eq!(
@@ -367,6 +368,7 @@ mod tests {
         );
     }
 
+    // covers: HANK-56
     #[test]
     fn a_key_that_changes_nothing_here_is_a_warning_with_the_reason() {
         for (key, why) in WITHOUT_EFFECT {

@@ -81,6 +81,7 @@ fn succeeds(name: &str, nanos: u64, used: TokenUsage) -> Played {
     played
 }
 
+// covers: AGENT-47
 #[test]
 fn successful_runs_have_the_cost_of_their_script() {
     succeeds("answer", 6_930_000, tokens(1_200, 37, 500, 3_000));

@@ -166,7 +166,7 @@ fn an_answer_that_was_cut_off_may_have_been_paid_for_without_another_try() {
     assert!(!lower_bound("unexpected status 401 Unauthorized: no"));
 }
 
-// covers: AGENT-17
+// covers: AGENT-17, AGENT-47
 #[test]
 fn a_resumed_session_counts_only_what_is_new() {
     // 1,700 in, 37 out and 3,000 read from the cache at 1.25, 10 and 0.125 dollars per million.

@@ -78,7 +78,7 @@ fn succeeded(agent: &str, name: &str, nanos: u64, wanted: TokenUsage) {
     assert!(outcome.result_received && !played.wants_more);
 }
 
-// covers: AGENT-28
+// covers: AGENT-28, AGENT-47
 #[test]
 fn opencode_tells_tokens_and_money_of_each_step() {
     succeeded("opencode", "answer", 6_930_000, tokens(1_200, 37, 500, 3_000));
@@ -96,7 +96,7 @@ fn opencode_tells_tokens_and_money_of_each_step() {
     );
 }
 
-// covers: AGENT-29
+// covers: AGENT-29, AGENT-47
 #[test]
 fn gemini_tells_tokens_at_its_end_and_they_are_priced() {
     // 1,700 tokens at 1.25, 3,000 from the cache at 0.125 and 37 written at 10 dollars a million.

@@ -70,7 +70,7 @@ fn failed(played: &Played, kind: FailureKind, retriable: bool, words: &str) {
     assert!(message.contains(words), "{message}");
 }
 
-// covers: AGENT-21
+// covers: AGENT-21, AGENT-47
 #[test]
 fn both_versions_have_the_cost_of_their_script() {
     for version in ["pi", "pi-0.87"] {

@@ -204,6 +204,7 @@ contract! {
     what_was_changed_since_it_was_saved_is_saved_too,
 }
 
+// covers: G12
 fn an_unchanged_workspace_still_gives_each_codon_its_checkpoint(fixture: &Fixture) {
     fixture.write("a.txt", "1");
     let (first, second) = (fixture.create(), fixture.create());

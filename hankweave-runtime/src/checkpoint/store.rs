@@ -28,7 +28,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// As [`create`](Self::create).
     fn initial(&self, request: &InitialRequest) -> Result<Checkpoint, CheckpointError>;
 
-    /// Records the files as they are now, on the branch of the run (RUN-18). An unchanged workspace gives a new checkpoint too.
+    /// Records the files as they are now, on the branch of the run (RUN-18). An unchanged workspace gives a new checkpoint too (G12).
     ///
     /// # Errors
     ///

@@ -459,7 +459,7 @@ fn lines_out_of_order_of_another_session_or_of_no_sense_change_nothing() {
     );
 }
 
-// covers: AGENT-25
+// covers: AGENT-25, AGENT-47
 #[test]
 fn tokens_are_priced_where_the_agent_tells_no_money() {
     let mut priced = launch();

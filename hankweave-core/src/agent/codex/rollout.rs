@@ -140,7 +140,7 @@ mod tests {
     const FIRST: &str = r#"{"timestamp":"2026-11-23T10:00:01.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"cached_input_tokens":40,"output_tokens":7}}}}"#;
     const SECOND: &str = r#"{"timestamp":"2026-11-23T10:00:02.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":250,"cached_input_tokens":140,"output_tokens":9}}}}"#;
 
-    // covers: AGENT-17
+    // covers: AGENT-17, AGENT-47
     #[test]
     fn sums_that_grow_are_responses_and_repeated_ones_are_not() {
         let recorded = rollout(None, &[CONTEXT, FIRST, FIRST, SECOND, SECOND, "{", "[]", "{}"]);

@@ -49,7 +49,7 @@ pub(super) struct ModelStats {
 }
 
 impl ModelStats {
-    /// What is read counts the part from the cache; the whole counts thoughts, which what is written does not.
+    /// What is read counts the part from the cache (AGENT-47); the whole counts thoughts, which what is written does not.
     pub(super) fn tokens(&self) -> TokenUsage {
         let (read, cached) = (self.input_tokens.or_none(), self.cached.or_none());
         let written = self.total_tokens.or_none().saturating_sub(read);

@@ -323,8 +323,10 @@ fn a_server_killed_while_a_model_repairs_its_answer_has_the_first_one_on_its_bil
 #[test]
 fn a_sentinel_that_costs_too_much_is_taken_out_of_service() {
     let server = server(json!([{"text": "dear", "repeat": "forever"}]));
-    let all = json!({"maxDollars": ONE_ANSWER / 2.0, "userPromptText": "{{ events | length }}", "trigger": {"type": "event", "on": ["*"]}});
+    let all = json!({"maxDollars": ONE_ANSWER / 2.0, "userPromptText": "{{ events | length }}", "trigger": {"type": "event", "on": ["*"]},
+        "errorHandling": {"onError": "failCodon"}});
     let project = watched(&server, sentinel(all), json!({}), "go");
+    // To have spent everything is no error, so codon and run go on.
     let story = run(&project, 0);
     assert_eq!(
         (story.figures(), asked(&server).len()),

@@ -667,3 +667,31 @@ fn a_stopped_holder_admits_nobody() {
     running.signal(Signal::TERM);
     running.finish_within(DEADLINE).expect_code(143);
 }
+
+/// On the same machine: the copied run has no agent, because a start ends those of the run that it takes for crashed.
+// covers: L4
+#[test]
+fn a_folder_that_is_copied_while_a_run_goes_on_holds_no_lock() {
+    let project = project();
+    write_hank(&project, "echo x > done.txt");
+    let mut running = project.start(["run", "-e", "work", "--headless", "--no-autostart", "--json"]);
+    running.wait_for_line(|line| line.contains("\"server.idle\""));
+    let (work, copy) = (project.directory().join("work"), project.directory().join("copy"));
+    let copied = Command::new("cp").arg("-a").args([&work, &copy]).status();
+    assert!(copied.unwrap().success());
+
+    project.run(["run", "-e", "copy", "--headless"]).expect_code(0);
+    let statuses = |place: &Path| -> Vec<Value> {
+        let state = project.state(place);
+        let runs = state["runs"].as_array().unwrap();
+        runs.iter().map(|run| run["status"].clone()).collect()
+    };
+    assert_eq!(statuses(&copy), [json!("completed"), json!("crashed")]);
+    assert!(copy.join("done.txt").exists());
+
+    // The original knows nothing of it and still has its lock.
+    assert_eq!(statuses(&work), [json!("running")]);
+    project.run(["run", "-e", "work", "--headless"]).expect_code(75);
+    running.signal(Signal::TERM);
+    running.finish_within(DEADLINE).expect_code(143);
+}

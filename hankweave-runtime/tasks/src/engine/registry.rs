@@ -21,7 +21,7 @@ fn update_failed(id: &TaskId, reason: String) -> TaskError {
     TaskError::TaskUpdateFailed { id, reason }
 }
 
-/// What there is of the lock of a task to be, with a token if that is wanted, or why its id cannot be used.
+/// What there is of the lock of a task to be, with a token if that is wanted, or why its id cannot be used (TASK-120).
 async fn free_id<T: Tx>(tx: &mut T, id: &TaskId, token: bool) -> Tried<Result<Seen, String>> {
     let beside = Beside {
         task: Some(id),

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::place::{LEASE, Place, code, fail, hold, id, start, task};
 use crate::coordinator::{Create, ListQuery, TaskFilter, Update};
 
-// covers: TASK-23
+// covers: TASK-120
 pub(super) async fn a_task_is_created_once_and_its_id_stays_taken(place: Place) {
     let row = place.create("report-7").await;
     assert_eq!((row.version, row.record.status()), (1, TaskStatus::Pending));
