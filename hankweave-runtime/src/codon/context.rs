@@ -215,6 +215,12 @@ impl CodonRun<'_> {
     }
 
     pub(crate) fn marker(&self) -> String {
-        marker(&self.run.run_id, &self.entry.codon_id)
+        let run = self.run;
+        marker(
+            &*run.world.disk,
+            run.dir.root(),
+            &run.run_id,
+            &self.entry.codon_id,
+        )
     }
 }

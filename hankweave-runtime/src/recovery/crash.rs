@@ -1,7 +1,7 @@
 //! Closing what an earlier server left open (L4, STATE-36).
 
 use std::collections::BTreeMap;
-use std::path::Component;
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 use hankweave_core::codon::{Active, CodonExecution, CodonPhase, CodonTransition, Fail, Running};
@@ -18,22 +18,25 @@ use crate::driver::{CutOff, Past, ProcessHost, reckon};
 use crate::paths::ExecutionDir;
 use crate::sentinel::sentinel_marker;
 use crate::world::World;
+use crate::world::disk::Disk;
 use crate::world::process::marker;
 
 /// The markers of processes that a crashed server may have left running (P9): the agent of the open codon, or
 /// the commands after the end of the last one.
-pub(super) fn markers(state: &HankweaveState) -> Vec<String> {
+pub(super) fn markers(disk: &dyn Disk, directory: &Path, state: &HankweaveState) -> Vec<String> {
+    let marker = |run: &RunRecord, codon: &CodonId| marker(disk, directory, &run.run_id, codon);
     let newest = |run: &RunRecord| {
         let last = || run.codons.last().map(Arc::as_ref);
-        Some(marker(&run.run_id, run.open_codon().or_else(last)?.codon_id()))
+        Some(marker(run, run.open_codon().or_else(last)?.codon_id()))
     };
-    let open = |run: &RunRecord| Some(marker(&run.run_id, run.open_codon()?.codon_id()));
+    let open = |run: &RunRecord| Some(marker(run, run.open_codon()?.codon_id()));
     let running = state.running_runs().filter_map(newest);
     let of_sentinels = state.runs.iter().flat_map(|run| {
         let watched = run.open_codon().into_iter();
-        watched.flat_map(|codon| {
+        watched.flat_map(move |codon| {
             let sentinels = codon.sentinels().iter();
-            sentinels.map(|sentinel| sentinel_marker(&run.run_id, codon.codon_id(), sentinel.id.as_str()))
+            sentinels
+                .map(move |sentinel| sentinel_marker(&marker(run, codon.codon_id()), sentinel.id.as_str()))
         })
     });
     running
@@ -168,6 +171,7 @@ mod tests {
     use hankweave_core::state::LiveState;
 
     use super::*;
+    use crate::world::disk::RealDisk;
 
     // Whatever a file of others says about its runs, a start can go on behind it.
     // covers: STATE-36
@@ -186,7 +190,9 @@ mod tests {
             let state = hankweave_core::document::parse(document.to_string().as_bytes()).unwrap();
             let mut live = LiveState::new(state);
             let closed = left_open(live.document(), Timestamp::UNIX_EPOCH);
-            assert_eq!(markers(live.document()).len(), 1);
+            let own = markers(&RealDisk, Path::new("/"), live.document());
+            assert_eq!(own.len(), 1);
+            assert_ne!(own, markers(&RealDisk, Path::new("/proc"), live.document()));
             for (event, told) in closed {
                 assert!(told.contains(status), "{told}");
                 live.apply_event(&event, Timestamp::UNIX_EPOCH).unwrap();

@@ -230,7 +230,12 @@ impl<'a> Aftermath<'a> {
             hank: self.dir.root().to_owned(),
             workspace: self.dir.root().to_owned(),
             env: environment(&self.world.environment, &self.config.env),
-            marker: marker(self.run_id, &self.entry.codon_id),
+            marker: marker(
+                &*self.world.disk,
+                self.dir.root(),
+                self.run_id,
+                &self.entry.codon_id,
+            ),
             deadline: Rig::DEFAULT_DEADLINE,
             grace: self.options.grace,
             ignore_failures: false,

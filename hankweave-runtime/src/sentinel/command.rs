@@ -66,7 +66,7 @@ pub(super) async fn call(
         env,
         work_dir: context.dir.root().to_owned(),
         stdin: Stdin::Bytes(input(&context, &config, &firing)),
-        marker: sentinel_marker(&context.run, &context.codon, config.id.as_str()),
+        marker: sentinel_marker(&context.marker(), config.id.as_str()),
     };
     let mut process = context.world.spawner.spawn(spec).map_err(CallError::Start)?;
     let answered = async {

@@ -35,9 +35,9 @@ use crate::state_manager::StateManager;
 use crate::world::World;
 use crate::world::process::marker;
 
-/// The marker of the processes of one sentinel: another one than that of the agent, whose end must not end them.
-pub(crate) fn sentinel_marker(run: &RunId, codon: &CodonId, sentinel: &str) -> String {
-    format!("{}/sentinel/{sentinel}", marker(run, codon))
+/// The marker of the processes of one sentinel by that of its codon: another one than that of the agent, whose end must not end them.
+pub(crate) fn sentinel_marker(codon: &str, sentinel: &str) -> String {
+    format!("{codon}/sentinel/{sentinel}")
 }
 
 /// What all sentinels of a codon have in common.
@@ -56,6 +56,13 @@ pub(crate) struct Context {
     pub(crate) codon: CodonId,
     /// Carries out what a sentinel asks for.
     pub(crate) demand: Arc<dyn Fn(Demand) + Send + Sync>,
+}
+
+impl Context {
+    /// The marker of the codon.
+    fn marker(&self) -> String {
+        marker(&*self.world.disk, self.dir.root(), &self.run, &self.codon)
+    }
 }
 
 /// What becomes of the codon because of a sentinel.

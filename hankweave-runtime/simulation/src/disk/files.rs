@@ -124,6 +124,7 @@ impl Files {
             length: length as u64,
             owner: USER,
             mode: inode.mode,
+            identity: (0, id),
             // Nothing in a simulated run asks for the times of files.
             modified: (0, 0),
         }

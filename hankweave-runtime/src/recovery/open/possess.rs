@@ -55,7 +55,7 @@ pub(super) async fn possess(
     // Owned by `Opened`, whose run awaits it after `shutdown`.
     let writer = task.spawn();
     let state = manager.snapshot();
-    let survivors = sweep(&world, &state, &mut notices).await;
+    let survivors = sweep(&world, &dir, &state, &mut notices).await;
     let now = world.clock.now();
     for cost in costs(&world, &dir, options, hank, &state, now).await {
         record(&manager, cost).await?;
@@ -105,9 +105,14 @@ async fn records(
 }
 
 /// Ends what a crashed run left running; returns how many processes could not be ended.
-async fn sweep(world: &World, state: &HankweaveState, notices: &mut Vec<String>) -> usize {
+async fn sweep(
+    world: &World,
+    dir: &ExecutionDir,
+    state: &HankweaveState,
+    notices: &mut Vec<String>,
+) -> usize {
     let mut survivors = 0;
-    for marker in crash::markers(state) {
+    for marker in crash::markers(&*world.disk, dir.root(), state) {
         let swept = world.spawner.sweep(&marker).await;
         survivors += swept.survivors;
         if swept.killed > 0 {

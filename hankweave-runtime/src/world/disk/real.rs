@@ -121,6 +121,7 @@ impl Disk for RealDisk {
             length: u64::try_from(seen.st_size).unwrap_or(0),
             owner: seen.st_uid,
             mode: seen.st_mode & 0o7777,
+            identity: (seen.st_dev, seen.st_ino),
             modified: (seen.st_mtime, u32::try_from(seen.st_mtime_nsec).unwrap_or(0)),
         })
     }
@@ -246,6 +247,7 @@ fn described(metadata: &fs::Metadata) -> Metadata {
         length: metadata.len(),
         owner: metadata.uid(),
         mode: metadata.mode() & 0o7777,
+        identity: (metadata.dev(), metadata.ino()),
         modified: (
             metadata.mtime(),
             u32::try_from(metadata.mtime_nsec()).unwrap_or(0),

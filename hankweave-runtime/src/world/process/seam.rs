@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
 use futures_util::future::BoxFuture;
@@ -13,13 +13,17 @@ use hankweave_core::id::{CodonId, RunId};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Sweep;
+use crate::world::disk::Disk;
 
 /// The environment variable that carries [`CommandSpec::marker`].
 pub const MARKER_VARIABLE: &str = "HANKWEAVE_CODON";
 
-/// The marker of the processes of a codon.
-pub(crate) fn marker(run: &RunId, codon: &CodonId) -> String {
-    format!("{run}/{codon}")
+/// The marker of the processes of a codon that works in this directory. A copy of the directory has the same runs, and must not end the agents of the original;
+/// one that was moved is the same (L4).
+pub(crate) fn marker(disk: &dyn Disk, directory: &Path, run: &RunId, codon: &CodonId) -> String {
+    let found = disk.metadata_followed(directory);
+    let (device, number) = found.map_or_else(|_| (0, 0), |directory| directory.identity);
+    format!("{device}:{number}/{run}/{codon}")
 }
 
 /// The marker of what belongs to the user and not to the run, such as the browser: no sweep of adopted orphans takes it.
