@@ -8,7 +8,7 @@ use hankweave_testing::TestProject;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{assert_usd, project, shell_agent, strace_is_there};
+use crate::support::{assert_usd, hankweave, project, shell_agent, strace_is_there, traced};
 use crate::terminal::Terminal;
 
 /// A project whose only codon appends its prompt to `done.txt`.
@@ -215,23 +215,11 @@ fn a_cleanup_that_is_killed_is_done_or_is_not_and_the_next_one_finishes_it() {
     let mut hits = 0;
     for call in ["fdatasync", "fsync", "syncfs", "renameat", "unlinkat", "unlink"] {
         for when in 1..=12 {
-            let project = with_codon(TestProject::in_memory("strace"));
-            let traced = |injection: &str, arguments: &[&str]| {
-                let program = [
-                    "-f",
-                    "-qq",
-                    "-o",
-                    "/dev/null",
-                    "-e",
-                    injection,
-                    env!("CARGO_BIN_EXE_hankweave"),
-                ];
-                project.run(program.iter().chain(arguments))
-            };
-            let hankweave = |arguments: &[&str]| traced("trace=none", arguments);
+            let project = with_codon(TestProject::in_memory("env"));
+            let hankweave = |arguments: &[&str]| hankweave(&project, arguments);
             let runs = three_runs(&project, &hankweave);
             let kill = format!("inject={call}:signal=SIGKILL:when={when}");
-            if traced(&kill, &["cleanup", "--keep", "1", "--yes"]).code == Some(0) {
+            if traced(&project, &["-e", &kill], &["cleanup", "--keep", "1", "--yes"]).code == Some(0) {
                 break;
             }
             hits += 1;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hankweave_testing::{Finished, TestProject, TinyDisk};
 use serde_json::{Value, json};
 
-use crate::support::{assert_checkpoint, codon, project, strace_is_there};
+use crate::support::{assert_checkpoint, codon, project, strace_is_there, traced};
 
 /// Far longer than anything here takes; it only turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -264,7 +264,7 @@ fn input_that_the_disk_does_not_give_is_a_matter_of_the_disk() {
     if !strace_is_there() {
         return;
     }
-    let project = TestProject::in_memory("strace");
+    let project = TestProject::in_memory("env");
     project.write("prompt.md", "hello");
     project.write("tree/file", "x");
     project.write("hankweave.json", "{}");
@@ -283,12 +283,7 @@ fn input_that_the_disk_does_not_give_is_a_matter_of_the_disk() {
         let path = project.directory().join(path);
         let inject = format!("inject={call}:error=EIO");
         let path = path.to_string_lossy();
-        let arguments = ["-f", "-qq", "-o", "/dev/null", "-P", &*path, "-e", &*inject];
-        let hit = project.run(
-            arguments
-                .into_iter()
-                .chain([env!("CARGO_BIN_EXE_hankweave"), command]),
-        );
+        let hit = traced(&project, &["-P", &path, "-e", &inject], &[command]);
         assert_eq!(hit.code, Some(74), "{call} {path} {command}: {hit}");
         assert!(hit.stderr.contains("Input/output error"), "{hit}");
         assert!(
@@ -322,7 +317,7 @@ fn a_system_call_that_fails_costs_at_most_the_run() {
     ];
     for (call, error, path) in calls {
         for when in [1, 2, 3, 4, 5] {
-            let project = TestProject::in_memory("strace");
+            let project = TestProject::in_memory("env");
             write_hank(&project, &json!([]));
             let inject = format!("inject={call}:error={error}:when={when}");
             let hit = run_injected(&project, Some(path), &inject);
@@ -347,15 +342,10 @@ fn a_system_call_that_fails_costs_at_most_the_run() {
 
 /// Runs the hank of a project from its beginning with an `injection` of strace on a path beneath the project, or on every one.
 fn run_injected(project: &TestProject, path: Option<&str>, injection: &str) -> Finished {
-    let mut arguments: Vec<String> = ["-f", "-qq", "-o", "/dev/null", "-e", injection]
-        .map(str::to_owned)
-        .into();
-    if let Some(path) = path {
-        let path = project.directory().join(path);
-        arguments.extend(["-P".to_owned(), path.to_string_lossy().into_owned()]);
-    }
-    arguments.extend([env!("CARGO_BIN_EXE_hankweave"), "run", "--headless", "--new"].map(str::to_owned));
-    project.run(&arguments)
+    let path = path.map(|path| project.directory().join(path).to_string_lossy().into_owned());
+    let mut options = vec!["-e", injection];
+    options.extend(path.iter().flat_map(|path| ["-P", path]));
+    traced(project, &options, &["run", "--headless", "--new"])
 }
 
 /// "Could not read" must never look like "damaged": a repository that the system does not give to us once, or not at all, stays where it is.
@@ -365,7 +355,7 @@ fn a_repository_that_cannot_be_read_at_the_moment_is_not_taken_for_a_broken_one(
     if !strace_is_there() {
         return;
     }
-    let project = TestProject::in_memory("strace");
+    let project = TestProject::in_memory("env");
     write_hank(&project, &json!([]));
     let healthy = TestProject::new(env!("CARGO_BIN_EXE_hankweave"));
     run_injected(&project, Some("none"), "inject=openat:error=EIO").expect_code(0);
@@ -390,7 +380,7 @@ fn a_runtime_whose_threads_cannot_wake_one_another_ends() {
     if !strace_is_there() {
         return;
     }
-    let project = TestProject::in_memory("strace");
+    let project = TestProject::in_memory("env");
     write_hank(&project, &json!([]));
     let hit = run_injected(&project, None, "inject=write:error=EIO:when=1");
     assert!(hit.code.is_some_and(|code| code != 0), "{hit}");
@@ -409,16 +399,10 @@ fn a_system_that_gives_no_threads_is_told_with_an_exit_code() {
     if !strace_is_there() {
         return;
     }
-    let project = TestProject::in_memory("strace");
+    let project = TestProject::in_memory("env");
     write_hank(&project, &json!([]));
     let inject = "inject=clone,clone3:error=EAGAIN";
-    let program = [env!("CARGO_BIN_EXE_hankweave"), "run", "--headless"];
-    let refused = project.run(
-        ["-f", "-qq", "-o", "/dev/null", "-e", inject]
-            .iter()
-            .chain(&program),
-    );
-    refused.expect_code(70);
+    traced(&project, &["-e", inject], &["run", "--headless"]).expect_code(70);
 }
 
 /// A line of 50 MB, bytes that are no text, and a hundred thousand lines, with at most 64 MiB of memory over idle.

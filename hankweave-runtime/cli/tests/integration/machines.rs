@@ -10,7 +10,7 @@ use hankweave_testing::{ModelServer, Running, Scenario, TestProject, agents};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{project, shell_agent, strace_is_there};
+use crate::support::{hankweave, project, shell_agent, strace_is_there, traced};
 
 /// What lies between the machines.
 pub(crate) struct Between {
@@ -500,29 +500,7 @@ fn a_record_that_tells_something_else_than_it_holds_is_refused() {
 /// Runs a command under strace, which kills it at the `when`th of these calls; tells whether it was hit.
 fn killed(machine: &TestProject, call: &str, when: usize, arguments: &[&str]) -> bool {
     let injection = format!("inject={call}:signal=SIGKILL:when={when}");
-    let traced = [
-        "-f",
-        "-qq",
-        "-o",
-        "/dev/null",
-        "-e",
-        &injection,
-        env!("CARGO_BIN_EXE_hankweave"),
-    ];
-    machine.run(traced.iter().chain(arguments)).code != Some(0)
-}
-
-/// The same machine with the program itself.
-fn hankweave(machine: &TestProject, arguments: &[&str]) -> hankweave_testing::Finished {
-    let program = [
-        "-qq",
-        "-o",
-        "/dev/null",
-        "-e",
-        "trace=none",
-        env!("CARGO_BIN_EXE_hankweave"),
-    ];
-    machine.run(program.iter().chain(arguments))
+    traced(machine, &["-e", &injection], arguments).code != Some(0)
 }
 
 // covers: CLI-52, RUN-26
@@ -541,8 +519,8 @@ fn a_push_a_pull_and_a_clone_that_are_killed_are_done_or_are_not() {
         for when in [1, 3, 7, 15] {
             let (between, laptop, server) = (
                 Between::new(),
-                TestProject::in_memory("strace"),
-                TestProject::in_memory("strace"),
+                TestProject::in_memory("env"),
+                TestProject::in_memory("env"),
             );
             write_hank(&laptop);
             free(&laptop.directory());

@@ -3,11 +3,11 @@
 use std::fs;
 use std::time::Duration;
 
-use hankweave_testing::{Finished, TestProject};
+use hankweave_testing::TestProject;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{assert_usd, project, shell_agent, strace_is_there};
+use crate::support::{assert_usd, hankweave, project, shell_agent, strace_is_there, traced};
 
 /// A project of codons that append their ids to `done.txt`.
 fn with_codons(project: TestProject, ids: &[&str]) -> TestProject {
@@ -170,17 +170,7 @@ fn while_a_run_lives_nothing_is_undone() {
 /// Undoes under strace, which kills it at the `when`th of these calls of a thread; tells whether it was hit.
 fn killed(project: &TestProject, call: &str, when: usize) -> bool {
     let injection = format!("inject={call}:signal=SIGKILL:when={when}");
-    let traced = [
-        "-f",
-        "-qq",
-        "-o",
-        "/dev/null",
-        "-e",
-        &injection,
-        env!("CARGO_BIN_EXE_hankweave"),
-    ];
-    let undone: Finished = project.run(traced.into_iter().chain(["undo"]));
-    undone.code != Some(0)
+    traced(project, &["-e", &injection], &["undo"]).code != Some(0)
 }
 
 // covers: STATE-67
@@ -192,18 +182,8 @@ fn an_undo_that_is_killed_is_done_or_is_not() {
     let mut hits = 0;
     for call in ["fdatasync", "fsync", "syncfs", "renameat", "unlinkat"] {
         for when in 1..=12 {
-            let project = with_codons(TestProject::in_memory("strace"), &["one", "two"]);
-            let hankweave = |arguments: &[&str]| {
-                let program = [
-                    "-qq",
-                    "-o",
-                    "/dev/null",
-                    "-e",
-                    "trace=none",
-                    env!("CARGO_BIN_EXE_hankweave"),
-                ];
-                project.run(program.iter().chain(arguments))
-            };
+            let project = with_codons(TestProject::in_memory("env"), &["one", "two"]);
+            let hankweave = |arguments: &[&str]| hankweave(&project, arguments);
             hankweave(&["run", "--headless"]).expect_code(0);
             let run = hankweave(&["op", "log", "--json"]).json_document()[0]["id"].clone();
             if !killed(&project, call, when) {

@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
 use hankweave_testing::TestProject;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{assert_checkpoint, codon, project, shell_agent, strace_is_there};
+use crate::support::{assert_checkpoint, codon, hankweave, project, shell_agent, strace_is_there, traced};
 
 /// Three codons that append their prompts to `done.txt`; the second one has a rig.
 fn write_hank(project: &TestProject, prompts: [&str; 3]) {
@@ -53,23 +52,16 @@ fn a_rollback_that_is_asked_to_stop_is_finished_first() {
     if !strace_is_there() {
         return;
     }
-    let project = TestProject::new("strace");
+    let project = TestProject::new("env");
     write_hank(&project, ["one", "two", "three"]);
-    let traced = |inject: &str, place: &Path, command: &[&str]| {
-        let place = place.to_string_lossy();
-        let strace = ["-f", "-qq", "-o", "/dev/null", "-e", inject, "-P", &*place];
-        let program = [env!("CARGO_BIN_EXE_hankweave")];
-        project.run(strace.iter().chain(&program).chain(command))
-    };
-    let nowhere = project.directory().join("nowhere");
-    traced("trace=renameat", &nowhere, &["run", "--headless"]).expect_code(0);
+    hankweave(&project, &["run", "--headless"]).expect_code(0);
     let state_dir = project.directory().join(".hankweave");
     let lock = state_dir.join("server.lock");
     for (signal, code, codon) in [("INT", 130, "second"), ("TERM", 143, "first")] {
         let inject = format!("inject=renameat,renameat2:signal=SIG{signal}:when=1");
         // As it is named in the call, which goes by the descriptor of the directory.
-        let written = Path::new("server.lock.tmp");
-        let stopped = traced(&inject, written, &["rollback", "--codon", codon]);
+        let written = ["-e", &inject, "-P", "server.lock.tmp"];
+        let stopped = traced(&project, &written, &["rollback", "--codon", codon]);
         stopped.expect_code(code);
         assert!(stopped.stdout.contains("went back to"), "{stopped}");
         assert!(!lock.exists(), "{stopped}");

@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, mknodat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{codon, project, shell_agent, strace_is_there};
+use crate::support::{codon, project, shell_agent, strace_is_there, traced};
 
 /// Far longer than anything here takes; it only turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -471,7 +471,7 @@ fn a_signal_that_comes_during_the_start_leaves_nothing_behind() {
     if !strace_is_there() {
         return;
     }
-    let project = TestProject::new("strace");
+    let project = TestProject::new("env");
     write_hank(&project, "");
     let lock = project.directory().join(".hankweave/server.lock");
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 143)] {
@@ -479,9 +479,7 @@ fn a_signal_that_comes_during_the_start_leaves_nothing_behind() {
         let inject = format!("inject=renameat,renameat2:signal=SIG{signal}:when=1");
         // As it is named in the call, which goes by the descriptor of the directory.
         let written = "server.lock.tmp";
-        let strace = ["-f", "-qq", "-o", "/dev/null", "-e", &*inject, "-P", written];
-        let program = [env!("CARGO_BIN_EXE_hankweave"), "run", "--headless"];
-        let stopped = project.run(strace.into_iter().chain(program));
+        let stopped = traced(&project, &["-e", &inject, "-P", written], &["run", "--headless"]);
         stopped.expect_code(code);
         assert!(!lock.exists(), "{stopped}");
         assert_eq!(project.left_behind(), []);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hankweave_testing::TestProject;
+use hankweave_testing::{Finished, TestProject};
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
@@ -110,4 +110,16 @@ pub(crate) fn strace_is_there() -> bool {
         println!("skipped: strace is not installed");
     }
     there
+}
+
+/// Runs hankweave in a project whose program is `env`, so that another one can be put in front of it.
+pub(crate) fn hankweave(project: &TestProject, arguments: &[&str]) -> Finished {
+    project.run([env!("CARGO_BIN_EXE_hankweave")].iter().chain(arguments))
+}
+
+/// The same under strace with these options; it stops at nothing but the calls in question.
+pub(crate) fn traced(project: &TestProject, options: &[&str], arguments: &[&str]) -> Finished {
+    let strace = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null"];
+    let program = [env!("CARGO_BIN_EXE_hankweave")];
+    project.run(strace.iter().chain(options).chain(&program).chain(arguments))
 }
