@@ -11,6 +11,7 @@ use crate::args::{Global, TaskHealthArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::output;
 use crate::registry::{Registry, within};
+use crate::report::counted;
 use crate::screen::one_line;
 
 /// How long a registry may take to answer before it counts as away.
@@ -180,14 +181,15 @@ impl Found {
     }
 
     fn text(&self) -> String {
-        let number = |name: &str| self.figures[name].as_u64().unwrap_or(0);
+        let number =
+            |name: &str| usize::try_from(self.figures[name].as_u64().unwrap_or(0)).unwrap_or(usize::MAX);
         let mut text = format!(
-            "{} answers in {} ms\n{} tasks, {} of them running; {} locks are held\n",
+            "{} answers in {} ms\n{}, {} running; {} held\n",
             self.figures["registry"].as_str().unwrap_or_default(),
             number("answerMs"),
-            number("tasks"),
+            counted(number("tasks"), "task"),
             number("running"),
-            number("locks"),
+            counted(number("locks"), "lock"),
         );
         for (check, trouble) in &self.checks {
             match (check, trouble) {
