@@ -167,8 +167,10 @@ impl Tx for MemoryTx<'_> {
         Ok(self.state.tasks.values().filter(|row| filter.wants(row)).count() as u64)
     }
 
-    async fn put_task(&mut self, row: &TaskRow) -> Tried<()> {
+    async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> Tried<()> {
         self.state.put(row);
+        let known = self.state.lines.entry(row.id().clone()).or_default();
+        known.extend_from_slice(lines);
         Ok(())
     }
 
@@ -201,12 +203,6 @@ impl Tx for MemoryTx<'_> {
         let mut rows: Vec<TaskRow> = self.state.tasks.values().filter(is_left).cloned().collect();
         rows.sort_by_key(|row| row.updated_at);
         Ok(rows)
-    }
-
-    async fn append(&mut self, id: &TaskId, lines: &[LogEntry]) -> Tried<()> {
-        let known = self.state.lines.entry(id.clone()).or_default();
-        known.extend_from_slice(lines);
-        Ok(())
     }
 
     async fn log_lines(&mut self, id: &TaskId, behind: u64) -> Tried<Vec<LogEntry>> {

@@ -96,8 +96,8 @@ pub(crate) trait Tx: Send {
     fn deleted_at(&mut self, id: &TaskId) -> impl Future<Output = Tried<Option<Timestamp>>> + Send;
     fn tasks(&mut self, query: &ListQuery) -> impl Future<Output = Tried<Vec<TaskRow>>> + Send;
     fn count(&mut self, filter: &TaskFilter) -> impl Future<Output = Tried<u64>> + Send;
-    /// Writes a task that this transaction has looked for, whether it was there or not.
-    fn put_task(&mut self, row: &TaskRow) -> impl Future<Output = Tried<()>> + Send;
+    /// Writes a task that this transaction has looked for, whether it was there or not, and adds these lines to its log.
+    fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> impl Future<Output = Tried<()>> + Send;
     /// Removes the task with its log lines; its id stays taken.
     fn remove_task(&mut self, row: &TaskRow) -> impl Future<Output = Tried<()>> + Send;
     /// The ids of pending tasks that nobody holds, the oldest first.
@@ -109,7 +109,6 @@ pub(crate) trait Tx: Send {
     /// Running tasks that nobody holds and that were last changed before this, the oldest change first.
     fn orphans(&mut self, before: Timestamp) -> impl Future<Output = Tried<Vec<TaskRow>>> + Send;
 
-    fn append(&mut self, id: &TaskId, lines: &[LogEntry]) -> impl Future<Output = Tried<()>> + Send;
     fn log_lines(&mut self, id: &TaskId, behind: u64) -> impl Future<Output = Tried<Vec<LogEntry>>> + Send;
     fn unwritten(&mut self, limit: u32) -> impl Future<Output = Tried<Vec<TaskRow>>> + Send;
     fn mark_written(&mut self, id: &TaskId, seq: u64) -> impl Future<Output = Tried<()>> + Send;

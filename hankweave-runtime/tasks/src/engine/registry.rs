@@ -51,8 +51,7 @@ async fn known<T: Tx>(tx: &mut T, id: &TaskId, name: &str) -> Tried<(Resource, T
 
 async fn insert<T: Tx>(tx: &mut T, task: NewTask, token: u64) -> Tried<TaskRow> {
     let (row, line) = TaskRow::new(task, token, tx.now().await?);
-    tx.put_task(&row).await?;
-    tx.append(row.id(), &[line]).await?;
+    tx.put_task(&row, &[line]).await?;
     Ok(row)
 }
 
@@ -181,7 +180,7 @@ impl Operation for Update {
             locks.check_writer(&name, token, now)?;
         }
         let row = row.patched(self.patch.clone(), now)?;
-        tx.put_task(&row).await?;
+        tx.put_task(&row, &[]).await?;
         Ok(row)
     }
 
@@ -217,8 +216,7 @@ impl Operation for Change {
         if changed.row.record.status() == TaskStatus::Deleted {
             tx.remove_task(&changed.row).await?;
         } else {
-            tx.put_task(&changed.row).await?;
-            tx.append(&self.id, &changed.lines).await?;
+            tx.put_task(&changed.row, &changed.lines).await?;
         }
         Ok(changed)
     }
@@ -248,7 +246,7 @@ impl Operation for RequestCancel {
         let mut row = tx.task(&self.0).await?.ok_or_else(|| not_found(&self.0))?;
         if row.cancel_requested_at.is_none() {
             row.cancel_requested_at = Some(tx.now().await?);
-            tx.put_task(&row).await?;
+            tx.put_task(&row, &[]).await?;
         }
         Ok(row)
     }

@@ -5,6 +5,7 @@ use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::{Held, Holder, LogEntry, Resource};
+use sha2::{Digest, Sha256};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
@@ -43,8 +44,14 @@ const BEHIND: &str = concat!(
 );
 
 /// Lets nobody else work on a resource before the transaction has ended.
-const WAIT_FOR: &str = "SELECT true FROM pg_advisory_xact_lock(hashtextextended($1, 4711))";
-const TRY: &str = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 4711))";
+const WAIT_FOR: &str = "SELECT true FROM pg_advisory_xact_lock($1)";
+const TRY: &str = "SELECT pg_try_advisory_xact_lock($1)";
+
+/// The number of a resource among the advisory locks. Two with one number wait for each other, and no more.
+fn lock_number(name: &str) -> i64 {
+    let sum = Sha256::digest(name);
+    sum.first_chunk().map_or(0, |first| i64::from_be_bytes(*first))
+}
 
 /// So many writes travel together at most.
 const MOST_TOGETHER: usize = 16;
@@ -55,6 +62,8 @@ enum Value {
     Text(String),
     Number(i64),
     Maybe(Option<i64>),
+    Numbers(Vec<i64>),
+    Texts(Vec<String>),
 }
 
 impl Value {
@@ -63,6 +72,8 @@ impl Value {
             Self::Text(text) => text,
             Self::Number(number) => number,
             Self::Maybe(number) => number,
+            Self::Numbers(numbers) => numbers,
+            Self::Texts(texts) => texts,
         }
     }
 }
@@ -82,6 +93,18 @@ impl From<i64> for Value {
 impl From<Option<i64>> for Value {
     fn from(number: Option<i64>) -> Self {
         Self::Maybe(number)
+    }
+}
+
+impl From<Vec<i64>> for Value {
+    fn from(numbers: Vec<i64>) -> Self {
+        Self::Numbers(numbers)
+    }
+}
+
+impl From<Vec<String>> for Value {
+    fn from(texts: Vec<String>) -> Self {
+        Self::Texts(texts)
     }
 }
 
@@ -188,8 +211,12 @@ impl<'a> PostgresTx<'a> {
         }
     }
 
-    /// Sends all of these at once, behind what waits; they are carried out one after the other.
     async fn read(&mut self, queries: &[Query<'_>]) -> Tried<Vec<Vec<Row>>> {
+        self.read_behind("BEGIN", queries).await
+    }
+
+    /// Sends all of these at once, behind what waits, or behind the beginning of the transaction; they are carried out one after the other.
+    async fn read_behind(&mut self, begin: &str, queries: &[Query<'_>]) -> Tried<Vec<Vec<Row>>> {
         if !self.writes.is_empty() {
             self.flush("").await?;
         }
@@ -215,7 +242,7 @@ impl<'a> PostgresTx<'a> {
         self.lease.set_open(true);
         let (begun, read) = tokio::join!(biased; async {
             match begins {
-                true => client.batch_execute("BEGIN").await,
+                true => client.batch_execute(begin).await,
                 false => Ok(()),
             }
         }, try_join_all(read));
@@ -235,12 +262,19 @@ impl<'a> PostgresTx<'a> {
 
     /// The resource with what was asked for beside it, once this transaction has it for itself; unless it `waits` only when nobody else has it.
     async fn owned(&mut self, name: &str, waits: bool, beside: Beside<'_>) -> Tried<Option<Seen>> {
+        let place = lock_number(name);
         let (lock, task) = match waits {
             true => (WAIT_FOR, task_by_id(self.for_update)),
             // Whoever does not get the resource must not be in the way of the one who has it.
             false => (TRY, task_by_id("")),
         };
-        let mut queries = vec![(lock, values![name]), (RESOURCE, values![name])];
+        // As a rule the transaction begins here, and to wait travels with that.
+        let begins = waits && !self.lease.is_open();
+        let mut queries = Vec::new();
+        if !begins {
+            queries.push((lock, values![place]));
+        }
+        queries.push((RESOURCE, values![name]));
         let id = beside.task.map_or("", TaskId::as_str);
         queries.extend(beside.task.map(|_| (task.as_str(), values![id])));
         queries.extend(beside.deleted.then(|| (DELETED, values![id])));
@@ -250,9 +284,11 @@ impl<'a> PostgresTx<'a> {
                 .map(|holder| (BEHIND, values![&*holder.owner, &*holder.scope, name])),
         );
         queries.extend(beside.token.then(|| (TOKEN, values![])));
-        let mut read = self.read(&queries).await?.into_iter();
+        let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({place})");
+        let begin = if begins { &begin } else { "BEGIN" };
+        let mut read = self.read_behind(begin, &queries).await?.into_iter();
         let mut next = |wanted: bool| wanted.then(|| read.next()).flatten().unwrap_or_default();
-        if !next(true).first().is_some_and(|owned| owned.get(0)) {
+        if !begins && !next(true).first().is_some_and(|owned| owned.get(0)) {
             return Ok(None);
         }
         let resource = self.stored_resource(&next(true))?;
@@ -408,12 +444,15 @@ impl Tx for PostgresTx<'_> {
         Ok(number(&rows))
     }
 
-    async fn put_task(&mut self, row: &TaskRow) -> Tried<()> {
-        let sql = "INSERT INTO tasks (id, created_at, status, owner, record, updated_at, version, status_version, fencing_token, log_seq,
-                written_seq, cancel_requested_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> Tried<()> {
+        let sql = "WITH task AS (INSERT INTO tasks (id, created_at, status, owner, record, updated_at, version, status_version, fencing_token,
+                log_seq, written_seq, cancel_requested_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
             ON CONFLICT (id) DO UPDATE SET status = $3, owner = $4, record = $5, updated_at = $6, version = $7, status_version = $8,
-                fencing_token = $9, log_seq = $10, written_seq = $11, cancel_requested_at = $12";
+                fencing_token = $9, log_seq = $10, written_seq = $11, cancel_requested_at = $12)
+            INSERT INTO lines (task, seq, line) SELECT $1, * FROM unnest($13::bigint[], $14::text[])";
         let (stored, record) = (StoredTask::of(row)?, &row.record);
+        let lines: Vec<(i64, String)> = lines.iter().map(written).collect::<Tried<_>>()?;
+        let (numbers, texts): (Vec<i64>, Vec<String>) = lines.into_iter().unzip();
         let values = values![
             row.id().as_str(),
             record.created_at().as_millis(),
@@ -427,6 +466,8 @@ impl Tx for PostgresTx<'_> {
             stored.log_seq,
             stored.written_seq,
             stored.cancel_requested_at,
+            numbers,
+            texts,
         ];
         self.write(sql, values).await
     }
@@ -470,15 +511,6 @@ impl Tx for PostgresTx<'_> {
         );
         let now = self.now().await?.as_millis();
         self.rows(&sql, values![before.as_millis(), now]).await
-    }
-
-    async fn append(&mut self, id: &TaskId, lines: &[LogEntry]) -> Tried<()> {
-        for line in lines {
-            let (seq, text) = written(line)?;
-            let sql = "INSERT INTO lines (task, seq, line) VALUES ($1, $2, $3)";
-            self.write(sql, values![id.as_str(), seq, text.as_str()]).await?;
-        }
-        Ok(())
     }
 
     async fn log_lines(&mut self, id: &TaskId, behind: u64) -> Tried<Vec<LogEntry>> {

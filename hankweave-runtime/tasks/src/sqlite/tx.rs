@@ -182,7 +182,7 @@ impl Tx for SqliteTx<'_> {
         Ok(natural(number.unwrap_or(0)))
     }
 
-    async fn put_task(&mut self, row: &TaskRow) -> Tried<()> {
+    async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> Tried<()> {
         let sql = "INSERT INTO tasks (id, created_at, status, owner, record, updated_at, version, status_version, fencing_token, log_seq,
                 written_seq, cancel_requested_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
             ON CONFLICT (id) DO UPDATE SET status = ?3, owner = ?4, record = ?5, updated_at = ?6, version = ?7, status_version = ?8,
@@ -202,7 +202,13 @@ impl Tx for SqliteTx<'_> {
             stored.written_seq,
             stored.cancel_requested_at,
         ];
-        self.execute(sql, values)
+        self.execute(sql, values)?;
+        for line in lines {
+            let (seq, text) = written(line)?;
+            let sql = "INSERT INTO lines (task, seq, line) VALUES (?1, ?2, ?3)";
+            self.execute(sql, params![row.id().as_str(), seq, text])?;
+        }
+        Ok(())
     }
 
     async fn remove_task(&mut self, row: &TaskRow) -> Tried<()> {
@@ -233,15 +239,6 @@ impl Tx for SqliteTx<'_> {
         );
         let now = self.clock.now().as_millis();
         self.rows(&sql, params![before.as_millis(), now])
-    }
-
-    async fn append(&mut self, id: &TaskId, lines: &[LogEntry]) -> Tried<()> {
-        for line in lines {
-            let (seq, text) = written(line)?;
-            let sql = "INSERT INTO lines (task, seq, line) VALUES (?1, ?2, ?3)";
-            self.execute(sql, params![id.as_str(), seq, text])?;
-        }
-        Ok(())
     }
 
     async fn log_lines(&mut self, id: &TaskId, behind: u64) -> Tried<Vec<LogEntry>> {
