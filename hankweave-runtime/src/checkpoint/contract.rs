@@ -266,7 +266,7 @@ fn a_stale_parent_is_refused(fixture: &Fixture) {
     assert!(matches!(error, CheckpointError::BranchMoved { found, .. } if found == second.sha));
 }
 
-// covers: HANK-17
+// covers: HANK-17, G4
 fn without_patterns_everything_is_taken_that_is_not_ignored(fixture: &Fixture) {
     let empty = initial(fixture);
     fixture.write(".gitignore", "*.log\n/build/\n");
@@ -363,7 +363,7 @@ fn what_must_stay_out_is_reported(fixture: &Fixture) {
     assert_eq!(files, ["nested/file", "plain/read_only_data_source"]);
 }
 
-// covers: F15
+// covers: F15, G4
 fn a_file_larger_than_the_limit_is_reported(fixture: &Fixture) {
     let file = fs::File::create(fixture.path("huge")).unwrap();
     file.set_len(MAX_FILE_BYTES + 1).unwrap();

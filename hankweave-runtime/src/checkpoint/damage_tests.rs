@@ -340,6 +340,25 @@ fn what_the_cache_takes_for_stored_is_stored_again_when_it_is_gone_or_damaged() 
     }
 }
 
+/// Contents with other bytes are there, so only reading them shows it: all of them are read before the first file changes.
+// covers: G8, F21
+#[test]
+fn a_restore_that_needs_damaged_contents_changes_no_file() {
+    let fixture = Fixture::git_to_damage();
+    let (first, second) = two_versions(&fixture);
+    let contents = object(&fixture, &format!("{}:c", first.sha));
+    fs::set_permissions(&contents, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&contents, [0; 100]).unwrap();
+    let error = fixture
+        .store
+        .restore(&restore_request(&first, &second))
+        .unwrap_err();
+    assert!(matches!(error, RestoreError::History(_)), "{error}");
+    for path in ["a", "b", "c"] {
+        fixture.reads(path, "2");
+    }
+}
+
 /// What is damaged in a pack is written anew into files of their own, and these are the ones to read.
 // covers: P8, G10
 #[test]

@@ -402,7 +402,8 @@ fn while_a_run_lives_its_directory_is_not_taken_back() {
     assert_eq!(thread(&project), (vec!["first".to_owned()], json!("second")));
 }
 
-// Bad input: missing objects, found before anything is touched.
+// Missing objects, found before anything is touched.
+// covers: G10, CLI-16
 #[test]
 fn a_checkpoint_whose_objects_are_gone_is_refused_and_nothing_changes() {
     let project = done();
