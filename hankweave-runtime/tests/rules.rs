@@ -120,11 +120,19 @@ fn the_questions_lead_to_every_rule() {
     let (_, questions) = readme.split_once("## Asked as").expect("questions are listed");
     let pages = pages();
     let (mut wrong, mut asked) = (Vec::new(), BTreeSet::new());
-    for (question, answer) in questions.lines().filter_map(|row| row.rsplit_once(" | ")) {
-        let is_alone = words(answer).filter(|word| is_id(word)).count() == 1;
+    let count = |answer| words(answer).filter(|word| is_id(word)).count();
+    let rows = questions.lines().filter_map(|row| row.rsplit_once(" | "));
+    for (question, answer) in rows.filter(|(_, answer)| count(answer) > 0) {
+        let is_alone = count(answer) == 1;
         for part in answer.split("; ") {
-            let named = links(part).pop().map(|link| format!("docs/rules/{}", link.path));
-            let page = pages.iter().find(|(place, _)| Some(place) == named.as_ref());
+            let named = part.rsplit_once('[').and_then(|(_, rest)| rest.split_once(']'));
+            let named = named.map_or("", |(page, _)| page);
+            if !questions.contains(&format!("\n[{named}]: {named}.md\n")) {
+                wrong.push(format!("[{named}] leads nowhere: {question}"));
+            }
+            let page = pages
+                .iter()
+                .find(|(place, _)| *place == format!("docs/rules/{named}.md"));
             for id in words(part).filter(|word| is_id(word)) {
                 if !page.is_some_and(|(_, text)| ids(text).any(|found| found == id)) {
                     wrong.push(format!(
