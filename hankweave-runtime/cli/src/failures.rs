@@ -229,6 +229,12 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &Typed) -> Failure 
             Failure::from_error(FailureKind::Failed, error)
                 .hint(format!("move `{path}` away and try again; nothing was changed"))
         }
+        RollbackError::Restore(RestoreError::History(_)) => {
+            let (verify, list) = (typed.command("checkpoints verify"), typed.command("checkpoints"));
+            Failure::from_error(FailureKind::Io, error).hint(format!(
+                "no file was changed; `{verify}` names what is damaged, `{list}` lists the others"
+            ))
+        }
         RollbackError::Record(TransitionError::Rejected(_)) => Failure::from_error(FailureKind::Bug, error),
         RollbackError::History(_) | RollbackError::Record(_) => Failure::from_error(FailureKind::Io, error),
         RollbackError::Restore(_) | RollbackError::Interrupted { .. } => {

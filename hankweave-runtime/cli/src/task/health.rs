@@ -11,7 +11,6 @@ use crate::args::{Global, TaskHealthArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::output;
 use crate::registry::{Registry, within};
-use crate::report::counted;
 use crate::screen::one_line;
 
 /// How long a registry may take to answer before it counts as away.
@@ -181,15 +180,14 @@ impl Found {
     }
 
     fn text(&self) -> String {
-        let number =
-            |name: &str| usize::try_from(self.figures[name].as_u64().unwrap_or(0)).unwrap_or(usize::MAX);
+        let number = |name: &str| self.figures[name].as_u64().unwrap_or(0);
         let mut text = format!(
-            "{} answers in {} ms\n{}, {} running; {} held\n",
+            "{} answers in {} ms\ntasks: {}, running: {}, locks held: {}\n",
             self.figures["registry"].as_str().unwrap_or_default(),
             number("answerMs"),
-            counted(number("tasks"), "task"),
+            number("tasks"),
             number("running"),
-            counted(number("locks"), "lock"),
+            number("locks"),
         );
         for (check, trouble) in &self.checks {
             match (check, trouble) {

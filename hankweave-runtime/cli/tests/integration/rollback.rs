@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 
 use hankweave_testing::TestProject;
 use rustix::process::Signal;
@@ -267,7 +268,7 @@ fn a_rollback_tells_which_run_was_left_and_how_the_codon_is_called() {
     project.run(["run", "--headless"]).expect_code(0);
     let left = project.state(&project.directory())["runs"][0]["runId"].clone();
     let sha = checkpoint(&first, "first", "completionCheckpoint");
-    project.run(["rollback", "--to", sha]).expect_code(0);
+    project.run(["rollback", "--to", &sha]).expect_code(0);
     project.run(["run", "--headless"]).expect_code(0);
     let told = |kind: &str| {
         let told = project.run(["journal", "--type", kind]).json_lines();
@@ -402,6 +403,39 @@ fn while_a_run_lives_its_directory_is_not_taken_back() {
     assert_eq!(thread(&project), (vec!["first".to_owned()], json!("second")));
 }
 
+/// The checkpoint behind the first codon, and where git keeps its `done.txt` unless that is in a pack.
+fn object_of_first(project: &TestProject) -> (String, PathBuf) {
+    let directory = project.directory();
+    let state = project.state(&directory);
+    let sha = checkpoint(&state, "first", "completionCheckpoint").to_owned();
+    let blob = project.checkpoints_git(&directory, &["rev-parse", &format!("{sha}:done.txt")]);
+    let blob = blob.expect_code(0).stdout.trim().to_owned();
+    let objects = directory.join(".hankweave/checkpoints/objects");
+    (sha, objects.join(&blob[..2]).join(&blob[2..]))
+}
+
+// Damaged contents, found before anything is touched.
+// covers: G10, CLI-16
+#[test]
+fn damaged_contents_change_nothing_and_the_way_to_their_names_is_told() {
+    let project = done();
+    project.damages_checkpoints();
+    let (_, object) = object_of_first(&project);
+    fs::remove_file(&object).unwrap();
+    fs::write(&object, "no object").unwrap();
+    let refused = project.run(["rollback", "--codon", "first"]);
+    let said = &refused.expect_code(74).stderr;
+    assert!(
+        said.contains("no file was changed; `hankweave checkpoints verify`"),
+        "{said}"
+    );
+    assert_eq!(text(&project, "done.txt").lines().count(), 3);
+    assert_eq!(
+        project.state(&project.directory())["pendingRollback"],
+        Value::Null
+    );
+}
+
 // Missing objects, found before anything is touched.
 // covers: G10, CLI-16
 #[test]
@@ -409,14 +443,7 @@ fn a_checkpoint_whose_objects_are_gone_is_refused_and_nothing_changes() {
     let project = done();
     project.damages_checkpoints();
     let directory = project.directory();
-    let state = project.state(&directory);
-    let sha = checkpoint(&state, "first", "completionCheckpoint");
-    let blob = project.checkpoints_git(&directory, &["rev-parse", &format!("{sha}:done.txt")]);
-    let blob = blob.expect_code(0).stdout.trim().to_owned();
-    let object = directory
-        .join(".hankweave/checkpoints/objects")
-        .join(&blob[..2])
-        .join(&blob[2..]);
+    let (sha, object) = object_of_first(&project);
     if !object.exists() {
         // Objects in a pack can be gone with the pack only.
         for pack in fs::read_dir(directory.join(".hankweave/checkpoints/objects/pack")).unwrap() {
@@ -425,7 +452,7 @@ fn a_checkpoint_whose_objects_are_gone_is_refused_and_nothing_changes() {
     } else {
         fs::remove_file(object).unwrap();
     }
-    let refused = project.run(["rollback", "--to", sha]);
+    let refused = project.run(["rollback", "--to", &sha]);
     assert_ne!(refused.code, Some(0), "{refused}");
     let refused = project.run(["rollback", "--codon", "first"]);
     let said = &refused.expect_code(65).stderr;
