@@ -268,7 +268,7 @@ fn a_rollback_tells_which_run_was_left_and_how_the_codon_is_called() {
     project.run(["run", "--headless"]).expect_code(0);
     let left = project.state(&project.directory())["runs"][0]["runId"].clone();
     let sha = checkpoint(&first, "first", "completionCheckpoint");
-    project.run(["rollback", "--to", &sha]).expect_code(0);
+    project.run(["rollback", "--to", sha]).expect_code(0);
     project.run(["run", "--headless"]).expect_code(0);
     let told = |kind: &str| {
         let told = project.run(["journal", "--type", kind]).json_lines();
