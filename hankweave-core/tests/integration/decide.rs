@@ -234,6 +234,23 @@ fn what_nobody_can_know_blocks_with_its_reason() {
     assert_eq!(ask(&Story::new().fresh("r1"), &hank), Decision::Done);
 }
 
+/// The plan decides, also where hank.json has another order or more codons by now, or lacks one that has ended.
+// covers: STATE-45
+#[test]
+fn another_order_and_new_codons_change_nothing_about_a_stored_plan() {
+    let of = |ids: &[&str]| {
+        let codons: Vec<Value> = ids.iter().map(|id| codon(id, "fresh")).collect();
+        parse(&json!({"hank": codons}).to_string()).hank.unwrap()
+    };
+    let changes: [&[&str]; 3] = [&["a", "c", "b"], &["n", "a", "b", "c", "m"], &["b", "c"]];
+    for changed in changes {
+        let story = begun(&of(&["a", "b", "c"])).fresh("r1").codon("a", Completed);
+        let (_, ran, end) = play(story, &of(changed), |_| Completed);
+        assert_eq!(ran, ["b", "c"], "{changed:?}");
+        assert_eq!(end, Decision::Done);
+    }
+}
+
 /// The answer depends on the document alone, so a restart decides as the runner before it would have done.
 // covers: STATE-44
 #[test]

@@ -200,6 +200,15 @@ mod tests {
         assert_eq!(link, Path::new("sub/a.txt"));
     }
 
+    // covers: HANK-24
+    #[test]
+    fn a_pattern_that_matches_nothing_is_no_error() {
+        let stage = Stage::new();
+        let copied = stage.outputs.copy(&RealDisk, &["missing/**".to_owned()]);
+        assert_eq!(copied.unwrap().len(), 0);
+        assert_eq!(fs::read_dir(&stage.outputs.directory).unwrap().count(), 0);
+    }
+
     // covers: HANK-25
     #[test]
     fn what_is_there_stays_unless_it_is_to_be_replaced() {
