@@ -14,7 +14,7 @@ use crate::shape::{Checker, Shape};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
-    /// Tokens of the prompt that were neither written to nor read from a cache (AGENT-47).
+    /// Tokens of the prompt that were neither written to nor read from a cache.
     pub input_tokens: u64,
     /// Tokens that the model wrote.
     pub output_tokens: u64,

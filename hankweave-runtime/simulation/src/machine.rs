@@ -243,7 +243,11 @@ impl Machine {
 /// What must hold when a process is started, even if the power went at this moment.
 fn check_spawn(disk: &SimDisk, spec: &CommandSpec) -> Result<(), Broken> {
     let durable = document(&disk.durable(), &state_dir())?;
-    let (run, codon) = spec.marker.split_once('/').ok_or("the marker names no codon")?;
+    let named = spec
+        .marker
+        .split_once('/')
+        .and_then(|(_, named)| named.split_once('/'));
+    let (run, codon) = named.ok_or("the marker names no codon")?;
     check_open(&durable, run, codon)?;
     if !spec.program.ends_with("agent") {
         return Ok(());
