@@ -13,7 +13,9 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_task_model::{Holder, LockTable, LogEntry, Resource, TaskError};
 
 use crate::coordinator::{HeldLock, Hints, ListQuery, TaskFilter};
-use crate::engine::{Backend, Fencing, Operation, Removed, Tried, Trouble, Tx, error_of};
+use crate::engine::{
+    Backend, Beside, Fencing, Local, Operation, Removed, Seen, Tried, Trouble, Tx, error_of, see_locally,
+};
 
 /// A coordinator for one process.
 pub struct Memory {
@@ -229,22 +231,13 @@ impl Tx for MemoryTx<'_> {
         Ok(())
     }
 
-    async fn resource(&mut self, name: &str) -> Tried<Resource> {
-        Ok(self.state.locks.resource(name))
+    async fn see(&mut self, name: &str, beside: Beside<'_>) -> Tried<Seen> {
+        see_locally(self, name, beside).await
     }
 
     async fn put_resource(&mut self, name: &str, _: &Resource, after: Resource) -> Tried<()> {
         self.state.locks.put(name, after);
         Ok(())
-    }
-
-    async fn next_token(&mut self) -> Tried<u64> {
-        Ok(self.state.locks.next_token())
-    }
-
-    async fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>> {
-        let held = self.state.locks.held_behind(name, holder, self.now);
-        Ok(held.map(str::to_owned))
     }
 
     async fn held(&mut self) -> Tried<Vec<HeldLock>> {
@@ -265,5 +258,20 @@ impl Tx for MemoryTx<'_> {
             .collect();
         names.dedup();
         Ok(names)
+    }
+}
+
+impl Local for MemoryTx<'_> {
+    fn known(&mut self, name: &str) -> Tried<Resource> {
+        Ok(self.state.locks.resource(name))
+    }
+
+    fn next_token(&mut self) -> Tried<u64> {
+        Ok(self.state.locks.next_token())
+    }
+
+    fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>> {
+        let held = self.state.locks.held_behind(name, holder, self.now);
+        Ok(held.map(str::to_owned))
     }
 }

@@ -113,29 +113,11 @@ pub(crate) trait Tx: Send {
     fn unwritten(&mut self, limit: u32) -> impl Future<Output = Tried<Vec<TaskRow>>> + Send;
     fn mark_written(&mut self, id: &TaskId, seq: u64) -> impl Future<Output = Tried<()>> + Send;
 
-    fn resource(&mut self, name: &str) -> impl Future<Output = Tried<Resource>> + Send;
-    /// A resource with more, read together where each question takes a way of its own.
-    fn see(&mut self, name: &str, beside: Beside<'_>) -> impl Future<Output = Tried<Seen>> + Send {
-        async move {
-            let mut seen = Seen {
-                resource: self.resource(name).await?,
-                ..Seen::default()
-            };
-            if let Some(id) = beside.task {
-                seen.task = self.task(id).await?;
-                if beside.deleted {
-                    seen.deleted_at = self.deleted_at(id).await?;
-                }
-            }
-            if let Some(holder) = beside.behind {
-                seen.behind = self.held_behind(name, holder).await?;
-            }
-            if beside.token {
-                seen.token = self.next_token().await?;
-            }
-            Ok(seen)
-        }
+    fn resource(&mut self, name: &str) -> impl Future<Output = Tried<Resource>> + Send {
+        async move { Ok(self.see(name, Beside::default()).await?.resource) }
     }
+    /// A resource with what is asked for beside it.
+    fn see(&mut self, name: &str, beside: Beside<'_>) -> impl Future<Output = Tried<Seen>> + Send;
     /// The same, or `None` when somebody else works on it at this moment.
     fn see_if_free(
         &mut self,
@@ -150,17 +132,39 @@ pub(crate) trait Tx: Send {
         before: &Resource,
         after: Resource,
     ) -> impl Future<Output = Tried<()>> + Send;
-    /// Greater than every token before it.
-    fn next_token(&mut self) -> impl Future<Output = Tried<u64>> + Send;
-    /// The first resource behind this one that the holder has, unless it has this one, too.
-    fn held_behind(
-        &mut self,
-        name: &str,
-        holder: &Holder,
-    ) -> impl Future<Output = Tried<Option<String>>> + Send;
     fn held(&mut self) -> impl Future<Output = Tried<Vec<HeldLock>>> + Send;
     /// The names of resources with such locks, in the order of their bytes.
     fn names_with(&mut self, removed: Removed<'_>) -> impl Future<Output = Tried<Vec<String>>> + Send;
+}
+
+/// A transaction in which no question takes a way of its own.
+pub(crate) trait Local: Tx {
+    fn known(&mut self, name: &str) -> Tried<Resource>;
+    /// Greater than every token before it.
+    fn next_token(&mut self) -> Tried<u64>;
+    /// The first resource behind this one that the holder has, unless it has this one, too.
+    fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>>;
+}
+
+/// [`Tx::see`], one question after the other.
+pub(crate) async fn see_locally<T: Local>(tx: &mut T, name: &str, beside: Beside<'_>) -> Tried<Seen> {
+    let mut seen = Seen {
+        resource: tx.known(name)?,
+        ..Seen::default()
+    };
+    if let Some(id) = beside.task {
+        seen.task = tx.task(id).await?;
+        if beside.deleted {
+            seen.deleted_at = tx.deleted_at(id).await?;
+        }
+    }
+    if let Some(holder) = beside.behind {
+        seen.behind = tx.held_behind(name, holder)?;
+    }
+    if beside.token {
+        seen.token = tx.next_token()?;
+    }
+    Ok(seen)
 }
 
 /// What a coordinator can be asked, as one transaction. It may be performed again when the first time came to nothing.

@@ -5,7 +5,6 @@ use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::{Held, Holder, LogEntry, Resource};
-use sha2::{Digest, Sha256};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
@@ -44,14 +43,8 @@ const BEHIND: &str = concat!(
 );
 
 /// Lets nobody else work on a resource before the transaction has ended.
-const WAIT_FOR: &str = "SELECT true FROM pg_advisory_xact_lock($1)";
-const TRY: &str = "SELECT pg_try_advisory_xact_lock($1)";
-
-/// The number of a resource among the advisory locks. Two with one number wait for each other, and no more.
-fn lock_number(name: &str) -> i64 {
-    let sum = Sha256::digest(name);
-    sum.first_chunk().map_or(0, |first| i64::from_be_bytes(*first))
-}
+const WAIT_FOR: &str = "SELECT true FROM pg_advisory_xact_lock(hashtextextended($1, 4711))";
+const TRY: &str = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 4711))";
 
 /// So many writes travel together at most.
 const MOST_TOGETHER: usize = 16;
@@ -211,12 +204,8 @@ impl<'a> PostgresTx<'a> {
         }
     }
 
+    /// Sends all of these at once, behind what waits; they are carried out one after the other.
     async fn read(&mut self, queries: &[Query<'_>]) -> Tried<Vec<Vec<Row>>> {
-        self.read_behind("BEGIN", queries).await
-    }
-
-    /// Sends all of these at once, behind what waits, or behind the beginning of the transaction; they are carried out one after the other.
-    async fn read_behind(&mut self, begin: &str, queries: &[Query<'_>]) -> Tried<Vec<Vec<Row>>> {
         if !self.writes.is_empty() {
             self.flush("").await?;
         }
@@ -242,7 +231,7 @@ impl<'a> PostgresTx<'a> {
         self.lease.set_open(true);
         let (begun, read) = tokio::join!(biased; async {
             match begins {
-                true => client.batch_execute(begin).await,
+                true => client.batch_execute("BEGIN").await,
                 false => Ok(()),
             }
         }, try_join_all(read));
@@ -262,19 +251,12 @@ impl<'a> PostgresTx<'a> {
 
     /// The resource with what was asked for beside it, once this transaction has it for itself; unless it `waits` only when nobody else has it.
     async fn owned(&mut self, name: &str, waits: bool, beside: Beside<'_>) -> Tried<Option<Seen>> {
-        let place = lock_number(name);
         let (lock, task) = match waits {
             true => (WAIT_FOR, task_by_id(self.for_update)),
             // Whoever does not get the resource must not be in the way of the one who has it.
             false => (TRY, task_by_id("")),
         };
-        // As a rule the transaction begins here, and to wait travels with that.
-        let begins = waits && !self.lease.is_open();
-        let mut queries = Vec::new();
-        if !begins {
-            queries.push((lock, values![place]));
-        }
-        queries.push((RESOURCE, values![name]));
+        let mut queries = vec![(lock, values![name]), (RESOURCE, values![name])];
         let id = beside.task.map_or("", TaskId::as_str);
         queries.extend(beside.task.map(|_| (task.as_str(), values![id])));
         queries.extend(beside.deleted.then(|| (DELETED, values![id])));
@@ -284,11 +266,9 @@ impl<'a> PostgresTx<'a> {
                 .map(|holder| (BEHIND, values![&*holder.owner, &*holder.scope, name])),
         );
         queries.extend(beside.token.then(|| (TOKEN, values![])));
-        let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({place})");
-        let begin = if begins { &begin } else { "BEGIN" };
-        let mut read = self.read_behind(begin, &queries).await?.into_iter();
+        let mut read = self.read(&queries).await?.into_iter();
         let mut next = |wanted: bool| wanted.then(|| read.next()).flatten().unwrap_or_default();
-        if !begins && !next(true).first().is_some_and(|owned| owned.get(0)) {
+        if !next(true).first().is_some_and(|owned| owned.get(0)) {
             return Ok(None);
         }
         let resource = self.stored_resource(&next(true))?;
@@ -532,10 +512,6 @@ impl Tx for PostgresTx<'_> {
         self.write(sql, values![id.as_str(), integer(seq)]).await
     }
 
-    async fn resource(&mut self, name: &str) -> Tried<Resource> {
-        Ok(self.see(name, Beside::default()).await?.resource)
-    }
-
     async fn see(&mut self, name: &str, beside: Beside<'_>) -> Tried<Seen> {
         Ok(self.owned(name, true, beside).await?.unwrap_or_default())
     }
@@ -557,16 +533,6 @@ impl Tx for PostgresTx<'_> {
             self.write(sql, values![name, numbers.0, numbers.1]).await?;
         }
         Ok(())
-    }
-
-    async fn next_token(&mut self) -> Tried<u64> {
-        Ok(number(&self.one(TOKEN, values![]).await?))
-    }
-
-    async fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>> {
-        let values = values![&*holder.owner, &*holder.scope, name];
-        let rows = self.one(BEHIND, values).await?;
-        Ok(first_behind(&rows, name))
     }
 
     async fn held(&mut self) -> Tried<Vec<HeldLock>> {

@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use crate::coordinator::{HeldLock, ListQuery, TaskFilter};
-use crate::engine::{Fencing, Removed, Tried, Tx};
+use crate::engine::{Beside, Fencing, Local, Removed, Seen, Tried, Tx, see_locally};
 use crate::stored::{StoredHeld, StoredTask, integer, natural, read_line, time, written};
 
 const TASK: &str =
@@ -257,23 +257,8 @@ impl Tx for SqliteTx<'_> {
         self.execute(sql, params![id.as_str(), integer(seq)])
     }
 
-    async fn resource(&mut self, name: &str) -> Tried<Resource> {
-        let sql = "SELECT version, written FROM resources WHERE name = ?1";
-        let known = self.first(sql, [name], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let Some((version, written)) = known else {
-            let version = self.number("forgotten")?;
-            return Ok(Resource {
-                version,
-                ..Resource::default()
-            });
-        };
-        let sql = format!("SELECT {HELD} FROM locks WHERE resource = ?1 ORDER BY token");
-        let held = self.held_locks(&sql, [name])?;
-        Ok(Resource {
-            held: held.into_iter().map(|lock| lock.held).collect(),
-            version: natural(version),
-            written: natural(written),
-        })
+    async fn see(&mut self, name: &str, beside: Beside<'_>) -> Tried<Seen> {
+        see_locally(self, name, beside).await
     }
 
     async fn put_resource(&mut self, name: &str, before: &Resource, after: Resource) -> Tried<()> {
@@ -292,21 +277,6 @@ impl Tx for SqliteTx<'_> {
         }
     }
 
-    async fn next_token(&mut self) -> Tried<u64> {
-        let sql = "UPDATE numbers SET value = value + 1 WHERE name = 'token' RETURNING value";
-        let token = self.first(sql, [], |row| row.get(0))?;
-        Ok(natural(token.unwrap_or(0)))
-    }
-
-    async fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>> {
-        let sql = "SELECT resource FROM locks WHERE owner = ?1 AND scope = ?2 AND resource >= ?3
-                AND (expires_at IS NULL OR expires_at >= ?4) ORDER BY resource LIMIT 1";
-        let now = self.clock.now().as_millis();
-        let values = params![&*holder.owner, &*holder.scope, name, now];
-        let first: Option<String> = self.first(sql, values, |row| row.get(0))?;
-        Ok(first.filter(|first| first != name))
-    }
-
     async fn held(&mut self) -> Tried<Vec<HeldLock>> {
         let sql = format!("SELECT {HELD} FROM locks ORDER BY resource, token");
         self.held_locks(&sql, [])
@@ -323,5 +293,41 @@ impl Tx for SqliteTx<'_> {
                 self.all(sql, [owner], |row| row.get(0))
             }
         }
+    }
+}
+
+impl Local for SqliteTx<'_> {
+    fn known(&mut self, name: &str) -> Tried<Resource> {
+        let sql = "SELECT version, written FROM resources WHERE name = ?1";
+        let known = self.first(sql, [name], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let Some((version, written)) = known else {
+            let version = self.number("forgotten")?;
+            return Ok(Resource {
+                version,
+                ..Resource::default()
+            });
+        };
+        let sql = format!("SELECT {HELD} FROM locks WHERE resource = ?1 ORDER BY token");
+        let held = self.held_locks(&sql, [name])?;
+        Ok(Resource {
+            held: held.into_iter().map(|lock| lock.held).collect(),
+            version: natural(version),
+            written: natural(written),
+        })
+    }
+
+    fn next_token(&mut self) -> Tried<u64> {
+        let sql = "UPDATE numbers SET value = value + 1 WHERE name = 'token' RETURNING value";
+        let token = self.first(sql, [], |row| row.get(0))?;
+        Ok(natural(token.unwrap_or(0)))
+    }
+
+    fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>> {
+        let sql = "SELECT resource FROM locks WHERE owner = ?1 AND scope = ?2 AND resource >= ?3
+                AND (expires_at IS NULL OR expires_at >= ?4) ORDER BY resource LIMIT 1";
+        let now = self.clock.now().as_millis();
+        let values = params![&*holder.owner, &*holder.scope, name, now];
+        let first: Option<String> = self.first(sql, values, |row| row.get(0))?;
+        Ok(first.filter(|first| first != name))
     }
 }
