@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
 use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::task::TaskStatus;
 use hankweave_task_model::{Decision, LogQuery};
 use serde_json::{Value, json};
 
@@ -50,13 +51,18 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         ("about", "description"),
         ("attempt", "attempt"),
         ("agent", "agentId"),
-        ("error", "error"),
         ("changed", "updatedAt"),
     ] {
         add(&mut text, label, &record[name]);
     }
-    add(&mut text, "hank", &record["metadata"]["run"]["hank"]);
     let data = json!(data);
+    // A task that was called off has no error of its own; why a worker did that is in its result.
+    let error = match row.record.status() {
+        TaskStatus::Cancelled => &data["result"]["error"],
+        _ => &record["error"],
+    };
+    add(&mut text, "error", error);
+    add(&mut text, "hank", &record["metadata"]["run"]["hank"]);
     add(&mut text, "running", &data["running"]);
     add(&mut text, "cost", &json!(data["cost"].as_f64().map(dollars)));
     for codon in data["codons"].as_array().into_iter().flatten() {

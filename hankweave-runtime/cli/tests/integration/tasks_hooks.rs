@@ -104,6 +104,11 @@ fn a_task_that_cannot_have_a_branch_does_not_start_and_says_why() {
     assert_eq!(task["task"]["status"], "cancelled");
     let why = task["data"]["result"]["error"].as_str().unwrap();
     assert!(why.contains("rename it with `git branch -m task OTHER`"), "{why}");
+    let told = project.run(["task", "show", TASK]).expect_code(0).stdout.clone();
+    assert!(
+        told.contains("rename it with `git branch -m task OTHER`"),
+        "{told}"
+    );
     // Once it is out of the way the task can go on.
     git(&repository, &["branch", "-m", "task", "other"]);
     project.run(["task", "resume", TASK]).expect_code(0);
