@@ -65,7 +65,7 @@ impl Timestamp {
     }
 }
 
-/// Whether the string has the form of RFC 3339, section 5.6; the time library also reads shorter forms, and
+/// Whether the string has the form of RFC 3339, 5.6; the time library also reads shorter forms, and
 /// offsets of more than a day.
 fn is_rfc_3339(text: &[u8]) -> bool {
     const LOCAL: &[u8] = b"dddd-dd-ddTdd:dd:dd";

@@ -95,6 +95,9 @@ pub enum ExpandError {
     /// The codon that ended is not in the plan.
     #[error("codon `{0}` is not in the execution plan")]
     UnknownCodon(CodonId),
+    /// The plan has a codon that the hank does not have, because hank.json has changed.
+    #[error("codon `{0}` is still to be run, and hank.json does not have it any more")]
+    RemovedCodon(CodonId),
     /// The plan names a loop that the hank does not have, because hank.json has changed.
     #[error("codon `{codon_id}` belongs to loop `{loop_id}`, which hank.json does not have")]
     UnknownLoop {
@@ -168,18 +171,7 @@ pub fn advance_loop(
         return Ok(LoopStep::NotInLoop);
     };
     let loop_id = context.loop_id.clone();
-    let codon_id = finished.clone();
-    let Some(found) = hank.find_loop(&loop_id) else {
-        return Err(ExpandError::UnknownLoop { codon_id, loop_id });
-    };
-    let index_in_loop = context.codon_index_in_loop;
-    if found.codons.len() <= index_in_loop as usize {
-        return Err(ExpandError::OutsideLoop {
-            codon_id,
-            loop_id,
-            index: index_in_loop,
-        });
-    }
+    let found = loop_of(hank, finished, context)?;
     let rest = index + 1..index + 1 + count_same_loop(&plan[index + 1..], &loop_id);
     let end = match (signal, &found.terminate_on) {
         (LoopSignal::Budget, _) => Some(LoopEnd::BudgetExceeded),
@@ -196,6 +188,26 @@ pub fn advance_loop(
         (Some(reason), true) => Ok(LoopStep::Ended { loop_id, reason }),
         (None, false) => Ok(LoopStep::MidIteration),
         (None, true) => next_entries(found, plan, index, context),
+    }
+}
+
+/// The loop in which the plan has put this codon.
+pub(super) fn loop_of<'h>(
+    hank: &'h Hank,
+    codon_id: &CodonId,
+    context: &LoopContext,
+) -> Result<&'h LoopConfig, ExpandError> {
+    let (codon_id, loop_id) = (codon_id.clone(), context.loop_id.clone());
+    match hank.find_loop(&loop_id) {
+        None => Err(ExpandError::UnknownLoop { codon_id, loop_id }),
+        Some(found) if found.codons.len() <= context.codon_index_in_loop as usize => {
+            Err(ExpandError::OutsideLoop {
+                codon_id,
+                loop_id,
+                index: context.codon_index_in_loop,
+            })
+        }
+        Some(found) => Ok(found),
     }
 }
 

@@ -4,12 +4,14 @@
 //! a time: [`initial_plan`] holds the first iteration of every loop, and [`advance_loop`] says what changes
 //! after a codon has ended. [`decide`] says what the runner does next.
 
+mod changes;
 mod decide;
 mod entry;
 mod expand;
 mod iteration;
 mod policy;
 
+pub use changes::{HankChanges, PlannedItem, hank_changes};
 pub use decide::{BlockedBy, Decision, decide, obstacle};
 pub use expand::{
     ExpandError, LoopEnd, LoopSignal, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan,

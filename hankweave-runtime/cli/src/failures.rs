@@ -81,6 +81,7 @@ pub(crate) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
             Failure::from_error(FailureKind::Io, error)
                 .hint(format!("look at what is in it, then take it from others with `{close}`"))
         }
+        OpenError::ChangedHank(_) => Failure::from_error(FailureKind::Input, error).hint(changed_hank(typed)),
         OpenError::Data(DataError::Changed { .. }) => {
             Failure::from_error(FailureKind::Input, error).hint(format!(
                 "`{}` starts over with it and keeps the history; `{}` goes on with what is linked",
@@ -160,11 +161,9 @@ pub(crate) fn run_failure(error: &RunError, typed: &Typed) -> Failure {
         RunError::Record(TransitionError::Rejected(_)) | RunError::CodonLeftOpen => {
             Failure::from_error(FailureKind::Bug, error)
         }
-        RunError::ChangedHank(_) | RunError::MissingParent => Failure::from_error(FailureKind::Input, error)
-            .hint(format!(
-                "undo the change, or `{}` starts over; the history stays",
-                typed.run_with(&[Change::Flag("new")])
-            )),
+        RunError::ChangedHank(_) | RunError::MissingParent => {
+            Failure::from_error(FailureKind::Input, error).hint(changed_hank(typed))
+        }
         RunError::Record(_) | RunError::Save(_) | RunError::Checkpoint(_) => {
             Failure::from_error(FailureKind::Io, error).hint(format!(
                 "make room or mend the disk, and `{}` goes on",
@@ -173,6 +172,13 @@ pub(crate) fn run_failure(error: &RunError, typed: &Typed) -> Failure {
         }
         RunError::Rollback(error) => rollback_failure(error, typed),
     }
+}
+
+fn changed_hank(typed: &Typed) -> String {
+    format!(
+        "undo the change, or `{}` starts over; the history stays",
+        typed.run_with(&[Change::Flag("new")])
+    )
 }
 
 /// What to say about a rollback that did not happen, and what to type instead.

@@ -132,8 +132,8 @@ impl Gate {
     }
 }
 
-/// The token of an `Authorization` header; the name of the scheme may be in any case (RFC 9110, section
-/// 11.1).
+/// The token of an `Authorization` header; the name of the scheme may be in any case
+/// (RFC 9110, 11.1).
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked(BEARER_SCHEME.len())?;
     scheme.eq_ignore_ascii_case(BEARER_SCHEME).then_some(token)
@@ -218,7 +218,7 @@ mod tests {
     async fn a_token_comes_in_a_header_or_beside_the_subprotocol() {
         let (in_header, answer) = role(TOKEN).await;
         assert_eq!(in_header, Role::Full);
-        // The example of RFC 6455, section 1.3.
+        // The example of RFC 6455, 1.3.
         assert!(answer.starts_with("HTTP/1.1 101 ") && answer.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
         assert!(!answer.contains("protocol"), "none was offered: {answer}");
         assert_eq!(role("authorization: bearer reading\r\n").await.0, Role::ReadOnly);

@@ -52,9 +52,8 @@ fn split_port(authority: &str) -> (&str, Option<Option<u16>>) {
     (host, Some(port.parse().ok().filter(|_| is_plain)))
 }
 
-/// Whether `host`, the value of a `Host` header, names this server exactly; case does not matter (RFC 9110,
-/// section
-/// 4.2.3).
+/// Whether `host`, the value of a `Host` header, names this server exactly; case does not matter
+/// (RFC 9110, 4.2.3).
 ///
 /// `reached` is the address that the connection came to. A server on the loopback has three names; one that
 /// listens elsewhere is also called by its address.

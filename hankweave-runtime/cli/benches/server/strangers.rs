@@ -115,7 +115,7 @@ fn deaf_client(door: &Door) -> TcpStream {
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer {token}\r\n\r\n"
     );
     let handshake = br#"{"type":"handshake","data":{"mode":"readonly","afterSeq":0}}"#;
-    // A whole text frame whose mask changes nothing (RFC 6455, section 5.3).
+    // A whole text frame whose mask changes nothing (RFC 6455, 5.3).
     let mut request = head.into_bytes();
     request.extend([0x81, 0x80 | handshake.len() as u8, 0, 0, 0, 0]);
     request.extend(handshake);

@@ -8,11 +8,13 @@ use anstyle::Style;
 use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::HankweaveState;
+use hankweave_core::plan::hank_changes;
 use hankweave_core::thread;
 use hankweave_runtime::hank_files::missing_requirements;
 use hankweave_runtime::preflight::missing_agents;
 use hankweave_runtime::world::disk::RealDisk;
 use hankweave_runtime::world::environment::Environment;
+use serde::Serialize;
 use serde_json::json;
 
 use super::{Looked, as_text, look};
@@ -20,6 +22,7 @@ use crate::args::{Global, RunArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::output;
 use crate::report::duration;
+use crate::screen::Text;
 use crate::state::read_execution;
 use crate::status::outlook;
 
@@ -32,12 +35,16 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
         .as_ref()
         .and_then(|state| Some(recorded(state, outlook(execution, state)?)));
     let next = recorded.unwrap_or_else(|| first(&looked));
+    let changes = state
+        .as_ref()
+        .map_or_else(Changes::default, |state| Changes::of(state, &looked));
     let spent = state.map_or(Usd::ZERO, |state| {
         CeilingUse::of(Duration::ZERO, looked.ceiling, &state).spent()
     });
     if global.json() {
         let mut document = looked.as_json();
         document["next"] = json!(next);
+        document["planChanges"] = json!(changes);
         document["limits"] = json!({
             "maxDollars": looked.ceiling.max_dollars,
             "maxTimeSeconds": looked.ceiling.max_time.map(|time| time.as_secs_f64()),
@@ -46,6 +53,7 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
         output::print_json(&document)?;
     } else {
         let mut text = as_text(&looked.loaded);
+        changes.write(&mut text);
         let limits = limits(looked.ceiling, spent);
         // Writing to a text cannot fail.
         let _ = text.styled(Style::new().bold(), next);
@@ -55,7 +63,42 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
         );
         output::print(text)?;
     }
-    Ok(ending(&looked))
+    Ok(match changes.misfits.is_empty() {
+        true => ending(&looked),
+        false => ExitCode::from(FailureKind::Input.code()),
+    })
+}
+
+/// What hank.json says by now beside the recorded plan (STATE-45).
+#[derive(Debug, Default, Serialize)]
+struct Changes {
+    /// Why the plan cannot be done any more.
+    misfits: Vec<String>,
+    /// What is not done.
+    notices: Vec<String>,
+}
+
+impl Changes {
+    fn of(state: &HankweaveState, looked: &Looked) -> Self {
+        let Some(hank) = &looked.loaded.hank else {
+            return Self::default();
+        };
+        let changes = hank_changes(state, &thread::build(state, None, None), hank);
+        Self {
+            misfits: changes.misfits.iter().map(ToString::to_string).collect(),
+            notices: changes.notices(),
+        }
+    }
+
+    fn write(&self, text: &mut Text) {
+        // Writing to a text cannot fail.
+        for misfit in &self.misfits {
+            let _ = writeln!(text, "error: {misfit}");
+        }
+        for notice in &self.notices {
+            let _ = writeln!(text, "note: {notice}");
+        }
+    }
 }
 
 /// What is next, and how a run gets over what failed or was cut off.

@@ -16,6 +16,7 @@ mod bad_input;
 mod book;
 mod browser;
 mod budget;
+mod changed_hank;
 mod checkpoints;
 mod checks;
 mod cleanup;

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use hankweave_core::plan::ExpandError;
+
 use crate::arrival::ArrivalError;
 use crate::checkpoint::{self, HistoryError};
 use crate::data::DataError;
@@ -29,6 +31,9 @@ pub enum OpenError {
     /// The data cannot be used.
     #[error(transparent)]
     Data(DataError),
+    /// hank.json has changed so that the rest of the recorded plan cannot be done with it.
+    #[error("hank.json no longer fits the recorded plan: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    ChangedHank(Vec<ExpandError>),
     /// Results cannot go where they should.
     #[error("failed to use `{}` as output directory", path.display())]
     Output {

@@ -1,5 +1,6 @@
 //! Opening an execution directory for a hank.
 
+mod changes;
 mod error;
 mod notices;
 mod output;
@@ -92,6 +93,8 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
     possession.rig_copies = Arc::new(rig_copies(&loaded, &hank, possession.dir.root()));
     let mut own_files = own_files(&loaded, &hank, possession.dir.root());
     let prepared = async {
+        let changes = changes::check(&possession.manager.snapshot(), &hank, &options)?;
+        possession.notices.extend(changes);
         prepare_output(&possession, &mut options, &mut own_files)?;
         match data {
             Some(data) => bring(&possession, &hank, &options, data).await,

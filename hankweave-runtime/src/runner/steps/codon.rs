@@ -46,8 +46,8 @@ pub(super) async fn run_codon(
     rig: RigNeed,
 ) -> Result<Ran, RunError> {
     let id = &entry.codon_id;
-    let unknown = || RunError::ChangedHank(ExpandError::UnknownCodon(id.clone()));
-    let config = context.hank.codon(id.configured()).ok_or_else(unknown)?;
+    let removed = || RunError::ChangedHank(ExpandError::RemovedCodon(id.clone()));
+    let config = context.hank.codon(id.configured()).ok_or_else(removed)?;
     let orders = Orders::new(&context.shutdown);
     let own_session = thread::resumed_session(state, id).or_else(|| limited_session(thread, id));
     let lived = context.begun.elapsed();

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::guest::Guest;
 use super::*;
+use crate::world::disk::{Fault, FaultyDisk, RealDisk};
 
 /// The types of all events of the journal, in the order in which they came.
 fn types(guest: &Guest) -> Vec<&str> {
@@ -172,4 +173,36 @@ async fn a_rollback_is_told_step_by_step() {
         (1, &json!("done.txt"))
     );
     live.stop().await;
+}
+
+/// Whoever only watches as well; what was said before stays as it was.
+// covers: P5
+#[tokio::test]
+async fn a_disk_that_fails_is_told_to_every_client_as_fatal() {
+    let project = waiting(&["one"]);
+    let disk = FaultyDisk::new(Arc::new(RealDisk), Fault::None);
+    let mut builder = project.builder();
+    builder.0.world.disk = Arc::new(disk.clone());
+    let hankweave = builder.open().await.unwrap();
+    let live = live_in(project, hankweave).await;
+    let mut commander = Guest::commander(&live).await;
+    let (mut watcher, _) = Guest::enter(&live, json!({"mode": "readonly"})).await;
+    disk.crash();
+    let message = "lost".to_owned();
+    assert!(live.manager.record(Event::Info { message }).await.await.is_err());
+    for guest in [&mut commander, &mut watcher] {
+        let told = guest.until("error").await["data"].clone();
+        assert_eq!(
+            (&told["fatal"], &told["severity"]),
+            (&json!(true), &json!("fatal")),
+            "{told}"
+        );
+        assert!(
+            !guest
+                .heard
+                .iter()
+                .any(|message| message["data"]["message"] == "lost")
+        );
+    }
+    assert!(live.task.await.unwrap().is_err());
 }

@@ -63,7 +63,7 @@ async fn closed(socket: &mut Socket) -> Option<u16> {
     None
 }
 
-// covers: WIRE-34
+// covers: WIRE-2, WIRE-34
 #[tokio::test(start_paused = true)]
 async fn whoever_never_shakes_hands_is_left() {
     let (live, net) = in_memory(waiting(&["one"])).await;
