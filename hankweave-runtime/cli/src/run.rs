@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -70,12 +70,20 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         None => builder,
     };
     let builder = builder.options(options(global, args, &configuration)?);
+    let start = Start {
+        global,
+        args,
+        configuration: &configuration,
+        world: &world,
+        typed: Typed::by(&args.invocation),
+        waits: !configuration.flag(Setting::Autostart),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
-    let ended = runtime.block_on(serve(global, args, &configuration, &world, builder, &log, known));
+    let ended = runtime.block_on(serve(&start, builder, &log, known));
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
     ended
@@ -129,18 +137,32 @@ fn output_directory(
     }
 }
 
+/// What was typed, and what it means here.
+struct Start<'a> {
+    global: &'a Global,
+    args: &'a RunArgs,
+    configuration: &'a Configuration,
+    world: &'a World,
+    typed: Typed,
+    /// Nothing starts without a command.
+    waits: bool,
+}
+
 async fn serve(
-    global: &Global,
-    args: &RunArgs,
-    configuration: &Configuration,
-    world: &World,
+    start: &Start<'_>,
     builder: Builder,
     log: &ServerLog,
     known: Known,
 ) -> Result<ExitCode, Failure> {
-    let waits = !configuration.flag(Setting::Autostart);
-    let report = choose_report(global, args, waits, known);
-    let typed = Typed::by(&args.invocation);
+    let Start {
+        global,
+        args,
+        configuration,
+        world,
+        typed,
+        waits,
+    } = start;
+    let report = choose_report(global, args, *waits, known);
     for warning in &configuration.warnings {
         report.notice(warning);
     }
@@ -153,7 +175,7 @@ async fn serve(
         () = shutdown.force_token().cancelled() => return Ok(stopped(&shutdown)),
         opened = builder.open() => opened,
     };
-    let mut hankweave = opened.map_err(|error| open_failure(&error, &typed))?;
+    let mut hankweave = opened.map_err(|error| open_failure(&error, typed))?;
     log.open(&world.disk, &hankweave.directory().server_log());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the directory is ours");
     for notice in hankweave.notices() {
@@ -161,7 +183,7 @@ async fn serve(
         report.notice(notice);
     }
     let may_ask = !args.headless && !global.json() && args.recover.is_none();
-    if may_ask && !may_go_on(&mut hankweave, world, watch.as_mut(), &shutdown, &typed).await? {
+    if may_ask && !may_go_on(&mut hankweave, world, watch.as_mut(), &shutdown, typed).await? {
         return leave(hankweave, ExitCode::from(FailureKind::Failed.code())).await;
     }
     if shutdown.cause().is_some() {
@@ -172,40 +194,33 @@ async fn serve(
         && let Err(error) = hankweave.serve(server_options(args, configuration)).await
     {
         leave(hankweave, ExitCode::SUCCESS).await?;
-        return Err(serve_failure(&error, &typed));
+        return Err(serve_failure(&error, typed));
     }
-    let mut browser = None;
-    if let Some(address) = hankweave.page_address() {
-        report.page(&address, &typed.command("page"));
-    }
-    if let Some(address) = hankweave.read_only_address().filter(|_| args.open) {
-        browser = open_page(world, &hankweave, &address, &report);
-    }
-    if waits {
-        let next = typed.command("next");
-        report.notice(&format!(
-            "nothing starts by itself: type next, or `{next}` in another terminal; help lists what else one can type"
-        ));
-    }
-    let commander = waits.then(|| hankweave.commander());
-    if let Some(left) = hankweave.limit_ends_in() {
-        report.limit_ends_in(left);
-    }
+    attend(start, hankweave, report, watch, &shutdown).await
+}
+
+/// Lets the run go on to its end, and shows it, tells it and obeys meanwhile.
+async fn attend(
+    start: &Start<'_>,
+    hankweave: Hankweave,
+    report: Report,
+    mut watch: Pin<&mut impl Future<Output = Infallible>>,
+    shutdown: &Shutdown,
+) -> Result<ExitCode, Failure> {
+    let typed = &start.typed;
+    let mut browser = start.announce(&hankweave, &report);
+    let commander = start.waits.then(|| hankweave.commander());
     let (directory, state) = (hankweave.directory().clone(), hankweave.state_reader());
     let execution = directory.root().to_owned();
-    let notifier = configuration.text(Setting::Notify);
-    let notifier = notifier.map(|how| Notifier::new(how, world, &execution));
-    if let Some(obstacle) = notifier.as_ref().and_then(Notifier::obstacle) {
-        report.notice(&obstacle);
-    }
+    let notifier = start.notifier(&execution, &report);
     let events = hankweave.subscribe();
     #[cfg(feature = "otel")]
-    let exporting = otel::Exporter::new(world)
+    let exporting = otel::Exporter::new(start.world)
         .map(|exporter| AbortOnDropHandle::new(tokio::spawn(exporter.follow(hankweave.subscribe()))));
     report.begin(&hankweave.state_reader()());
     let stopping = stopping::answer(
         report.is_quiet(),
-        &shutdown,
+        shutdown,
         hankweave.state_reader(),
         hankweave.grace(),
         report.stopper(),
@@ -213,10 +228,11 @@ async fn serve(
     let is_live = matches!(report, Report::Live(_));
     let terminal = is_live.then(Keyboard::of_stdin).flatten();
     let show = Show::begin(events, report);
-    let waiting = watch_for(notifier.as_ref(), &hankweave, &typed);
-    let answers = (!waits && can_answer(global, args)).then(|| Answers::new(hankweave.commander()));
+    let waiting = watch_for(notifier.as_ref(), &hankweave, typed);
+    let answers =
+        (!start.waits && can_answer(start.global, start.args)).then(|| Answers::new(hankweave.commander()));
     let asking = ask(answers.as_ref(), hankweave.subscribe(), !is_live);
-    let obey = commands::obey(commander, shutdown.clone(), &typed);
+    let obey = commands::obey(commander, shutdown.clone(), typed);
     let outcome = tokio::select! {
         outcome = hankweave.run(shutdown.clone()) => outcome,
         never = &mut watch => match never {},
@@ -236,27 +252,12 @@ async fn serve(
         }
     });
     let report = shown.await;
-    let outcome = outcome.map_err(|error| run_failure(&error, &typed))?;
-    let resume = match &outcome.result {
-        RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => typed.approval(&pause.codon),
-        RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience),
-        _ => typed.run(),
-    };
+    let outcome = outcome.map_err(|error| run_failure(&error, typed))?;
+    let resume = resume(&outcome, typed);
     let news = News::of(&outcome, headline(&outcome), &resume);
     if let Some(report) = report {
-        let ending = Ending {
-            execution: &execution,
-            checkpoints: format!(
-                "git --git-dir={} log --all --oneline",
-                path_word(&execution.join(STATE_DIR).join("checkpoints"))
-            ),
-            resume,
-            over: typed.run_with(&[Change::Flag("new")]),
-            back: typed.command("thread"),
-            logs: typed.command("logs"),
-            log: failed_log(&state(), &directory),
-        };
-        report.close(&outcome, &ending);
+        let log = failed_log(&state(), &directory);
+        report.close(&outcome, &ending(&execution, typed, resume, log));
     }
     #[cfg(feature = "otel")]
     if let Some(exporting) = exporting {
@@ -266,6 +267,59 @@ async fn serve(
         until_interrupted(notifier.tell(news)).await;
     }
     Ok(ExitCode::from(exit_code(&outcome)))
+}
+
+impl Start<'_> {
+    /// Tells how one looks at the run and goes on with it, and opens the page where that is wanted.
+    fn announce(&self, hankweave: &Hankweave, report: &Report) -> Option<Browser> {
+        if let Some(address) = hankweave.page_address() {
+            report.page(&address, &self.typed.command("page"));
+        }
+        let address = hankweave.read_only_address().filter(|_| self.args.open);
+        let browser = address.and_then(|address| open_page(self.world, hankweave, &address, report));
+        if self.waits {
+            let next = self.typed.command("next");
+            report.notice(&format!(
+                "nothing starts by itself: type next, or `{next}` in another terminal; help lists what else one can type"
+            ));
+        }
+        if let Some(left) = hankweave.limit_ends_in() {
+            report.limit_ends_in(left);
+        }
+        browser
+    }
+
+    /// Who is told beside the terminal, and what is in the way of that.
+    fn notifier(&self, execution: &Path, report: &Report) -> Option<Notifier> {
+        let how = self.configuration.text(Setting::Notify)?;
+        let notifier = Notifier::new(how, self.world, execution);
+        if let Some(obstacle) = notifier.obstacle() {
+            report.notice(&obstacle);
+        }
+        Some(notifier)
+    }
+}
+
+/// The command that goes on where the run has ended.
+fn resume(outcome: &RunOutcome, typed: &Typed) -> String {
+    match &outcome.result {
+        RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => typed.approval(&pause.codon),
+        RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience),
+        _ => typed.run(),
+    }
+}
+
+fn ending<'a>(execution: &'a Path, typed: &Typed, resume: String, log: Option<PathBuf>) -> Ending<'a> {
+    let checkpoints = path_word(&execution.join(STATE_DIR).join("checkpoints"));
+    Ending {
+        execution,
+        checkpoints: format!("git --git-dir={checkpoints} log --all --oneline"),
+        resume,
+        over: typed.run_with(&[Change::Flag("new")]),
+        back: typed.command("thread"),
+        logs: typed.command("logs"),
+        log,
+    }
 }
 
 /// Asks a person what to do about a codon that failed or was cut off; whether anything is to be done.
