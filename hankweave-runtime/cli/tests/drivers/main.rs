@@ -419,6 +419,27 @@ async fn every_end_but_a_clean_one_is_a_failure_with_a_reason() {
     }
 }
 
+/// Nothing of it is read, so nobody knows whether it told a success.
+// covers: S9, S5
+#[tokio::test]
+async fn a_result_in_a_line_beyond_the_limit_is_none() {
+    let stage = Stage::new();
+    let mut launch = stage.launch(&json!({}));
+    let print = r#"echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"c-1\"}"
+        printf "{\"type\":\"result\",\"is_error\":false,\"result\":\""; head -c 1048576 /dev/zero | tr '\0' x; echo "\"}""#;
+    launch.command = ["sh", "-c", print].map(str::to_owned).into();
+    let played = finish(built_in("command").start(launch).await.expect("sh exists")).await;
+    let (_, message) = failure(&played.outcome);
+    assert!(message.contains("without reporting a result"), "{message}");
+    assert!(matches!(
+        played.events.last(),
+        Some(AgentEvent::OutputTruncated {
+            bytes: 1_048_577..,
+            ..
+        })
+    ));
+}
+
 // covers: RUN-10
 #[tokio::test]
 async fn a_full_context_is_told_apart_from_other_failures() {

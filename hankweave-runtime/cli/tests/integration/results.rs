@@ -42,6 +42,24 @@ fn events(finished: &hankweave_testing::Finished, wanted: &str) -> Vec<Value> {
 
 // covers: HANK-24
 #[test]
+fn results_that_match_nothing_are_told_as_no_files() {
+    let project = project();
+    let more = json!({"outputFiles": [{"copy": ["nothing/**"]}]});
+    project.write_hank(&json!({"hank": [one(&project, "only", &more)]}));
+    let run = project.run(["run", "--headless", "--json", "--output", "out"]);
+    run.expect_code(0);
+    let told = events(&run, "info");
+    let told = told.iter().filter_map(|info| info["message"].as_str());
+    assert_eq!(
+        told.filter(|message| message.starts_with("only: 0 files copied to "))
+            .count(),
+        1,
+        "{run}"
+    );
+}
+
+// covers: HANK-24
+#[test]
 fn results_are_copied_in_groups_behind_their_commands() {
     let project = project();
     let groups = json!([

@@ -42,6 +42,25 @@ fn run(project: &TestProject, code: i32) -> (Finished, Value) {
     (finished, state)
 }
 
+// covers: SENT-9
+#[test]
+fn the_command_of_a_sentinel_may_write_wherever_its_user_may() {
+    let project = project();
+    let outside = project.home().join("noted");
+    let note = format!("cat > '{}'", outside.display());
+    write_hank(
+        &project,
+        "go",
+        json!([{"sentinelConfig": sentinel("noter", &note, json!({}))}]),
+    );
+    run(&project, 0);
+    let noted: Value = serde_json::from_slice(&fs::read(&outside).unwrap()).unwrap();
+    assert_eq!(
+        (&noted["sentinelId"], &noted["codonId"]),
+        (&json!("noter"), &json!("a"))
+    );
+}
+
 // covers: SENT-9, SENT-10, SENT-12, STATE-12
 #[test]
 fn sentinels_see_what_happens_and_are_drained_before_their_codon_ends() {
