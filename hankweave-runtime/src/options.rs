@@ -22,6 +22,8 @@ pub struct RunOptions {
     pub model: Option<String>,
     /// Start from the first codon and keep the history.
     pub fresh: bool,
+    /// Take what comes behind the newest codon from the hank as it is now, instead of from the recorded plan (STATE-45).
+    pub replan: bool,
     /// Stop instead of starting over when the recorded history cannot be read (P6).
     pub strict_state: bool,
     /// Go on when an item of a rig fails.
@@ -74,6 +76,7 @@ impl Default for RunOptions {
             agent: None,
             model: None,
             fresh: false,
+            replan: false,
             strict_state: false,
             ignore_rig_failures: false,
             exclusion: Exclusion::Required,

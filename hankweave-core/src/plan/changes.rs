@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::expand::{ExpandError, loop_of};
+use super::expand::{ExpandError, initial_plan, loop_of};
 use crate::codon::CodonExecution;
 use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::{Hank, HankItem};
@@ -21,21 +21,24 @@ pub struct HankChanges<'a> {
 }
 
 impl HankChanges<'_> {
-    /// What a run goes on without, in words.
+    /// What a run goes on without, in words; `None` when that is nothing.
     #[must_use]
-    pub fn notices(&self) -> Vec<String> {
-        let new = self
-            .added
-            .iter()
-            .map(|item| format!("{item} is new in hank.json and is not run"));
-        let reordered = self
-            .reordered
-            .then(|| "hank.json has another order, which does not count".to_owned());
-        let kept =
-            "a run goes on with the plan that it began with, and --new begins with hank.json as it is now";
-        new.chain(reordered)
-            .map(|change| format!("{change}: {kept}"))
-            .collect()
+    pub fn notice(&self) -> Option<String> {
+        let names: Vec<_> = self.added.iter().map(ToString::to_string).collect();
+        let new = match &names[..] {
+            [] => None,
+            [one] => Some(format!("{one} is new")),
+            more => Some(format!("{} are new", more.join(", "))),
+        };
+        let reordered = self.reordered.then(|| "the order is another one".to_owned());
+        let changes: Vec<_> = new.into_iter().chain(reordered).collect();
+        (!changes.is_empty()).then(|| {
+            format!(
+                "hank.json has changed since the plan of this run was made: {}; the plan stays, unless --replan takes what \
+                 comes behind the newest codon from hank.json, or --new starts over",
+                changes.join(", and ")
+            )
+        })
     }
 }
 
@@ -125,4 +128,48 @@ fn misfits(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Vec
         is_removed.then(|| ExpandError::RemovedCodon(id.clone()))
     };
     state.execution_plan[first..].iter().filter_map(misfit).collect()
+}
+
+/// The plan that goes on with the hank as it is now: what has run stays, and what stands behind it in the hank follows.
+///
+/// A newest codon that has failed and that the hank does not have any more is left out, so that a run goes back behind what succeeded before it.
+///
+/// # Errors
+///
+/// [`ExpandError::NothingRemains`] when the hank has nothing of what has run, so that nobody can know what is behind it.
+pub fn replan(
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    hank: &Hank,
+) -> Result<Vec<PlanEntry>, ExpandError> {
+    let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
+    let is_newest = |entry: &PlanEntry| newest.is_some_and(|codon| *codon.codon_id() == entry.codon_id);
+    let ran = state
+        .execution_plan
+        .iter()
+        .position(is_newest)
+        .map_or(0, |place| place + 1);
+    let mut plan = state.execution_plan[..ran].to_vec();
+    let place = |entry: &PlanEntry| {
+        let item = PlannedItem::of_plan(entry);
+        hank.items
+            .iter()
+            .position(|written| PlannedItem::of_hank(written) == item)
+    };
+    if matches!(newest, Some(CodonExecution::Failed(_))) {
+        plan.pop_if(|last| place(last).is_none());
+    }
+    let behind = match plan.iter().rev().find_map(place) {
+        Some(place) => place + 1,
+        None if plan.is_empty() => 0,
+        None => return Err(ExpandError::NothingRemains),
+    };
+    let has_run: Vec<_> = state.execution_plan[..plan.len()]
+        .iter()
+        .map(PlannedItem::of_plan)
+        .collect();
+    let is_next =
+        |entry: &PlanEntry| place(entry) >= Some(behind) && !has_run.contains(&PlannedItem::of_plan(entry));
+    plan.extend(initial_plan(hank).into_iter().filter(is_next));
+    Ok(plan)
 }

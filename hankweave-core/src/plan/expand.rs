@@ -98,6 +98,9 @@ pub enum ExpandError {
     /// The plan has a codon that the hank does not have, because hank.json has changed.
     #[error("codon `{0}` is still to be run, and hank.json does not have it any more")]
     RemovedCodon(CodonId),
+    /// The hank was changed so much that it has no codon any more that has run.
+    #[error("hank.json has none of the codons that have run, so what comes behind them is unknown")]
+    NothingRemains,
     /// The plan names a loop that the hank does not have, because hank.json has changed.
     #[error("codon `{codon_id}` belongs to loop `{loop_id}`, which hank.json does not have")]
     UnknownLoop {

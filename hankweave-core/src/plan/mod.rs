@@ -11,7 +11,7 @@ mod expand;
 mod iteration;
 mod policy;
 
-pub use changes::{HankChanges, PlannedItem, hank_changes};
+pub use changes::{HankChanges, PlannedItem, hank_changes, replan};
 pub use decide::{BlockedBy, Decision, decide, obstacle};
 pub use expand::{
     ExpandError, LoopEnd, LoopSignal, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan,

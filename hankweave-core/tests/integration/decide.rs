@@ -3,16 +3,14 @@
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{Hank, parse};
-use hankweave_core::plan::{
-    BlockedBy, Decision, ExpandError, HankChanges, decide, hank_changes, initial_plan,
-};
+use hankweave_core::plan::{BlockedBy, Decision, decide, initial_plan};
 use hankweave_core::testing::{Ending, Story};
 use hankweave_core::thread;
 use serde_json::{Value, json};
 
 use Ending::{Completed, Failed, Open, Skipped};
 
-fn codon(id: &str, mode: &str) -> Value {
+pub(crate) fn codon(id: &str, mode: &str) -> Value {
     json!({"id": id, "name": id, "model": "sonnet", "continuationMode": mode, "promptText": "x"})
 }
 
@@ -27,7 +25,7 @@ fn hank(terminate_on: &Value) -> Hank {
     parse(&json!({"hank": items}).to_string()).hank.unwrap()
 }
 
-fn twice() -> Hank {
+pub(crate) fn twice() -> Hank {
     hank(&json!({"type": "iterationLimit", "limit": 2}))
 }
 
@@ -35,7 +33,13 @@ fn until_full() -> Hank {
     hank(&json!({"type": "contextExceeded"}))
 }
 
-fn begun(hank: &Hank) -> Story {
+/// The codons of these ids, each in a conversation of its own.
+pub(crate) fn flat(ids: &[&str]) -> Hank {
+    let codons: Vec<Value> = ids.iter().map(|id| codon(id, "fresh")).collect();
+    parse(&json!({"hank": codons}).to_string()).hank.unwrap()
+}
+
+pub(crate) fn begun(hank: &Hank) -> Story {
     let execution_plan = initial_plan(hank);
     Story::new().tell(StateEvent::PlanReplaced { execution_plan })
 }
@@ -45,7 +49,11 @@ fn ask(story: &Story, hank: &Hank) -> Decision {
 }
 
 /// Lets the plan run, every codon with the ending that `ending` gives it; returns the ids in order and the last decision.
-fn play(mut story: Story, hank: &Hank, ending: impl Fn(&str) -> Ending) -> (Story, Vec<String>, Decision) {
+pub(crate) fn play(
+    mut story: Story,
+    hank: &Hank,
+    ending: impl Fn(&str) -> Ending,
+) -> (Story, Vec<String>, Decision) {
     let mut ran = Vec::new();
     loop {
         match ask(&story, hank) {
@@ -247,86 +255,6 @@ fn another_order_and_new_codons_change_nothing_about_a_stored_plan() {
         assert_eq!(ran, ["b", "c"], "{changed:?}");
         assert_eq!(end, Decision::Done);
     }
-}
-
-/// The codons of these ids, each in a conversation of its own.
-fn flat(ids: &[&str]) -> Hank {
-    let codons: Vec<Value> = ids.iter().map(|id| codon(id, "fresh")).collect();
-    parse(&json!({"hank": codons}).to_string()).hank.unwrap()
-}
-
-fn changes<'a>(story: &'a Story, hank: &'a Hank) -> HankChanges<'a> {
-    hank_changes(story.state(), &thread::build(story.state(), None, None), hank)
-}
-
-// covers: STATE-45
-#[test]
-fn what_a_plan_goes_on_without_is_told() {
-    let began = flat(&["a", "b", "c"]);
-    let story = begun(&began).fresh("r1").codon("a", Completed);
-    assert_eq!(changes(&story, &began), HankChanges::default());
-    assert_eq!(changes(&Story::new(), &began), HankChanges::default());
-    let told = |ids: &[&str]| {
-        let now = flat(ids);
-        let changes = changes(&story, &now);
-        let added: Vec<String> = changes.added.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            (changes.misfits.len(), changes.notices().len()),
-            (0, added.len() + usize::from(changes.reordered))
-        );
-        (added, changes.reordered)
-    };
-    assert_eq!(
-        told(&["n", "a", "b", "c", "m"]),
-        (vec!["codon `n`".to_owned(), "codon `m`".to_owned()], false)
-    );
-    assert_eq!(told(&["a", "c", "b"]), (vec![], true));
-    assert_eq!(told(&["b", "c"]), (vec![], false));
-    let looped = twice();
-    let with_loop = changes(&story, &looped);
-    assert_eq!(
-        with_loop
-            .notices()
-            .iter()
-            .filter(|notice| notice.starts_with("loop `l` is new"))
-            .count(),
-        1
-    );
-}
-
-/// Everything that the rest of the plan needs and lacks, at once; what has ended is not needed.
-// covers: STATE-45
-#[test]
-fn what_a_plan_cannot_do_without_is_known_before_its_turn() {
-    let story = begun(&flat(&["a", "b", "c"])).fresh("r1");
-    let removed = |story: &Story, ids: &[&str]| -> Vec<String> {
-        let now = flat(ids);
-        let misfits = changes(story, &now).misfits;
-        misfits
-            .iter()
-            .map(|misfit| match misfit {
-                ExpandError::RemovedCodon(id) => id.to_string(),
-                other => panic!("{other:?}"),
-            })
-            .collect()
-    };
-    assert_eq!(removed(&story, &["x"]), ["a", "b", "c"]);
-    let story = story.codon("a", Completed);
-    assert_eq!(removed(&story, &["x"]), ["b", "c"]);
-    let failed = story.codon("b", Failed);
-    assert_eq!(removed(&failed, &["x"]), ["b", "c"]);
-    // A loop may go on behind its codon that has ended, and each of its codons is needed by its id.
-    let in_loop = begun(&twice())
-        .fresh("r1")
-        .codon("a", Completed)
-        .codon("b#0", Completed)
-        .codon("c#0", Completed);
-    let without = flat(&["a", "b", "c", "d"]);
-    assert!(matches!(
-        changes(&in_loop, &without).misfits[..],
-        [ExpandError::UnknownLoop { .. }]
-    ));
-    assert_eq!(changes(&in_loop, &twice()).misfits, []);
 }
 
 /// The answer depends on the document alone, so a restart decides as the runner before it would have done.

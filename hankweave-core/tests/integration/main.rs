@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod budget;
+mod changes;
 mod claude_streams;
 mod codex_streams;
 mod decide;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use hankweave_core::id::CheckpointSha;
+use hankweave_core::plan::ExpandError;
 use hankweave_core::thread::TargetError;
 use hankweave_runtime::checkpoint::RestoreError;
 use hankweave_runtime::data::DataError;
@@ -81,7 +82,7 @@ pub(crate) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
             Failure::from_error(FailureKind::Io, error)
                 .hint(format!("look at what is in it, then take it from others with `{close}`"))
         }
-        OpenError::ChangedHank(_) => Failure::from_error(FailureKind::Input, error).hint(changed_hank(typed)),
+        OpenError::ChangedHank(why) => Failure::from_error(FailureKind::Input, error).hint(changed_hank(why, typed)),
         OpenError::Data(DataError::Changed { .. }) => {
             Failure::from_error(FailureKind::Input, error).hint(format!(
                 "`{}` starts over with it and keeps the history; `{}` goes on with what is linked",
@@ -123,6 +124,7 @@ pub(crate) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
         | OpenError::Checkpoints(_)
         | OpenError::History(_)
         | OpenError::Arrival(_)
+        | OpenError::Plan(_)
         | OpenError::Crash(_) => Failure::from_error(FailureKind::Io, error),
     }
 }
@@ -161,9 +163,12 @@ pub(crate) fn run_failure(error: &RunError, typed: &Typed) -> Failure {
         RunError::Record(TransitionError::Rejected(_)) | RunError::CodonLeftOpen => {
             Failure::from_error(FailureKind::Bug, error)
         }
-        RunError::ChangedHank(_) | RunError::MissingParent => {
-            Failure::from_error(FailureKind::Input, error).hint(changed_hank(typed))
-        }
+        RunError::ChangedHank(why) => Failure::from_error(FailureKind::Input, error)
+            .hint(changed_hank(std::slice::from_ref(why), typed)),
+        RunError::MissingParent => Failure::from_error(FailureKind::Input, error).hint(format!(
+            "`{}` starts over; the history stays",
+            typed.run_with(&[Change::Flag("new")])
+        )),
         RunError::Record(_) | RunError::Save(_) | RunError::Checkpoint(_) => {
             Failure::from_error(FailureKind::Io, error).hint(format!(
                 "make room or mend the disk, and `{}` goes on",
@@ -174,11 +179,15 @@ pub(crate) fn run_failure(error: &RunError, typed: &Typed) -> Failure {
     }
 }
 
-fn changed_hank(typed: &Typed) -> String {
-    format!(
-        "undo the change, or `{}` starts over; the history stays",
-        typed.run_with(&[Change::Flag("new")])
-    )
+fn changed_hank(why: &[ExpandError], typed: &Typed) -> String {
+    let over = typed.run_with(&[Change::Flag("new")]);
+    match why.contains(&ExpandError::NothingRemains) {
+        true => format!("undo the change, or `{over}` starts over; the history stays"),
+        false => format!(
+            "undo the change; or `{}` goes on with what hank.json has now behind the newest codon; or `{over}` starts over, and the history stays",
+            typed.run_with(&[Change::Flag("replan")]),
+        ),
+    }
 }
 
 /// What to say about a rollback that did not happen, and what to type instead.

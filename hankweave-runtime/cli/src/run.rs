@@ -95,6 +95,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
     Ok(RunOptions {
         invocation: Some(args.invocation.clone()),
         fresh: args.new,
+        replan: args.replan,
         strict_state: args.strict_state,
         ignore_rig_failures: configuration.flag(Setting::IgnoreRigFailures),
         exclusion: match args.allow_no_lock {

@@ -69,10 +69,11 @@ pub(crate) fn counts_for_validate(name: &str) -> bool {
 }
 
 /// Options of `run` that count for one start only, and what an [`Invocation`] holds apart.
-const NOT_REPEATED: [&str; 7] = [
+const NOT_REPEATED: [&str; 8] = [
     "hank",
     "execution",
     "new",
+    "replan",
     "recover",
     "open",
     "dry_run",

@@ -19,6 +19,9 @@ pub(crate) struct RunArgs {
     /// Start from the first codon and keep the history.
     #[arg(long)]
     pub(crate) new: bool,
+    /// Keep what has run, and take what comes behind the newest codon from hank.json as it is now: codons that were added, moved or removed.
+    #[arg(long, conflicts_with = "new")]
+    pub(crate) replan: bool,
     /// Where to go on when the newest codon failed or was cut off [default: ask on a terminal, else last-success; after a pause session].
     #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "new")]
     pub(crate) recover: Option<Recover>,

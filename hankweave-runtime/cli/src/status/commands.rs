@@ -40,6 +40,10 @@ impl StatusView<'_> {
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
             offers.push(offer(typed.run(), "finishes that"));
         }
+        if !self.changes.is_empty() {
+            let replan = "goes on with what hank.json has now behind the newest codon";
+            offers.push(offer(typed.run_with(&[Change::Flag("replan")]), replan));
+        }
         let anew = "starts from the first codon; the history stays";
         offers.push(offer(typed.run_with(&[Change::Flag("new")]), anew));
         offers

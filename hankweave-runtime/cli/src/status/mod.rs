@@ -11,8 +11,9 @@ use std::time::Duration;
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::discovery::Activity;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
+use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
-use hankweave_core::plan::{BlockedBy, Decision, Retry, decide};
+use hankweave_core::plan::{BlockedBy, Decision, HankChanges, Retry, decide, hank_changes};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
@@ -65,6 +66,7 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "approval": view.asked().map(|(id, denied)| json!({"codonId": id, "denied": denied})),
             "limitEndsAt": view.limit().map(|(_, ends_at)| ends_at),
             "pendingRollback": state.pending_rollback,
+            "planChanges": view.changes,
             "commands": view.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
             "budget": view.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
             "plannedCodons": state.execution_plan.len(),
@@ -100,6 +102,8 @@ struct StatusView<'a> {
     activity: Option<Activity>,
     /// What the run does next, by its hank; `None` when that is not found.
     decision: Option<Decision>,
+    /// How hank.json has changed since the plan was made, in words.
+    changes: Vec<String>,
     now: Timestamp,
     /// The codon that has ended, and what follows its end has not.
     unfinished: Option<CodonId>,
@@ -110,13 +114,20 @@ struct StatusView<'a> {
 impl<'a> StatusView<'a> {
     fn of(execution: &Path, state: &'a HankweaveState, thread: &'a ExecutionThread) -> Self {
         let holder = holder(execution);
+        let hank = last_hank(execution);
+        let changes = hank.as_ref().map(|hank| hank_changes(state, thread, hank));
+        let misfits = changes
+            .iter()
+            .flat_map(|changes| changes.misfits.iter().map(ToString::to_string));
+        let notice = changes.as_ref().and_then(HankChanges::notice);
         Self {
             state,
             thread,
             typed: Typed::about(execution),
             live: holder.is_some(),
             activity: holder.and_then(|holder| holder.activity),
-            decision: decision(execution, state),
+            decision: hank.as_ref().map(|hank| decide(state, thread, hank)),
+            changes: misfits.chain(notice).collect(),
             now: SystemClock.now(),
             unfinished: unfinished(execution, thread),
             budget: None,
@@ -185,9 +196,12 @@ impl StatusView<'_> {
 /// What the run does next, asked of the hank that ran here last.
 pub(crate) fn decision(execution: &Path, state: &HankweaveState) -> Option<Decision> {
     let thread = &thread::build(state, None, None);
+    Some(decide(state, thread, &last_hank(execution)?))
+}
+
+fn last_hank(execution: &Path) -> Option<Hank> {
     let dir = ExecutionDir::new(execution.to_owned());
-    let hank = inspect::last_hank(&RealDisk, &dir).ok()??.hank?;
-    Some(decide(state, thread, &hank))
+    inspect::last_hank(&RealDisk, &dir).ok()??.hank
 }
 
 /// The newest codon, when a note says that something of it is still to be done.

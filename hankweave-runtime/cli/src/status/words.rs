@@ -94,6 +94,9 @@ impl StatusView<'_> {
                 "what follows the end of {id} is not done: its results, or its archive"
             )?;
         }
+        for change in &self.changes {
+            writeln!(text, "{change}")?;
+        }
         for (command, purpose) in self.commands() {
             write!(text, "  ")?;
             text.styled(AnsiColor::Cyan.on_default(), format_args!("{command:<48}"))?;

@@ -2,13 +2,15 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anstyle::Style;
 use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::HankweaveState;
-use hankweave_core::plan::hank_changes;
+use hankweave_core::hank::Hank;
+use hankweave_core::plan::{hank_changes, replan};
 use hankweave_core::thread;
 use hankweave_runtime::hank_files::missing_requirements;
 use hankweave_runtime::preflight::missing_agents;
@@ -30,14 +32,15 @@ use crate::status::outlook;
 pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
     let looked = look(&args.hank, &args.settings)?;
     let execution = args.hank.execution.as_ref().unwrap_or(&looked.loaded.root);
-    let state = read_execution(execution).ok().filter(|_| !args.new);
+    let mut state = read_execution(execution).ok().filter(|_| !args.new);
+    let changes = match (&mut state, &looked.loaded.hank) {
+        (Some(state), Some(hank)) => Changes::of(state, hank, args.replan),
+        _ => Changes::default(),
+    };
     let recorded = state
         .as_ref()
         .and_then(|state| Some(recorded(state, outlook(execution, state)?)));
     let next = recorded.unwrap_or_else(|| first(&looked));
-    let changes = state
-        .as_ref()
-        .map_or_else(Changes::default, |state| Changes::of(state, &looked));
     let spent = state.map_or(Usd::ZERO, |state| {
         CeilingUse::of(Duration::ZERO, looked.ceiling, &state).spent()
     });
@@ -75,18 +78,28 @@ struct Changes {
     /// Why the plan cannot be done any more.
     misfits: Vec<String>,
     /// What is not done.
-    notices: Vec<String>,
+    notice: Option<String>,
 }
 
 impl Changes {
-    fn of(state: &HankweaveState, looked: &Looked) -> Self {
-        let Some(hank) = &looked.loaded.hank else {
-            return Self::default();
-        };
-        let changes = hank_changes(state, &thread::build(state, None, None), hank);
+    /// Lays a new plan into `state` where one is wanted.
+    fn of(state: &mut HankweaveState, hank: &Hank, wants_replan: bool) -> Self {
+        let thread = thread::build(state, None, None);
+        if wants_replan {
+            match replan(state, &thread, hank) {
+                Ok(plan) => state.execution_plan = Arc::new(plan),
+                Err(error) => {
+                    return Self {
+                        misfits: vec![error.to_string()],
+                        notice: None,
+                    };
+                }
+            }
+        }
+        let changes = hank_changes(state, &thread, hank);
         Self {
             misfits: changes.misfits.iter().map(ToString::to_string).collect(),
-            notices: changes.notices(),
+            notice: changes.notice(),
         }
     }
 
@@ -95,7 +108,7 @@ impl Changes {
         for misfit in &self.misfits {
             let _ = writeln!(text, "error: {misfit}");
         }
-        for notice in &self.notices {
+        if let Some(notice) = &self.notice {
             let _ = writeln!(text, "note: {notice}");
         }
     }

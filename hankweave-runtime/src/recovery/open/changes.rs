@@ -1,30 +1,63 @@
 //! Whether a hank fits the plan of the run that goes on (STATE-45).
 
-use hankweave_core::document::HankweaveState;
+use std::sync::Arc;
+
+use hankweave_core::document::{HankweaveState, PlanEntry};
+use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
-use hankweave_core::plan::hank_changes;
+use hankweave_core::plan::{hank_changes, replan};
 use hankweave_core::thread;
 
 use super::OpenError;
 use crate::options::RunOptions;
+use crate::state_manager::StateManager;
 
-/// What to tell about a hank that has changed since its run began.
-///
-/// # Errors
-///
-/// [`OpenError::ChangedHank`] when the rest of the plan cannot be done with it.
-pub(super) fn check(
-    state: &HankweaveState,
-    hank: &Hank,
-    options: &RunOptions,
-) -> Result<Vec<String>, OpenError> {
-    if options.fresh || state.runs.is_empty() {
-        return Ok(Vec::new());
+/// How a run goes on with a hank that may have changed since it began.
+#[derive(Debug, Default)]
+pub(super) struct GoingOn {
+    /// What to tell.
+    pub(super) notice: Option<String>,
+    /// The plan to go on with, when it is not the recorded one.
+    plan: Option<Vec<PlanEntry>>,
+}
+
+impl GoingOn {
+    /// # Errors
+    ///
+    /// [`OpenError::ChangedHank`] when the rest of the plan cannot be done with the hank.
+    pub(super) fn with(
+        mut state: HankweaveState,
+        hank: &Hank,
+        options: &RunOptions,
+    ) -> Result<Self, OpenError> {
+        if options.fresh || state.runs.is_empty() {
+            return Ok(Self::default());
+        }
+        let thread = thread::build(&state, None, None);
+        let mut plan = None;
+        if options.replan {
+            let anew = replan(&state, &thread, hank).map_err(|error| OpenError::ChangedHank(vec![error]))?;
+            state.execution_plan = Arc::new(anew.clone());
+            plan = Some(anew);
+        }
+        let changes = hank_changes(&state, &thread, hank);
+        match changes.misfits.is_empty() {
+            true => Ok(Self {
+                notice: changes.notice(),
+                plan,
+            }),
+            false => Err(OpenError::ChangedHank(changes.misfits)),
+        }
     }
-    let thread = thread::build(state, None, None);
-    let changes = hank_changes(state, &thread, hank);
-    match changes.misfits.is_empty() {
-        true => Ok(changes.notices()),
-        false => Err(OpenError::ChangedHank(changes.misfits)),
+
+    /// Records the plan, if it is another one.
+    pub(super) async fn record(&mut self, manager: &StateManager) -> Result<(), OpenError> {
+        let Some(execution_plan) = self.plan.take() else {
+            return Ok(());
+        };
+        let recorded = manager
+            .transition(StateEvent::PlanReplaced { execution_plan })
+            .await;
+        recorded.await.map(drop).map_err(OpenError::Plan)
     }
 }

@@ -34,6 +34,9 @@ pub enum OpenError {
     /// hank.json has changed so that the rest of the recorded plan cannot be done with it.
     #[error("hank.json no longer fits the recorded plan: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     ChangedHank(Vec<ExpandError>),
+    /// The new plan could not be recorded.
+    #[error("failed to record the new plan")]
+    Plan(#[source] TransitionError),
     /// Results cannot go where they should.
     #[error("failed to use `{}` as output directory", path.display())]
     Output {

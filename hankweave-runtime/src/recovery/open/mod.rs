@@ -12,8 +12,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{CodonConfig, Hank, redirecting_variables};
 
+use self::changes::GoingOn;
 use self::output::prepare_output;
 use self::possess::possess;
 use super::own_files::own_files;
@@ -93,13 +95,15 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
     possession.rig_copies = Arc::new(rig_copies(&loaded, &hank, possession.dir.root()));
     let mut own_files = own_files(&loaded, &hank, possession.dir.root());
     let prepared = async {
-        let changes = changes::check(&possession.manager.snapshot(), &hank, &options)?;
-        possession.notices.extend(changes);
+        let state = HankweaveState::clone(&possession.manager.snapshot());
+        let mut going_on = GoingOn::with(state, &hank, &options)?;
         prepare_output(&possession, &mut options, &mut own_files)?;
-        match data {
-            Some(data) => bring(&possession, &hank, &options, data).await,
-            None => Ok(()),
+        if let Some(data) = data {
+            bring(&possession, &hank, &options, data).await?;
         }
+        going_on.record(&possession.manager).await?;
+        possession.notices.extend(going_on.notice);
+        Ok(())
     };
     if let Err(error) = prepared.await {
         if let Err(unsaved) = possession.release(Arc::new(lock), std::future::ready(())).await {
