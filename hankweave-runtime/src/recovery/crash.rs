@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use hankweave_core::codon::{Active, CodonExecution, CodonPhase, CodonTransition, Fail, Running};
+use hankweave_core::codon::{
+    Active, CodonExecution, CodonPhase, CodonTransition, Fail, Initializing, Running,
+};
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::event::StateEvent;
@@ -97,36 +99,43 @@ pub(super) struct Sources<'a> {
 ///
 /// A codon that cost more than is known is closed here, because the event of the crash cannot say that.
 pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
-    let mut events = Vec::new();
-    for run in state.running_runs() {
-        if let Some(open) = run.open_codon()
-            && let CodonExecution::Running(codon) = open
-        {
-            let what = (&run.run_id, open.codon_id(), *open.start_time());
+    let of_run = |run: &RunRecord| match run.open_codon() {
+        Some(CodonExecution::Running(codon)) => {
             let counting = Counting::noted(&*sources.world.disk, sources.dir, &run.run_id);
             let counting = counting.unwrap_or_else(|| Counting::with(Arc::clone(sources.prices)));
             let past = Past {
                 resumed: codon.previous_session_id.as_ref(),
-                model: counting.model(open.codon_id()),
-                auth: counting.auth(open.codon_id()),
+                model: counting.model(&codon.codon_id),
+                auth: counting.auth(&codon.codon_id),
                 before: state.used_in(&codon.claude_session_id),
                 prices: &counting.prices,
             };
-            events.extend(costs_of(sources, what, codon, past, now));
+            costs_of(sources, &run.run_id, codon, past, now)
         }
-    }
-    events
+        // Its agent may have asked its model already, and nobody knows in which session.
+        Some(CodonExecution::Initializing(codon)) => {
+            vec![cost_more(&run.run_id, &codon.codon_id, Initializing::PHASE, now)]
+        }
+        _ => Vec::new(),
+    };
+    state.running_runs().flat_map(of_run).collect()
+}
+
+/// The failure of a codon that has cost more than is known.
+fn cost_more(run_id: &RunId, codon_id: &CodonId, phase: CodonPhase, now: Timestamp) -> StateEvent {
+    let fail = CodonTransition::Fail(Fail::crashed(now));
+    StateEvent::transitioned(run_id.clone(), codon_id.clone(), phase, &fail).with_cost_as_lower_bound()
 }
 
 fn costs_of(
     sources: &Sources<'_>,
-    (run_id, codon_id, begun): (&RunId, &CodonId, Timestamp),
+    run_id: &RunId,
     codon: &Running,
     past: Past<'_>,
     now: Timestamp,
 ) -> Vec<StateEvent> {
     let mut events = Vec::new();
-    let log = &codon.claude_log_path;
+    let (codon_id, log) = (&codon.codon_id, &codon.claude_log_path);
     let config = sources.hank.and_then(|hank| hank.codon(codon_id.configured()));
     let nothing = BTreeMap::new();
     let is_ours = log.components().all(|part| matches!(part, Component::Normal(_)));
@@ -136,7 +145,7 @@ fn costs_of(
             log: &sources.dir.state_dir().join(log),
             session: &codon.claude_session_id,
             past,
-            since: begun,
+            since: codon.start_time,
             work_dir: sources.dir.root(),
             env: config.map_or(&nothing, |config| &config.env),
         };
@@ -159,9 +168,7 @@ fn costs_of(
         Some(Err(_)) | None => true,
     };
     if lower_bound {
-        let fail = CodonTransition::Fail(Fail::crashed(now));
-        let failed = StateEvent::transitioned(run_id.clone(), codon_id.clone(), Running::PHASE, &fail);
-        events.push(failed.with_cost_as_lower_bound());
+        events.push(cost_more(run_id, codon_id, Running::PHASE, now));
     }
     events
 }
@@ -172,6 +179,7 @@ mod tests {
 
     use super::*;
     use crate::world::disk::RealDisk;
+    use crate::world::environment::Environment;
 
     // Whatever a file of others says about its runs, a start can go on behind it.
     // covers: STATE-36
@@ -201,6 +209,55 @@ mod tests {
             assert!(run.open_codon().is_none(), "{status}");
             assert_eq!(run.status.to_string(), status);
             assert!(left_open(live.document(), Timestamp::UNIX_EPOCH).is_empty());
+        }
+    }
+
+    // Whatever its agent may have asked by then, nobody has heard of it.
+    // covers: AGENT-8
+    #[test]
+    fn a_codon_whose_agent_had_named_no_session_may_have_cost_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let (world, dir) = (
+            World::with_environment(Environment::default()),
+            ExecutionDir::new(folder.path().to_owned()),
+        );
+        let document = |codon: serde_json::Value| {
+            let document = serde_json::json!({
+                "runs": [{
+                    "runId": "r", "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "running",
+                    "startingConditions": {"type": "fresh"}, "startTime": "2025-01-04T12:00:00.000Z", "codons": [codon],
+                }],
+                "currentRunId": "r", "executionPlan": [],
+            });
+            hankweave_core::document::parse(document.to_string().as_bytes()).unwrap()
+        };
+        let sources = Sources {
+            world: &world,
+            dir: &dir,
+            hank: None,
+            prices: &Arc::default(),
+        };
+        let begun = serde_json::json!({"codonId": "a", "startTime": "2025-01-04T12:00:00.000Z"});
+        for (status, is_uncertain) in [("preparing", false), ("starting", false), ("initializing", true)] {
+            let mut codon = begun.clone();
+            codon["status"] = status.into();
+            if is_uncertain {
+                codon["claudePid"] = 7.into();
+                codon["claudeLogPath"] = "runs/r/a-claude.log".into();
+            }
+            let mut live = LiveState::new(document(codon));
+            let events = costs(&sources, live.document(), Timestamp::UNIX_EPOCH);
+            assert_eq!(events.len(), usize::from(is_uncertain), "{status}");
+            for event in events.into_iter().chain(
+                crashes(live.document(), Timestamp::UNIX_EPOCH)
+                    .into_iter()
+                    .map(|(event, _)| event),
+            ) {
+                live.apply_event(&event, Timestamp::UNIX_EPOCH).unwrap();
+            }
+            let closed = &live.document().runs[0].codons[0];
+            assert_eq!(closed.cost_is_lower_bound(), is_uncertain, "{status}");
+            assert!(matches!(**closed, CodonExecution::Failed(_)), "{status}");
         }
     }
 

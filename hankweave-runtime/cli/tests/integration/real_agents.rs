@@ -263,7 +263,9 @@ fn a_run_that_is_stopped_or_killed_goes_on_and_costs_what_was_served() {
         for signal in [Signal::TERM, Signal::KILL] {
             let (project, server) = agent.stage(json!({"turns": [work(), cut_off(), work(), end()]}));
             project.write_hank(&json!({"hank": [agent.codon("work", "fresh", "TASK")]}));
-            let running = project.start(["run", "--headless"]);
+            let mut running = project.start(["run", "--headless"]);
+            // What the agent has printed and nobody has read goes with us: it is marked, and counted only where the agent writes it down.
+            running.wait_for_line(|line| line.contains("I write the note."));
             begun(&server, 2);
             running.signal(signal);
             running.finish_within(DEADLINE);
