@@ -170,19 +170,25 @@ fn the_work_of_real_speakers_completes_a_codon() {
 // covers: AGENT-24
 #[test]
 fn what_providers_refuse_real_speakers_is_no_success() {
-    let server = serve();
     let error = |status: u16, kind: &str, message: &str| json!({"turns": [{"error": {"status": status, "type": kind, "message": message}, "repeat": "forever"}]});
-    for refusal in [
+    let refusals = [
         error(401, "authentication_error", "invalid x-api-key"),
         error(429, "rate_limit_error", "slow down"),
         json!({"context_limit": 100, "turns": [{"text": "Done.", "repeat": "forever"}]}),
-    ] {
-        for speaker in Speaker::all(&server) {
-            server.play(scenario(refusal.clone()));
-            let record = run(&speaker.stage(&server));
-            assert_eq!(record["status"], "failed", "{record:#}");
+    ];
+    // Most of the time speakers wait before they ask again.
+    std::thread::scope(|scope| {
+        for refusal in refusals {
+            scope.spawn(|| {
+                let server = serve();
+                server.play(scenario(refusal));
+                for speaker in Speaker::all(&server) {
+                    let record = run(&speaker.stage(&server));
+                    assert_eq!(record["status"], "failed", "{record:#}");
+                }
+            });
         }
-    }
+    });
 }
 
 // covers: AGENT-14, AGENT-23
