@@ -274,3 +274,60 @@ fn a_wait_survives_a_restart_and_can_be_limited_and_stopped() {
 
 /// Unfinished on purpose.
 const EXIT_PAUSED: i32 = 3;
+
+/// A codon that would complete, and what else it says.
+fn plain(project: &TestProject, more: Value) -> Value {
+    let mut codon = json!({"name": more["id"], "agent": flaky_agent(project), "model": "shell", "continuationMode": "fresh",
+        "promptText": "0 fine"});
+    codon
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    codon
+}
+
+// covers: HANK-20
+#[test]
+fn failures_of_rigs_can_be_ignored_for_a_run() {
+    let project = project();
+    let rig = json!([{"type": "command", "command": {"run": "exit 3"}}, {"type": "command", "command": {"run": "touch later"}}]);
+    project.write_hank(&json!({"hank": [plain(&project, json!({"id": "a", "rigSetup": rig}))]}));
+    let run = |more: &[&str]| project.run([&["run", "--headless", "--new"], more].concat());
+    run(&[]).expect_code(1);
+    let later = project.directory().join("later");
+    assert!(!later.exists());
+    run(&["--ignore-rig-failures"]).expect_code(0);
+    assert!(later.exists(), "the rest of the rig is set up");
+}
+
+// covers: STATE-55
+#[test]
+fn a_codon_that_has_nothing_to_continue_fails_before_an_agent_starts() {
+    let project = project();
+    let rig = json!([{"type": "command", "command": {"run": "exit 3"}}]);
+    let ignored = plain(
+        &project,
+        json!({"id": "a", "rigSetup": rig, "onFailure": "ignore"}),
+    );
+    let continues = plain(
+        &project,
+        json!({"id": "b", "continuationMode": "continue-previous"}),
+    );
+    project.write_hank(&json!({"hank": [ignored, continues]}));
+    let run = project.run(["run", "--headless"]);
+    run.expect_code(1);
+    let state = project.state(&project.directory());
+    let failed = codon(&state["runs"][0], "b");
+    let figures = json!([
+        failed["status"],
+        failed["failedDuring"],
+        failed["exitCode"],
+        failed["failureReason"]["retriable"]
+    ]);
+    assert_eq!(figures, json!(["failed", "starting", -1, false]));
+    assert!(
+        run.stderr
+            .contains("there is no earlier session that this codon could continue"),
+        "{run}"
+    );
+}
