@@ -255,7 +255,7 @@ pub enum Event {
         tokens_used: u64,
         /// Whether no further iteration follows.
         is_final: bool,
-        /// Why none follows: `iteration_limit`, `context_exceeded`, `check_passed`, `sentinel_skip` or `failure`; absent when a budget was used up, which
+        /// Why none follows: `iteration_limit`, `context_exceeded`, `check_passed` or `failure`; absent when a budget was used up, which
         /// `codon.completed` tells.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         termination_reason: Option<String>,

@@ -614,6 +614,12 @@ fn a_second_signal_ends_the_grace_that_has_begun() {
     running.finish_within(DEADLINE).expect_code(130);
     assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
     assert_eq!(project.left_behind(), []);
+    let state = project.state(&project.directory());
+    let stopped = &state["runs"][0]["codons"][0];
+    assert!(
+        stopped["errorCheckpoint"].is_string(),
+        "the files are kept all the same: {stopped:#}"
+    );
 }
 
 /// So is it while a command of a rig is asked to end.

@@ -101,7 +101,7 @@ async fn any_codon_of_the_plan_is_started_on_command() {
     live.stop().await;
 }
 
-// covers: WIRE-13, WIRE-20
+// covers: WIRE-11, WIRE-13, WIRE-20
 #[tokio::test]
 async fn a_run_goes_back_to_where_a_client_wants_it() {
     let project = waiting(&["one", "two"]);
