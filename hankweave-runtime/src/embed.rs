@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hankweave_core::document::{HankweaveState, KnownCheckpoints};
 use hankweave_core::id::RunId;
+use hankweave_core::plan::{HankChanges, hank_changes};
 use hankweave_core::thread::ExecutionThread;
 
 use crate::checkpoint::CheckpointStore;
@@ -246,6 +247,14 @@ impl Hankweave {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         runner::has_nothing_to_do(&self.opened)
+    }
+
+    /// What hank.json says by now beside the recorded plan (STATE-45).
+    #[must_use]
+    pub fn hank_changes(&self) -> HankChanges {
+        let state = self.opened.possession.manager.snapshot();
+        let thread = self.opened.possession.manager.execution_thread(None, None);
+        hank_changes(&state, &thread, &self.opened.hank, self.opened.options.recovery)
     }
 
     /// How long the next run waits for the usage limit of a provider, as far as that is recorded.

@@ -1,175 +1,147 @@
 //! What hank.json says by now, beside the plan with which a run began (STATE-45).
 
-use std::fmt;
-
-use super::expand::{ExpandError, initial_plan, loop_of};
-use crate::codon::CodonExecution;
+use super::expand::ExpandError;
+use super::replan::{Newest, PlannedItem, kept, replan};
 use crate::document::{HankweaveState, PlanEntry};
-use crate::hank::{Hank, HankItem};
-use crate::id::LoopId;
-use crate::thread::ExecutionThread;
+use crate::hank::Hank;
+use crate::id::CodonId;
+use crate::thread::{ExecutionThread, Recovery};
+
+/// How many codons are named in one notice.
+const MOST_NAMES: usize = 5;
 
 /// How a hank differs from the stored plan of a run that goes on.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct HankChanges<'a> {
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct HankChanges {
     /// Why the rest of the plan cannot be done with it.
     pub misfits: Vec<ExpandError>,
-    /// What the plan lacks, in the order of the hank: none of it runs.
-    pub added: Vec<PlannedItem<'a>>,
-    /// Whether what both have stands in another order than planned.
-    pub reordered: bool,
+    /// The codons that a plan made anew has and this one lacks, in their order: none of them runs.
+    pub added: Vec<CodonId>,
+    /// The codons that are still to be run, when the hank has them in another order.
+    pub reordered: Vec<CodonId>,
+    /// What stands in front of what has run, and never ran.
+    pub passed: Vec<String>,
+    /// The codons and loops that have run and that the hank does not have any more.
+    pub gone: Vec<String>,
+    /// What is still to be run by the plan.
+    pub next: Vec<CodonId>,
 }
 
-impl HankChanges<'_> {
-    /// What a run goes on without, in words; `None` when that is nothing.
-    #[must_use]
-    pub fn notice(&self) -> Option<String> {
-        let names: Vec<_> = self.added.iter().map(ToString::to_string).collect();
-        let new = match &names[..] {
-            [] => None,
-            [one] => Some(format!("{one} is new")),
-            more => Some(format!("{} are new", more.join(", "))),
+/// Compares `hank` with the plan of `state`, as a run would go on at the end of `thread`, with `recovery` if somebody has chosen one. Without a plan nothing
+/// has changed.
+#[must_use]
+pub fn hank_changes(
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    hank: &Hank,
+    recovery: Option<Recovery>,
+) -> HankChanges {
+    let plan = &state.execution_plan;
+    if plan.is_empty() {
+        return HankChanges::default();
+    }
+    let kept = kept(state, thread, Newest::of(state, thread, hank, recovery));
+    let (ran, rest) = plan.split_at(kept);
+    let is_removed = |entry: &&PlanEntry| hank.codon(entry.codon_id.configured()).is_none();
+    let removed = rest.iter().filter(is_removed);
+    let written: Vec<_> = hank.items.iter().map(PlannedItem::of_hank).collect();
+    let mut gone: Vec<_> = ran.iter().map(PlannedItem::of_plan).collect();
+    gone.dedup();
+    gone.retain(|item| !written.contains(item));
+    let mut changes = HankChanges {
+        misfits: removed
+            .map(|entry| ExpandError::RemovedCodon(entry.codon_id.clone()))
+            .collect(),
+        gone: gone.iter().map(ToString::to_string).collect(),
+        next: ids(rest).cloned().collect(),
+        ..HankChanges::default()
+    };
+    if let Ok(anew) = replan(state, thread, hank, recovery) {
+        let follows = &anew[kept..];
+        let lacks = |entries: &[PlanEntry], id: &CodonId| !ids(entries).any(|known| known == id);
+        changes.added = ids(follows).filter(|id| lacks(rest, id)).cloned().collect();
+        let ours = ids(rest).filter(|id| !lacks(follows, id));
+        if !ids(follows).filter(|id| !lacks(rest, id)).eq(ours) {
+            changes.reordered = ids(follows).cloned().collect();
+        }
+        let is_passed = |item: &&PlannedItem<'_>| {
+            let mut known = anew.iter().chain(plan.iter()).map(PlannedItem::of_plan);
+            !known.any(|known| known == **item)
         };
-        let reordered = self.reordered.then(|| "the order is another one".to_owned());
-        let changes: Vec<_> = new.into_iter().chain(reordered).collect();
-        (!changes.is_empty()).then(|| {
+        changes.passed = written
+            .iter()
+            .filter(is_passed)
+            .map(ToString::to_string)
+            .collect();
+    }
+    changes
+}
+
+fn ids(entries: &[PlanEntry]) -> impl Iterator<Item = &CodonId> {
+    entries.iter().map(|entry| &entry.codon_id)
+}
+
+impl HankChanges {
+    /// Whether a plan made anew is another one.
+    #[must_use]
+    pub fn can_be_taken_over(&self) -> bool {
+        !(self.misfits.is_empty() && self.added.is_empty() && self.reordered.is_empty())
+    }
+
+    /// What to tell somebody whose run goes on with the plan of old.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let added =
+            (!self.added.is_empty()).then(|| format!("new: {}{}", names(&self.added), self.renamed()));
+        let order =
+            (!self.reordered.is_empty()).then(|| format!("another order: {}", names(&self.reordered)));
+        let changes: Vec<_> = added.into_iter().chain(order).collect();
+        let changed = (!changes.is_empty()).then(|| {
             format!(
-                "hank.json has changed since the plan of this run was made: {}; the plan stays, unless --replan takes what \
-                 comes behind the newest codon from hank.json, or --new starts over",
-                changes.join(", and ")
+                "hank.json has changed since the plan of this run was made ({}); the run goes on with that plan, and with --replan as hank.json is now",
+                changes.join("; ")
+            )
+        });
+        changed.into_iter().chain(self.out_of_reach()).collect()
+    }
+
+    /// What to tell somebody whose run goes on with a plan made anew.
+    #[must_use]
+    pub fn of_new_plan(&self) -> Vec<String> {
+        let next = match self.next.is_empty() {
+            true => "nothing is left to run".to_owned(),
+            false => format!("next: {}", names(&self.next)),
+        };
+        let planned = format!("the plan was made anew{}; {next}", self.renamed());
+        std::iter::once(planned).chain(self.out_of_reach()).collect()
+    }
+
+    /// A codon with a new name is a new codon.
+    fn renamed(&self) -> String {
+        match self.gone.is_empty() {
+            true => String::new(),
+            false => format!(
+                " ({} ran, and hank.json does not have that any more)",
+                self.gone.join(", ")
+            ),
+        }
+    }
+
+    fn out_of_reach(&self) -> Option<String> {
+        (!self.passed.is_empty()).then(|| {
+            format!(
+                "hank.json has {} in front of what has run; to run that, go back in front of it with `rollback`, then run with --replan",
+                self.passed.join(", ")
             )
         })
     }
 }
 
-/// A codon outside of loops, or a loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlannedItem<'a> {
-    /// The configured id of a codon.
-    Codon(&'a str),
-    /// The id of a loop.
-    Loop(&'a LoopId),
-}
-
-impl<'a> PlannedItem<'a> {
-    fn of_hank(item: &'a HankItem) -> Self {
-        match item {
-            HankItem::Codon(codon) => Self::Codon(codon.id.configured()),
-            HankItem::Loop(found) => Self::Loop(&found.id),
-        }
+/// `a, b, c and 4 more`
+fn names(ids: &[CodonId]) -> String {
+    let named: Vec<_> = ids.iter().take(MOST_NAMES).map(CodonId::as_str).collect();
+    match ids.len() - named.len() {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
     }
-
-    fn of_plan(entry: &'a PlanEntry) -> Self {
-        match &entry.loop_context {
-            Some(context) => Self::Loop(&context.loop_id),
-            None => Self::Codon(entry.codon_id.configured()),
-        }
-    }
-}
-
-impl fmt::Display for PlannedItem<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Codon(id) => write!(out, "codon `{id}`"),
-            Self::Loop(id) => write!(out, "loop `{id}`"),
-        }
-    }
-}
-
-/// Compares `hank` with the plan of `state`, as a run would go on at the end of `thread`. Without a plan nothing has changed.
-///
-/// A loop that is planned takes its later iterations from the hank, so what is new in it is no change.
-#[must_use]
-pub fn hank_changes<'a>(
-    state: &'a HankweaveState,
-    thread: &ExecutionThread,
-    hank: &'a Hank,
-) -> HankChanges<'a> {
-    let mut planned: Vec<_> = state.execution_plan.iter().map(PlannedItem::of_plan).collect();
-    if planned.is_empty() {
-        return HankChanges::default();
-    }
-    planned.dedup();
-    let written: Vec<_> = hank.items.iter().map(PlannedItem::of_hank).collect();
-    let known = written.iter().filter(|item| planned.contains(item));
-    let kept = planned.iter().filter(|item| written.contains(item));
-    HankChanges {
-        misfits: misfits(state, thread, hank),
-        reordered: !known.eq(kept),
-        added: written
-            .iter()
-            .filter(|item| !planned.contains(item))
-            .copied()
-            .collect(),
-    }
-}
-
-/// Why the hank cannot do what the plan still has: everything from the newest codon on. Of a newest codon that is over only its
-/// loop counts, which may go on.
-fn misfits(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Vec<ExpandError> {
-    let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
-    let is_newest = |entry: &PlanEntry| newest.is_some_and(|codon| *codon.codon_id() == entry.codon_id);
-    let is_over = matches!(
-        newest,
-        Some(CodonExecution::Completed(_) | CodonExecution::Skipped(_))
-    );
-    let first = state.execution_plan.iter().position(is_newest).unwrap_or(0);
-    let misfit = |entry: &PlanEntry| {
-        let id = &entry.codon_id;
-        let looped = entry
-            .loop_context
-            .as_ref()
-            .map(|context| loop_of(hank, id, context));
-        if let Some(Err(error)) = looped {
-            return Some(error);
-        }
-        let is_needed = !(is_over && is_newest(entry));
-        let is_removed = is_needed && hank.codon(id.configured()).is_none();
-        is_removed.then(|| ExpandError::RemovedCodon(id.clone()))
-    };
-    state.execution_plan[first..].iter().filter_map(misfit).collect()
-}
-
-/// The plan that goes on with the hank as it is now: what has run stays, and what stands behind it in the hank follows.
-///
-/// A newest codon that has failed and that the hank does not have any more is left out, so that a run goes back behind what succeeded before it.
-///
-/// # Errors
-///
-/// [`ExpandError::NothingRemains`] when the hank has nothing of what has run, so that nobody can know what is behind it.
-pub fn replan(
-    state: &HankweaveState,
-    thread: &ExecutionThread,
-    hank: &Hank,
-) -> Result<Vec<PlanEntry>, ExpandError> {
-    let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
-    let is_newest = |entry: &PlanEntry| newest.is_some_and(|codon| *codon.codon_id() == entry.codon_id);
-    let ran = state
-        .execution_plan
-        .iter()
-        .position(is_newest)
-        .map_or(0, |place| place + 1);
-    let mut plan = state.execution_plan[..ran].to_vec();
-    let place = |entry: &PlanEntry| {
-        let item = PlannedItem::of_plan(entry);
-        hank.items
-            .iter()
-            .position(|written| PlannedItem::of_hank(written) == item)
-    };
-    if matches!(newest, Some(CodonExecution::Failed(_))) {
-        plan.pop_if(|last| place(last).is_none());
-    }
-    let behind = match plan.iter().rev().find_map(place) {
-        Some(place) => place + 1,
-        None if plan.is_empty() => 0,
-        None => return Err(ExpandError::NothingRemains),
-    };
-    let has_run: Vec<_> = state.execution_plan[..plan.len()]
-        .iter()
-        .map(PlannedItem::of_plan)
-        .collect();
-    let is_next =
-        |entry: &PlanEntry| place(entry) >= Some(behind) && !has_run.contains(&PlannedItem::of_plan(entry));
-    plan.extend(initial_plan(hank).into_iter().filter(is_next));
-    Ok(plan)
 }

@@ -1,5 +1,6 @@
 //! What the runner does next, as one pure function over the document (STATE-44).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::policy::{Consequence, consequence, usage_limit};
@@ -51,6 +52,18 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
     match go_on(state, thread, hank) {
         Decision::Start(entry) => ask(state, hank, entry),
         other => other,
+    }
+}
+
+/// The same behind every [`Replan`](Decision::Replan): what a run does in the end.
+#[must_use]
+pub fn settle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decision {
+    let mut state = state.clone();
+    loop {
+        match decide(&state, thread, hank) {
+            Decision::Replan(plan) => state.execution_plan = Arc::new(plan),
+            settled => return settled,
+        }
     }
 }
 

@@ -101,24 +101,6 @@ pub enum ExpandError {
     /// The hank was changed so much that it has no codon any more that has run.
     #[error("hank.json has none of the codons that have run, so what comes behind them is unknown")]
     NothingRemains,
-    /// The plan names a loop that the hank does not have, because hank.json has changed.
-    #[error("codon `{codon_id}` belongs to loop `{loop_id}`, which hank.json does not have")]
-    UnknownLoop {
-        /// The codon that ended.
-        codon_id: CodonId,
-        /// The loop it names.
-        loop_id: LoopId,
-    },
-    /// The plan gives the codon a place that its loop does not have, because hank.json has changed.
-    #[error("codon `{codon_id}` is codon {index} of loop `{loop_id}`, which has fewer")]
-    OutsideLoop {
-        /// The codon that ended.
-        codon_id: CodonId,
-        /// The loop it names.
-        loop_id: LoopId,
-        /// Its place there, counted from 0.
-        index: u32,
-    },
     /// The next iteration would put an id into the plan that is there already.
     #[error("codon `{0}` would be in the execution plan twice")]
     DuplicateCodon(CodonId),
@@ -174,7 +156,10 @@ pub fn advance_loop(
         return Ok(LoopStep::NotInLoop);
     };
     let loop_id = context.loop_id.clone();
-    let found = loop_of(hank, finished, context)?;
+    // A loop that hank.json does not have any more is not repeated.
+    let Some(found) = hank.find_loop(&loop_id) else {
+        return Ok(LoopStep::NotInLoop);
+    };
     let rest = index + 1..index + 1 + count_same_loop(&plan[index + 1..], &loop_id);
     let end = match (signal, &found.terminate_on) {
         (LoopSignal::Budget, _) => Some(LoopEnd::BudgetExceeded),
@@ -194,26 +179,6 @@ pub fn advance_loop(
     }
 }
 
-/// The loop in which the plan has put this codon.
-pub(super) fn loop_of<'h>(
-    hank: &'h Hank,
-    codon_id: &CodonId,
-    context: &LoopContext,
-) -> Result<&'h LoopConfig, ExpandError> {
-    let (codon_id, loop_id) = (codon_id.clone(), context.loop_id.clone());
-    match hank.find_loop(&loop_id) {
-        None => Err(ExpandError::UnknownLoop { codon_id, loop_id }),
-        Some(found) if found.codons.len() <= context.codon_index_in_loop as usize => {
-            Err(ExpandError::OutsideLoop {
-                codon_id,
-                loop_id,
-                index: context.codon_index_in_loop,
-            })
-        }
-        Some(found) => Ok(found),
-    }
-}
-
 /// How many entries at the front of `plan` belong to the loop, in this iteration or a later one.
 fn count_same_loop(plan: &[PlanEntry], loop_id: &LoopId) -> usize {
     let contexts = plan.iter().map_while(|entry| entry.loop_context.as_ref());
@@ -221,29 +186,42 @@ fn count_same_loop(plan: &[PlanEntry], loop_id: &LoopId) -> usize {
 }
 
 /// What follows the last entry of a loop, at `last`: the rest of its iteration when that is not planned, else
-/// the next iteration.
+/// the next iteration. The rest is what the loop has by now behind the newest of its codons that it still has.
 fn next_entries(
     found: &LoopConfig,
     plan: &[PlanEntry],
     last: usize,
     context: &LoopContext,
 ) -> Result<LoopStep, ExpandError> {
-    let done = context.codon_index_in_loop as usize + 1;
-    let entries = if done < found.codons.len() {
-        iteration(found, context.iteration).map(|mut whole| whole.split_off(done))
-    } else if let Some(reason) = limit_reached(found, context.iteration) {
-        return Ok(LoopStep::Ended {
-            loop_id: found.id.clone(),
-            reason,
-        });
-    } else {
-        iteration(found, context.iteration + 1)
+    let too_many = || ExpandError::TooManyIterations(found.id.clone());
+    let is_planned = |entry: &PlanEntry| plan.iter().any(|known| known.codon_id == entry.codon_id);
+    let place = |entry: &PlanEntry| {
+        let id = entry.codon_id.configured();
+        found.codons.iter().position(|codon| codon.id.configured() == id)
     };
-    let entries = entries.ok_or_else(|| ExpandError::TooManyIterations(found.id.clone()))?;
-    let is_planned = |id: &CodonId| plan.iter().any(|entry| entry.codon_id == *id);
-    match entries.iter().find(|entry| is_planned(&entry.codon_id)) {
+    let is_same = |entry: &&PlanEntry| {
+        let other = entry.loop_context.as_ref();
+        other.is_some_and(|other| other.loop_id == found.id && other.iteration == context.iteration)
+    };
+    let newest = plan[..=last].iter().rev().take_while(is_same).find_map(place);
+    let mut rest = iteration(found, context.iteration).ok_or_else(too_many)?;
+    rest.drain(..newest.map_or(0, |place| place + 1));
+    rest.retain(|entry| !is_planned(entry));
+    if !rest.is_empty() {
+        return Ok(LoopStep::Expand(rest, last + 1));
+    }
+    if let Some(reason) = limit_reached(found, context.iteration) {
+        let loop_id = found.id.clone();
+        return Ok(LoopStep::Ended { loop_id, reason });
+    }
+    let next = context
+        .iteration
+        .checked_add(1)
+        .and_then(|next| iteration(found, next));
+    let next = next.ok_or_else(too_many)?;
+    match next.iter().find(|entry| is_planned(entry)) {
         Some(twice) => Err(ExpandError::DuplicateCodon(twice.codon_id.clone())),
-        None => Ok(LoopStep::Expand(entries, last + 1)),
+        None => Ok(LoopStep::Expand(next, last + 1)),
     }
 }
 
@@ -539,22 +517,25 @@ mod tests {
 
     // covers: STATE-45
     #[test]
-    fn a_plan_that_does_not_fit_the_hank_is_an_error() {
+    fn a_loop_takes_what_it_plans_from_the_hank_as_it_is() {
         let hank = hank(THREE_TIMES);
         let mut plan = initial_plan(&hank);
         assert_eq!(
             advance_loop(&hank, &plan, &id("z"), LoopSignal::Nothing),
             Err(ExpandError::UnknownCodon(id("z")))
         );
-        plan[1].loop_context.as_mut().unwrap().codon_index_in_loop = 2;
-        assert!(matches!(
-            advance_loop(&hank, &plan, &id("b#0"), LoopSignal::Nothing),
-            Err(ExpandError::OutsideLoop { index: 2, .. })
-        ));
-        plan[2].loop_context.as_mut().unwrap().loop_id = LoopId::new("gone").unwrap();
-        assert!(matches!(
-            advance_loop(&hank, &plan, &id("c#0"), LoopSignal::Nothing),
-            Err(ExpandError::UnknownLoop { .. })
-        ));
+        // By now the loop has another codon in front, and the one that ended stands elsewhere.
+        plan.truncate(2);
+        plan[1].loop_context.as_mut().unwrap().codon_index_in_loop = 7;
+        let step = advance_loop(&hank, &plan, &id("b#0"), LoopSignal::Nothing).unwrap();
+        assert_eq!(ids(&step.applied_to(&plan)), ["a", "b#0", "c#0"]);
+        // The one that ended is gone: what is behind the one before it follows.
+        plan[1].codon_id = id("gone#0");
+        let step = advance_loop(&hank, &plan, &id("gone#0"), LoopSignal::Nothing).unwrap();
+        assert_eq!(ids(&step.applied_to(&plan)), ["a", "gone#0", "b#0", "c#0"]);
+        // A loop that is gone is not repeated.
+        plan[1].loop_context.as_mut().unwrap().loop_id = LoopId::new("gone").unwrap();
+        let step = advance_loop(&hank, &plan, &id("gone#0"), LoopSignal::Nothing);
+        assert_eq!(step, Ok(LoopStep::NotInLoop));
     }
 }

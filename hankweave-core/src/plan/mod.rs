@@ -10,11 +10,13 @@ mod entry;
 mod expand;
 mod iteration;
 mod policy;
+mod replan;
 
-pub use changes::{HankChanges, PlannedItem, hank_changes, replan};
-pub use decide::{BlockedBy, Decision, decide, obstacle};
+pub use changes::{HankChanges, hank_changes};
+pub use decide::{BlockedBy, Decision, decide, obstacle, settle};
 pub use expand::{
     ExpandError, LoopEnd, LoopSignal, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan,
 };
 pub use iteration::{IterationEnd, NextIteration, checkpoint_patterns, iteration_end};
 pub use policy::{Retry, UsageLimit};
+pub use replan::{follows_success, replan};

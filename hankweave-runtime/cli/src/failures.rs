@@ -82,7 +82,10 @@ pub(crate) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
             Failure::from_error(FailureKind::Io, error)
                 .hint(format!("look at what is in it, then take it from others with `{close}`"))
         }
-        OpenError::ChangedHank(why) => Failure::from_error(FailureKind::Input, error).hint(changed_hank(why, typed)),
+        OpenError::ChangedHank { why, replanned } => {
+            let is_tried = *replanned || why.contains(&ExpandError::NothingRemains);
+            Failure::from_error(FailureKind::Input, error).hint(changed_hank(is_tried, typed))
+        }
         OpenError::Data(DataError::Changed { .. }) => {
             Failure::from_error(FailureKind::Input, error).hint(format!(
                 "`{}` starts over with it and keeps the history; `{}` goes on with what is linked",
@@ -163,8 +166,9 @@ pub(crate) fn run_failure(error: &RunError, typed: &Typed) -> Failure {
         RunError::Record(TransitionError::Rejected(_)) | RunError::CodonLeftOpen => {
             Failure::from_error(FailureKind::Bug, error)
         }
-        RunError::ChangedHank(why) => Failure::from_error(FailureKind::Input, error)
-            .hint(changed_hank(std::slice::from_ref(why), typed)),
+        RunError::ChangedHank(_) => {
+            Failure::from_error(FailureKind::Input, error).hint(changed_hank(false, typed))
+        }
         RunError::MissingParent => Failure::from_error(FailureKind::Input, error).hint(format!(
             "`{}` starts over; the history stays",
             typed.run_with(&[Change::Flag("new")])
@@ -179,12 +183,16 @@ pub(crate) fn run_failure(error: &RunError, typed: &Typed) -> Failure {
     }
 }
 
-fn changed_hank(why: &[ExpandError], typed: &Typed) -> String {
+/// `is_tried`: a plan made anew does not help.
+fn changed_hank(is_tried: bool, typed: &Typed) -> String {
     let over = typed.run_with(&[Change::Flag("new")]);
-    match why.contains(&ExpandError::NothingRemains) {
-        true => format!("undo the change, or `{over}` starts over; the history stays"),
+    match is_tried {
+        true => format!(
+            "undo the change; or `{}` and then --replan; or `{over}` starts over, and the history stays",
+            typed.command("rollback --last-success")
+        ),
         false => format!(
-            "undo the change; or `{}` goes on with what hank.json has now behind the newest codon; or `{over}` starts over, and the history stays",
+            "undo the change; or `{}` goes on as hank.json is now; or `{over}` starts over, and the history stays",
             typed.run_with(&[Change::Flag("replan")]),
         ),
     }

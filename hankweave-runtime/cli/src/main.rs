@@ -53,6 +53,7 @@ mod operations;
 #[cfg(feature = "otel")]
 mod otel;
 mod output;
+mod plan_changes;
 mod prices;
 mod question;
 mod recorded;

@@ -25,7 +25,7 @@ use hankweave_runtime::{
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::approve::Answers;
-use crate::args::{Global, Recover, RunArgs};
+use crate::args::{Global, RunArgs};
 use crate::browser::Browser;
 use crate::commands;
 use crate::config;
@@ -110,11 +110,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
         ceiling: configuration.ceiling(),
         prices: prices::known(configuration)?,
         max_wait: Duration::from_secs(max_wait.unwrap_or(MAX_WAIT_SECONDS)),
-        recovery: args.recover.map(|recover| match recover {
-            Recover::Session => Recovery::Session,
-            Recover::CrashPoint => Recovery::CrashPoint,
-            Recover::LastSuccess => Recovery::LastSuccess,
-        }),
+        recovery: args.recover.map(Recovery::from),
         ..RunOptions::default()
     })
 }
@@ -183,7 +179,8 @@ async fn serve(
         tracing::info!("{notice}");
         report.notice(notice);
     }
-    let may_ask = !args.headless && !global.json() && args.recover.is_none();
+    // A plan made anew says itself where the run goes on.
+    let may_ask = !args.headless && !global.json() && args.recover.is_none() && !args.replan;
     if may_ask && !may_go_on(&mut hankweave, world, watch.as_mut(), &shutdown, typed).await? {
         return leave(hankweave, ExitCode::from(FailureKind::Failed.code())).await;
     }
@@ -214,6 +211,7 @@ async fn attend(
     let (directory, state) = (hankweave.directory().clone(), hankweave.state_reader());
     let execution = directory.root().to_owned();
     let notifier = start.notifier(&execution, &report);
+    let replan = hankweave.hank_changes().can_be_taken_over();
     let events = hankweave.subscribe();
     #[cfg(feature = "otel")]
     let exporting = otel::Exporter::new(start.world)
@@ -258,7 +256,11 @@ async fn attend(
     let news = News::of(&outcome, headline(&outcome), &resume);
     if let Some(report) = report {
         let log = failed_log(&state(), &directory);
-        report.close(&outcome, &ending(&execution, typed, resume, log));
+        let ending = Ending {
+            replan: replan.then(|| typed.run_with(&[Change::Flag("replan")])),
+            ..ending(&execution, typed, resume, log)
+        };
+        report.close(&outcome, &ending);
     }
     #[cfg(feature = "otel")]
     if let Some(exporting) = exporting {
@@ -316,6 +318,7 @@ fn ending<'a>(execution: &'a Path, typed: &Typed, resume: String, log: Option<Pa
         execution,
         checkpoints: format!("git --git-dir={checkpoints} log --all --oneline"),
         resume,
+        replan: None,
         over: typed.run_with(&[Change::Flag("new")]),
         back: typed.command("thread"),
         logs: typed.command("logs"),

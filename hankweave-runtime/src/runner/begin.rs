@@ -7,7 +7,7 @@ use hankweave_core::document::{
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
 use hankweave_core::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
-use hankweave_core::plan::{Decision, checkpoint_patterns, decide, initial_plan, obstacle};
+use hankweave_core::plan::{Decision, checkpoint_patterns, decide, follows_success, initial_plan, obstacle};
 use hankweave_core::run::{Run, Running};
 use hankweave_core::thread::{self, ExecutionThread, Resume};
 use hankweave_core::wire::{Event, ProgressKind};
@@ -243,7 +243,7 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: BeginAt) -> Result
         // A run that ended before its first codon is continued where it began, which a rig-setup continuation
         // needs.
         Some(source) if !blocked => taken_up(state).unwrap_or_else(|| Resume::Continue(source.clone())),
-        Some(_) | None => match (thread.resume(blocked), across) {
+        Some(_) | None => match (in_order(thread.resume(blocked), state, &thread), across) {
             (Resume::Fresh, Some(source)) => Resume::Again(source),
             // Back to the beginning means its files as well.
             (Resume::Fresh, None) if blocked => {
@@ -253,6 +253,20 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: BeginAt) -> Result
             (resume, _) => resume,
         },
     })
+}
+
+/// A way back into the codon that failed is none where a plan made anew has others in front of it.
+fn in_order(resume: Resume, state: &HankweaveState, thread: &ExecutionThread) -> Resume {
+    let newest = thread.codons.first().map(|entry| entry.codon.codon_id());
+    match &resume {
+        Resume::RollBack(source)
+            if source.after_codon.as_ref() == newest
+                && newest.is_some_and(|id| !follows_success(state, thread, id)) =>
+        {
+            Resume::Fresh
+        }
+        _ => resume,
+    }
 }
 
 /// The session that the newest run was opened for, when the run ended before its first codon.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::AgentChoice;
+use hankweave_core::thread::Recovery;
 use hankweave_runtime::Invocation;
 
 use super::HankArgs;
@@ -19,7 +20,8 @@ pub(crate) struct RunArgs {
     /// Start from the first codon and keep the history.
     #[arg(long)]
     pub(crate) new: bool,
-    /// Keep what has run, and take what comes behind the newest codon from hank.json as it is now: codons that were added, moved or removed.
+    /// Keep what has succeeded, and take what comes behind it from hank.json as it is now: codons that were added, moved or removed. Behind a failure the
+    /// run goes back to the last success, unless --recover says otherwise.
     #[arg(long, conflicts_with = "new")]
     pub(crate) replan: bool,
     /// Where to go on when the newest codon failed or was cut off [default: ask on a terminal, else last-success; after a pause session].
@@ -64,6 +66,16 @@ pub(crate) enum Recover {
     LastSuccess,
     /// Keep the files as they are and run the codon again.
     CrashPoint,
+}
+
+impl From<Recover> for Recovery {
+    fn from(recover: Recover) -> Self {
+        match recover {
+            Recover::Session => Self::Session,
+            Recover::LastSuccess => Self::LastSuccess,
+            Recover::CrashPoint => Self::CrashPoint,
+        }
+    }
 }
 
 /// Settings that can also come from the environment, the hank or hankweave.json; here they win.

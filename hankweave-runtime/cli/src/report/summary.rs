@@ -23,6 +23,8 @@ pub(crate) struct Ending<'a> {
     pub(crate) checkpoints: String,
     /// The command that goes on from here.
     pub(crate) resume: String,
+    /// The command that goes on as hank.json is now, when it has changed.
+    pub(crate) replan: Option<String>,
     /// The command that starts over.
     pub(crate) over: String,
     /// The command that lists where one can go back to.
@@ -73,6 +75,9 @@ impl Ending<'_> {
             }
         }
         if matches!(outcome.result, RunResult::NothingToDo) {
+            if let Some(replan) = &self.replan {
+                writeln!(text, "  go on with   {replan}")?;
+            }
             writeln!(text, "  start over   {}", self.over)?;
             writeln!(text, "  look back    {}", self.back)?;
         }

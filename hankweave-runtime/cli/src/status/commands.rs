@@ -32,7 +32,10 @@ impl StatusView<'_> {
         if self.is_working(run) {
             return self.live_commands();
         }
-        let mut offers = self.ways_on(run);
+        let mut offers = match self.changes.misfits.is_empty() {
+            true => self.ways_on(run),
+            false => Vec::new(),
+        };
         if !thread.codons.is_empty() {
             let lists = "lists the checkpoints to which `rollback --to SHA` goes back";
             offers.push(offer(typed.command("thread"), lists));
@@ -40,8 +43,8 @@ impl StatusView<'_> {
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
             offers.push(offer(typed.run(), "finishes that"));
         }
-        if !self.changes.is_empty() {
-            let replan = "goes on with what hank.json has now behind the newest codon";
+        if self.changes.can_be_taken_over() {
+            let replan = "goes on as hank.json is now";
             offers.push(offer(typed.run_with(&[Change::Flag("replan")]), replan));
         }
         let anew = "starts from the first codon; the history stays";

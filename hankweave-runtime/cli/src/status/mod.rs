@@ -13,7 +13,7 @@ use hankweave_core::discovery::Activity;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
-use hankweave_core::plan::{BlockedBy, Decision, HankChanges, Retry, decide, hank_changes};
+use hankweave_core::plan::{BlockedBy, Decision, HankChanges, Retry, hank_changes, settle};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
@@ -28,15 +28,17 @@ use crate::args::{Execution, Global};
 use crate::directory::holder;
 use crate::exit::Failure;
 use crate::output;
+use crate::plan_changes::PlanChanges;
 use crate::screen::Text;
 use crate::typed::Typed;
 
 pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
     let state = crate::state::read_execution(&execution.execution)?;
     let thread = thread::build(&state, None, None);
+    let hank = last_hank(&execution.execution);
     let view = StatusView {
         budget: crate::state::budget_summary(&execution.execution)?,
-        ..StatusView::of(&execution.execution, &state, &thread)
+        ..StatusView::of(&execution.execution, &state, &thread, hank.as_ref())
     };
     if global.json() {
         let document = json!({
@@ -66,7 +68,7 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "approval": view.asked().map(|(id, denied)| json!({"codonId": id, "denied": denied})),
             "limitEndsAt": view.limit().map(|(_, ends_at)| ends_at),
             "pendingRollback": state.pending_rollback,
-            "planChanges": view.changes,
+            "planChanges": PlanChanges::of(&view.changes, false),
             "commands": view.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
             "budget": view.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
             "plannedCodons": state.execution_plan.len(),
@@ -84,10 +86,10 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is next in an execution directory, or what blocks it; `None` before its first run.
-pub(crate) fn outlook(execution: &Path, state: &HankweaveState) -> Option<String> {
+/// What is next in an execution directory with this hank, or what blocks it; `None` before its first run.
+pub(crate) fn outlook(execution: &Path, state: &HankweaveState, hank: Option<&Hank>) -> Option<String> {
     let thread = thread::build(state, None, None);
-    let view = StatusView::of(execution, state, &thread);
+    let view = StatusView::of(execution, state, &thread, hank);
     Some(view.outlook(state.runs.front()?))
 }
 
@@ -102,8 +104,8 @@ struct StatusView<'a> {
     activity: Option<Activity>,
     /// What the run does next, by its hank; `None` when that is not found.
     decision: Option<Decision>,
-    /// How hank.json has changed since the plan was made, in words.
-    changes: Vec<String>,
+    /// How hank.json has changed since the plan was made.
+    changes: HankChanges,
     now: Timestamp,
     /// The codon that has ended, and what follows its end has not.
     unfinished: Option<CodonId>,
@@ -112,22 +114,22 @@ struct StatusView<'a> {
 }
 
 impl<'a> StatusView<'a> {
-    fn of(execution: &Path, state: &'a HankweaveState, thread: &'a ExecutionThread) -> Self {
+    fn of(
+        execution: &Path,
+        state: &'a HankweaveState,
+        thread: &'a ExecutionThread,
+        hank: Option<&Hank>,
+    ) -> Self {
         let holder = holder(execution);
-        let hank = last_hank(execution);
-        let changes = hank.as_ref().map(|hank| hank_changes(state, thread, hank));
-        let misfits = changes
-            .iter()
-            .flat_map(|changes| changes.misfits.iter().map(ToString::to_string));
-        let notice = changes.as_ref().and_then(HankChanges::notice);
+        let changes = hank.map(|hank| hank_changes(state, thread, hank, None));
         Self {
             state,
             thread,
             typed: Typed::about(execution),
             live: holder.is_some(),
             activity: holder.and_then(|holder| holder.activity),
-            decision: hank.as_ref().map(|hank| decide(state, thread, hank)),
-            changes: misfits.chain(notice).collect(),
+            decision: hank.map(|hank| settle(state, thread, hank)),
+            changes: changes.unwrap_or_default(),
             now: SystemClock.now(),
             unfinished: unfinished(execution, thread),
             budget: None,
@@ -196,7 +198,7 @@ impl StatusView<'_> {
 /// What the run does next, asked of the hank that ran here last.
 pub(crate) fn decision(execution: &Path, state: &HankweaveState) -> Option<Decision> {
     let thread = &thread::build(state, None, None);
-    Some(decide(state, thread, &last_hank(execution)?))
+    Some(settle(state, thread, &last_hank(execution)?))
 }
 
 fn last_hank(execution: &Path) -> Option<Hank> {

@@ -29,6 +29,10 @@ impl StatusView<'_> {
         if let Some(next) = &thread.next_codon_id {
             return format!("next: {next}");
         }
+        // A loop may go on behind the plan that is recorded.
+        if let Some(Decision::Start(entry)) = &self.decision {
+            return format!("next: {}", entry.codon_id);
+        }
         let newest = thread.codons.first().map(|entry| entry.codon.codon_id().as_str());
         match newest {
             Some(newest) if self.is_blocked() => format!("blocked: {newest} failed"),

@@ -11,20 +11,19 @@ use hankweave_core::cost::Usd;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::Hank;
 use hankweave_core::plan::{hank_changes, replan};
-use hankweave_core::thread;
+use hankweave_core::thread::{self, Recovery};
 use hankweave_runtime::hank_files::missing_requirements;
 use hankweave_runtime::preflight::missing_agents;
 use hankweave_runtime::world::disk::RealDisk;
 use hankweave_runtime::world::environment::Environment;
-use serde::Serialize;
 use serde_json::json;
 
 use super::{Looked, as_text, look};
 use crate::args::{Global, RunArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::output;
+use crate::plan_changes::PlanChanges;
 use crate::report::duration;
-use crate::screen::Text;
 use crate::state::read_execution;
 use crate::status::outlook;
 
@@ -34,12 +33,15 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
     let execution = args.hank.execution.as_ref().unwrap_or(&looked.loaded.root);
     let mut state = read_execution(execution).ok().filter(|_| !args.new);
     let changes = match (&mut state, &looked.loaded.hank) {
-        (Some(state), Some(hank)) => Changes::of(state, hank, args.replan),
-        _ => Changes::default(),
+        (Some(state), Some(hank)) => changes(state, hank, args),
+        _ => PlanChanges::default(),
     };
-    let recorded = state
-        .as_ref()
-        .and_then(|state| Some(recorded(state, outlook(execution, state)?)));
+    let recorded = state.as_ref().and_then(|state| {
+        Some(recorded(
+            state,
+            outlook(execution, state, looked.loaded.hank.as_ref())?,
+        ))
+    });
     let next = recorded.unwrap_or_else(|| first(&looked));
     let spent = state.map_or(Usd::ZERO, |state| {
         CeilingUse::of(Duration::ZERO, looked.ceiling, &state).spent()
@@ -56,9 +58,9 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
         output::print_json(&document)?;
     } else {
         let mut text = as_text(&looked.loaded);
-        changes.write(&mut text);
         let limits = limits(looked.ceiling, spent);
         // Writing to a text cannot fail.
+        let _ = changes.write(&mut text);
         let _ = text.styled(Style::new().bold(), next);
         let _ = writeln!(
             text,
@@ -72,46 +74,22 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
     })
 }
 
-/// What hank.json says by now beside the recorded plan (STATE-45).
-#[derive(Debug, Default, Serialize)]
-struct Changes {
-    /// Why the plan cannot be done any more.
-    misfits: Vec<String>,
-    /// What is not done.
-    notice: Option<String>,
-}
-
-impl Changes {
-    /// Lays a new plan into `state` where one is wanted.
-    fn of(state: &mut HankweaveState, hank: &Hank, wants_replan: bool) -> Self {
-        let thread = thread::build(state, None, None);
-        if wants_replan {
-            match replan(state, &thread, hank) {
-                Ok(plan) => state.execution_plan = Arc::new(plan),
-                Err(error) => {
-                    return Self {
-                        misfits: vec![error.to_string()],
-                        notice: None,
-                    };
-                }
+/// Compares the hank with the recorded plan, and lays a new plan into `state` where one is wanted.
+fn changes(state: &mut HankweaveState, hank: &Hank, args: &RunArgs) -> PlanChanges {
+    let thread = thread::build(state, None, None);
+    let recovery = args.recover.map(Recovery::from);
+    if args.replan {
+        match replan(state, &thread, hank, recovery) {
+            Ok(plan) => state.execution_plan = Arc::new(plan),
+            Err(error) => {
+                return PlanChanges {
+                    misfits: vec![error.to_string()],
+                    notices: Vec::new(),
+                };
             }
         }
-        let changes = hank_changes(state, &thread, hank);
-        Self {
-            misfits: changes.misfits.iter().map(ToString::to_string).collect(),
-            notice: changes.notice(),
-        }
     }
-
-    fn write(&self, text: &mut Text) {
-        // Writing to a text cannot fail.
-        for misfit in &self.misfits {
-            let _ = writeln!(text, "error: {misfit}");
-        }
-        if let Some(notice) = &self.notice {
-            let _ = writeln!(text, "note: {notice}");
-        }
-    }
+    PlanChanges::of(&hank_changes(state, &thread, hank, recovery), args.replan)
 }
 
 /// What is next, and how a run gets over what failed or was cut off.

@@ -1,60 +1,104 @@
 //! A hank.json that was changed between two runs (STATE-45).
 
+use std::fs;
+
+use hankweave_testing::{Finished, TestProject};
 use serde_json::{Value, json};
 
 use crate::support::{project, shell_agent};
-use hankweave_testing::TestProject;
+
+/// A codon that appends its id to `done.txt` and completes when `check` passes.
+fn codon(project: &TestProject, id: &str, check: &str) -> Value {
+    json!({"id": id, "name": id, "agent": shell_agent(project), "model": "claude-sonnet-4-5", "continuationMode": "fresh",
+        "promptText": id, "checkpointedFiles": ["done.txt"], "check": {"run": check, "retries": 0}})
+}
 
 fn write(project: &TestProject, codons: &[(&str, &str)]) {
-    let agent = shell_agent(project);
-    let codon = |&(id, check): &(&str, &str)| -> Value {
-        json!({"id": id, "name": id, "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh",
-            "promptText": id, "check": {"run": check, "retries": 0}})
+    let codons: Vec<Value> = codons
+        .iter()
+        .map(|(id, check)| codon(project, id, check))
+        .collect();
+    project.write_hank(&json!({"hank": codons}));
+}
+
+/// `a`, then a loop of these codons that is done twice, then `d`. Only the second `c` fails.
+fn write_loop(project: &TestProject, inner: &[&str]) {
+    let check = |id: &str| {
+        if id == "c" {
+            "test ! -e twice || exit 1; touch twice"
+        } else {
+            "true"
+        }
     };
-    project.write_hank(&json!({"hank": codons.iter().map(codon).collect::<Vec<_>>()}));
+    let inner: Vec<Value> = inner.iter().map(|id| codon(project, id, check(id))).collect();
+    let until = json!({"type": "iterationLimit", "limit": 2});
+    let looped = json!({"type": "loop", "id": "l", "name": "l", "terminateOn": until, "codons": inner});
+    project.write_hank(&json!({"hank": [codon(project, "a", "true"), looped, codon(project, "d", "true")]}));
+}
+
+#[track_caller]
+fn run(project: &TestProject, more: &[&str], code: i32) -> Finished {
+    let finished = project.run([&["run", "--headless", "-e", "work"], more].concat());
+    finished.expect_code(code);
+    finished
 }
 
 fn state(project: &TestProject) -> Value {
     project.state(&project.directory().join("work"))
 }
 
-/// What the agents that count have written, one line a codon.
+/// What the agents that count have written, one word a codon.
 fn done(project: &TestProject) -> String {
-    std::fs::read_to_string(project.directory().join("work/done.txt")).unwrap()
+    let done = fs::read_to_string(project.directory().join("work/done.txt")).unwrap();
+    done.lines().collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn assert_told(finished: &Finished, told: &[&str]) {
+    let everything = format!("{}{}", finished.stdout, finished.stderr);
+    for told in told {
+        assert!(everything.contains(told), "{told}\n{finished}");
+    }
 }
 
 // covers: STATE-45, RUN-1
 #[test]
 fn a_codon_that_is_gone_refuses_a_start_before_anything_is_spent() {
     let project = project();
-    let run = |more: &[&str]| project.run([&["run", "--headless", "-e", "work"], more].concat());
     write(
         &project,
         &[("a", "true"), ("b", "false"), ("c", "true"), ("d", "true")],
     );
-    run(&[]).expect_code(1);
+    run(&project, &[], 1);
     let before = state(&project);
 
     write(&project, &[("a", "true"), ("b", "true"), ("x", "true")]);
-    for refused in [run(&[]), run(&["--recover", "session"])] {
-        refused.expect_code(65);
-        let told = [
-            "codon `c` is still to be run",
-            "codon `d` is still to be run",
-            "--replan` goes on",
-            "--new` starts over",
-        ];
-        assert!(told.iter().all(|told| refused.stderr.contains(told)), "{refused}");
+    for refused in [
+        run(&project, &[], 65),
+        run(&project, &["--recover", "session"], 65),
+    ] {
+        let gone = ["codon `c` is still to be run", "codon `d` is still to be run"];
+        assert_told(
+            &refused,
+            &[&gone[..], &["--replan` goes on", "--new` starts over"]].concat(),
+        );
     }
-    assert_eq!(state(&project), before);
-    let dry = run(&["--dry-run"]);
-    dry.expect_code(65);
-    assert!(
-        dry.stdout.contains("error: codon `c` is still to be run"),
-        "{dry}"
-    );
-    let json = run(&["--dry-run", "--json"]).expect_code(65).json_document();
+    let dry = run(&project, &["--dry-run"], 65);
+    assert_told(&dry, &["error: codon `c` is still to be run"]);
+    let json = run(&project, &["--dry-run", "--json"], 65).json_document();
     assert_eq!(json["planChanges"]["misfits"].as_array().unwrap().len(), 2);
+    let status = project.run(["status", "-e", "work"]);
+    assert_told(
+        &status,
+        &[
+            "error: codon `d` is still to be run",
+            "hankweave run -e work --replan",
+        ],
+    );
+    assert!(
+        !status.stdout.contains("--recover"),
+        "what is refused is not offered: {status}"
+    );
     assert_eq!(state(&project), before);
 
     // Undone, it goes on where it failed.
@@ -62,66 +106,71 @@ fn a_codon_that_is_gone_refuses_a_start_before_anything_is_spent() {
         &project,
         &[("a", "true"), ("b", "true"), ("c", "true"), ("d", "true")],
     );
-    run(&[]).expect_code(0);
+    run(&project, &[], 0);
+    assert_eq!(done(&project), "a b c d");
 }
 
 // covers: STATE-45
 #[test]
-fn a_codon_that_is_new_is_told_and_runs_with_a_new_plan() {
+fn a_codon_that_is_new_is_told_and_run_without_paying_for_the_others_again() {
     let project = project();
-    let run = |more: &[&str]| project.run([&["run", "--headless", "-e", "work"], more].concat());
     write(&project, &[("a", "true")]);
-    run(&[]).expect_code(0);
+    run(&project, &[], 0);
     write(&project, &[("a", "true"), ("later", "true")]);
-    let told = "codon `later` is new";
-    let over = run(&[]);
-    over.expect_code(0);
-    assert!(
-        over.stderr.contains(told) && over.stderr.contains("Nothing left to do"),
-        "{over}"
+    let over = run(&project, &[], 0);
+    assert_told(
+        &over,
+        &[
+            "(new: later)",
+            "Nothing left to do",
+            "go on with   hankweave run -e work --replan",
+        ],
     );
-    let dry = run(&["--dry-run"]);
-    assert!(dry.expect_code(0).stdout.contains(told), "{dry}");
+    let dry = run(&project, &["--dry-run"], 0);
     let status = project.run(["status", "-e", "work"]);
-    assert!(
-        status.stdout.contains(told) && status.stdout.contains("hankweave run -e work --replan"),
-        "{status}"
-    );
+    for looked in [dry, status] {
+        assert_told(&looked, &["(new: later)"]);
+    }
 
-    let dry = run(&["--dry-run", "--replan"]);
-    assert!(
-        dry.stdout.contains("next: later") && !dry.stdout.contains(told),
-        "{dry}"
-    );
-    let more = run(&["--replan"]);
-    more.expect_code(0);
-    assert!(
-        !more.stderr.contains(told) && more.stderr.contains("1 of 1 codon"),
-        "{more}"
-    );
-    assert_eq!(done(&project), "a\nlater\n");
+    let dry = run(&project, &["--dry-run", "--replan"], 0);
+    assert_told(&dry, &["the plan was made anew; next: later", "next: later\n"]);
+    let more = run(&project, &["--replan"], 0);
+    assert_told(&more, &["the plan was made anew; next: later", "1 of 1 codon"]);
+    assert_eq!(done(&project), "a later");
+    let again = run(&project, &["--replan"], 0);
+    assert_told(&again, &["nothing is left to run"]);
 
+    write(&project, &[("first", "true"), ("a", "true"), ("renamed", "true")]);
+    let passed = run(&project, &["--replan"], 0);
+    assert_told(
+        &passed,
+        &[
+            "codon `later` ran, and hank.json does not have that any more",
+            "next: renamed",
+        ],
+    );
+    assert_told(&passed, &["hank.json has codon `first` in front of what has run"]);
     write(&project, &[("a", "true"), ("later", "true"), ("last", "true")]);
-    let anew = run(&["--new"]);
-    anew.expect_code(0);
-    assert!(
-        !anew.stderr.contains("is new") && anew.stderr.contains("3 of 3 codons"),
-        "{anew}"
-    );
+    let anew = run(&project, &["--new"], 0);
+    assert_told(&anew, &["3 of 3 codons"]);
 }
 
-/// The failed codon is taken out of hank.json: the run goes back behind the success before it, and on with what is there now.
+/// The run goes back behind what succeeded, and on with what is there now.
 // covers: STATE-45
 #[test]
 fn a_plan_made_anew_goes_on_without_the_codon_that_failed() {
     let project = project();
-    let run = |more: &[&str]| project.run([&["run", "--headless", "-e", "work"], more].concat());
     write(&project, &[("a", "true"), ("b", "false"), ("c", "true")]);
-    run(&[]).expect_code(1);
+    run(&project, &[], 1);
     write(&project, &[("a", "true"), ("d", "true")]);
-    run(&[]).expect_code(65);
-    run(&["--replan"]).expect_code(0);
-    assert_eq!(done(&project), "a\nd\n");
+    run(&project, &[], 65);
+    let refused = run(&project, &["--replan", "--recover", "crash-point"], 65);
+    assert_told(
+        &refused,
+        &["codon `b` is still to be run", "rollback --last-success"],
+    );
+    run(&project, &["--replan"], 0);
+    assert_eq!(done(&project), "a d");
     let plan = &state(&project)["executionPlan"];
     let ids: Vec<&Value> = plan
         .as_array()
@@ -133,10 +182,87 @@ fn a_plan_made_anew_goes_on_without_the_codon_that_failed() {
 
     // Nothing that has run is left: nobody can know what is behind it.
     write(&project, &[("x", "true")]);
-    let refused = run(&["--replan"]);
-    refused.expect_code(65);
-    assert!(
-        refused.stderr.contains("none of the codons that have run") && !refused.stderr.contains("--replan`"),
-        "{refused}"
-    );
+    let refused = run(&project, &["--replan"], 65);
+    assert_told(&refused, &["none of the codons that have run"]);
+}
+
+/// What never ran is not lost, wherever the failed codon stands by now.
+// covers: STATE-45
+#[test]
+fn a_codon_that_failed_is_run_where_it_stands_now() {
+    for (more, order) in [
+        (&["--replan"][..], "a n c b"),
+        (&["--replan", "--recover", "crash-point"], "a b b n c"),
+    ] {
+        let project = project();
+        write(&project, &[("a", "true"), ("b", "false"), ("c", "true")]);
+        run(&project, &[], 1);
+        write(
+            &project,
+            &[("a", "true"), ("n", "true"), ("c", "true"), ("b", "true")],
+        );
+        assert_told(
+            &run(&project, &["--dry-run"], 0),
+            &["new: n; another order: n, c, b"],
+        );
+        run(&project, more, 0);
+        assert_eq!(done(&project), order);
+    }
+}
+
+/// With its rig a codon has a checkpoint to go back into; what stands in front of it by now comes first all the same.
+// covers: STATE-45
+#[test]
+fn a_codon_in_front_of_the_first_one_that_failed_is_run_before_it() {
+    let project = project();
+    let with_rig = |check: &str| {
+        let mut codon = codon(&project, "b", check);
+        codon["rigSetup"] = json!([{"type": "command", "command": {"run": "echo rig >> rig.txt"}}]);
+        codon
+    };
+    project.write_hank(&json!({"hank": [with_rig("false")]}));
+    run(&project, &[], 1);
+    project.write_hank(&json!({"hank": [codon(&project, "n", "true"), with_rig("true")]}));
+    run(&project, &["--replan"], 0);
+    assert_eq!(done(&project), "n b");
+}
+
+// covers: STATE-45
+#[test]
+fn a_loop_that_was_changed_in_the_middle_goes_on() {
+    for (now, more, order) in [
+        (&["b", "c", "e"][..], &[][..], "a b c e b c e d"),
+        (&["b", "e"], &["--replan"], "a b c e b e d"),
+        (&["c", "e"], &["--replan"], "a b c e b c e d"),
+        (&["n", "b", "c", "e"], &[], "a b c e b c e d"),
+        (&["b", "n", "e", "c"], &["--replan"], "a b c e b n e c d"),
+    ] {
+        let project = project();
+        write_loop(&project, &["b", "c", "e"]);
+        run(&project, &[], 1);
+        fs::remove_file(project.directory().join("work/twice")).unwrap();
+        write_loop(&project, now);
+        run(&project, more, 0);
+        assert_eq!(done(&project), order, "{now:?}");
+    }
+}
+
+/// A loop may go on where the plan has ended.
+// covers: STATE-45, CLI-14
+#[test]
+fn a_loop_whose_limit_was_raised_is_seen_to_go_on() {
+    let project = project();
+    let write = |limit: u32| {
+        let until = json!({"type": "iterationLimit", "limit": limit});
+        let looped = json!({"type": "loop", "id": "l", "name": "l", "terminateOn": until, "codons": [codon(&project, "b", "true")]});
+        project.write_hank(&json!({"hank": [looped]}));
+    };
+    write(1);
+    run(&project, &[], 0);
+    assert_told(&project.run(["status", "-e", "work"]), &["nothing is left to do"]);
+    write(2);
+    assert_told(&project.run(["status", "-e", "work"]), &["next: b#1"]);
+    assert_told(&run(&project, &["--dry-run"], 0), &["next: b#1"]);
+    run(&project, &[], 0);
+    assert_eq!(done(&project), "b b");
 }

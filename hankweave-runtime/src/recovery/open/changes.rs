@@ -16,7 +16,7 @@ use crate::state_manager::StateManager;
 #[derive(Debug, Default)]
 pub(super) struct GoingOn {
     /// What to tell.
-    pub(super) notice: Option<String>,
+    pub(super) notices: Vec<String>,
     /// The plan to go on with, when it is not the recorded one.
     plan: Option<Vec<PlanEntry>>,
 }
@@ -35,19 +35,25 @@ impl GoingOn {
         }
         let thread = thread::build(&state, None, None);
         let mut plan = None;
+        let refused = |why| OpenError::ChangedHank {
+            why,
+            replanned: options.replan,
+        };
         if options.replan {
-            let anew = replan(&state, &thread, hank).map_err(|error| OpenError::ChangedHank(vec![error]))?;
+            let anew =
+                replan(&state, &thread, hank, options.recovery).map_err(|error| refused(vec![error]))?;
             state.execution_plan = Arc::new(anew.clone());
             plan = Some(anew);
         }
-        let changes = hank_changes(&state, &thread, hank);
-        match changes.misfits.is_empty() {
-            true => Ok(Self {
-                notice: changes.notice(),
-                plan,
-            }),
-            false => Err(OpenError::ChangedHank(changes.misfits)),
+        let changes = hank_changes(&state, &thread, hank, options.recovery);
+        if !changes.misfits.is_empty() {
+            return Err(refused(changes.misfits));
         }
+        let notices = match options.replan {
+            true => changes.of_new_plan(),
+            false => changes.notices(),
+        };
+        Ok(Self { notices, plan })
     }
 
     /// Records the plan, if it is another one.

@@ -31,9 +31,15 @@ pub enum OpenError {
     /// The data cannot be used.
     #[error(transparent)]
     Data(DataError),
-    /// hank.json has changed so that the rest of the recorded plan cannot be done with it.
-    #[error("hank.json no longer fits the recorded plan: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    ChangedHank(Vec<ExpandError>),
+    /// hank.json has changed so that the plan cannot be done with it.
+    #[error("hank.json no longer fits the {} plan: {}", if *.replanned { "new" } else { "recorded" },
+        .why.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    ChangedHank {
+        /// Everything that is in the way.
+        why: Vec<ExpandError>,
+        /// It was the plan that was made anew.
+        replanned: bool,
+    },
     /// The new plan could not be recorded.
     #[error("failed to record the new plan")]
     Plan(#[source] TransitionError),

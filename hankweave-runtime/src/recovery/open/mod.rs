@@ -102,7 +102,7 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
             bring(&possession, &hank, &options, data).await?;
         }
         going_on.record(&possession.manager).await?;
-        possession.notices.extend(going_on.notice);
+        possession.notices.extend(going_on.notices);
         Ok(())
     };
     if let Err(error) = prepared.await {
