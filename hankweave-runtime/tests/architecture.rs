@@ -94,7 +94,11 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("logs", "args directory exit recorded report screen"),
     ("sentinel", "args exit journal recorded report screen"),
     ("state", "args directory exit output report screen typed"),
-    ("status", "args directory exit output report screen state typed"),
+    ("plan_changes", "screen"),
+    (
+        "status",
+        "args directory exit output plan_changes report screen state typed",
+    ),
     ("thread", "args directory exit output report screen state"),
     ("checkpoints", "args directory exit output screen state typed"),
     ("config", "args exit failures output screen settings"),
@@ -114,7 +118,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "validate",
-        "args config exit failures output prices report screen state status",
+        "args config exit failures output plan_changes prices report screen state status",
     ),
     ("tui", "checkpoints keyboard report screen"),
     (

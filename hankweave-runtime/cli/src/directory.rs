@@ -26,6 +26,9 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, Failure> {
     let typed = Typed::about(execution);
     let hint = match typed.knows_the_hank() {
         true => format!("name it with -e DIR; `{}` makes one there", typed.run()),
+        false if execution != Path::new(".") => {
+            "name another one with -e DIR; a run in it makes one".to_owned()
+        }
         false => "name it with -e DIR".to_owned(),
     };
     Err(Failure::new(FailureKind::Input, message).hint(hint))

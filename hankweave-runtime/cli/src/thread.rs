@@ -14,7 +14,7 @@ use crate::args::{Global, ThreadArgs};
 use crate::directory::is_served;
 use crate::exit::Failure;
 use crate::output;
-use crate::report::{codon_line, standing, style_of};
+use crate::report::{codon_line, counted, standing, style_of};
 use crate::screen::{Text, tell};
 use crate::state;
 
@@ -69,8 +69,9 @@ fn write(
             "went back to checkpoint {sha}; the next run goes on from there"
         )?;
     }
-    let (codons, runs) = (thread.codons.len(), thread.total_runs);
-    writeln!(text, "{codons} codons of {runs} runs, newest first")?;
+    let codons = counted(thread.codons.len(), "codon");
+    let runs = counted(thread.total_runs, "run");
+    writeln!(text, "{codons} of {runs}, newest first")?;
     let mut run = None;
     for entry in &thread.codons {
         if run != Some(&entry.run_id) {

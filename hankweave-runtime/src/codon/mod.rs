@@ -33,6 +33,7 @@ pub(crate) use budget::why_paused;
 pub(crate) use context::{CodonEnd, CodonRun, RigNeed, RunContext};
 pub(crate) use orders::{Order, Orders};
 pub(crate) use progress::telling;
+pub(crate) use set_up::variables;
 pub(crate) use watch::{FileWatcher, tree_now};
 
 use self::context::{Ended, Stage};

@@ -1,12 +1,22 @@
 //! Running the rig of a codon and reporting it to clients.
 
+use std::collections::BTreeMap;
+
 use hankweave_core::agent::FailureReason;
-use hankweave_core::hank::RigAction;
+use hankweave_core::document::PlanEntry;
+use hankweave_core::hank::{CodonConfig, RigAction};
 use hankweave_core::wire::{Event, ProgressKind};
 
 use super::context::CodonRun;
 use crate::rig::{Rig, RigError, RigEvent, RigFailure};
-use crate::world::process::environment;
+use crate::world::process::{ITERATION_VARIABLE, environment};
+
+/// What the commands of a codon find beside what they inherit: what the hank says, and the iteration, as its agent does.
+pub(crate) fn variables(config: &CodonConfig, entry: &PlanEntry) -> BTreeMap<String, String> {
+    let context = entry.loop_context.as_ref();
+    let iteration = context.map(|context| (ITERATION_VARIABLE.to_owned(), context.iteration.to_string()));
+    iteration.into_iter().chain(config.env.clone()).collect()
+}
 
 /// What runs commands for the codon, in its workspace and with its variables.
 pub(super) fn rig(codon: &CodonRun<'_>) -> Rig {
@@ -15,7 +25,7 @@ pub(super) fn rig(codon: &CodonRun<'_>) -> Rig {
         world: run.world.clone(),
         hank: run.loaded.root.clone(),
         workspace: run.dir.root().to_owned(),
-        env: environment(&run.world.environment, &codon.config.env),
+        env: environment(&run.world.environment, &variables(codon.config, codon.entry)),
         marker: codon.marker(),
         deadline: Rig::DEFAULT_DEADLINE,
         grace: run.options.grace,

@@ -13,7 +13,7 @@ use hankweave_core::thread::{self, ThreadCodon};
 use hankweave_core::wire::{Event, FailedPath};
 use serde::{Deserialize, Serialize};
 
-use crate::codon::{Orders, RunContext};
+use crate::codon::{Orders, RunContext, variables};
 use crate::error::chain;
 use crate::options::{OutputDirectory, RunOptions};
 use crate::paths::ExecutionDir;
@@ -229,7 +229,7 @@ impl<'a> Aftermath<'a> {
             world: self.world.clone(),
             hank: self.dir.root().to_owned(),
             workspace: self.dir.root().to_owned(),
-            env: environment(&self.world.environment, &self.config.env),
+            env: environment(&self.world.environment, &variables(self.config, self.entry)),
             marker: marker(
                 &*self.world.disk,
                 self.dir.root(),

@@ -308,3 +308,28 @@ fn codons_whose_files_have_the_same_name_share_none() {
     archived.sort_unstable();
     assert_eq!(archived, ["of its own\n", "of the loop\n"]);
 }
+
+// covers: HANK-22
+#[test]
+fn the_commands_of_a_codon_know_its_iteration_as_its_agent_does() {
+    let project = project();
+    let note = |what: &str| format!("echo {what} $HANKWEAVE_ITERATION $OWN >> noted.txt");
+    let inner = json!({"id": "a", "name": "a", "agent": shell_agent(&project), "model": "shell", "continuationMode": "fresh",
+        "promptText": "a", "env": {"OWN": "own"}, "rigSetup": [{"type": "command", "command": {"run": note("rig")}}],
+        "check": {"run": note("check")}});
+    let until = json!({"type": "untilCheckPasses", "run": note("loop") + "; [ $HANKWEAVE_ITERATION = 1 ]", "limit": 3});
+    project.write_hank(
+        &json!({"hank": [{"type": "loop", "id": "l", "name": "l", "terminateOn": until, "codons": [inner]}]}),
+    );
+    project.run(["run", "--headless"]).expect_code(0);
+    let noted = std::fs::read_to_string(project.directory().join("noted.txt")).unwrap();
+    let expected = [
+        "rig 0 own",
+        "check 0 own",
+        "loop 0 own",
+        "rig 1 own",
+        "check 1 own",
+        "loop 1 own",
+    ];
+    assert_eq!(noted.lines().collect::<Vec<_>>(), expected);
+}

@@ -250,7 +250,7 @@ impl ProcessHost {
             launch.temp_dir.to_string_lossy().into_owned(),
         );
         if let Some(iteration) = launch.iteration {
-            own.insert("HANKWEAVE_ITERATION".to_owned(), iteration.to_string());
+            own.insert(process::ITERATION_VARIABLE.to_owned(), iteration.to_string());
         }
         own.extend(launch.env);
         let spec = CommandSpec {

@@ -16,6 +16,7 @@ use super::script::{Script, Turn, Variables};
 use super::session::Session;
 use super::stream::{Stream, raw};
 use super::tools::leave_behind;
+use crate::world::process::ITERATION_VARIABLE;
 
 /// How much of a huge line is printed at once.
 static FILLER: [u8; 64 << 10] = [b'x'; 64 << 10];
@@ -135,7 +136,7 @@ struct Player {
 impl Player {
     fn new(arguments: Arguments, script: Script, prompt: String) -> io::Result<Self> {
         let session = Session::open(arguments.resume, script.session_id.clone(), &std::env::temp_dir());
-        let iteration = std::env::var("HANKWEAVE_ITERATION");
+        let iteration = std::env::var(ITERATION_VARIABLE);
         Ok(Self {
             variables: Variables {
                 prompt,

@@ -17,7 +17,8 @@ pub use child::ChildSpawner;
 pub use environment::environment;
 pub(crate) use seam::marker;
 pub use seam::{
-    CommandSpec, GroupSignal, MARKER_VARIABLE, ProcessControl, SPARED_MARKER, SpawnedProcess, Spawner, Stdin,
+    CommandSpec, GroupSignal, ITERATION_VARIABLE, MARKER_VARIABLE, ProcessControl, SPARED_MARKER,
+    SpawnedProcess, Spawner, Stdin,
 };
 pub use stop::{interrupt, stop};
 pub use sweep::{Sweep, sweep_marked};

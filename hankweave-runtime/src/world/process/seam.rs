@@ -18,6 +18,9 @@ use crate::world::disk::Disk;
 /// The environment variable that carries [`CommandSpec::marker`].
 pub const MARKER_VARIABLE: &str = "HANKWEAVE_CODON";
 
+/// Tells the agent and the commands of a codon in which iteration of its loop they are, counted from 0.
+pub const ITERATION_VARIABLE: &str = "HANKWEAVE_ITERATION";
+
 /// The marker of the processes of a codon that works in this directory. A copy of the directory has the same runs, and must not end the agents of the original;
 /// one that was moved is the same (L4).
 pub(crate) fn marker(disk: &dyn Disk, directory: &Path, run: &RunId, codon: &CodonId) -> String {
