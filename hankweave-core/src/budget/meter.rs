@@ -164,21 +164,31 @@ mod tests {
         check(limits, &[message(10, 5, 85, 0), message(1, 1, 0, 0)], 0, exceeded);
     }
 
+    // covers: HANK-36
     #[test]
-    fn a_sub_agent_costs_money_and_fills_no_context() {
-        let limits = Limits {
+    fn a_sub_agent_costs_money_and_output_tokens_and_fills_no_context() {
+        let of_money = Limits {
             dollars: Some(Usd::from_micros(9)),
-            context_tokens: Some(50),
             ..Limits::default()
         };
-        let mut meter = Meter::new(limits);
-        meter.message(message(90, 1, 0, 8), message(90, 1, 0, 8), true);
-        assert_eq!(meter.exceeded(Duration::ZERO), None);
-        meter.message(message(1, 1, 0, 1), message(1, 1, 0, 1), true);
-        assert!(matches!(
-            meter.exceeded(Duration::ZERO),
-            Some(BudgetExceeded::Cost { .. })
-        ));
+        let of_output = Limits {
+            output_tokens: Some(2),
+            ..Limits::default()
+        };
+        for limits in [of_money, of_output] {
+            let mut meter = Meter::new(Limits {
+                context_tokens: Some(50),
+                ..limits
+            });
+            meter.message(message(90, 1, 0, 8), message(90, 1, 0, 8), true);
+            assert_eq!(meter.exceeded(Duration::ZERO), None);
+            meter.message(message(1, 1, 0, 1), message(1, 1, 0, 1), true);
+            let exceeded = meter.exceeded(Duration::ZERO);
+            assert!(
+                exceeded.is_some() && !matches!(exceeded, Some(BudgetExceeded::ContextTokens { .. })),
+                "{exceeded:?}"
+            );
+        }
     }
 
     // covers: RUN-12

@@ -275,7 +275,11 @@ fn an_invocation_that_is_cancelled_from_outside_stops_its_run_and_the_task_can_g
     let (_, task) = stage.call("show", &Value::Null);
     let invocation = task["invocation"].as_str().unwrap();
     stage.server.cancel(invocation);
-    stage.ended();
+    let stopped = stage.ended();
+    assert_eq!(
+        stopped["task"]["status"], "running",
+        "nothing is recorded of that: {stopped:#}"
+    );
     stage.may_end("draft");
     stage.may_end("review");
     assert_eq!(stage.call("run", &Value::Null).0, 200);
