@@ -415,7 +415,7 @@ fn object_of_first(project: &TestProject) -> (String, PathBuf) {
 }
 
 // Damaged contents, found before anything is touched.
-// covers: G10, CLI-16
+// covers: G8, G10, CLI-16
 #[test]
 fn damaged_contents_change_nothing_and_the_way_to_their_names_is_told() {
     let project = done();
