@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hankweave_core::document::{HankweaveState, KnownCheckpoints};
 use hankweave_core::id::RunId;
-use hankweave_core::plan::{HankChanges, hank_changes};
+use hankweave_core::plan::HankChanges;
 use hankweave_core::thread::ExecutionThread;
 
 use crate::checkpoint::CheckpointStore;
@@ -77,7 +77,15 @@ impl Builder {
     ///
     /// Returns [`OpenError`]. Problems with the hank and its agents are found before anything is written.
     pub async fn open(self) -> Result<Hankweave, OpenError> {
-        let (opened, lock) = recovery::open(self.0).await?;
+        let (mut opened, lock) = recovery::open(self.0).await?;
+        if let Err(error) = runner::go_on(&mut opened).await {
+            opened.possession.give_back(lock).await;
+            return Err(error);
+        }
+        // From now on there are more and more of them.
+        opened.possession.restorable = None;
+        // Only now: the command line of a refused start must not be suggested again.
+        recovery::remember_hank(&opened).await;
         let (commander, inbox) = runner::channel();
         Ok(Hankweave {
             opened,
@@ -250,11 +258,12 @@ impl Hankweave {
     }
 
     /// What hank.json says by now beside the recorded plan (STATE-45).
-    #[must_use]
-    pub fn hank_changes(&self) -> HankChanges {
-        let state = self.opened.possession.manager.snapshot();
-        let thread = self.opened.possession.manager.execution_thread(None, None);
-        hank_changes(&state, &thread, &self.opened.hank, self.opened.options.recovery)
+    ///
+    /// # Errors
+    ///
+    /// Returns [`OpenError`] when the checkpoints cannot be read.
+    pub async fn hank_changes(&self) -> Result<HankChanges, OpenError> {
+        runner::changes(&self.opened).await
     }
 
     /// How long the next run waits for the usage limit of a provider, as far as that is recorded.

@@ -1,11 +1,12 @@
 //! What hank.json says by now, beside the plan with which a run began (STATE-45).
 
 use super::expand::ExpandError;
-use super::replan::{Newest, PlannedItem, kept, replan};
+use super::onward::Standing;
+use super::replan::{ahead, is_in_hank, replan};
 use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::Hank;
 use crate::id::CodonId;
-use crate::thread::{ExecutionThread, Recovery};
+use crate::thread::ExecutionThread;
 
 /// How many codons are named in one notice.
 const MOST_NAMES: usize = 5;
@@ -15,70 +16,111 @@ const MOST_NAMES: usize = 5;
 pub struct HankChanges {
     /// Why the rest of the plan cannot be done with it.
     pub misfits: Vec<ExpandError>,
-    /// The codons that a plan made anew has and this one lacks, in their order: none of them runs.
-    pub added: Vec<CodonId>,
-    /// The codons that are still to be run, when the hank has them in another order.
-    pub reordered: Vec<CodonId>,
-    /// What stands in front of what has run, and never ran.
-    pub passed: Vec<String>,
-    /// The codons and loops that have run and that the hank does not have any more.
-    pub gone: Vec<String>,
-    /// What is still to be run by the plan.
+    /// What comes next by the plan, in order, when every codon completes.
     pub next: Vec<CodonId>,
+    /// Those of them that a loop has taken into an iteration that was planned without them.
+    pub taken: Vec<CodonId>,
+    /// The codons that a plan made anew would run beyond those.
+    pub added: Vec<CodonId>,
+    /// What a plan made anew would run, when it runs the same codons in another order.
+    pub reordered: Vec<CodonId>,
+    /// The codons that have run and that the hank does not have any more.
+    pub gone: Vec<CodonId>,
 }
 
-/// Compares `hank` with the plan of `state`, as a run would go on at the end of `thread`, with `recovery` if somebody has chosen one. Without a plan nothing
-/// has changed.
+/// Compares `hank` with the plan of `state`, for a run that stands there. Without a plan nothing has changed.
+///
+/// `is_new` says that the plan was just made anew from the hank.
 #[must_use]
 pub fn hank_changes(
     state: &HankweaveState,
     thread: &ExecutionThread,
     hank: &Hank,
-    recovery: Option<Recovery>,
+    standing: &Standing,
+    is_new: bool,
 ) -> HankChanges {
     let plan = &state.execution_plan;
     if plan.is_empty() {
         return HankChanges::default();
     }
-    let kept = kept(state, thread, Newest::of(state, thread, hank, recovery));
-    let (ran, rest) = plan.split_at(kept);
-    let is_removed = |entry: &&PlanEntry| hank.codon(entry.codon_id.configured()).is_none();
-    let removed = rest.iter().filter(is_removed);
-    let written: Vec<_> = hank.items.iter().map(PlannedItem::of_hank).collect();
-    let mut gone: Vec<_> = ran.iter().map(PlannedItem::of_plan).collect();
-    gone.dedup();
-    gone.retain(|item| !written.contains(item));
+    let (ran, rest) = plan.split_at(standing.kept.min(plan.len()));
+    let upcoming = ahead(hank, thread, plan, standing);
+    let next = ids(&upcoming);
+    let is_missing = |entry: &&PlanEntry| !is_in_hank(hank, entry);
+    let mut misfits: Vec<_> = rest.iter().filter(is_missing).map(removed).collect();
+    misfits.extend(open_loop(thread, hank, ran, rest).filter(|_| !is_new));
     let mut changes = HankChanges {
-        misfits: removed
-            .map(|entry| ExpandError::RemovedCodon(entry.codon_id.clone()))
+        misfits,
+        gone: ran
+            .iter()
+            .filter(is_missing)
+            .map(|entry| entry.codon_id.clone())
             .collect(),
-        gone: gone.iter().map(ToString::to_string).collect(),
-        next: ids(rest).cloned().collect(),
         ..HankChanges::default()
     };
-    if let Ok(anew) = replan(state, thread, hank, recovery) {
-        let follows = &anew[kept..];
-        let lacks = |entries: &[PlanEntry], id: &CodonId| !ids(entries).any(|known| known == id);
-        changes.added = ids(follows).filter(|id| lacks(rest, id)).cloned().collect();
-        let ours = ids(rest).filter(|id| !lacks(follows, id));
-        if !ids(follows).filter(|id| !lacks(rest, id)).eq(ours) {
-            changes.reordered = ids(follows).cloned().collect();
+    if let Ok(anew) = replan(state, thread, hank, standing) {
+        let then = ids(&ahead(hank, thread, &anew, standing));
+        changes.added = without(&then, &next);
+        if without(&then, &changes.added) != without(&next, &without(&next, &then)) {
+            changes.reordered = then;
         }
-        let is_passed = |item: &&PlannedItem<'_>| {
-            let mut known = anew.iter().chain(plan.iter()).map(PlannedItem::of_plan);
-            !known.any(|known| known == **item)
-        };
-        changes.passed = written
-            .iter()
-            .filter(is_passed)
-            .map(ToString::to_string)
-            .collect();
     }
+    let is_taken = |entry: &&PlanEntry| {
+        let is_planned = plan.iter().any(|known| known.codon_id == entry.codon_id);
+        !is_planned && plan.iter().any(|known| is_same_iteration(known, entry))
+    };
+    let taken = upcoming.iter().filter(is_taken);
+    changes.taken = taken.map(|entry| entry.codon_id.clone()).collect();
+    changes.next = next;
     changes
 }
 
-fn ids(entries: &[PlanEntry]) -> impl Iterator<Item = &CodonId> {
-    entries.iter().map(|entry| &entry.codon_id)
+fn ids(entries: &[PlanEntry]) -> Vec<CodonId> {
+    entries.iter().map(|entry| entry.codon_id.clone()).collect()
+}
+
+fn is_same_iteration(one: &PlanEntry, other: &PlanEntry) -> bool {
+    let of = |entry: &PlanEntry| {
+        let context = entry.loop_context.as_ref()?;
+        Some((context.loop_id.clone(), context.iteration))
+    };
+    of(one).is_some() && of(one) == of(other)
+}
+
+fn removed(entry: &PlanEntry) -> ExpandError {
+    let codon_id = entry.codon_id.clone();
+    match &entry.loop_context {
+        None => ExpandError::RemovedCodon(codon_id),
+        Some(context) => ExpandError::RemovedFromLoop {
+            codon_id,
+            loop_id: context.loop_id.clone(),
+        },
+    }
+}
+
+/// A loop in which the run stands and which the hank does not have any more: nobody knows whether it would go on.
+fn open_loop(
+    thread: &ExecutionThread,
+    hank: &Hank,
+    ran: &[PlanEntry],
+    rest: &[PlanEntry],
+) -> Option<ExpandError> {
+    let last = ran.last()?;
+    let loop_id = last.loop_context.as_ref()?.loop_id.clone();
+    let has_ended = rest.first().is_some_and(|next| {
+        let has_begun = |id: &CodonId| thread.codons.iter().any(|entry| entry.codon.codon_id() == id);
+        has_begun(&next.codon_id)
+    });
+    let is_gone = hank.find_loop(&loop_id).is_none();
+    (is_gone && !has_ended).then_some(ExpandError::UnknownLoop {
+        codon_id: last.codon_id.clone(),
+        loop_id,
+    })
+}
+
+/// Those of the first that are not among the others.
+fn without(ids: &[CodonId], others: &[CodonId]) -> Vec<CodonId> {
+    ids.iter().filter(|id| !others.contains(id)).cloned().collect()
 }
 
 impl HankChanges {
@@ -102,18 +144,23 @@ impl HankChanges {
                 changes.join("; ")
             )
         });
-        changed.into_iter().chain(self.out_of_reach()).collect()
+        let taken = (!self.taken.is_empty()).then(|| {
+            format!(
+                "a loop takes its codons from hank.json as it is now; new and run: {}",
+                names(&self.taken)
+            )
+        });
+        changed.into_iter().chain(taken).collect()
     }
 
     /// What to tell somebody whose run goes on with a plan made anew.
     #[must_use]
-    pub fn of_new_plan(&self) -> Vec<String> {
+    pub fn of_new_plan(&self) -> String {
         let next = match self.next.is_empty() {
             true => "nothing is left to run".to_owned(),
             false => format!("next: {}", names(&self.next)),
         };
-        let planned = format!("the plan was made anew{}; {next}", self.renamed());
-        std::iter::once(planned).chain(self.out_of_reach()).collect()
+        format!("the plan was made anew{}; {next}", self.renamed())
     }
 
     /// A codon with a new name is a new codon.
@@ -121,19 +168,10 @@ impl HankChanges {
         match self.gone.is_empty() {
             true => String::new(),
             false => format!(
-                " ({} ran, and hank.json does not have that any more)",
-                self.gone.join(", ")
+                " (hank.json does not have {} any more, which ran)",
+                names(&self.gone)
             ),
         }
-    }
-
-    fn out_of_reach(&self) -> Option<String> {
-        (!self.passed.is_empty()).then(|| {
-            format!(
-                "hank.json has {} in front of what has run; to run that, go back in front of it with `rollback`, then run with --replan",
-                self.passed.join(", ")
-            )
-        })
     }
 }
 

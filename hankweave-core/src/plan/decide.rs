@@ -176,7 +176,9 @@ fn try_again(
         failed_at: failed.end_time,
         limit,
     };
-    planned(state, &failed.codon_id).map_or_else(Decision::Blocked, |entry| Decision::Retry(retry(entry)))
+    // One that a plan made anew has left out is not tried again.
+    let gone = |_| Decision::Blocked(BlockedBy::FailedCodon(failed.codon_id.clone()));
+    planned(state, &failed.codon_id).map_or_else(gone, |entry| Decision::Retry(retry(entry)))
 }
 
 /// The entry of the plan with this id.

@@ -98,9 +98,26 @@ pub enum ExpandError {
     /// The plan has a codon that the hank does not have, because hank.json has changed.
     #[error("codon `{0}` is still to be run, and hank.json does not have it any more")]
     RemovedCodon(CodonId),
-    /// The hank was changed so much that it has no codon any more that has run.
-    #[error("hank.json has none of the codons that have run, so what comes behind them is unknown")]
-    NothingRemains,
+    /// The same for a codon of a loop.
+    #[error(
+        "codon `{codon_id}` is still to be run, and hank.json does not have it any more in a loop `{loop_id}`"
+    )]
+    RemovedFromLoop {
+        /// The planned codon.
+        codon_id: CodonId,
+        /// The loop in which it was planned.
+        loop_id: LoopId,
+    },
+    /// The run stands in a loop that the hank does not have, because hank.json has changed.
+    #[error(
+        "codon `{codon_id}` has run in loop `{loop_id}`, which hank.json does not have any more, so nobody knows whether it would go on"
+    )]
+    UnknownLoop {
+        /// The codon that ended.
+        codon_id: CodonId,
+        /// The loop it names.
+        loop_id: LoopId,
+    },
     /// The next iteration would put an id into the plan that is there already.
     #[error("codon `{0}` would be in the execution plan twice")]
     DuplicateCodon(CodonId),
@@ -236,7 +253,7 @@ fn limit_reached(found: &LoopConfig, iteration: u32) -> Option<LoopEnd> {
 }
 
 /// The codons of one iteration; `None` when an id cannot hold the number.
-fn iteration(found: &LoopConfig, iteration: u32) -> Option<Vec<PlanEntry>> {
+pub(super) fn iteration(found: &LoopConfig, iteration: u32) -> Option<Vec<PlanEntry>> {
     let entries = found.codons.iter().zip(0..).map(|(codon, codon_index_in_loop)| {
         let codon_id = CodonId::in_loop(codon.id.configured(), iteration).ok()?;
         let context = LoopContext {

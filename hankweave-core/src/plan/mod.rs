@@ -9,6 +9,7 @@ mod decide;
 mod entry;
 mod expand;
 mod iteration;
+mod onward;
 mod policy;
 mod replan;
 
@@ -18,5 +19,6 @@ pub use expand::{
     ExpandError, LoopEnd, LoopSignal, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan,
 };
 pub use iteration::{IterationEnd, NextIteration, checkpoint_patterns, iteration_end};
+pub use onward::{Standing, Wish, resume};
 pub use policy::{Retry, UsageLimit};
-pub use replan::{follows_success, replan};
+pub use replan::replan;

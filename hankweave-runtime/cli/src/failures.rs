@@ -83,8 +83,11 @@ pub(crate) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
                 .hint(format!("look at what is in it, then take it from others with `{close}`"))
         }
         OpenError::ChangedHank { why, replanned } => {
-            let is_tried = *replanned || why.contains(&ExpandError::NothingRemains);
-            Failure::from_error(FailureKind::Input, error).hint(changed_hank(is_tried, typed))
+            let hint = match replanned {
+                true => changed_hank_anew(why, typed),
+                false => changed_hank(typed),
+            };
+            Failure::from_error(FailureKind::Input, error).hint(hint)
         }
         OpenError::Data(DataError::Changed { .. }) => {
             Failure::from_error(FailureKind::Input, error).hint(format!(
@@ -166,9 +169,7 @@ pub(crate) fn run_failure(error: &RunError, typed: &Typed) -> Failure {
         RunError::Record(TransitionError::Rejected(_)) | RunError::CodonLeftOpen => {
             Failure::from_error(FailureKind::Bug, error)
         }
-        RunError::ChangedHank(_) => {
-            Failure::from_error(FailureKind::Input, error).hint(changed_hank(false, typed))
-        }
+        RunError::ChangedHank(_) => Failure::from_error(FailureKind::Input, error).hint(changed_hank(typed)),
         RunError::MissingParent => Failure::from_error(FailureKind::Input, error).hint(format!(
             "`{}` starts over; the history stays",
             typed.run_with(&[Change::Flag("new")])
@@ -183,17 +184,28 @@ pub(crate) fn run_failure(error: &RunError, typed: &Typed) -> Failure {
     }
 }
 
-/// `is_tried`: a plan made anew does not help.
-fn changed_hank(is_tried: bool, typed: &Typed) -> String {
-    let over = typed.run_with(&[Change::Flag("new")]);
-    match is_tried {
-        true => format!(
-            "undo the change; or `{}` and then --replan; or `{over}` starts over, and the history stays",
-            typed.command("rollback --last-success")
-        ),
-        false => format!(
-            "undo the change; or `{}` goes on as hank.json is now; or `{over}` starts over, and the history stays",
-            typed.run_with(&[Change::Flag("replan")]),
+fn changed_hank(typed: &Typed) -> String {
+    format!(
+        "undo the change; or `{}` goes on as hank.json is now; or `{}` starts over, and the history stays",
+        typed.run_with(&[Change::Flag("replan")]),
+        typed.run_with(&[Change::Flag("new")])
+    )
+}
+
+/// Where a plan made anew does not do either.
+fn changed_hank_anew(why: &[ExpandError], typed: &Typed) -> String {
+    match why {
+        [
+            ExpandError::RemovedCodon(_) | ExpandError::RemovedFromLoop { .. },
+            ..,
+        ] => {
+            let back = typed.run_with(&[Change::Flag("replan"), Change::Set("recover", "last-success")]);
+            format!("`{back}` leaves it out and goes back behind the last success")
+        }
+        _ => format!(
+            "undo the change; or go back in front of it with `rollback` (`{}` lists where to) and use --replan there; or `{}` starts over, and the history stays",
+            typed.command("thread"),
+            typed.run_with(&[Change::Flag("new")])
         ),
     }
 }

@@ -211,7 +211,11 @@ async fn attend(
     let (directory, state) = (hankweave.directory().clone(), hankweave.state_reader());
     let execution = directory.root().to_owned();
     let notifier = start.notifier(&execution, &report);
-    let replan = hankweave.hank_changes().can_be_taken_over();
+    let changes = hankweave
+        .hank_changes()
+        .await
+        .map_err(|error| open_failure(&error, typed))?;
+    let replan = changes.can_be_taken_over();
     let events = hankweave.subscribe();
     #[cfg(feature = "otel")]
     let exporting = otel::Exporter::new(start.world)
@@ -307,7 +311,7 @@ impl Start<'_> {
 fn resume(outcome: &RunOutcome, typed: &Typed) -> String {
     match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => typed.approval(&pause.codon),
-        RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience),
+        RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience, None),
         _ => typed.run(),
     }
 }

@@ -151,7 +151,12 @@ impl Typed {
     }
 
     /// The command that goes on with a higher ceiling, as far as `more` says one, and with this patience for limits of providers.
-    pub(crate) fn run_with_more(&self, more: Ceiling, patience: Option<Duration>) -> String {
+    pub(crate) fn run_with_more(
+        &self,
+        more: Ceiling,
+        patience: Option<Duration>,
+        also: Option<Change<'_>>,
+    ) -> String {
         let dollars = more
             .max_dollars
             .map(|dollars| format!("{:.2}", dollars.as_dollars()));
@@ -163,7 +168,12 @@ impl Typed {
         let patience = patience
             .as_deref()
             .map(|patience| Change::Set("max-wait", patience));
-        let changes: Vec<Change<'_>> = dollars.into_iter().chain(time).chain(patience).collect();
+        let changes: Vec<Change<'_>> = dollars
+            .into_iter()
+            .chain(time)
+            .chain(patience)
+            .chain(also)
+            .collect();
         self.run_with(&changes)
     }
 

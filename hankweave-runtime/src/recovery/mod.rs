@@ -10,5 +10,7 @@ mod set_aside;
 
 pub use checkpoints::recorded_checkpoints;
 pub use open::OpenError;
-pub(crate) use open::{OpenRequest, Opened, Possession, open, possess_without_hank, without_own_files};
+pub(crate) use open::{
+    OpenRequest, Opened, Possession, open, possess_without_hank, remember_hank, without_own_files,
+};
 pub use rigs::{LastRun, last_hank, last_run};

@@ -7,7 +7,7 @@ use hankweave_core::document::{
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
 use hankweave_core::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
-use hankweave_core::plan::{Decision, checkpoint_patterns, decide, follows_success, initial_plan, obstacle};
+use hankweave_core::plan::{Decision, Wish, checkpoint_patterns, decide, initial_plan, obstacle, resume};
 use hankweave_core::run::{Run, Running};
 use hankweave_core::thread::{self, ExecutionThread, Resume};
 use hankweave_core::wire::{Event, ProgressKind};
@@ -65,7 +65,7 @@ pub(super) async fn begin(
         approval::withdraw(&opened.possession.manager).await?;
     }
     let state = opened.possession.manager.snapshot();
-    let (source, reason) = match resume(opened, &state, how).await? {
+    let (source, reason) = match where_to(opened, &state, how).await? {
         Resume::Fresh => return fresh(opened, &state).await.map(Some),
         // Without autostart the user may want to go back from the end.
         Resume::Continue(_) if opened.options.autostart && is_finished(&state, &opened.hank) => {
@@ -77,7 +77,8 @@ pub(super) async fn begin(
             return in_session(opened, &state, source, session).await.map(Some);
         }
         Resume::RollBack(source) => {
-            if state.pending_rollback.is_none() {
+            let pending = state.pending_rollback.as_ref();
+            if pending.is_none_or(|pending| pending.source != source) {
                 rollback::go_back_to(&opened.possession, source.clone()).await?;
             }
             (source, ContinuationReason::Rollback)
@@ -207,77 +208,24 @@ async fn fresh(opened: &Opened, state: &HankweaveState) -> Result<BegunRun, RunE
 }
 
 /// Where the run goes on (RUN-2).
-async fn resume(opened: &Opened, state: &HankweaveState, how: BeginAt) -> Result<Resume, RunError> {
+async fn where_to(opened: &Opened, state: &HankweaveState, how: BeginAt) -> Result<Resume, RunError> {
     if (opened.options.fresh && how == BeginAt::Start) || state.runs.is_empty() {
         return Ok(Resume::Fresh);
     }
-    if let Some(pending) = &state.pending_rollback {
-        return Ok(Resume::RollBack(pending.source.clone()));
-    }
-    if let (BeginAt::Anew, Some(run)) = (how, state.runs.front()) {
+    if let (BeginAt::Anew, None, Some(run)) = (how, &state.pending_rollback, state.runs.front()) {
         return Ok(Resume::Again(ContinuationSource::beginning_of(&run.run_id)));
     }
     let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(state, None, Some(&known));
-    let blocked = obstacle(state, &thread, &opened.hank).is_some();
-    let wish = opened.options.recovery.filter(|_| how == BeginAt::Start);
-    // An explicit choice counts after a pause as it does after a failure.
-    let blocked = blocked || (wish.is_some() && thread.interruption().is_some());
-    let recovery = wish.unwrap_or_else(|| thread.default_recovery());
-    if how != BeginAt::Again && recovery == Recovery::Session {
-        if let Some(resume) = taken_up(state).or_else(|| thread.in_session()) {
-            return Ok(resume);
-        }
-        if wish.is_some() && blocked {
-            no_session(opened, &thread).await;
-        }
+    let wish = Wish {
+        recovery: opened.options.recovery.filter(|_| how == BeginAt::Start),
+        again: how == BeginAt::Again,
+    };
+    let resume = resume(state, &thread, &opened.hank, wish, &known);
+    if wish.recovery == Some(Recovery::Session) && matches!(resume, Resume::Again(_)) {
+        no_session(opened, &thread).await;
     }
-    let again = how == BeginAt::Again || (blocked && recovery != Recovery::LastSuccess);
-    let across = thread.across_the_cut(state);
-    if let Some(source) = across.clone().or_else(|| thread.again()).filter(|_| again) {
-        return Ok(Resume::Again(source));
-    }
-    let untouched = state.runs.front().filter(|run| run.codons.is_empty());
-    let source = untouched.and_then(|run| run.starting_conditions.source());
-    Ok(match source {
-        // A run that ended before its first codon is continued where it began, which a rig-setup continuation
-        // needs.
-        Some(source) if !blocked => taken_up(state).unwrap_or_else(|| Resume::Continue(source.clone())),
-        Some(_) | None => match (in_order(thread.resume(blocked), state, &thread), across) {
-            (Resume::Fresh, Some(source)) => Resume::Again(source),
-            // Back to the beginning means its files as well.
-            (Resume::Fresh, None) if blocked => {
-                let beginning = thread.beginning(state, &known);
-                beginning.map_or(Resume::Fresh, Resume::RollBack)
-            }
-            (resume, _) => resume,
-        },
-    })
-}
-
-/// A way back into the codon that failed is none where a plan made anew has others in front of it.
-fn in_order(resume: Resume, state: &HankweaveState, thread: &ExecutionThread) -> Resume {
-    let newest = thread.codons.first().map(|entry| entry.codon.codon_id());
-    match &resume {
-        Resume::RollBack(source)
-            if source.after_codon.as_ref() == newest
-                && newest.is_some_and(|id| !follows_success(state, thread, id)) =>
-        {
-            Resume::Fresh
-        }
-        _ => resume,
-    }
-}
-
-/// The session that the newest run was opened for, when the run ended before its first codon.
-fn taken_up(state: &HankweaveState) -> Option<Resume> {
-    let conditions = &state
-        .runs
-        .front()
-        .filter(|run| run.codons.is_empty())?
-        .starting_conditions;
-    let (source, session) = (conditions.source()?, conditions.resumed_session()?);
-    Some(Resume::Session(source.clone(), session.clone()))
+    Ok(resume)
 }
 
 /// Publishes that there is no session to go on with.

@@ -20,8 +20,8 @@ pub(crate) struct RunArgs {
     /// Start from the first codon and keep the history.
     #[arg(long)]
     pub(crate) new: bool,
-    /// Keep what has succeeded, and take what comes behind it from hank.json as it is now: codons that were added, moved or removed. Behind a failure the
-    /// run goes back to the last success, unless --recover says otherwise.
+    /// Keep what has succeeded, and go on with everything else of hank.json as it is now: codons that were added, moved or removed. Behind a failure the run
+    /// goes back to the last success, unless --recover says otherwise.
     #[arg(long, conflicts_with = "new")]
     pub(crate) replan: bool,
     /// Where to go on when the newest codon failed or was cut off [default: ask on a terminal, else last-success; after a pause session].

@@ -43,9 +43,10 @@ impl StatusView<'_> {
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
             offers.push(offer(typed.run(), "finishes that"));
         }
-        if self.changes.can_be_taken_over() {
+        if self.changes.can_be_taken_over {
             let replan = "goes on as hank.json is now";
-            offers.push(offer(typed.run_with(&[Change::Flag("replan")]), replan));
+            let typed = typed.run_with_more(self.more(), self.patience(), Some(Change::Flag("replan")));
+            offers.push(offer(typed, replan));
         }
         let anew = "starts from the first codon; the history stays";
         offers.push(offer(typed.run_with(&[Change::Flag("new")]), anew));
@@ -88,7 +89,7 @@ impl StatusView<'_> {
             let deny = (!denied).then(|| offer(deny, "says that it may not"));
             [approve].into_iter().chain(deny).collect()
         } else if let Some(next) = &thread.next_codon_id {
-            let goes_on = typed.run_with_more(self.more(), self.patience());
+            let goes_on = typed.run_with_more(self.more(), self.patience(), None);
             vec![offer(goes_on, format!("goes on with {next}"))]
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();

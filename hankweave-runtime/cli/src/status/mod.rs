@@ -13,7 +13,7 @@ use hankweave_core::discovery::Activity;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
-use hankweave_core::plan::{BlockedBy, Decision, HankChanges, Retry, hank_changes, settle};
+use hankweave_core::plan::{BlockedBy, Decision, Retry, settle};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
@@ -68,7 +68,7 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "approval": view.asked().map(|(id, denied)| json!({"codonId": id, "denied": denied})),
             "limitEndsAt": view.limit().map(|(_, ends_at)| ends_at),
             "pendingRollback": state.pending_rollback,
-            "planChanges": PlanChanges::of(&view.changes, false),
+            "planChanges": view.changes,
             "commands": view.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
             "budget": view.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
             "plannedCodons": state.execution_plan.len(),
@@ -105,7 +105,7 @@ struct StatusView<'a> {
     /// What the run does next, by its hank; `None` when that is not found.
     decision: Option<Decision>,
     /// How hank.json has changed since the plan was made.
-    changes: HankChanges,
+    changes: PlanChanges,
     now: Timestamp,
     /// The codon that has ended, and what follows its end has not.
     unfinished: Option<CodonId>,
@@ -121,7 +121,7 @@ impl<'a> StatusView<'a> {
         hank: Option<&Hank>,
     ) -> Self {
         let holder = holder(execution);
-        let changes = hank.map(|hank| hank_changes(state, thread, hank, None));
+        let changes = hank.map(|hank| PlanChanges::of(state, hank, None));
         Self {
             state,
             thread,

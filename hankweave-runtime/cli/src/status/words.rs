@@ -9,7 +9,6 @@ use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 
 use super::StatusView;
-use crate::plan_changes::PlanChanges;
 use crate::report::{self, at_its_budget, codon_line, standing, style_of};
 use crate::screen::Text;
 
@@ -95,7 +94,7 @@ impl StatusView<'_> {
                 "what follows the end of {id} is not done: its results, or its archive"
             )?;
         }
-        PlanChanges::of(&self.changes, false).write(text)?;
+        self.changes.write(text)?;
         for (command, purpose) in self.commands() {
             write!(text, "  ")?;
             text.styled(AnsiColor::Cyan.on_default(), format_args!("{command:<48}"))?;

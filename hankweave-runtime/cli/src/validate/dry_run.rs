@@ -2,15 +2,12 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anstyle::Style;
 use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::HankweaveState;
-use hankweave_core::hank::Hank;
-use hankweave_core::plan::{hank_changes, replan};
 use hankweave_core::thread::{self, Recovery};
 use hankweave_runtime::hank_files::missing_requirements;
 use hankweave_runtime::preflight::missing_agents;
@@ -32,17 +29,24 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
     let looked = look(&args.hank, &args.settings)?;
     let execution = args.hank.execution.as_ref().unwrap_or(&looked.loaded.root);
     let mut state = read_execution(execution).ok().filter(|_| !args.new);
+    let recovery = args.recover.map(Recovery::from);
     let changes = match (&mut state, &looked.loaded.hank) {
-        (Some(state), Some(hank)) => changes(state, hank, args),
+        (Some(state), Some(hank)) if args.replan => PlanChanges::anew(state, hank, recovery),
+        (Some(state), Some(hank)) => PlanChanges::of(state, hank, recovery),
         _ => PlanChanges::default(),
     };
-    let recorded = state.as_ref().and_then(|state| {
-        Some(recorded(
-            state,
-            outlook(execution, state, looked.loaded.hank.as_ref())?,
-        ))
-    });
-    let next = recorded.unwrap_or_else(|| first(&looked));
+    let outlook = state
+        .as_ref()
+        .and_then(|state| Some((state, outlook(execution, state, looked.loaded.hank.as_ref())?)));
+    let next = match outlook {
+        None => first(&looked),
+        Some(_) if !changes.misfits.is_empty() => "refused: hank.json does not fit the plan".to_owned(),
+        Some(_) if args.replan => match &changes.next {
+            Some(next) => format!("next: {next}"),
+            None => "nothing is left to do".to_owned(),
+        },
+        Some((state, outlook)) => recorded(state, outlook, args),
+    };
     let spent = state.map_or(Usd::ZERO, |state| {
         CeilingUse::of(Duration::ZERO, looked.ceiling, &state).spent()
     });
@@ -74,30 +78,13 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
     })
 }
 
-/// Compares the hank with the recorded plan, and lays a new plan into `state` where one is wanted.
-fn changes(state: &mut HankweaveState, hank: &Hank, args: &RunArgs) -> PlanChanges {
-    let thread = thread::build(state, None, None);
-    let recovery = args.recover.map(Recovery::from);
-    if args.replan {
-        match replan(state, &thread, hank, recovery) {
-            Ok(plan) => state.execution_plan = Arc::new(plan),
-            Err(error) => {
-                return PlanChanges {
-                    misfits: vec![error.to_string()],
-                    notices: Vec::new(),
-                };
-            }
-        }
-    }
-    PlanChanges::of(&hank_changes(state, &thread, hank, recovery), args.replan)
-}
-
 /// What is next, and how a run gets over what failed or was cut off.
-fn recorded(state: &HankweaveState, outlook: String) -> String {
+fn recorded(state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
     let thread = thread::build(state, None, None);
     let is_smooth = thread.next_codon_id.is_some() || !(thread.failed || thread.has_running_codon);
     match is_smooth {
         true => outlook,
+        false if args.recover.is_some() => outlook,
         false => {
             format!(
                 "{outlook}; a run goes back to the last success, or asks on a terminal (--recover says which)"

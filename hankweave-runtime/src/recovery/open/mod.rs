@@ -1,6 +1,5 @@
 //! Opening an execution directory for a hank.
 
-mod changes;
 mod error;
 mod notices;
 mod output;
@@ -12,10 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{CodonConfig, Hank, redirecting_variables};
 
-use self::changes::GoingOn;
 use self::output::prepare_output;
 use self::possess::possess;
 use super::own_files::own_files;
@@ -91,28 +88,19 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
     let data = options.data.as_ref().map(find).transpose()?;
     let (mut possession, lock) = possess(world, &dir, &options, checkpoints, Some(&hank)).await?;
     possession.notices.extend(redirections(&hank));
-    possession.restorable = None;
     possession.rig_copies = Arc::new(rig_copies(&loaded, &hank, possession.dir.root()));
     let mut own_files = own_files(&loaded, &hank, possession.dir.root());
     let prepared = async {
-        let state = HankweaveState::clone(&possession.manager.snapshot());
-        let mut going_on = GoingOn::with(state, &hank, &options)?;
         prepare_output(&possession, &mut options, &mut own_files)?;
-        if let Some(data) = data {
-            bring(&possession, &hank, &options, data).await?;
+        match data {
+            Some(data) => bring(&possession, &hank, &options, data).await,
+            None => Ok(()),
         }
-        going_on.record(&possession.manager).await?;
-        possession.notices.extend(going_on.notices);
-        Ok(())
     };
     if let Err(error) = prepared.await {
-        if let Err(unsaved) = possession.release(Arc::new(lock), std::future::ready(())).await {
-            tracing::warn!(error = %crate::error::chain(&*unsaved), "the last save failed");
-        }
+        possession.give_back(lock).await;
         return Err(error);
     }
-    // Only now: the command line of a refused start must not be suggested again.
-    remember_hank(&possession, &loaded, &options).await;
     let opened = Opened {
         possession,
         loaded,
@@ -126,12 +114,13 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
 
 /// Remembers the hank for rollbacks that do not name it. Without it they leave what its rigs have copied, which loses
 /// nothing.
-async fn remember_hank(possession: &Possession, hank: &LoadedHank, options: &RunOptions) {
+pub(crate) async fn remember_hank(opened: &Opened) {
+    let possession = &opened.possession;
     let (disk, dir, hank, options) = (
         Arc::clone(&possession.world.disk),
         possession.dir.clone(),
-        hank.clone(),
-        options.clone(),
+        opened.loaded.clone(),
+        opened.options.clone(),
     );
     let remembered = possession
         .world

@@ -45,6 +45,13 @@ impl Possession {
         drop(self.manager.record(event).await);
     }
 
+    /// Gives the directory back without a run.
+    pub(crate) async fn give_back(self, lock: InstanceLock) {
+        if let Err(unsaved) = self.release(Arc::new(lock), std::future::ready(())).await {
+            tracing::warn!(error = %crate::error::chain(&*unsaved), "the last save failed");
+        }
+    }
+
     /// Writes what is left to write, waits for `last`, and gives the directory back (D8).
     ///
     /// # Errors

@@ -152,12 +152,17 @@ async fn kept_target(
 /// The recorded checkpoints that can be restored. "Could not read" must never look like "there are none"
 /// (RUN-5).
 pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<CheckpointTable, RollbackError> {
+    restorable(possession).await.map_err(RollbackError::History)
+}
+
+/// The same for who only asks what there is.
+pub(crate) async fn restorable(possession: &Possession) -> Result<CheckpointTable, HistoryError> {
     let known = match &possession.restorable {
         Some(known) => known.clone(),
         None => {
             let recorded = recovery::recorded_checkpoints(&possession.manager.snapshot());
             let known = possession.with_checkpoints(move |store| store.restorable(&recorded));
-            known.await.map_err(RollbackError::History)?
+            known.await?
         }
     };
     let facts = |found: KnownCheckpoint| CheckpointFacts {

@@ -33,7 +33,7 @@ use crate::checkpoint::{Protection, RestorePlan};
 use crate::recovery::Possession;
 
 pub use self::error::RollbackError;
-pub(crate) use self::find::known_checkpoints;
+pub(crate) use self::find::{known_checkpoints, restorable};
 pub(super) use self::restore::{finish, leave_cut_off};
 
 /// A rollback, carried out or previewed.

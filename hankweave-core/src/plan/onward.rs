@@ -1,0 +1,151 @@
+//! Where the next run goes on (RUN-2), and how much of the plan stands then.
+
+use super::obstacle;
+use crate::codon::{CheckpointType, CodonExecution};
+use crate::document::{ContinuationSource, HankweaveState, KnownCheckpoints, PlanEntry};
+use crate::hank::Hank;
+use crate::id::CodonId;
+use crate::thread::{ExecutionThread, Recovery, Resume};
+
+/// What somebody wants of the next run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Where to go on behind a failure, a crash or an interruption.
+    pub recovery: Option<Recovery>,
+    /// The newest codon runs again, whatever became of it.
+    pub again: bool,
+}
+
+/// Where the next run goes on. `thread` has been built with the commits of `known`.
+#[must_use]
+pub fn resume(
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    hank: &Hank,
+    wish: Wish,
+    known: &dyn KnownCheckpoints,
+) -> Resume {
+    if state.runs.is_empty() {
+        return Resume::Fresh;
+    }
+    // Behind a failure that blocks nothing would run, so from there a run goes on as behind any other.
+    if let Some(pending) = &state.pending_rollback
+        && obstacle(state, thread, hank).is_none()
+    {
+        return Resume::RollBack(pending.source.clone());
+    }
+    // What was interrupted and is not in the hank any more cannot go on.
+    let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
+    let is_gone = newest.is_some_and(|codon| {
+        let id = codon.codon_id().configured();
+        matches!(codon, CodonExecution::Failed(_)) && hank.codon(id).is_none()
+    });
+    // An explicit choice counts after a pause as it does after a failure.
+    let chosen = wish.recovery.or(is_gone.then_some(Recovery::LastSuccess));
+    let is_open = newest.is_some_and(|codon| !codon.is_terminal());
+    let blocked = is_open
+        || obstacle(state, thread, hank).is_some()
+        || (chosen.is_some() && thread.interruption().is_some());
+    let recovery = chosen.unwrap_or_else(|| thread.default_recovery());
+    if !wish.again
+        && recovery == Recovery::Session
+        && let Some(resume) = taken_up(state).or_else(|| thread.in_session())
+    {
+        return resume;
+    }
+    let again = wish.again || (blocked && recovery != Recovery::LastSuccess);
+    let across = thread.across_the_cut(state);
+    if let Some(source) = across.clone().or_else(|| thread.again()).filter(|_| again) {
+        return Resume::Again(source);
+    }
+    let untouched = state.runs.front().filter(|run| run.codons.is_empty());
+    let source = untouched.and_then(|run| run.starting_conditions.source());
+    match source {
+        // A run that ended before its first codon is continued where it began, which a rig-setup continuation
+        // needs.
+        Some(source) if !blocked => taken_up(state).unwrap_or_else(|| Resume::Continue(source.clone())),
+        Some(_) | None => match (in_order(thread.resume(blocked), state, thread), across) {
+            (Resume::Fresh, Some(source)) => Resume::Again(source),
+            // Back to the beginning means its files as well.
+            (Resume::Fresh, None) if blocked => {
+                let beginning = thread.beginning(state, known);
+                beginning.map_or(Resume::Fresh, Resume::RollBack)
+            }
+            (resume, _) => resume,
+        },
+    }
+}
+
+/// A way back into the codon that failed is none where the plan has others in front of it that never ran.
+fn in_order(resume: Resume, state: &HankweaveState, thread: &ExecutionThread) -> Resume {
+    let is_into =
+        |source: &ContinuationSource| source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
+    match &resume {
+        Resume::RollBack(source) if is_into(source) => {
+            let next = state
+                .execution_plan
+                .get(Standing::of(state, thread, &resume).kept);
+            match next.map(|next| &next.codon_id) == source.after_codon.as_ref() {
+                true => resume,
+                false => Resume::Fresh,
+            }
+        }
+        _ => resume,
+    }
+}
+
+/// The session that the newest run was opened for, when the run ended before its first codon.
+fn taken_up(state: &HankweaveState) -> Option<Resume> {
+    let newest = state.runs.front().filter(|run| run.codons.is_empty())?;
+    let conditions = &newest.starting_conditions;
+    let (source, session) = (conditions.source()?, conditions.resumed_session()?);
+    Some(Resume::Session(source.clone(), session.clone()))
+}
+
+/// Where a run stands in the plan when it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// So many entries at the front of the plan are behind it.
+    pub kept: usize,
+    /// It begins with this codon, wherever that stands in the plan: one that goes on, or runs again with the files as they are.
+    pub first: Option<CodonId>,
+}
+
+impl Standing {
+    /// Where a run stands that begins so.
+    #[must_use]
+    pub fn of(state: &HankweaveState, thread: &ExecutionThread, resume: &Resume) -> Self {
+        let newest = || thread.codons.first().map(|entry| entry.codon.codon_id().clone());
+        let is_into =
+            |source: &ContinuationSource| source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
+        let (behind, first) = match resume {
+            Resume::Fresh => (None, None),
+            Resume::Again(source) => (source.after_codon.clone(), newest()),
+            Resume::Session(source, _) => (before(thread, source), source.after_codon.clone()),
+            Resume::Continue(source) if is_into(source) => {
+                (before(thread, source), source.after_codon.clone())
+            }
+            Resume::RollBack(source) if is_into(source) => (before(thread, source), None),
+            Resume::Continue(source) | Resume::RollBack(source) => (source.after_codon.clone(), None),
+        };
+        let kept = behind.map_or(0, |behind| place_behind(&state.execution_plan, thread, &behind));
+        Self { kept, first }
+    }
+}
+
+/// The codon of the thread before the one that `source` names.
+fn before(thread: &ExecutionThread, source: &ContinuationSource) -> Option<CodonId> {
+    let ids = thread.codons.iter().map(|entry| Some(entry.codon.codon_id()));
+    let is_named = |id: &Option<&CodonId>| *id == source.after_codon.as_ref();
+    let mut older = ids.skip_while(|id| !is_named(id)).skip_while(is_named);
+    older.next().flatten().cloned()
+}
+
+/// The place in the plan behind this codon of the thread; one that the plan does not have counts as the one before it.
+fn place_behind(plan: &[PlanEntry], thread: &ExecutionThread, codon: &CodonId) -> usize {
+    let place = |id: &CodonId| plan.iter().position(|entry| entry.codon_id == *id);
+    let ids = thread.codons.iter().map(|entry| entry.codon.codon_id());
+    let mut from_there = ids.skip_while(|id| *id != codon);
+    let found = place(codon).or_else(|| from_there.find_map(place));
+    found.map_or(0, |place| place + 1)
+}
