@@ -275,3 +275,26 @@ fn a_loop_whose_limit_was_raised_is_seen_to_go_on() {
     run(&project, &[], 0);
     assert_eq!(done(&project), "b b");
 }
+
+/// Nothing would run from there otherwise, and `status` says so.
+// covers: RUN-2
+#[test]
+fn behind_a_failure_a_run_goes_on_from_the_last_success_although_a_rollback_led_there() {
+    let project = project();
+    write(
+        &project,
+        &[("a", "true"), ("b", "test -e ../mended"), ("c", "true")],
+    );
+    run(&project, &[], 1);
+    for more in [&[][..], &["--recover", "crash-point"]] {
+        let back = project.run(["rollback", "-e", "work", "--codon", "b", "--at", "error"]);
+        back.expect_code(0);
+        assert_eq!(done(&project), "a b");
+        let again = run(&project, more, 1);
+        assert_told(&again, &["b: preparing"]);
+    }
+    fs::write(project.directory().join("mended"), "").unwrap();
+    project.run(["undo", "-e", "work"]).expect_code(0);
+    run(&project, &[], 0);
+    assert_eq!(done(&project), "a b c");
+}
