@@ -65,14 +65,19 @@ pub fn hank_changes(
             changes.reordered = then;
         }
     }
+    changes.taken = taken(plan, &upcoming);
+    changes.next = next;
+    changes
+}
+
+/// What comes into iterations of the plan that it does not have in them.
+fn taken(plan: &[PlanEntry], upcoming: &[PlanEntry]) -> Vec<CodonId> {
     let is_taken = |entry: &&PlanEntry| {
         let is_planned = plan.iter().any(|known| known.codon_id == entry.codon_id);
         !is_planned && plan.iter().any(|known| is_same_iteration(known, entry))
     };
     let taken = upcoming.iter().filter(is_taken);
-    changes.taken = taken.map(|entry| entry.codon_id.clone()).collect();
-    changes.next = next;
-    changes
+    taken.map(|entry| entry.codon_id.clone()).collect()
 }
 
 fn ids(entries: &[PlanEntry]) -> Vec<CodonId> {

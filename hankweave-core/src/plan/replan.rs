@@ -23,7 +23,8 @@ pub fn replan(
     hank: &Hank,
     standing: &Standing,
 ) -> Result<Vec<PlanEntry>, ExpandError> {
-    let (ran, rest) = state.execution_plan.split_at(standing.kept);
+    let kept = standing.kept.min(state.execution_plan.len());
+    let (ran, rest) = state.execution_plan.split_at(kept);
     let mut plan = ran.to_vec();
     let begins = |entry: &&PlanEntry| Some(&entry.codon_id) == standing.first.as_ref();
     plan.extend(rest.iter().filter(begins).cloned());
@@ -122,7 +123,7 @@ fn is_same_item(one: &PlanEntry, other: &PlanEntry) -> bool {
     }
 }
 
-/// The codon or the loop of the hank that a planned codon stands for, in words; `None` when the hank does not have it any more.
+/// Whether the hank still has the codon of this entry where it was planned: outside of loops, or in the same one.
 pub(super) fn is_in_hank(hank: &Hank, entry: &PlanEntry) -> bool {
     let id = entry.codon_id.configured();
     match &entry.loop_context {

@@ -71,6 +71,12 @@ impl PlanChanges {
         for misfit in &self.misfits {
             writeln!(text, "error: {misfit}")?;
         }
+        if !self.misfits.is_empty() && self.can_be_taken_over {
+            writeln!(
+                text,
+                "  hint: undo the change, or go on as hank.json is now with --replan"
+            )?;
+        }
         self.notices
             .iter()
             .try_for_each(|notice| writeln!(text, "note: {notice}"))
