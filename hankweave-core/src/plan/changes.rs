@@ -3,7 +3,7 @@
 use super::expand::ExpandError;
 use super::onward::Standing;
 use super::replan::{ahead, is_in_hank, replan};
-use crate::document::{HankweaveState, PlanEntry};
+use crate::document::{HankweaveState, PlanEntry, RunStatus};
 use crate::hank::Hank;
 use crate::id::CodonId;
 use crate::thread::ExecutionThread;
@@ -48,7 +48,7 @@ pub fn hank_changes(
     let next = ids(&upcoming);
     let is_missing = |entry: &&PlanEntry| !is_in_hank(hank, entry);
     let mut misfits: Vec<_> = rest.iter().filter(is_missing).map(removed).collect();
-    misfits.extend(open_loop(thread, hank, ran, rest).filter(|_| !is_new));
+    misfits.extend(open_loop(state, thread, hank, ran, rest).filter(|_| !is_new));
     let mut changes = HankChanges {
         misfits,
         gone: ran
@@ -105,6 +105,7 @@ fn removed(entry: &PlanEntry) -> ExpandError {
 
 /// A loop in which the run stands and which the hank does not have any more: nobody knows whether it would go on.
 fn open_loop(
+    state: &HankweaveState,
     thread: &ExecutionThread,
     hank: &Hank,
     ran: &[PlanEntry],
@@ -112,12 +113,14 @@ fn open_loop(
 ) -> Option<ExpandError> {
     let last = ran.last()?;
     let loop_id = last.loop_context.as_ref()?.loop_id.clone();
+    let newest = state.runs.front().filter(|_| state.pending_rollback.is_none());
+    let is_complete = newest.is_some_and(|run| run.status == RunStatus::Completed);
     let has_ended = rest.first().is_some_and(|next| {
         let has_begun = |id: &CodonId| thread.codons.iter().any(|entry| entry.codon.codon_id() == id);
         has_begun(&next.codon_id)
     });
     let is_gone = hank.find_loop(&loop_id).is_none();
-    (is_gone && !has_ended).then_some(ExpandError::UnknownLoop {
+    (is_gone && !has_ended && !is_complete).then_some(ExpandError::UnknownLoop {
         codon_id: last.codon_id.clone(),
         loop_id,
     })

@@ -1,5 +1,6 @@
 //! A hank that was changed since its plan was made (STATE-45).
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use hankweave_core::event::StateEvent;
@@ -9,12 +10,14 @@ use hankweave_core::plan::{
     Decision, ExpandError, HankChanges, Standing, Wish, hank_changes, replan, resume,
 };
 use hankweave_core::testing::{Ending, Story};
-use hankweave_core::thread::{self, ExecutionThread, Recovery};
+use hankweave_core::thread::{self, ExecutionThread, Recovery, Resume};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use Ending::{Completed, Failed};
 
 use crate::decide::{begun, codon, flat, play};
+use crate::laws::config;
 
 /// `a`, then a loop of these codons that is done three times, then `d`.
 fn looped(inner: &[&str]) -> Hank {
@@ -269,4 +272,96 @@ fn a_loop_in_which_a_plan_is_made_anew_goes_on() {
         planned(&stopped(), &renamed, None),
         Err(ExpandError::DuplicateCodon(_))
     ));
+}
+
+/// Some of these codons in some order, with a loop of some of those inside at some place, or none.
+fn hanks() -> impl Strategy<Value = Hank> {
+    let outer = Just(vec!["a", "b", "c", "d", "e"]).prop_shuffle();
+    let inner = Just(vec!["p", "q", "r"]).prop_shuffle();
+    let ignored = proptest::collection::vec(any::<bool>(), 8);
+    (
+        outer,
+        1_usize..=5,
+        inner,
+        0_usize..=3,
+        0_usize..=5,
+        1..=3,
+        ignored,
+    )
+        .prop_map(|(outer, most, inner, most_inner, place, limit, ignored)| {
+            let codon = |id: &str| {
+                let mut codon = codon(id, "fresh");
+                let number = "abcdepqr".find(id).unwrap();
+                codon["onFailure"] = json!(if ignored[number] { "ignore" } else { "abort" });
+                codon
+            };
+            let mut items: Vec<Value> = outer[..most].iter().map(|id| codon(id)).collect();
+            if most_inner > 0 {
+                let inner: Vec<Value> = inner[..most_inner].iter().map(|id| codon(id)).collect();
+                let until = json!({"type": "iterationLimit", "limit": limit});
+                let found =
+                    json!({"type": "loop", "id": "l", "name": "L", "terminateOn": until, "codons": inner});
+                items.insert(place.min(items.len()), found);
+            }
+            parse(&json!({"hank": items}).to_string()).hank.unwrap()
+        })
+}
+
+/// The next run, as it begins behind this story.
+fn goes_on(story: Story, hank: &Hank) -> Story {
+    let known = story.state().checkpoints().cloned().collect::<HashSet<_>>();
+    let thread = thread::build(story.state(), None, Some(&known));
+    match resume(story.state(), &thread, hank, Wish::default(), &known) {
+        Resume::Continue(source) | Resume::RollBack(source) => {
+            let after = source.after_codon.as_ref().map(|id| id.as_str());
+            story.continues(
+                "r2",
+                source.run_id.as_str(),
+                after,
+                source.checkpoint_sha.as_str(),
+            )
+        }
+        Resume::Fresh => story.fresh("r2"),
+        other => panic!("{other:?}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(config(300))]
+
+    /// Whatever became of the first hank, and whatever the second one is: what is announced is what runs, in this order; nothing that succeeded in front of where
+    /// the run goes on runs again; and every codon of the second hank has run in the end.
+    // covers: STATE-45
+    #[test]
+    fn what_is_announced_of_a_changed_hank_is_what_runs(began in hanks(), now in hanks(), failing in 0_usize..12) {
+        let count = Cell::new(0);
+        let (story, ran, end) = play(begun(&began).fresh("r1"), &began, |_| {
+            count.set(count.get() + 1);
+            if count.get() == failing { Failed } else { Completed }
+        });
+        let story = if end == Decision::Done { story.run_completes() } else { story.run_fails() };
+        let (thread, standing) = standing(&story, &now, None);
+        let plain = hank_changes(story.state(), &thread, &now, &standing, false);
+        if plain.misfits.is_empty() {
+            let (_, runs, end) = play(goes_on(story.clone(), &now), &now, |_| Completed);
+            prop_assert_eq!(&runs, &plain.next.iter().map(ToString::to_string).collect::<Vec<_>>());
+            prop_assert_eq!(end, Decision::Done);
+        }
+        let kept = standing.kept;
+        let story = replanned(story, &now);
+        let told = hank_changes(story.state(), &thread, &now, &standing, true);
+        prop_assert_eq!(&told.misfits, &[]);
+        let (story, runs, end) = play(goes_on(story, &now), &now, |_| Completed);
+        prop_assert_eq!(&runs, &told.next.iter().map(ToString::to_string).collect::<Vec<_>>());
+        prop_assert_eq!(end, Decision::Done);
+        let stays: Vec<&str> = story.state().execution_plan[..kept].iter().map(|entry| entry.codon_id.as_str()).collect();
+        prop_assert!(!runs.iter().any(|id| stays.contains(&id.as_str())), "{stays:?} {runs:?}");
+        // A loop that has run is one item, whatever is in it by now.
+        let codons = now.items.iter().filter(|item| item.as_loop().is_none());
+        for id in codons.flat_map(HankItem::codons).map(|codon| codon.id.as_str()) {
+            prop_assert!(ran.iter().chain(&runs).any(|ran| ran == id), "{id} of {ran:?} {runs:?}");
+        }
+        let again = changes(&story.run_completes(), &now);
+        prop_assert!(!again.can_be_taken_over() && again.next.is_empty(), "{again:?}");
+    }
 }

@@ -12,7 +12,7 @@ use hankweave_core::testing::{histories, states};
 use hankweave_core::thread;
 use proptest::prelude::*;
 
-fn config(cases: u32) -> ProptestConfig {
+pub(crate) fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,
         failure_persistence: None,
