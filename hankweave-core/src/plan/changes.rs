@@ -48,7 +48,8 @@ pub fn hank_changes(
     let next = ids(&upcoming);
     let is_missing = |entry: &&PlanEntry| !is_in_hank(hank, entry);
     let mut misfits: Vec<_> = rest.iter().filter(is_missing).map(removed).collect();
-    misfits.extend(open_loop(state, thread, hank, ran, rest).filter(|_| !is_new));
+    let is_over = has_ended(state, thread, rest);
+    misfits.extend(open_loop(hank, ran).filter(|_| !is_new && !is_over));
     let mut changes = HankChanges {
         misfits,
         gone: ran
@@ -65,16 +66,19 @@ pub fn hank_changes(
             changes.reordered = then;
         }
     }
-    changes.taken = taken(plan, &upcoming);
+    changes.taken = taken(plan, &upcoming, ran.last().filter(|_| is_over && !is_new));
     changes.next = next;
     changes
 }
 
-/// What comes into iterations of the plan that it does not have in them.
-fn taken(plan: &[PlanEntry], upcoming: &[PlanEntry]) -> Vec<CodonId> {
+/// What comes into iterations of the plan that it does not have in them, or into the loop of `ended`, which was over.
+fn taken(plan: &[PlanEntry], upcoming: &[PlanEntry], ended: Option<&PlanEntry>) -> Vec<CodonId> {
+    let loop_id = |entry: &PlanEntry| entry.loop_context.as_ref().map(|context| context.loop_id.clone());
+    let ended = ended.and_then(loop_id);
     let is_taken = |entry: &&PlanEntry| {
         let is_planned = plan.iter().any(|known| known.codon_id == entry.codon_id);
-        !is_planned && plan.iter().any(|known| is_same_iteration(known, entry))
+        let is_reopened = ended.is_some() && loop_id(entry) == ended;
+        !is_planned && (is_reopened || plan.iter().any(|known| is_same_iteration(known, entry)))
     };
     let taken = upcoming.iter().filter(is_taken);
     taken.map(|entry| entry.codon_id.clone()).collect()
@@ -103,27 +107,24 @@ fn removed(entry: &PlanEntry) -> ExpandError {
     }
 }
 
-/// A loop in which the run stands and which the hank does not have any more: nobody knows whether it would go on.
-fn open_loop(
-    state: &HankweaveState,
-    thread: &ExecutionThread,
-    hank: &Hank,
-    ran: &[PlanEntry],
-    rest: &[PlanEntry],
-) -> Option<ExpandError> {
-    let last = ran.last()?;
-    let loop_id = last.loop_context.as_ref()?.loop_id.clone();
+/// Whether a loop in which the run stands had ended: what is behind it has begun, or the run is complete.
+fn has_ended(state: &HankweaveState, thread: &ExecutionThread, rest: &[PlanEntry]) -> bool {
     let newest = state.runs.front().filter(|_| state.pending_rollback.is_none());
     let is_complete = newest.is_some_and(|run| run.status == RunStatus::Completed);
-    let has_ended = rest.first().is_some_and(|next| {
-        let has_begun = |id: &CodonId| thread.codons.iter().any(|entry| entry.codon.codon_id() == id);
-        has_begun(&next.codon_id)
-    });
-    let is_gone = hank.find_loop(&loop_id).is_none();
-    (is_gone && !has_ended && !is_complete).then_some(ExpandError::UnknownLoop {
-        codon_id: last.codon_id.clone(),
-        loop_id,
-    })
+    let has_begun = |id: &CodonId| thread.codons.iter().any(|entry| entry.codon.codon_id() == id);
+    is_complete || rest.first().is_some_and(|next| has_begun(&next.codon_id))
+}
+
+/// A loop in which the run stands and which the hank does not have any more: nobody knows whether it would go on.
+fn open_loop(hank: &Hank, ran: &[PlanEntry]) -> Option<ExpandError> {
+    let last = ran.last()?;
+    let loop_id = last.loop_context.as_ref()?.loop_id.clone();
+    hank.find_loop(&loop_id)
+        .is_none()
+        .then_some(ExpandError::UnknownLoop {
+            codon_id: last.codon_id.clone(),
+            loop_id,
+        })
 }
 
 /// Those of the first that are not among the others.

@@ -1,6 +1,6 @@
 //! Where the next run goes on (RUN-2), and how much of the plan stands then.
 
-use super::obstacle;
+use super::{Decision, decide, obstacle};
 use crate::codon::{CheckpointType, CodonExecution};
 use crate::document::{ContinuationSource, HankweaveState, KnownCheckpoints, PlanEntry};
 use crate::hank::Hank;
@@ -64,7 +64,7 @@ pub fn resume(
         // A run that ended before its first codon is continued where it began, which a rig-setup continuation
         // needs.
         Some(source) if !blocked => taken_up(state).unwrap_or_else(|| Resume::Continue(source.clone())),
-        Some(_) | None => match (in_order(thread.resume(blocked), state, thread), across) {
+        Some(_) | None => match (in_order(thread.resume(blocked), state, thread, hank), across) {
             (Resume::Fresh, Some(source)) => Resume::Again(source),
             // Back to the beginning means its files as well.
             (Resume::Fresh, None) if blocked => {
@@ -77,14 +77,14 @@ pub fn resume(
 }
 
 /// A way back into the codon that failed is none where the plan has others in front of it that never ran.
-fn in_order(resume: Resume, state: &HankweaveState, thread: &ExecutionThread) -> Resume {
+fn in_order(resume: Resume, state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Resume {
     let is_into =
         |source: &ContinuationSource| source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
     match &resume {
         Resume::RollBack(source) if is_into(source) => {
             let next = state
                 .execution_plan
-                .get(Standing::of(state, thread, &resume).kept);
+                .get(Standing::of(state, thread, hank, &resume).kept);
             match next.map(|next| &next.codon_id) == source.after_codon.as_ref() {
                 true => resume,
                 false => Resume::Fresh,
@@ -114,7 +114,7 @@ pub struct Standing {
 impl Standing {
     /// Where a run stands that begins so.
     #[must_use]
-    pub fn of(state: &HankweaveState, thread: &ExecutionThread, resume: &Resume) -> Self {
+    pub fn of(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank, resume: &Resume) -> Self {
         let newest = || thread.codons.first().map(|entry| entry.codon.codon_id().clone());
         let is_into =
             |source: &ContinuationSource| source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
@@ -122,6 +122,11 @@ impl Standing {
             Resume::Fresh => (None, None),
             Resume::Again(source) => (source.after_codon.clone(), newest()),
             Resume::Session(source, _) => (before(thread, source), source.after_codon.clone()),
+            // What was cut off is run again first where its failures do not block.
+            Resume::Continue(_) if runs_again(state, thread, hank) => {
+                let source = thread.again();
+                (source.and_then(|source| source.after_codon), newest())
+            }
             Resume::Continue(source) if is_into(source) => {
                 (before(thread, source), source.after_codon.clone())
             }
@@ -130,6 +135,16 @@ impl Standing {
         };
         let kept = behind.map_or(0, |behind| place_behind(&state.execution_plan, thread, &behind));
         Self { kept, first }
+    }
+}
+
+/// Whether the newest codon is the next one all the same.
+fn runs_again(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> bool {
+    let newest = thread.codons.first().map(|entry| entry.codon.codon_id());
+    match decide(state, thread, hank) {
+        Decision::Retry(_) => true,
+        Decision::Start(entry) | Decision::Ask(entry) => Some(&entry.codon_id) == newest,
+        _ => false,
     }
 }
 

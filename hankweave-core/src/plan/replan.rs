@@ -4,7 +4,7 @@ use super::expand::{ExpandError, LoopSignal, LoopStep, advance_loop, initial_pla
 use super::onward::Standing;
 use crate::codon::CodonExecution;
 use crate::document::{HankweaveState, PlanEntry};
-use crate::hank::{Hank, HankItem, LoopConfig};
+use crate::hank::{Hank, HankItem, LoopConfig, OnFailure};
 use crate::id::{CodonId, LoopId};
 use crate::thread::ExecutionThread;
 
@@ -25,7 +25,8 @@ pub fn replan(
 ) -> Result<Vec<PlanEntry>, ExpandError> {
     let kept = standing.kept.min(state.execution_plan.len());
     let (ran, rest) = state.execution_plan.split_at(kept);
-    let mut plan = ran.to_vec();
+    let is_to_be_done = |entry: &&PlanEntry| !has_failed(thread, hank, entry);
+    let mut plan: Vec<_> = ran.iter().filter(is_to_be_done).cloned().collect();
     let begins = |entry: &&PlanEntry| Some(&entry.codon_id) == standing.first.as_ref();
     plan.extend(rest.iter().filter(begins).cloned());
     let iteration = rest_of_iteration(thread, hank, &plan, rest)?;
@@ -39,6 +40,16 @@ pub fn replan(
         Some(twice) => Err(ExpandError::DuplicateCodon(twice[0].clone())),
         None => Ok(plan),
     }
+}
+
+/// Whether the codon outside of loops has failed, and the hank does not ignore that any more.
+fn has_failed(thread: &ExecutionThread, hank: &Hank, entry: &PlanEntry) -> bool {
+    let mut records = thread.codons.iter().map(|known| known.codon.as_ref());
+    let newest = records.find(|codon| *codon.codon_id() == entry.codon_id);
+    let config = hank.codon(entry.codon_id.configured());
+    entry.loop_context.is_none()
+        && matches!(newest, Some(CodonExecution::Failed(_)))
+        && config.is_some_and(|config| config.failure_policy() != OnFailure::Ignore)
 }
 
 /// What is left of the iteration in which a run stands whose plan has these entries behind it, and `rest` before it.

@@ -126,6 +126,9 @@ impl ExecutionThread {
         if self.again()?.after_codon.is_some() {
             return None;
         }
+        // A fresh run begins at the beginning: what ran in front of it belongs to another history.
+        let run = state.run(&self.codons.first()?.run_id)?;
+        run.starting_conditions.source()?;
         let plan = &state.execution_plan;
         let position = plan.iter().position(|entry| entry.codon_id == *newest)?;
         let before = &plan.get(position.checked_sub(1)?)?.codon_id;

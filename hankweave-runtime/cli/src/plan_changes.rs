@@ -1,12 +1,13 @@
 //! How hank.json has changed since the plan of a run was made, as commands tell it that only look (STATE-45).
 
+use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::Hank;
-use hankweave_core::plan::{HankChanges, Standing, Wish, hank_changes, replan, resume};
-use hankweave_core::thread::{self, Recovery};
+use hankweave_core::plan::{HankChanges, Standing, Wish, hank_changes, initial_plan, replan, resume};
+use hankweave_core::thread::{self, ExecutionThread, Recovery, Resume};
 use hankweave_runtime::inspect::recorded_checkpoints;
 use serde::Serialize;
 
@@ -21,28 +22,31 @@ pub(crate) struct PlanChanges {
     /// What a run would run next.
     #[serde(skip)]
     pub(crate) next: Option<String>,
+    /// The next run begins at the first codon of the hank, although runs are recorded.
+    #[serde(skip)]
+    pub(crate) is_fresh: bool,
     /// A plan made anew is another one.
     #[serde(skip)]
     pub(crate) can_be_taken_over: bool,
 }
 
 impl PlanChanges {
-    /// Compares the hank with the recorded plan, as a run goes on with `recovery`. Where every recorded checkpoint is taken for one that is there, nothing but the
+    /// Compares the hank with the recorded plan, as a run goes on with `recovery`. Every recorded checkpoint is taken for one that is there, so nothing but the
     /// document is read.
     pub(crate) fn of(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
-        match state.runs.is_empty() {
-            true => Self::default(),
-            false => Self::told(&compare(state, hank, recovery, false), HankChanges::notices),
-        }
+        let Some(ahead) = Ahead::of(state, hank, recovery) else {
+            return Self::fresh(state, hank);
+        };
+        let changes = hank_changes(state, &ahead.thread, hank, &ahead.standing(state, hank), false);
+        Self::told(&changes, HankChanges::notices)
     }
 
     /// The same for a plan made anew, which is laid into `state`.
     pub(crate) fn anew(state: &mut HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
-        if state.runs.is_empty() {
-            return Self::default();
-        }
-        let (thread, standing) = standing(state, hank, recovery);
-        match replan(state, &thread, hank, &standing) {
+        let Some(ahead) = Ahead::of(state, hank, recovery) else {
+            return Self::fresh(state, hank);
+        };
+        match replan(state, &ahead.thread, hank, &ahead.standing(state, hank)) {
             Ok(plan) => state.execution_plan = Arc::new(plan),
             Err(error) => {
                 return Self {
@@ -51,8 +55,18 @@ impl PlanChanges {
                 };
             }
         }
-        let changes = hank_changes(state, &thread, hank, &standing, true);
+        let changes = hank_changes(state, &ahead.thread, hank, &ahead.standing(state, hank), true);
         Self::told(&changes, |changes| vec![changes.of_new_plan()])
+    }
+
+    /// A run begins at the first codon, with a plan of its own.
+    fn fresh(state: &HankweaveState, hank: &Hank) -> Self {
+        let first = initial_plan(hank).into_iter().next().map(|entry| entry.codon_id);
+        Self {
+            is_fresh: !state.runs.is_empty(),
+            next: first.as_ref().map(ToString::to_string),
+            ..Self::default()
+        }
     }
 
     fn told(changes: &HankChanges, notices: impl Fn(&HankChanges) -> Vec<String>) -> Self {
@@ -63,6 +77,7 @@ impl PlanChanges {
                 false => Vec::new(),
             },
             next: changes.next.first().map(ToString::to_string),
+            is_fresh: false,
             can_be_taken_over: changes.can_be_taken_over(),
         }
     }
@@ -83,22 +98,26 @@ impl PlanChanges {
     }
 }
 
-fn compare(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>, is_new: bool) -> HankChanges {
-    let (thread, standing) = standing(state, hank, recovery);
-    hank_changes(state, &thread, hank, &standing, is_new)
+/// Where a run that goes on stands.
+struct Ahead {
+    thread: ExecutionThread,
+    resume: Resume,
 }
 
-fn standing(
-    state: &HankweaveState,
-    hank: &Hank,
-    recovery: Option<Recovery>,
-) -> (thread::ExecutionThread, Standing) {
-    let known: std::collections::HashSet<_> = recorded_checkpoints(state).into_iter().collect();
-    let thread = thread::build(state, None, Some(&known));
-    let wish = Wish {
-        recovery,
-        again: false,
-    };
-    let standing = Standing::of(state, &thread, &resume(state, &thread, hank, wish, &known));
-    (thread, standing)
+impl Ahead {
+    /// `None` when a run begins at the first codon.
+    fn of(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Option<Self> {
+        let known: HashSet<_> = recorded_checkpoints(state).into_iter().collect();
+        let thread = thread::build(state, None, Some(&known));
+        let wish = Wish {
+            recovery,
+            again: false,
+        };
+        let resume = resume(state, &thread, hank, wish, &known);
+        (resume != Resume::Fresh).then_some(Self { thread, resume })
+    }
+
+    fn standing(&self, state: &HankweaveState, hank: &Hank) -> Standing {
+        Standing::of(state, &self.thread, hank, &self.resume)
+    }
 }

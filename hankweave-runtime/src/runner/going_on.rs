@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use hankweave_core::document::HankweaveState;
+use hankweave_core::document::{HankweaveState, PlanEntry};
 use hankweave_core::event::StateEvent;
+use hankweave_core::hank::Hank;
 use hankweave_core::plan::{ExpandError, HankChanges, Standing, Wish, hank_changes, replan, resume};
-use hankweave_core::thread::{self, ExecutionThread};
+use hankweave_core::thread::{self, ExecutionThread, Resume};
 
 use super::rollback::restorable;
 use crate::recovery::{OpenError, Opened};
@@ -27,7 +28,7 @@ pub(crate) async fn go_on(opened: &mut Opened) -> Result<(), OpenError> {
     }
     let anew = replan(&ahead.state, &ahead.thread, &opened.hank, &ahead.standing);
     let execution_plan = anew.map_err(|error| refused(opened, vec![error]))?;
-    ahead.state.execution_plan = Arc::new(execution_plan.clone());
+    ahead.take(execution_plan.clone(), &opened.hank);
     let changes = ahead.changes(opened, true);
     check(opened, &changes)?;
     let manager = &opened.possession.manager;
@@ -43,6 +44,7 @@ pub(crate) async fn go_on(opened: &mut Opened) -> Result<(), OpenError> {
 struct Ahead {
     state: HankweaveState,
     thread: ExecutionThread,
+    resume: Resume,
     standing: Standing,
 }
 
@@ -61,12 +63,22 @@ impl Ahead {
             again: false,
         };
         let resume = resume(&state, &thread, &opened.hank, wish, &known);
-        let standing = Standing::of(&state, &thread, &resume);
+        if resume == Resume::Fresh {
+            return Ok(None);
+        }
+        let standing = Standing::of(&state, &thread, &opened.hank, &resume);
         Ok(Some(Self {
             state,
             thread,
+            resume,
             standing,
         }))
+    }
+
+    /// Goes on with another plan from the same place.
+    fn take(&mut self, plan: Vec<PlanEntry>, hank: &Hank) {
+        self.state.execution_plan = Arc::new(plan);
+        self.standing = Standing::of(&self.state, &self.thread, hank, &self.resume);
     }
 
     fn changes(&self, opened: &Opened, is_new: bool) -> HankChanges {

@@ -26,6 +26,14 @@ impl StatusView<'_> {
             Some((id, true)) => return self.denied(id),
             None => {}
         }
+        if let Some(next) = self
+            .changes
+            .next
+            .as_ref()
+            .filter(|_| self.changes.is_fresh && !self.is_blocked())
+        {
+            return format!("next: {next}");
+        }
         if let Some(next) = &thread.next_codon_id {
             return format!("next: {next}");
         }

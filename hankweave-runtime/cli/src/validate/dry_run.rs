@@ -41,7 +41,7 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
     let next = match outlook {
         None => first(&looked),
         Some(_) if !changes.misfits.is_empty() => "refused: hank.json does not fit the plan".to_owned(),
-        Some(_) if args.replan => match &changes.next {
+        Some(_) if args.replan || changes.is_fresh => match &changes.next {
             Some(next) => format!("next: {next}"),
             None => "nothing is left to do".to_owned(),
         },
