@@ -203,8 +203,9 @@ fn changed_hank_anew(why: &[ExpandError], typed: &Typed) -> String {
             format!("`{back}` leaves it out and goes back behind the last success")
         }
         _ => format!(
-            "undo the change; or go back in front of it with `rollback` (`{}` lists where to) and use --replan there; or `{}` starts over, and the history stays",
-            typed.command("thread"),
+            "undo the change; or go back in front of it with `{}` (`{}` lists them) and use --replan there; or `{}` starts over, and the history stays",
+            typed.command("rollback --to SHA"),
+            typed.command("checkpoints"),
             typed.run_with(&[Change::Flag("new")])
         ),
     }

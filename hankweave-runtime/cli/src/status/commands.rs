@@ -88,7 +88,7 @@ impl StatusView<'_> {
             let deny = typed.command(&format!("approve {id} --deny"));
             let deny = (!denied).then(|| offer(deny, "says that it may not"));
             [approve].into_iter().chain(deny).collect()
-        } else if let Some(next) = &thread.next_codon_id {
+        } else if let Some(next) = self.next() {
             let goes_on = typed.run_with_more(self.more(), self.patience(), None);
             vec![offer(goes_on, format!("goes on with {next}"))]
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {

@@ -26,15 +26,7 @@ impl StatusView<'_> {
             Some((id, true)) => return self.denied(id),
             None => {}
         }
-        if let Some(next) = self
-            .changes
-            .next
-            .as_ref()
-            .filter(|_| self.changes.is_fresh && !self.is_blocked())
-        {
-            return format!("next: {next}");
-        }
-        if let Some(next) = &thread.next_codon_id {
+        if let Some(next) = self.next() {
             return format!("next: {next}");
         }
         // A loop may go on behind the plan that is recorded.
@@ -47,6 +39,13 @@ impl StatusView<'_> {
             Some(_) if thread.failed => "the plan has ended".to_owned(),
             Some(_) | None => "nothing is left to do".to_owned(),
         }
+    }
+
+    /// What runs next where nothing blocks; a run that begins anew takes the first codon of the hank.
+    pub(super) fn next(&self) -> Option<&str> {
+        let begins_anew = self.changes.is_fresh && !self.is_blocked();
+        let first = self.changes.next.as_deref().filter(|_| begins_anew);
+        first.or(self.thread.next_codon_id.as_ref().map(|id| id.as_str()))
     }
 
     /// What a live run does while no codon runs.

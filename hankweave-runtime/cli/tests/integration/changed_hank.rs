@@ -298,3 +298,57 @@ fn behind_a_failure_a_run_goes_on_from_the_last_success_although_a_rollback_led_
     run(&project, &[], 0);
     assert_eq!(done(&project), "a b c");
 }
+
+/// What was undone does not count, and a failure that was ignored is one when hank.json says so.
+// covers: STATE-45, RUN-2
+#[test]
+fn what_was_undone_or_is_not_ignored_any_more_is_run_again() {
+    let project = project();
+    write(&project, &[("x", "false")]);
+    run(&project, &[], 1);
+    write(&project, &[("n", "true"), ("x", "true")]);
+    run(&project, &["--replan"], 0);
+    for _ in 0..2 {
+        project.run(["undo", "-e", "work"]).expect_code(0);
+    }
+    assert_told(&run(&project, &["--dry-run", "--replan"], 0), &["next: n, x"]);
+    run(&project, &["--replan"], 0);
+    assert_eq!(done(&project), "n x");
+
+    let with = |policy: &str| {
+        let mut second = codon(&project, "y", if policy == "ignore" { "false" } else { "true" });
+        second["onFailure"] = json!(policy);
+        let hank = [codon(&project, "n", "true"), second, codon(&project, "z", "true")];
+        project.write_hank(&json!({"hank": hank}));
+    };
+    with("ignore");
+    run(&project, &["--new"], 0);
+    assert_told(&run(&project, &["--replan"], 0), &["nothing is left to run"]);
+    with("abort");
+    assert_told(&run(&project, &["--replan"], 0), &["next: y\n", "1 of 1 codon"]);
+}
+
+/// Before its first codon a run has nothing to keep.
+// covers: STATE-45, CLI-14
+#[test]
+fn a_run_in_which_nothing_has_run_takes_the_hank_as_it_is() {
+    let project = project();
+    let write = |more: Vec<Value>| {
+        let mut asked = codon(&project, "a", "true");
+        asked["approval"] = json!(true);
+        project.write_hank(&json!({"hank": more.into_iter().chain([asked]).collect::<Vec<_>>()}));
+    };
+    write(Vec::new());
+    run(&project, &[], 3);
+    project.run(["approve", "a", "-e", "work"]).expect_code(0);
+    write(vec![codon(&project, "n", "true")]);
+    assert_told(
+        &project.run(["status", "-e", "work"]),
+        &["next: n", "goes on with n"],
+    );
+    let dry = run(&project, &["--dry-run"], 0);
+    assert_told(&dry, &["next: n"]);
+    assert!(!dry.stdout.contains("note:"), "{dry}");
+    run(&project, &[], 0);
+    assert_eq!(done(&project), "n a");
+}
