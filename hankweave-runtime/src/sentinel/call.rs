@@ -43,7 +43,7 @@ impl CallError {
     /// Whether it will come again.
     pub(super) fn is_fatal(&self) -> bool {
         match self {
-            Self::Start(error) => !is_passing(error),
+            Self::Start(error) => is_lasting(error),
             Self::Endpoint(_) => true,
             Self::Model(refusal) => refusal.fatal,
             _ => false,
@@ -60,10 +60,21 @@ impl CallError {
     }
 }
 
-/// Whether the system only lacks something at the moment: processes, memory or files.
-fn is_passing(error: &io::Error) -> bool {
-    let passing = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE];
-    Errno::from_io_error(error).is_some_and(|errno| passing.contains(&errno))
+/// Whether the program itself is in the way; whatever else the system says may be over when it is asked again.
+fn is_lasting(error: &io::Error) -> bool {
+    let lasting = [
+        Errno::NOENT,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::NOEXEC,
+        Errno::NOTDIR,
+        Errno::ISDIR,
+        Errno::LOOP,
+        Errno::NAMETOOLONG,
+        Errno::TOOBIG,
+    ];
+    let errno = Errno::from_io_error(error);
+    errno.is_none_or(|errno| lasting.contains(&errno))
 }
 
 #[cfg(test)]
@@ -76,6 +87,8 @@ mod tests {
         for (errno, fatal) in [
             (Errno::AGAIN, false),
             (Errno::MFILE, false),
+            (Errno::TXTBSY, false),
+            (Errno::CHILD, false),
             (Errno::NOENT, true),
             (Errno::ACCESS, true),
         ] {

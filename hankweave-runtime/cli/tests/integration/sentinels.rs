@@ -112,7 +112,9 @@ fn sentinels_see_what_happens_and_are_drained_before_their_codon_ends() {
             json!(["narrator", 1, 0, 1, "unloaded", "codon-complete"]),
             json!(["coster", 1, 0, 1, "unloaded", "codon-complete"]),
             json!(["broken", 1, 1, 1, "unloaded", "codon-complete"]),
-        ]
+        ],
+        "{:?}",
+        of(&lines, "sentinel.error")
     );
     assert_usd(&record["sentinels"]["totalCost"], 0.125);
     let loaded: Vec<&Value> = of(&lines, "sentinel.loaded")
