@@ -191,7 +191,11 @@ fn names(path: &Path) -> Result<Vec<&OsStr>, PathError> {
 fn enter(folder: &dyn Folder, name: &OsStr, absent: Absent) -> Result<Box<dyn Folder>, PathError> {
     let found = match folder.open(name) {
         Err(error) if absent == Absent::Made && error.kind() == io::ErrorKind::NotFound => {
-            folder.create_folder(name)?;
+            match folder.create_folder(name) {
+                // Somebody else needed it at the same moment; what it is says the next look.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => created?,
+            }
             folder.open(name)
         }
         found => found,
@@ -226,6 +230,7 @@ pub(crate) fn open_folder_in(parent: impl AsFd, name: impl Arg + Copy) -> rustix
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
 
     use super::super::{Disk, RealDisk};
     use super::*;
@@ -238,6 +243,34 @@ mod tests {
         symlink("../..", place.path().join("root/a/out")).unwrap();
         let folder = RealDisk.open_folder(&place.path().join("root")).unwrap();
         (place, folder)
+    }
+
+    // covers: SENT-11
+    #[test]
+    fn a_folder_that_many_need_at_once_is_made_for_all_of_them() {
+        let place = tempfile::tempdir().unwrap();
+        for round in 0..100 {
+            let path = PathBuf::from(format!("{round}/inner/file"));
+            let make = |number: usize| {
+                let folder = RealDisk.open_folder(place.path()).unwrap();
+                folder.make(&path, |folder, name| {
+                    folder.append_file(name, format!("{number}\n").as_bytes())
+                })
+            };
+            std::thread::scope(|scope| {
+                let makers: Vec<_> = (0..4).map(|number| scope.spawn(move || make(number))).collect();
+                makers
+                    .into_iter()
+                    .for_each(|maker| maker.join().unwrap().unwrap());
+            });
+            assert_eq!(
+                fs::read_to_string(place.path().join(&path))
+                    .unwrap()
+                    .lines()
+                    .count(),
+                4
+            );
+        }
     }
 
     // covers: X2, X3, X11
