@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use hankweave_core::document::{HankweaveState, KnownCheckpoints};
 use hankweave_core::id::RunId;
-use hankweave_core::plan::HankChanges;
 use hankweave_core::thread::ExecutionThread;
 
 use crate::checkpoint::CheckpointStore;
@@ -257,13 +256,10 @@ impl Hankweave {
         runner::has_nothing_to_do(&self.opened)
     }
 
-    /// What hank.json says by now beside the recorded plan (STATE-45).
-    ///
-    /// # Errors
-    ///
-    /// Returns [`OpenError`] when the checkpoints cannot be read.
-    pub async fn hank_changes(&self) -> Result<HankChanges, OpenError> {
-        runner::changes(&self.opened).await
+    /// Whether a plan made anew from the hank would be another one than the plan that the run goes on with (STATE-45).
+    #[must_use]
+    pub fn can_be_replanned(&self) -> bool {
+        self.opened.can_be_replanned
     }
 
     /// How long the next run waits for the usage limit of a provider, as far as that is recorded.

@@ -26,13 +26,14 @@ pub struct HankChanges {
     pub reordered: Vec<CodonId>,
     /// The codons that have run and that the hank does not have any more.
     pub gone: Vec<CodonId>,
+    /// The plan was just made anew from the hank.
+    pub is_new: bool,
 }
 
 /// Compares `hank` with the plan of `state`, for a run that stands there. Without a plan nothing has changed.
 ///
 /// `is_new` says that the plan was just made anew from the hank.
-#[must_use]
-pub fn hank_changes(
+pub(super) fn hank_changes(
     state: &HankweaveState,
     thread: &ExecutionThread,
     hank: &Hank,
@@ -57,6 +58,7 @@ pub fn hank_changes(
             .filter(is_missing)
             .map(|entry| entry.codon_id.clone())
             .collect(),
+        is_new,
         ..HankChanges::default()
     };
     if let Ok(anew) = replan(state, thread, hank, standing) {
@@ -139,9 +141,16 @@ impl HankChanges {
         !(self.misfits.is_empty() && self.added.is_empty() && self.reordered.is_empty())
     }
 
-    /// What to tell somebody whose run goes on with the plan of old.
+    /// What to tell somebody whose run goes on with the plan.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
+        match self.is_new {
+            true => vec![self.of_new_plan()],
+            false => self.of_old_plan(),
+        }
+    }
+
+    fn of_old_plan(&self) -> Vec<String> {
         let added =
             (!self.added.is_empty()).then(|| format!("new: {}{}", names(&self.added), self.renamed()));
         let order =
@@ -162,9 +171,7 @@ impl HankChanges {
         changed.into_iter().chain(taken).collect()
     }
 
-    /// What to tell somebody whose run goes on with a plan made anew.
-    #[must_use]
-    pub fn of_new_plan(&self) -> String {
+    fn of_new_plan(&self) -> String {
         let next = match self.next.is_empty() {
             true => "nothing is left to run".to_owned(),
             false => format!("next: {}", names(&self.next)),

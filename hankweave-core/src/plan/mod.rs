@@ -8,17 +8,18 @@ mod changes;
 mod decide;
 mod entry;
 mod expand;
+mod going_on;
 mod iteration;
 mod onward;
 mod policy;
 mod replan;
 
-pub use changes::{HankChanges, hank_changes};
+pub use changes::HankChanges;
 pub use decide::{BlockedBy, Decision, decide, obstacle, settle};
 pub use expand::{
     ExpandError, LoopEnd, LoopSignal, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan,
 };
+pub use going_on::GoingOn;
 pub use iteration::{IterationEnd, NextIteration, checkpoint_patterns, iteration_end};
-pub use onward::{Standing, Wish, resume};
+pub use onward::{Wish, resume};
 pub use policy::{Retry, UsageLimit};
-pub use replan::replan;

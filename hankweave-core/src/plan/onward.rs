@@ -104,17 +104,16 @@ fn taken_up(state: &HankweaveState) -> Option<Resume> {
 
 /// Where a run stands in the plan when it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub(super) struct Standing {
     /// So many entries at the front of the plan are behind it.
-    pub kept: usize,
+    pub(super) kept: usize,
     /// It begins with this codon, wherever that stands in the plan: one that goes on, or runs again with the files as they are.
-    pub first: Option<CodonId>,
+    pub(super) first: Option<CodonId>,
 }
 
 impl Standing {
     /// Where a run stands that begins so.
-    #[must_use]
-    pub fn of(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank, resume: &Resume) -> Self {
+    pub(super) fn of(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank, resume: &Resume) -> Self {
         let newest = || thread.codons.first().map(|entry| entry.codon.codon_id().clone());
         let is_into =
             |source: &ContinuationSource| source.checkpoint_type(state) == Some(CheckpointType::RigSetup);

@@ -17,7 +17,7 @@ const MOST_AHEAD: usize = 200;
 /// # Errors
 ///
 /// [`ExpandError::DuplicateCodon`] when the hank gives the id of a codon that has run in a loop to another one; others when a loop cannot be repeated.
-pub fn replan(
+pub(super) fn replan(
     state: &HankweaveState,
     thread: &ExecutionThread,
     hank: &Hank,

@@ -3,14 +3,13 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
+use hankweave_core::document::PlanEntry;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{Hank, HankItem, OnFailure, parse};
-use hankweave_core::id::LoopId;
-use hankweave_core::plan::{
-    Decision, ExpandError, HankChanges, Standing, Wish, hank_changes, replan, resume,
-};
+use hankweave_core::id::{CodonId, LoopId};
+use hankweave_core::plan::{Decision, ExpandError, GoingOn, HankChanges, Wish, initial_plan, resume};
 use hankweave_core::testing::{Ending, Story};
-use hankweave_core::thread::{self, ExecutionThread, Recovery, Resume};
+use hankweave_core::thread::{self, Recovery, Resume};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -39,26 +38,26 @@ fn ran(hank: &Hank, codons: &[(&str, Ending)]) -> Story {
         .fold(story, |story, (id, ending)| story.codon(id, *ending))
 }
 
-fn standing(story: &Story, hank: &Hank, recovery: Option<Recovery>) -> (ExecutionThread, Standing) {
+fn going_on(story: &Story, hank: &Hank, recovery: Option<Recovery>) -> Option<GoingOn> {
     let known = story.state().checkpoints().cloned().collect::<HashSet<_>>();
-    let thread = thread::build(story.state(), None, Some(&known));
-    let wish = Wish {
-        recovery,
-        again: false,
-    };
-    let resume = resume(story.state(), &thread, hank, wish, &known);
-    let standing = Standing::of(story.state(), &thread, hank, &resume);
-    (thread, standing)
+    GoingOn::of(story.state().clone(), hank, recovery, &known)
 }
 
 fn changes(story: &Story, hank: &Hank) -> HankChanges {
-    let (thread, standing) = standing(story, hank, None);
-    hank_changes(story.state(), &thread, hank, &standing, false)
+    going_on(story, hank, None).map_or_else(HankChanges::default, |going_on| going_on.changes(hank))
+}
+
+/// The plan made anew; a run that begins at the first codon makes its own.
+fn anew(story: &Story, hank: &Hank, recovery: Option<Recovery>) -> Result<Vec<PlanEntry>, ExpandError> {
+    let Some(mut going_on) = going_on(story, hank, recovery) else {
+        return Ok(initial_plan(hank));
+    };
+    going_on.replan(hank)?;
+    Ok(going_on.state().execution_plan.to_vec())
 }
 
 fn planned(story: &Story, hank: &Hank, recovery: Option<Recovery>) -> Result<Vec<String>, ExpandError> {
-    let (thread, standing) = standing(story, hank, recovery);
-    let plan = replan(story.state(), &thread, hank, &standing)?;
+    let plan = anew(story, hank, recovery)?;
     Ok(plan.iter().map(|entry| entry.codon_id.to_string()).collect())
 }
 
@@ -69,8 +68,7 @@ fn assert_planned(story: &Story, hank: &Hank, ids: &[&str]) {
 
 /// A story that goes on with a plan made anew, as the next run would.
 fn replanned(story: Story, hank: &Hank) -> Story {
-    let (thread, standing) = standing(&story, hank, None);
-    let execution_plan = replan(story.state(), &thread, hank, &standing).unwrap();
+    let execution_plan = anew(&story, hank, None).unwrap();
     story.tell(StateEvent::PlanReplaced { execution_plan })
 }
 
@@ -129,7 +127,11 @@ fn what_a_plan_goes_on_without_is_told() {
 #[test]
 fn what_a_plan_cannot_do_without_is_known_before_its_turn() {
     let began = flat(&["a", "b", "c"]);
-    assert_eq!(removed(&ran(&began, &[]), &flat(&["x"])), ["a", "b", "c"]);
+    assert_eq!(
+        changes(&ran(&began, &[]), &flat(&["x"])),
+        HankChanges::default(),
+        "it begins anew"
+    );
     assert_eq!(
         removed(&ran(&began, &[("a", Completed)]), &flat(&["x"])),
         ["b", "c"]
@@ -340,25 +342,23 @@ proptest! {
             if count.get() == failing { Failed } else { Completed }
         });
         let story = if end == Decision::Done { story.run_completes() } else { story.run_fails() };
-        let (thread, standing) = standing(&story, &now, None);
-        let plain = hank_changes(story.state(), &thread, &now, &standing, false);
-        if plain.misfits.is_empty() {
+        let names = |ids: &[CodonId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut going_on = going_on(&story, &now, None);
+        let plain = going_on.as_ref().map(|going_on| going_on.changes(&now));
+        if let Some(plain) = plain.filter(|plain| plain.misfits.is_empty()) {
             let (_, runs, end) = play(goes_on(story.clone(), &now), &now, |_| Completed);
-            prop_assert_eq!(&runs, &plain.next.iter().map(ToString::to_string).collect::<Vec<_>>());
-            prop_assert_eq!(end, Decision::Done);
+            prop_assert_eq!((runs, end), (names(&plain.next), Decision::Done));
         }
-        let known = story.state().checkpoints().cloned().collect::<HashSet<_>>();
-        let resume = resume(story.state(), &thread, &now, Wish::default(), &known);
-        let story = replanned(story, &now);
-        let standing = Standing::of(story.state(), &thread, &now, &resume);
-        let kept = standing.kept;
-        let told = hank_changes(story.state(), &thread, &now, &standing, true);
-        prop_assert_eq!(&told.misfits, &[]);
-        let (story, runs, end) = play(goes_on(story, &now), &now, |_| Completed);
-        prop_assert_eq!(&runs, &told.next.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let (story, runs, end) = play(goes_on(replanned(story, &now), &now), &now, |_| Completed);
         prop_assert_eq!(end, Decision::Done);
-        let stays: Vec<&str> = story.state().execution_plan[..kept].iter().map(|entry| entry.codon_id.as_str()).collect();
-        prop_assert!(!runs.iter().any(|id| stays.contains(&id.as_str())), "{stays:?} {runs:?}");
+        if let Some(going_on) = &mut going_on {
+            going_on.replan(&now).unwrap();
+            let told = going_on.changes(&now);
+            prop_assert_eq!((&told.misfits[..], &runs), (&[][..], &names(&told.next)));
+            let stays = &going_on.state().execution_plan[..going_on.kept(&now)];
+            let stays: Vec<&str> = stays.iter().map(|entry| entry.codon_id.as_str()).collect();
+            prop_assert!(!runs.iter().any(|id| stays.contains(&id.as_str())), "{stays:?} {runs:?}");
+        }
         // A loop that has run is one item, whatever is in it by now.
         let codons = now.items.iter().filter(|item| item.as_loop().is_none()).flat_map(HankItem::codons);
         for codon in codons {

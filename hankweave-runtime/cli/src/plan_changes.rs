@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
 
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::Hank;
-use hankweave_core::plan::{HankChanges, Standing, Wish, hank_changes, initial_plan, replan, resume};
-use hankweave_core::thread::{self, ExecutionThread, Recovery, Resume};
+use hankweave_core::plan::{GoingOn, HankChanges, initial_plan};
+use hankweave_core::thread::Recovery;
 use hankweave_runtime::inspect::recorded_checkpoints;
 use serde::Serialize;
 
@@ -34,29 +33,24 @@ impl PlanChanges {
     /// Compares the hank with the recorded plan, as a run goes on with `recovery`. Every recorded checkpoint is taken for one that is there, so nothing but the
     /// document is read.
     pub(crate) fn of(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
-        let Some(ahead) = Ahead::of(state, hank, recovery) else {
-            return Self::fresh(state, hank);
-        };
-        let changes = hank_changes(state, &ahead.thread, hank, &ahead.standing(state, hank), false);
-        Self::told(&changes, HankChanges::notices)
+        match going_on(state, hank, recovery) {
+            None => Self::fresh(state, hank),
+            Some(going_on) => Self::told(&going_on.changes(hank)),
+        }
     }
 
-    /// The same for a plan made anew, which is laid into `state`.
-    pub(crate) fn anew(state: &mut HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
-        let Some(ahead) = Ahead::of(state, hank, recovery) else {
+    /// The same for a plan made anew.
+    pub(crate) fn anew(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
+        let Some(mut going_on) = going_on(state, hank, recovery) else {
             return Self::fresh(state, hank);
         };
-        match replan(state, &ahead.thread, hank, &ahead.standing(state, hank)) {
-            Ok(plan) => state.execution_plan = Arc::new(plan),
-            Err(error) => {
-                return Self {
-                    misfits: vec![error.to_string()],
-                    ..Self::default()
-                };
-            }
+        match going_on.replan(hank) {
+            Ok(()) => Self::told(&going_on.changes(hank)),
+            Err(error) => Self {
+                misfits: vec![error.to_string()],
+                ..Self::default()
+            },
         }
-        let changes = hank_changes(state, &ahead.thread, hank, &ahead.standing(state, hank), true);
-        Self::told(&changes, |changes| vec![changes.of_new_plan()])
     }
 
     /// A run begins at the first codon, with a plan of its own.
@@ -69,11 +63,11 @@ impl PlanChanges {
         }
     }
 
-    fn told(changes: &HankChanges, notices: impl Fn(&HankChanges) -> Vec<String>) -> Self {
+    fn told(changes: &HankChanges) -> Self {
         Self {
             misfits: changes.misfits.iter().map(ToString::to_string).collect(),
             notices: match changes.misfits.is_empty() {
-                true => notices(changes),
+                true => changes.notices(),
                 false => Vec::new(),
             },
             next: changes.next.first().map(ToString::to_string),
@@ -98,26 +92,7 @@ impl PlanChanges {
     }
 }
 
-/// Where a run that goes on stands.
-struct Ahead {
-    thread: ExecutionThread,
-    resume: Resume,
-}
-
-impl Ahead {
-    /// `None` when a run begins at the first codon.
-    fn of(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Option<Self> {
-        let known: HashSet<_> = recorded_checkpoints(state).into_iter().collect();
-        let thread = thread::build(state, None, Some(&known));
-        let wish = Wish {
-            recovery,
-            again: false,
-        };
-        let resume = resume(state, &thread, hank, wish, &known);
-        (resume != Resume::Fresh).then_some(Self { thread, resume })
-    }
-
-    fn standing(&self, state: &HankweaveState, hank: &Hank) -> Standing {
-        Standing::of(state, &self.thread, hank, &self.resume)
-    }
+fn going_on(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Option<GoingOn> {
+    let known: HashSet<_> = recorded_checkpoints(state).into_iter().collect();
+    GoingOn::of(state.clone(), hank, recovery, &known)
 }

@@ -211,11 +211,7 @@ async fn attend(
     let (directory, state) = (hankweave.directory().clone(), hankweave.state_reader());
     let execution = directory.root().to_owned();
     let notifier = start.notifier(&execution, &report);
-    let changes = hankweave
-        .hank_changes()
-        .await
-        .map_err(|error| open_failure(&error, typed))?;
-    let replan = changes.can_be_taken_over();
+    let replan = hankweave.can_be_replanned();
     let events = hankweave.subscribe();
     #[cfg(feature = "otel")]
     let exporting = otel::Exporter::new(start.world)

@@ -28,7 +28,7 @@ pub(crate) use cleanup::{clean_up, plan as plan_cleanup};
 pub use command::{Accepted, Command, Commander, Refusal};
 pub(crate) use command::{Inbox, channel};
 pub use error::RunError;
-pub(crate) use going_on::{changes, go_on};
+pub(crate) use going_on::go_on;
 pub use outcome::{CodonSummary, Pause, RunOutcome, RunResult};
 pub use rollback::{Rollback, RollbackError};
 pub(crate) use rollback::{go_back, known_checkpoints, preview};

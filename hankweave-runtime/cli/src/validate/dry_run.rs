@@ -28,9 +28,9 @@ use crate::status::outlook;
 pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
     let looked = look(&args.hank, &args.settings)?;
     let execution = args.hank.execution.as_ref().unwrap_or(&looked.loaded.root);
-    let mut state = read_execution(execution).ok().filter(|_| !args.new);
+    let state = read_execution(execution).ok().filter(|_| !args.new);
     let recovery = args.recover.map(Recovery::from);
-    let changes = match (&mut state, &looked.loaded.hank) {
+    let changes = match (&state, &looked.loaded.hank) {
         (Some(state), Some(hank)) if args.replan => PlanChanges::anew(state, hank, recovery),
         (Some(state), Some(hank)) => PlanChanges::of(state, hank, recovery),
         _ => PlanChanges::default(),

@@ -43,6 +43,8 @@ pub(crate) struct Opened {
     pub(crate) drivers: DriverSet,
     /// Patterns that keep the hank's own files out of checkpoints.
     pub(crate) own_files: Vec<String>,
+    /// A plan made anew from the hank would be another one than the recorded plan.
+    pub(crate) can_be_replanned: bool,
 }
 
 impl Opened {
@@ -108,6 +110,7 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
         options,
         drivers,
         own_files,
+        can_be_replanned: false,
     };
     Ok((opened, lock))
 }

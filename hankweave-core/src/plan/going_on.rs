@@ -1,0 +1,78 @@
+//! A run that goes on, with a hank that may have changed since it began (STATE-45).
+
+use std::sync::Arc;
+
+use super::changes::{HankChanges, hank_changes};
+use super::expand::ExpandError;
+use super::onward::{Standing, Wish, resume};
+use super::replan::replan;
+use crate::document::{HankweaveState, KnownCheckpoints};
+use crate::hank::Hank;
+use crate::thread::{self, ExecutionThread, Recovery, Resume};
+
+/// Where the next run goes on in the plan.
+#[derive(Debug)]
+pub struct GoingOn {
+    state: HankweaveState,
+    thread: ExecutionThread,
+    resume: Resume,
+    is_new: bool,
+}
+
+impl GoingOn {
+    /// The next run of `state`, with `recovery` if somebody has chosen one; `None` when it begins at the first codon, with a plan of its own.
+    #[must_use]
+    pub fn of(
+        state: HankweaveState,
+        hank: &Hank,
+        recovery: Option<Recovery>,
+        known: &dyn KnownCheckpoints,
+    ) -> Option<Self> {
+        let thread = thread::build(&state, None, Some(known));
+        let wish = Wish {
+            recovery,
+            again: false,
+        };
+        let resume = resume(&state, &thread, hank, wish, known);
+        (resume != Resume::Fresh).then_some(Self {
+            state,
+            thread,
+            resume,
+            is_new: false,
+        })
+    }
+
+    /// Makes the plan anew from the hank.
+    ///
+    /// # Errors
+    ///
+    /// [`ExpandError`] when the hank gives the id of a codon that has run in a loop to another one, or a loop cannot be repeated.
+    pub fn replan(&mut self, hank: &Hank) -> Result<(), ExpandError> {
+        let plan = replan(&self.state, &self.thread, hank, &self.standing(hank))?;
+        self.state.execution_plan = Arc::new(plan);
+        self.is_new = true;
+        Ok(())
+    }
+
+    /// The document, with the plan as it is by now.
+    #[must_use]
+    pub fn state(&self) -> &HankweaveState {
+        &self.state
+    }
+
+    /// How many entries at the front of the plan are behind it.
+    #[must_use]
+    pub fn kept(&self, hank: &Hank) -> usize {
+        self.standing(hank).kept
+    }
+
+    /// How the hank differs from the plan.
+    #[must_use]
+    pub fn changes(&self, hank: &Hank) -> HankChanges {
+        hank_changes(&self.state, &self.thread, hank, &self.standing(hank), self.is_new)
+    }
+
+    fn standing(&self, hank: &Hank) -> Standing {
+        Standing::of(&self.state, &self.thread, hank, &self.resume)
+    }
+}
