@@ -48,7 +48,7 @@ pub enum AgentEvent {
     ToolResult(ToolResult),
     /// Usage of one model message; told when the message begins, and again with what came on top of it.
     Usage(MessageUsage),
-    /// The agent shortened its conversation because the context was full.
+    /// The agent shortens its conversation because its context is full.
     Compacted,
     /// The agent's request failed and it will try again.
     Retrying {

@@ -20,6 +20,8 @@ pub struct Recorded {
     pub total: Option<UsageTotals>,
     /// What the session had used before this process, where that is written down.
     pub before: TokenUsage,
+    /// The agent has shortened its conversation since this was read last.
+    pub compacted: bool,
     /// More was used than this: a request has no answer yet, or not everything was read.
     pub incomplete: bool,
 }

@@ -220,3 +220,19 @@ fn what_real_speakers_of_acp_say_is_understood() {
     assert_eq!((reason.kind, reason.retriable), (FailureKind::ApiError, false));
     assert!(reason.message.unwrap().contains("401 Unauthorized"));
 }
+
+/// As opencode 1.18.33 tells it: the summary first, then what it says to its model itself.
+// covers: AGENT-28
+#[test]
+fn a_conversation_that_opencode_shortens_is_told_as_such_and_not_as_its_words() {
+    let continues = r#"{"type":"text","sessionID":"ses_1","part":{"type":"text","metadata":{"compaction_continue":true},"synthetic":true,"text":"Continue if you have next steps."}}"#;
+    let mut decoder = OpencodeDecoder::new("scripted/m");
+    let mut events = Vec::new();
+    decoder.hear(AgentLine::Text(continues), &mut events);
+    assert_eq!(events.last(), Some(&AgentEvent::Compacted), "{events:?}");
+    assert!(
+        !events
+            .iter()
+            .any(|event| matches!(event, AgentEvent::Message { .. }))
+    );
+}

@@ -65,7 +65,7 @@ where
         ..Notes::default()
     };
     match exit.verdict.clone() {
-        Verdict::Success => complete(codon, running, exit, full(work.compacted)).await,
+        Verdict::Success => complete(codon, running, exit, full(work.context_was_full)).await,
         Verdict::Failure {
             context_exceeded: true,
             ..

@@ -26,7 +26,7 @@ pub(super) struct Listener<'a> {
     before: UsageTotals,
     /// What it tells of its usage is that of one message, which says how full its context is.
     tells_messages: bool,
-    /// The agent shortened its conversation because its context was full.
+    /// The agent has shortened its conversation.
     pub(super) compacted: bool,
     /// The agent has answered and done nothing itself since; processes that it started may still work.
     pub(super) has_answered: bool,

@@ -63,8 +63,8 @@ impl SoFar {
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) outcome: Outcome,
-    /// The agent shortened its conversation because its context was full.
-    pub(super) compacted: bool,
+    /// The context that the codon waits for got full, and the agent shortened its conversation.
+    pub(super) context_was_full: bool,
     meter: Meter,
     proof: Proof,
     /// The time that the codon had taken when the agent ended, or was told to.
@@ -80,7 +80,7 @@ impl Work {
     /// up.
     pub(super) fn success(&mut self) -> Option<ExitOutcome> {
         let exit = match &self.outcome {
-            Outcome::Ended(exit) if exit.verdict.is_success() && !self.compacted => exit.clone(),
+            Outcome::Ended(exit) if exit.verdict.is_success() && !self.context_was_full => exit.clone(),
             Outcome::Ended(_) | Outcome::Stopped(..) | Outcome::Lost => return None,
         };
         match self.exceeded(&exit.usage) {
@@ -209,7 +209,7 @@ pub(super) async fn run(
     }
     let work = Work {
         outcome,
-        compacted: listener.compacted,
+        context_was_full: listener.compacted && codon.waits_for_context(),
         meter: listener.meter,
         proof,
         elapsed: codon.begun.elapsed(),

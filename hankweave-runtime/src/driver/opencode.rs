@@ -1,5 +1,6 @@
 //! Opencode as an agent.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -32,7 +33,19 @@ pub(super) static AGENT: Agent = Agent {
 fn invocation(_: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Result<Invocation, StartError> {
     launch.prompt = prompt_behind_system(launch);
     let (args, decoder) = (arguments(launch), OpencodeDecoder::of(launch));
-    Ok(Invocation::plain(program, args, decoder))
+    Ok(Invocation {
+        env: environment(launch),
+        ..Invocation::plain(program, args, decoder)
+    })
+}
+
+/// Opencode shortens its conversation before its context is full, unless it is told not to (HANK-49).
+fn environment(launch: &Launch) -> BTreeMap<String, String> {
+    let forbidden = (!launch.auto_compact).then_some("OPENCODE_DISABLE_AUTOCOMPACT");
+    forbidden
+        .map(|name| (name.to_owned(), "1".to_owned()))
+        .into_iter()
+        .collect()
 }
 
 /// The command line. The prompt comes through standard input. With a title nobody asks a model for one, whose cost no line would tell (AGENT-28).
@@ -77,5 +90,13 @@ mod tests {
         launch.resume = Some(SessionId::new("ses_1").unwrap());
         launch.model = OWN_MODEL.to_owned();
         assert_eq!(line(&launch), format!("{fixed} --session ses_1"));
+    }
+    // covers: HANK-49
+    #[test]
+    fn opencode_is_told_not_to_shorten_its_conversation() {
+        let mut launch = launch("scripted/m");
+        assert_eq!(environment(&launch)["OPENCODE_DISABLE_AUTOCOMPACT"], "1");
+        launch.auto_compact = true;
+        assert!(environment(&launch).is_empty());
     }
 }

@@ -101,6 +101,7 @@ impl Transcript {
             messages: self.answers,
             total: self.stated,
             before: TokenUsage::ZERO,
+            compacted: false,
         }
     }
 }

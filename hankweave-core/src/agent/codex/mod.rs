@@ -1,7 +1,7 @@
 //! The line protocol of codex, as a pure state machine.
 //!
 //! Input: the lines of `codex exec --json`. Output: [`AgentEvent`]s. What each line means was measured (AGENT-18). The stream tells no model,
-//! no money, and no tokens before its end; the rollout file of the session does (`rollout`).
+//! no money, no shortened conversation, and no tokens before its end; the rollout file of the session does (`rollout`).
 
 mod line;
 mod rollout;
@@ -345,6 +345,7 @@ impl AgentDecoder for CodexDecoder {
             self.recorded = true;
             self.before = Some(recorded.before);
             self.given_up |= recorded.incomplete;
+            events.extend(recorded.compacted.then_some(AgentEvent::Compacted));
             for message in &recorded.messages {
                 events.extend(self.response(message));
             }

@@ -21,6 +21,7 @@ pub struct Rollout {
     messages: Vec<RecordedMessage>,
     /// Sums that stand for responses without an id.
     sums: u64,
+    compacted: bool,
     cut_short: bool,
 }
 
@@ -35,6 +36,7 @@ impl Rollout {
             before: TokenUsage::ZERO,
             messages: Vec::new(),
             sums: 0,
+            compacted: false,
             cut_short: false,
         }
     }
@@ -57,6 +59,7 @@ impl Rollout {
         match (line.kind.as_deref(), payload.kind.as_deref()) {
             (Some("turn_context"), _) => self.model = payload.model.into_owned().unwrap_or_default(),
             (Some("token_usage_record"), _) => self.response(payload, is_earlier),
+            (Some("compacted"), _) => self.compacted |= !is_earlier,
             (Some("event_msg"), Some("token_count")) => self.sum(&payload, is_earlier),
             _ => {}
         }
@@ -119,6 +122,7 @@ impl Rollout {
             messages: std::mem::take(&mut self.messages),
             total: None,
             before: self.before,
+            compacted: std::mem::take(&mut self.compacted),
             incomplete: self.cut_short,
         }
     }
@@ -158,5 +162,17 @@ mod tests {
     fn what_an_earlier_process_used_is_the_baseline() {
         let recorded = rollout(Some("2026-11-23T10:00:02.000Z"), &[CONTEXT, FIRST, SECOND]);
         assert_eq!((recorded.messages.len(), recorded.before.total()), (1, 107));
+    }
+    // covers: AGENT-18
+    #[test]
+    fn a_conversation_that_this_process_shortened_is_told_once() {
+        const COMPACTED: &str = r#"{"timestamp":"2026-11-23T10:00:03.000Z","type":"compacted","payload":{"message":"A summary."}}"#;
+        let mut file = Rollout::new(None);
+        assert!(!file.take().compacted);
+        file.line(COMPACTED);
+        assert!(file.take().compacted);
+        assert!(!file.take().compacted);
+        let later = rollout(Some("2026-11-23T10:00:04.000Z"), &[CONTEXT, COMPACTED]);
+        assert!(!later.compacted);
     }
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::agent::lenient::{Count, Dollars, Object, Text};
+use crate::agent::lenient::{Count, Dollars, Flag, Object, Text};
 use crate::cost::{Billed, TokenUsage, Usd};
 
 /// A line of the stream.
@@ -25,6 +25,7 @@ pub(super) struct Part<'l> {
     #[serde(rename = "messageID")]
     pub(super) message: Text<'l>,
     pub(super) text: Text<'l>,
+    pub(super) metadata: Object<Metadata>,
     pub(super) tool: Text<'l>,
     #[serde(rename = "callID")]
     pub(super) call: Text<'l>,
@@ -32,6 +33,12 @@ pub(super) struct Part<'l> {
     pub(super) reason: Text<'l>,
     pub(super) tokens: Object<Tokens>,
     pub(super) cost: Dollars,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Metadata {
+    compaction_continue: Flag,
 }
 
 /// What has become of a call.
@@ -90,6 +97,14 @@ impl Part<'_> {
             },
             ..Billed::default()
         }
+    }
+
+    /// Whether opencode tells its model to go on behind the summary of a conversation that no longer fitted.
+    pub(super) fn goes_on_shortened(&self) -> bool {
+        self.metadata
+            .0
+            .as_ref()
+            .is_some_and(|metadata| metadata.compaction_continue.0)
     }
 
     /// The money that opencode counts itself, at the prices of its own list.

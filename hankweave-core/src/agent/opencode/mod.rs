@@ -87,6 +87,7 @@ impl OpencodeDecoder {
                 self.is_asking = true;
                 self.last = None;
             }
+            Some("text") if part.goes_on_shortened() => events.push(AgentEvent::Compacted),
             Some("text") => events.extend(part.text.into_owned().map(|text| {
                 self.said.clone_from(&text);
                 AgentEvent::message(text)

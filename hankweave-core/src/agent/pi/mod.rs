@@ -107,13 +107,15 @@ impl PiDecoder {
                 status: line.error_message.as_deref().and_then(status),
                 error: line.error_message.into_owned(),
             }),
-            // What a summary costs is not told; one that fails costs nothing.
-            Some("compaction_start" | "auto_compaction_start") => self.asking = true,
+            // Its context is full, whatever becomes of the summary: an older pi does not wait for it when its work is done. What a summary costs is not told;
+            // one that fails costs nothing.
+            Some("compaction_start" | "auto_compaction_start") => {
+                self.asking = true;
+                events.push(AgentEvent::Compacted);
+            }
             Some("compaction_end" | "auto_compaction_end") => {
                 self.asking = false;
-                let failed = line.error_message.as_deref().is_some();
-                self.untold |= !failed;
-                events.extend((!failed && !line.aborted.0).then_some(AgentEvent::Compacted));
+                self.untold |= line.error_message.as_deref().is_none();
             }
             Some("agent_end") => {
                 let usage = self.totals();

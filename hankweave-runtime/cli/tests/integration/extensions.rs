@@ -139,6 +139,27 @@ fn a_full_context_ends_the_extensions_with_success() {
     assert_eq!((prompts(&project), &record["status"]), (2, &json!("completed")));
 }
 
+// A shortened conversation goes on; only a codon that waits for a full context ends with it.
+// covers: RUN-10, HANK-61
+#[test]
+fn a_check_that_fails_is_told_to_an_agent_that_has_shortened_its_conversation() {
+    let project = project();
+    write_hank(&project, "compact\nfine\n", &json!({"autoCompact": true}));
+    let hank = fs::read_to_string(project.directory().join("hank.json")).unwrap();
+    let mut hank: Value = serde_json::from_str(&hank).unwrap();
+    let only = hank["hank"][0].as_object_mut().unwrap();
+    only.remove("exhaustWithPrompt");
+    only.insert(
+        "check".to_owned(),
+        json!({"run": "test $(wc -l < prompts.txt) = 2", "retries": 1}),
+    );
+    project.write_hank(&hank);
+    project.run(["run", "--headless"]).expect_code(0);
+    let state = project.state(&project.directory());
+    let record = codon(&state["runs"][0], "only");
+    assert_eq!((prompts(&project), &record["contextExceeded"]), (2, &Value::Null));
+}
+
 // covers: HANK-48
 #[test]
 fn an_error_ends_the_extensions_and_fails_the_codon_with_all_its_costs() {

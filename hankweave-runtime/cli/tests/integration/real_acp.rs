@@ -305,3 +305,40 @@ fn opencode_and_gemini_fail_and_stop_as_they_should() {
         );
     }
 }
+
+// covers: HANK-49, AGENT-28
+#[test]
+fn opencode_shortens_its_conversation_only_when_it_may() {
+    let server = serve();
+    for (name, model, speaker) in natives(&server).filter(|(name, ..)| *name == "opencode") {
+        let project = native(name, model, &speaker, &server);
+        let settings = project.home().join(".config/opencode/opencode.json");
+        let mut opencode: Value = serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
+        opencode["provider"]["scripted"]["models"]["m"]["limit"] =
+            json!({"context": 200_000, "output": 8_000});
+        std::fs::write(&settings, opencode.to_string()).unwrap();
+        let hank = std::fs::read_to_string(project.directory().join("hank.json")).unwrap();
+        let mut codon: Value = serde_json::from_str(&hank).unwrap();
+        let codon = &mut codon["hank"][0];
+        let call = json!({"op": "bash", "command": "true", "description": "Read"});
+        let turns = json!([
+            {"text": "I read on.", "usage": {"input": 195_000, "output": 50}, "tools": [call]},
+            {"text": "Done.", "usage": {"input": 1_100, "output": 20}}]);
+        for (may, answers) in [(false, 2), (true, 3)] {
+            codon["autoCompact"] = json!(may);
+            if may {
+                codon["exhaustWithPrompt"] = json!("Go on.");
+            }
+            project.write_hank(&json!({"hank": [codon]}));
+            let before = server.served().len();
+            server.play(scenario(json!({"turns": turns})));
+            let finished = project.run(["run", "--headless", "--new"]);
+            assert_eq!(server.served().len() - before, answers, "{finished}");
+            let state = project.state(&project.directory());
+            let record = &state["runs"][0]["codons"][0];
+            assert_eq!(record["status"], "completed", "{record:#}");
+            let full = if may { json!(true) } else { Value::Null };
+            assert_eq!(record["contextExceeded"], full, "{record:#}");
+        }
+    }
+}

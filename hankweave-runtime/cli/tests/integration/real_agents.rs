@@ -298,3 +298,31 @@ fn an_agent_is_told_that_its_work_does_not_pass_and_mends_it() {
         agent.assert_true(&project, &server);
     }
 }
+
+// covers: RUN-10, AGENT-18
+#[test]
+fn a_loop_until_the_context_is_full_ends_when_the_agent_shortens_its_conversation() {
+    for agent in RealAgent::all() {
+        let nearly_full = json!({"text": "I read on.", "usage": {"input": 265_000, "output": 50},
+            "tools": [{"op": "bash", "command": "true", "description": "Read"}]});
+        // Codex looks before it asks its model again, pi when its work is done.
+        let last = json!({"text": "Read.", "usage": {"input": 265_000, "output": 50}});
+        let (project, server) = agent.stage(json!({"turns": [end(), end(), nearly_full, last, end()]}));
+        let inner = agent.codon("again", "continue-previous", "LOOP-TASK");
+        project.write_hank(&json!({"hank": [agent.codon("begin", "fresh", "BEGIN-TASK"),
+            {"type": "loop", "id": "l", "name": "L", "terminateOn": {"type": "contextExceeded"}, "codons": [inner]}]}));
+
+        run(&project).expect_code(0);
+
+        let run = only_run(&project);
+        let ran = run["codons"].as_array().unwrap().iter();
+        let ran: Vec<&str> = ran.map(|record| record["codonId"].as_str().unwrap()).collect();
+        assert_eq!(ran, ["begin", "again#0", "again#1"], "{}", server.served().len());
+        let full = codon(&run, "again#1");
+        let ended = (&full["status"], &full["contextExceeded"]);
+        assert_eq!(ended, (&json!("completed"), &json!(true)));
+        if !agent.keeps_silent_about("context-exceeded") {
+            agent.assert_true(&project, &server);
+        }
+    }
+}

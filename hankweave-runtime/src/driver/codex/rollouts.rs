@@ -20,8 +20,13 @@ const USUAL_HOME: &str = ".codex";
 /// So many bytes are read.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// Most lines hold what was said, and are long; these tell what it cost.
-const KINDS: [&str; 3] = ["\"turn_context\"", "\"token_usage_record\"", "\"token_count\""];
+/// Most lines hold what was said, and are long; these tell what it cost, and that a conversation was shortened.
+const KINDS: [&str; 4] = [
+    "\"turn_context\"",
+    "\"token_usage_record\"",
+    "\"token_count\"",
+    "\"compacted\"",
+];
 
 /// Size of one read.
 const CHUNK_BYTES: usize = 64 << 10;
