@@ -308,6 +308,13 @@ fn a_loop_until_the_context_is_full_ends_when_the_agent_shortens_its_conversatio
         // Codex looks before it asks its model again, pi when its work is done.
         let last = json!({"text": "Read.", "usage": {"input": 265_000, "output": 50}});
         let (project, server) = agent.stage(json!({"turns": [end(), end(), nearly_full, last, end()]}));
+        // Pi shortens nothing that is short already.
+        let settings = json!({"compaction": {"enabled": true, "keepRecentTokens": 1}});
+        std::fs::write(
+            project.home().join(".pi/agent/settings.json"),
+            settings.to_string(),
+        )
+        .unwrap();
         let inner = agent.codon("again", "continue-previous", "LOOP-TASK");
         project.write_hank(&json!({"hank": [agent.codon("begin", "fresh", "BEGIN-TASK"),
             {"type": "loop", "id": "l", "name": "L", "terminateOn": {"type": "contextExceeded"}, "codons": [inner]}]}));
@@ -317,7 +324,7 @@ fn a_loop_until_the_context_is_full_ends_when_the_agent_shortens_its_conversatio
         let run = only_run(&project);
         let ran = run["codons"].as_array().unwrap().iter();
         let ran: Vec<&str> = ran.map(|record| record["codonId"].as_str().unwrap()).collect();
-        assert_eq!(ran, ["begin", "again#0", "again#1"], "{}", server.served().len());
+        assert_eq!(ran, ["begin", "again#0", "again#1"]);
         let full = codon(&run, "again#1");
         let ended = (&full["status"], &full["contextExceeded"]);
         assert_eq!(ended, (&json!("completed"), &json!(true)));
