@@ -133,12 +133,21 @@ pub(super) fn check_own_program(
 
 /// A prompt never stands on a command line, which every user of the machine can read: it goes into a file beside the log.
 pub(super) fn system_prompt_file(host: &ProcessHost, launch: &Launch) -> Result<Option<PathBuf>, StartError> {
-    let Some(text) = &launch.appended_system_prompt else {
-        return Ok(None);
-    };
-    let path = launch.log_path.with_extension("system-prompt.txt");
+    let text = launch.appended_system_prompt.as_deref();
+    text.map(|text| private_file(host, launch, "system-prompt.txt", text))
+        .transpose()
+}
+
+/// A file for this launch alone, beside its log, whose name ends so.
+pub(super) fn private_file(
+    host: &ProcessHost,
+    launch: &Launch,
+    end: &str,
+    text: &str,
+) -> Result<PathBuf, StartError> {
+    let path = launch.log_path.with_extension(end);
     match host.write_private(&path, text) {
-        Ok(()) => Ok(Some(path)),
+        Ok(()) => Ok(path),
         Err(source) => Err(StartError::Prepare { path, source }),
     }
 }

@@ -27,6 +27,8 @@ pub const OWN_MODEL: &str = "pi";
 #[derive(Debug, Default)]
 pub struct PiDecoder {
     prices: Arc<Prices>,
+    /// The agent may not shorten its conversation, and gives up trying (HANK-49).
+    keeps_conversation: bool,
     session: Option<SessionId>,
     /// Of the message that was begun last.
     model: Option<String>,
@@ -53,7 +55,10 @@ impl PiDecoder {
     /// The decoder of what is launched.
     #[must_use]
     pub fn of(launch: &Launch) -> Self {
-        Self::default().priced_by(launch.prices.clone())
+        Self {
+            keeps_conversation: !launch.auto_compact,
+            ..Self::default().priced_by(launch.prices.clone())
+        }
     }
 
     /// The same with other prices than those of the list.
@@ -107,15 +112,16 @@ impl PiDecoder {
                 status: line.error_message.as_deref().and_then(status),
                 error: line.error_message.into_owned(),
             }),
-            // Its context is full, whatever becomes of the summary: an older pi does not wait for it when its work is done. What a summary costs is not told;
-            // one that fails costs nothing.
+            // Where it may, its context is full, whatever becomes of the summary: an older pi does not wait for it when its work is done.
             Some("compaction_start" | "auto_compaction_start") => {
                 self.asking = true;
-                events.push(AgentEvent::Compacted);
+                events.extend((!self.keeps_conversation).then_some(AgentEvent::Compacted));
             }
+            // What a summary costs is not told; one that fails, or is not tried, costs nothing.
             Some("compaction_end" | "auto_compaction_end") => {
                 self.asking = false;
-                self.untold |= line.error_message.as_deref().is_none();
+                let is_kept = self.keeps_conversation && line.aborted.0;
+                self.untold |= line.error_message.as_deref().is_none() && !is_kept;
             }
             Some("agent_end") => {
                 let usage = self.totals();

@@ -299,23 +299,31 @@ fn an_agent_is_told_that_its_work_does_not_pass_and_mends_it() {
     }
 }
 
-// covers: RUN-10, AGENT-18
+/// Answers that leave no room in the context: codex looks before it asks its model again, pi when its work is done.
+fn nearly_full() -> [Value; 2] {
+    [
+        json!({"text": "I read on.", "usage": {"input": 265_000, "output": 50},
+            "tools": [{"op": "bash", "command": "true", "description": "Read"}]}),
+        json!({"text": "Read.", "usage": {"input": 265_000, "output": 50}}),
+    ]
+}
+
+/// Pi shortens nothing that is short already.
+fn shorten_anything(project: &TestProject) {
+    let settings = json!({"compaction": {"enabled": true, "keepRecentTokens": 1}});
+    let file = project.home().join(".pi/agent/settings.json");
+    std::fs::write(file, settings.to_string()).unwrap();
+}
+
+// covers: RUN-10, AGENT-18, AGENT-20
 #[test]
 fn a_loop_until_the_context_is_full_ends_when_the_agent_shortens_its_conversation() {
     for agent in RealAgent::all() {
-        let nearly_full = json!({"text": "I read on.", "usage": {"input": 265_000, "output": 50},
-            "tools": [{"op": "bash", "command": "true", "description": "Read"}]});
-        // Codex looks before it asks its model again, pi when its work is done.
-        let last = json!({"text": "Read.", "usage": {"input": 265_000, "output": 50}});
-        let (project, server) = agent.stage(json!({"turns": [end(), end(), nearly_full, last, end()]}));
-        // Pi shortens nothing that is short already.
-        let settings = json!({"compaction": {"enabled": true, "keepRecentTokens": 1}});
-        std::fs::write(
-            project.home().join(".pi/agent/settings.json"),
-            settings.to_string(),
-        )
-        .unwrap();
-        let inner = agent.codon("again", "continue-previous", "LOOP-TASK");
+        let [reads, ends] = nearly_full();
+        let (project, server) = agent.stage(json!({"turns": [end(), end(), reads, ends, end()]}));
+        shorten_anything(&project);
+        let mut inner = agent.codon("again", "continue-previous", "LOOP-TASK");
+        inner["autoCompact"] = json!(true);
         project.write_hank(&json!({"hank": [agent.codon("begin", "fresh", "BEGIN-TASK"),
             {"type": "loop", "id": "l", "name": "L", "terminateOn": {"type": "contextExceeded"}, "codons": [inner]}]}));
 
@@ -331,5 +339,22 @@ fn a_loop_until_the_context_is_full_ends_when_the_agent_shortens_its_conversatio
         if !agent.keeps_silent_about("context-exceeded") {
             agent.assert_true(&project, &server);
         }
+    }
+}
+
+// covers: HANK-49, AGENT-21
+#[test]
+fn pi_keeps_its_conversation_unless_it_may_shorten_it() {
+    for agent in RealAgent::all().filter(|agent| agent.name == "pi") {
+        let (project, server) = agent.stage(json!({"turns": nearly_full()}));
+        shorten_anything(&project);
+        project.write_hank(&json!({"hank": [agent.codon("work", "fresh", "TASK")]}));
+
+        run(&project).expect_code(0);
+
+        assert_eq!(server.served().len(), 2, "no summary was asked for");
+        agent.assert_true(&project, &server);
+        let run = only_run(&project);
+        assert_eq!(codon(&run, "work")["costIsLowerBound"], Value::Null);
     }
 }
