@@ -352,3 +352,21 @@ fn a_run_in_which_nothing_has_run_takes_the_hank_as_it_is() {
     run(&project, &[], 0);
     assert_eq!(done(&project), "n a");
 }
+
+/// An undo takes files back, not the plan: with the old hank.json again, the plan is made anew once more.
+// covers: STATE-45, STATE-67
+#[test]
+fn the_plan_stays_with_an_undo() {
+    let project = project();
+    write(&project, &[("a", "true"), ("b", "false")]);
+    run(&project, &[], 1);
+    write(&project, &[("a", "true"), ("c", "true")]);
+    run(&project, &["--replan"], 0);
+    assert_eq!(done(&project), "a c");
+    project.run(["undo", "-e", "work"]).expect_code(0);
+    assert_told(&run(&project, &["--dry-run"], 0), &["next: c"]);
+    write(&project, &[("a", "true"), ("b", "true")]);
+    assert_told(&run(&project, &[], 65), &["codon `c` is still to be run", "--replan"]);
+    assert_told(&run(&project, &["--replan"], 0), &["next: b"]);
+    assert_eq!(done(&project), "a b");
+}
