@@ -1,4 +1,4 @@
-//! `docs/hank.md` tells every key of hank.json and hankweave.json, and no other, with the defaults of the schemas.
+//! The pages tell every key of hank.json, hankweave.json and sentinels, and no other, with the defaults of the schemas.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,10 @@ use std::path::Path;
 use hankweave_core::schema;
 use serde_json::Value;
 
-/// What the schema or the page says of a key: whether it is required, and its default.
+/// The pages with tables of keys, in `docs`.
+const PAGES: [&str; 2] = ["hank.md", "sentinels.md"];
+
+/// What the schema or a page says of a key: whether it is required, and its default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Given {
     Required,
@@ -35,14 +38,23 @@ fn keys(schema: &Value) -> Keys {
     keys
 }
 
-/// Every object of both files, by the name that the page gives it.
+/// Every object of these files, by the name that a page gives it.
 fn objects() -> BTreeMap<String, Keys> {
     let (hank, config) = (schema::hank(), schema::config());
-    let mut objects = BTreeMap::from([("Hank".to_owned(), keys(&hank))]);
-    for (name, definition) in hank["$defs"].as_object().expect("there are several") {
-        // The commands of `beforeCopy` are steps of rigs, which the page tells once.
-        if name != "RigAction" {
-            objects.insert(name.clone(), keys(definition));
+    let mut objects = BTreeMap::new();
+    for (name, schema) in [("Hank", &hank), ("Sentinel", &schema::sentinel())] {
+        objects.insert(name.to_owned(), keys(schema));
+        for (name, definition) in schema["$defs"].as_object().expect("there are several") {
+            // The commands of `beforeCopy` are steps of rigs, which the page tells once.
+            if name == "RigAction" {
+                continue;
+            }
+            let keys = keys(definition);
+            let known = objects.insert(name.clone(), keys.clone());
+            assert!(
+                known.is_none_or(|known| known == keys),
+                "two objects are called {name}"
+            );
         }
     }
     let tag = |name: &str, objects: &mut BTreeMap<String, Keys>, given| {
@@ -67,10 +79,10 @@ fn objects() -> BTreeMap<String, Keys> {
     objects
 }
 
-/// The tables of the page, by the name before them.
-fn tables(page: &str) -> BTreeMap<String, Keys> {
+/// The tables of these pages, by the name before them.
+fn tables(pages: &str) -> BTreeMap<String, Keys> {
     let mut tables = BTreeMap::new();
-    for part in page.split("<!-- keys: ").skip(1) {
+    for part in pages.split("<!-- keys: ").skip(1) {
         let (name, rest) = part.split_once(" -->\n").expect("a name ends its line");
         let rows = rest.lines().take_while(|line| line.starts_with('|')).skip(2);
         let keys = rows.map(|row| {
@@ -94,10 +106,10 @@ fn tables(page: &str) -> BTreeMap<String, Keys> {
 }
 
 #[test]
-fn the_page_tells_every_key_and_no_other_with_its_default() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/hank.md");
-    let page = std::fs::read_to_string(path).expect("the page is there");
-    let (mut objects, tables) = (objects(), tables(&page));
+fn the_pages_tell_every_key_and_no_other_with_its_default() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let read = |page| std::fs::read_to_string(docs.join(page)).expect("the page is there");
+    let (mut objects, tables) = (objects(), tables(&PAGES.map(read).concat()));
     for (name, told) in tables {
         let keys = objects
             .remove(&name)

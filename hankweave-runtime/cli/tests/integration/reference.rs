@@ -1,4 +1,4 @@
-//! Every example of `docs/hank.md`: it is valid without a warning about itself, and those that need no real agent run.
+//! Every example of the pages about hanks: it is valid without a warning about itself, and those that need no real agent run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,14 +8,19 @@ use serde_json::Value;
 
 use crate::support::project;
 
-/// A block of the page, and what the comment before it says.
+/// The pages, in `docs`, and how many examples each has at least.
+const PAGES: [(&str, usize); 2] = [("hank.md", 13), ("sentinels.md", 6)];
+
+/// A block of a page, and what the comment before it says.
 struct Block {
     kind: String,
     text: String,
 }
 
-fn blocks() -> Vec<Block> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hank.md");
+fn blocks(page: &str) -> Vec<Block> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(page);
     let page = std::fs::read_to_string(path).expect("the page is there");
     let fences = page.matches("```").count() / 2;
     let mut blocks = Vec::new();
@@ -87,10 +92,22 @@ fn run(project: &TestProject, kind: &str) {
 }
 
 #[test]
-fn every_example_of_the_page_is_valid_and_runs() {
+fn every_example_of_the_pages_is_valid_and_runs() {
+    for (page, least) in PAGES {
+        let examples = try_examples(page);
+        assert!(examples >= least, "{examples} examples in {page}");
+    }
+}
+
+/// Tries those of one page; returns how many there are.
+fn try_examples(page: &str) -> usize {
     let mut files = BTreeMap::new();
     let mut examples = 0;
-    for Block { kind, text } in blocks() {
+    for Block { kind, text } in blocks(page) {
+        // What is printed or given to a program, for the reader alone.
+        if kind == "shown" {
+            continue;
+        }
         if let Some(path) = kind.strip_prefix("file: ") {
             files.insert(path.to_owned(), text);
             continue;
@@ -125,5 +142,5 @@ fn every_example_of_the_page_is_valid_and_runs() {
             }
         }
     }
-    assert!(examples > 12, "{examples} examples");
+    examples
 }
