@@ -13,9 +13,9 @@ use crate::codon::{SentinelPhase, SentinelState, Sentinels};
 use crate::cost::{RecordedTokens, TokenUsage, Usd};
 use crate::document::HankweaveState;
 use crate::event::StateEvent;
-use crate::hank::{Hank, Setting, WITHOUT_EFFECT};
+use crate::hank::{Hank, SentinelEntry, Setting, WITHOUT_EFFECT};
 use crate::id::MODEL_NAME;
-use crate::sentinel::SentinelConfig;
+use crate::sentinel::{SentinelConfig, SentinelSettings};
 use crate::time::Timestamp;
 use crate::wire::{Direct, JournalEntry, Request, Response, ShaPrefix};
 
@@ -209,6 +209,26 @@ impl<P: SentinelPhase> JsonSchema for Sentinels<P> {
         properties.insert(P::KEY.to_owned(), json!({"type": "array", "items": sentinel}));
         properties.insert("totalCost".to_owned(), json!(generator.subschema_for::<Usd>()));
         json_schema!({"type": "object", "properties": properties, "required": [P::KEY, "totalCost"]})
+    }
+}
+
+/// In the types of the hank a sentinel is what was read; its own types belong to what runs it.
+impl JsonSchema for SentinelEntry {
+    fn schema_name() -> Cow<'static, str> {
+        "SentinelEntry".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let file = json!({"type": "string", "description": "A file, relative to the folder of hank.json."});
+        let inline = generator.subschema_for::<SentinelConfig>();
+        let settings = generator.subschema_for::<SentinelSettings>();
+        json_schema!({
+            "type": "object",
+            "description": "A sentinel of a codon.",
+            "properties": {"sentinelConfig": {"anyOf": [file, inline]}, "settings": settings},
+            "required": ["sentinelConfig"],
+            "additionalProperties": false,
+        })
     }
 }
 

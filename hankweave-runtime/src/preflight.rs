@@ -11,6 +11,7 @@ use hankweave_core::sentinel::model::unready_sentinels;
 use crate::driver::{DriverSet, StartError};
 use crate::hank_files::{LoadedHank, missing_requirements};
 use crate::options::RunOptions;
+use crate::sentinel::unloadable;
 use crate::world::World;
 use crate::world::process::environment;
 
@@ -53,7 +54,7 @@ pub(crate) fn check(
     }
     let hank = planned(hank, options);
     let mut refused = refused(&hank, options, drivers);
-    refused.extend(unready_models(&hank, loaded, options, world));
+    refused.extend(unready(&hank, loaded, options, world));
     let errors = refused.iter().filter(|problem| problem.level == Level::Error);
     let lines: Vec<String> = errors.map(|problem| problem.display_in(&file)).collect();
     if !lines.is_empty() {
@@ -120,11 +121,11 @@ pub fn missing_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
     missing.collect()
 }
 
-/// Sentinels whose models cannot be asked here, as warnings, and those without which a run would not do what it says, as errors.
+/// Sentinels that cannot be loaded here, as warnings, and those without which a run would not do what it says, as errors.
 #[must_use]
-pub fn unready_models(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &World) -> Vec<Problem> {
+pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &World) -> Vec<Problem> {
     let limited = options.ceiling.over(hank).max_dollars.is_some();
-    unready_sentinels(
+    let mut problems = unready_sentinels(
         hank,
         &loaded.sentinels,
         &options.prices,
@@ -134,7 +135,9 @@ pub fn unready_models(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, wo
             let value = variables.get(OsStr::new(name))?.to_str()?;
             (!value.is_empty()).then(|| value.to_owned())
         },
-    )
+    );
+    problems.extend(unloadable(hank, loaded, world));
+    problems
 }
 
 /// The agent and the model of every codon replace its own; a script stays with its codon when the agent is the scripted one anyway (HANK-57, CLI-38).

@@ -59,11 +59,9 @@ pub(super) async fn load(codon: &CodonRun<'_>, mut starting: Codon<Starting>) ->
                 .unwrap_or("?")
                 .to_owned(),
         };
-        let required =
-            |settings: &serde_json::Map<_, _>| settings.get("failCodonIfNotLoaded") == Some(&true.into());
         match Loadable::of(entry, &codon.run.loaded, &context) {
             Ok(sentinel) => loadable.push(sentinel),
-            Err(why) if entry.settings.as_ref().is_some_and(required) => missing.push((name, why)),
+            Err(why) if entry.is_needed() => missing.push((name, why)),
             Err(why) => {
                 let message = format!("sentinel {name} is left out: {why}");
                 codon.run.publish(Event::Info { message }).await;

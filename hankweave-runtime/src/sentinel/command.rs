@@ -1,9 +1,10 @@
 //! Running the command of a sentinel (SENT-9).
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hankweave_core::sentinel::{Answer, AnswerFormat, Firing, SentinelConfig};
 use serde_json::json;
@@ -12,6 +13,7 @@ use tokio::time::timeout;
 
 use super::call::CallError;
 use super::{Context, sentinel_marker};
+use crate::world::World;
 use crate::world::environment::find_program;
 use crate::world::process::{CommandSpec, GroupSignal, Stdin, environment};
 
@@ -21,30 +23,30 @@ const MOST_ANSWER_BYTES: u64 = 1 << 20;
 /// What is kept of what a command says about its failure.
 const MOST_COMPLAINT_BYTES: u64 = 4 << 10;
 
-/// Whether the program of the command can be found.
-pub(super) fn check(config: &SentinelConfig, context: &Context) -> Result<(), String> {
+/// Whether the program of the command can be found, for a hank in this folder and a codon with these variables.
+pub(super) fn check(
+    config: &SentinelConfig,
+    hank: &Path,
+    world: &World,
+    env: &BTreeMap<String, String>,
+) -> Result<(), String> {
     let program = config.command.iter().flatten().next();
     let program = program.ok_or("it has no command")?;
-    match find(program, context) {
+    match find(program, hank, world, env) {
         Some(_) => Ok(()),
         None => Err(format!("the program `{program}` was not found")),
     }
 }
 
 /// A bare name is looked up; a path counts from the folder of the hank.
-fn find(program: &str, context: &Context) -> Option<PathBuf> {
+fn find(program: &str, hank: &Path, world: &World, env: &BTreeMap<String, String>) -> Option<PathBuf> {
     if program.contains('/') {
-        let path = context.hank.join(program);
-        return context
-            .world
-            .disk
-            .metadata_followed(&path)
-            .is_ok()
-            .then_some(path);
+        let path = hank.join(program);
+        return world.disk.metadata_followed(&path).is_ok().then_some(path);
     }
-    let env = environment(&context.world.environment, &context.env);
+    let env = environment(&world.environment, env);
     let path = env.get(&OsString::from("PATH")).cloned().unwrap_or_default();
-    find_program(&*context.world.disk, program, &path)
+    find_program(&*world.disk, program, &path)
 }
 
 /// Gives the events to the command and reads its answer.
@@ -57,7 +59,8 @@ pub(super) async fn call(
     let (program, args) = words
         .split_first()
         .ok_or_else(|| CallError::Start(io::ErrorKind::NotFound.into()))?;
-    let found = find(program, &context).ok_or_else(|| CallError::Start(io::ErrorKind::NotFound.into()))?;
+    let found = find(program, &context.hank, &context.world, &context.env)
+        .ok_or_else(|| CallError::Start(io::ErrorKind::NotFound.into()))?;
     let mut env = environment(&context.world.environment, &context.env);
     env.insert("HANKWEAVE_HANK".into(), context.hank.clone().into_os_string());
     let spec = CommandSpec {

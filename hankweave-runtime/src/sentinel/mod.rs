@@ -7,6 +7,7 @@ mod call;
 mod command;
 mod files;
 mod model;
+mod unloadable;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::files::Outputs;
 use self::model::Model;
+pub(crate) use self::unloadable::unloadable;
 use self::work::Work;
 use crate::hank_files::LoadedHank;
 use crate::paths::ExecutionDir;
@@ -103,7 +105,7 @@ impl Loadable {
         let outputs = Outputs::of(&config, &settings, &context.codon)?;
         let backend = match config.model {
             None => {
-                command::check(&config, context)?;
+                command::check(&config, &context.hank, &context.world, &context.env)?;
                 Backend::Command
             }
             Some(_) => Backend::Model(Arc::new(Model::of(entry, &config, context, loaded)?)),

@@ -236,19 +236,26 @@ impl RetryConfig {
 
 /// A sentinel of a codon.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SentinelEntry {
     /// Where its configuration is.
     pub sentinel_config: SentinelSource,
-    /// Settings for this codon, checked for shape only.
+    /// What the codon says about it: `SentinelSettings`, whose keys and values are checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<Map<String, Value>>,
 }
 
+impl SentinelEntry {
+    /// Whether its codon does not run without it.
+    #[must_use]
+    pub fn is_needed(&self) -> bool {
+        let settings = self.settings.as_ref();
+        settings.is_some_and(|settings| settings.get("failCodonIfNotLoaded") == Some(&Value::Bool(true)))
+    }
+}
+
 /// Where the configuration of a sentinel is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum SentinelSource {
     /// In a file, relative to the folder of hank.json.

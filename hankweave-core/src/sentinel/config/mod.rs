@@ -24,7 +24,11 @@ pub use watching::{
 
 /// One sentinel, in hank.json or in a file of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Sentinel")
+)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SentinelConfig {
     /// Small letters, digits and `-`; once in a codon.

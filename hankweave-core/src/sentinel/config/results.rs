@@ -101,20 +101,27 @@ impl Reports {
 
 /// What the entry of a codon says about its sentinel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SentinelSettings {
     /// Whether the codon fails when the sentinel cannot be loaded; false when absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub fail_codon_if_not_loaded: bool,
     /// Where answers are kept, before what the sentinel says.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub output_paths: OutputPaths,
     /// What is told to clients, before what the sentinel says.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub report_to_websocket: Reports,
     /// What the sentinel may ask the runner to do; nothing when absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
     pub may_ask: Vec<Ask>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl SentinelSettings {
@@ -130,6 +137,7 @@ impl SentinelSettings {
 
 /// Where answers are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OutputPaths {
     /// All answers, one after the other.

@@ -10,7 +10,7 @@ pub use conversation::Conversation;
 pub use dialect::{Refusal, Reply, Said, read_reply, request_body};
 pub use endpoint::{Api, Endpoint, EndpointError, providers};
 pub use form::Form;
-pub use unready::unready_sentinels;
+pub use unready::{unloaded, unready_sentinels};
 
 /// One question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

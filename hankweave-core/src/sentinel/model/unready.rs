@@ -54,18 +54,18 @@ fn unasked(
 ) -> Option<Fault> {
     config.model.as_ref()?;
     let why = Endpoint::of(config, variable).err()?;
-    let settings = entry.settings.as_ref();
-    let needed = settings.and_then(|settings| settings.get("failCodonIfNotLoaded"));
-    Some(match needed == Some(&true.into()) {
-        true => {
-            let message = format!("sentinel {} cannot be loaded: {why}", config.id);
-            (Level::Error, message, None)
-        }
-        false => {
-            let message = format!("sentinel {} will be left out: {why}", config.id);
-            (Level::Warning, message, None)
-        }
-    })
+    let (level, message) = unloaded(config, entry, &why.to_string());
+    Some((level, message, None))
+}
+
+/// What is told of a sentinel that cannot be loaded: an error where its codon must not run without it, else that it is left out.
+#[must_use]
+pub fn unloaded(config: &SentinelConfig, entry: &SentinelEntry, why: &str) -> (Level, String) {
+    let id = &config.id;
+    match entry.is_needed() {
+        true => (Level::Error, format!("sentinel {id} cannot be loaded: {why}")),
+        false => (Level::Warning, format!("sentinel {id} will be left out: {why}")),
+    }
 }
 
 fn uncounted(

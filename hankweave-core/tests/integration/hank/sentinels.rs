@@ -147,7 +147,7 @@ fn a_regular_expression_that_cannot_be_read_is_refused_where_it_stands() {
 #[test]
 fn a_trigger_names_events_that_there_are() {
     trigger(
-        r#"{"type": "event", "on": ["codon.completed", "file.updated", "*"]}"#,
+        r#"{"type": "event", "on": ["codon.started", "file.updated", "*"]}"#,
         &[],
     );
     trigger(
@@ -183,6 +183,38 @@ fn a_trigger_on_events_that_no_sentinel_sees_is_a_warning() {
     assert!(!parsed.problems.has_errors());
 }
 
+/// Sentinels watch while the agent works, and a sequence is looked for among the events of interest alone.
+// covers: HANK-52
+#[test]
+fn a_trigger_that_can_never_be_met_is_a_warning() {
+    trigger(
+        r#"{"type": "event", "on": ["codon.completed", "rig.setup.failed", "rollback.started", "server.idle", "codon.started"]}"#,
+        &[
+            "trigger.on[0]: comes when the sentinels of the codon have ended; none sees it",
+            "trigger.on[1]: comes before the sentinels of its codon begin to watch; none sees it",
+            "trigger.on[2]: comes while no codon runs; no sentinel sees it",
+            "trigger.on[3]: comes while no codon runs; no sentinel sees it",
+        ],
+    );
+    let sequence = |interest: &str| {
+        format!(
+            r#"{{"type": "sequence", "interestFilter": {{"on": ["{interest}"]}}, "pattern": [{{"type": "file.updated"}}, {{"type": "*"}}]}}"#
+        )
+    };
+    trigger(&sequence("file.updated"), &[]);
+    trigger(&sequence("*"), &[]);
+    let never = sequence("tool.result");
+    trigger(
+        &never,
+        &["trigger.pattern[0].type: is not in `interestFilter.on`, so the sequence is never found"],
+    );
+    assert!(
+        !hankweave_core::hank::parse(&with(&never, IMMEDIATE, ""))
+            .problems
+            .has_errors()
+    );
+}
+
 /// A path that no listed event type can have is an error; `*` can have any, and `content` is legal on file.updated.
 // covers: HANK-53
 #[test]
@@ -193,7 +225,7 @@ fn a_condition_looks_where_an_event_can_have_something() {
         )
     };
     for (events, path) in [
-        (r#"["codon.completed"]"#, "exitStatus.code"),
+        (r#"["codon.started"]"#, "promptMetadata.version"),
         (r#"["info", "tool.result"]"#, "isError"),
         (r#"["assistant.action"]"#, "toolInput.file_path"),
         (r#"["file.updated"]"#, "content"),
@@ -206,8 +238,8 @@ fn a_condition_looks_where_an_event_can_have_something() {
         &["trigger.conditions[0].path: `isEror` is not in the data of info or tool.result"],
     );
     trigger(
-        &on(r#"["codon.completed"]"#, "cost.usd"),
-        &["trigger.conditions[0].path: `cost.usd` is not in the data of codon.completed"],
+        &on(r#"["token.usage"]"#, "totalCost.usd"),
+        &["trigger.conditions[0].path: `totalCost.usd` is not in the data of token.usage"],
     );
     // What is wrong with the name of the event is said once.
     trigger(

@@ -12,7 +12,7 @@ use hankweave_core::hank::{self, Hank, Problem};
 use hankweave_runtime::RunOptions;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
 use hankweave_runtime::hank_files::{self, LoadedHank, missing_requirements};
-use hankweave_runtime::preflight::{missing_agents, planned, unready_models};
+use hankweave_runtime::preflight::{missing_agents, planned, unready};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use serde::Serialize;
@@ -56,7 +56,7 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Fai
         let hank = planned(&hank, &options);
         findings.extend(needs(&hank, &drivers));
         findings.extend(
-            unready_models(&hank, loaded, &options, &world)
+            unready(&hank, loaded, &options, &world)
                 .into_iter()
                 .map(of_sentinel),
         );

@@ -18,7 +18,7 @@ use hankweave_runtime::RunOptions;
 use hankweave_runtime::data::Data;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
 use hankweave_runtime::hank_files::{self, LoadedHank, missing_requirements};
-use hankweave_runtime::preflight::{missing_agents, planned, refused, unready_models};
+use hankweave_runtime::preflight::{missing_agents, planned, refused, unready};
 use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ fn plan(loaded: &mut LoadedHank, settings: &SettingArgs) -> Result<(DriverSet, C
     };
     configuration.write_into(hank);
     let hank = planned(hank, &options);
-    let unready = unready_models(&hank, loaded, &options, &world);
+    let unready = unready(&hank, loaded, &options, &world);
     loaded.problems.extend(refused(&hank, &options, &drivers));
     loaded.problems.extend(missing_agents(&hank, &drivers));
     loaded.problems.extend(unready);

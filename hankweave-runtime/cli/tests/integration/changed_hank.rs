@@ -366,7 +366,10 @@ fn the_plan_stays_with_an_undo() {
     project.run(["undo", "-e", "work"]).expect_code(0);
     assert_told(&run(&project, &["--dry-run"], 0), &["next: c"]);
     write(&project, &[("a", "true"), ("b", "true")]);
-    assert_told(&run(&project, &[], 65), &["codon `c` is still to be run", "--replan"]);
+    assert_told(
+        &run(&project, &[], 65),
+        &["codon `c` is still to be run", "--replan"],
+    );
     assert_told(&run(&project, &["--replan"], 0), &["next: b"]);
     assert_eq!(done(&project), "a b");
 }

@@ -494,3 +494,48 @@ fn what_sentinels_write_themselves_makes_none_of_them_act() {
     // On the file of the agent and on the tree that came with it.
     assert_eq!(of(&lines, "sentinel.output").len(), 2);
 }
+
+// covers: SENT-11
+#[test]
+fn a_program_or_a_file_that_cannot_be_used_is_told_before_the_start() {
+    let project = project();
+    let missing = sentinel("missing", "", json!({"command": ["no-such-program"]}));
+    let outside = sentinel("outside", "true", json!({"output": {"file": "../said.md"}}));
+    let settings = json!({"failCodonIfNotLoaded": true});
+    let told = [
+        "sentinel missing will be left out: the program `no-such-program` was not found",
+        "sentinel outside will be left out: `../said.md` leads out of its folder",
+    ];
+    write_hank(
+        &project,
+        "go",
+        json!([{"sentinelConfig": missing}, {"sentinelConfig": outside}]),
+    );
+    for command in ["validate", "doctor"] {
+        let shown = project.run([command]);
+        shown.expect_code(0);
+        assert!(told.iter().all(|told| shown.stdout.contains(told)), "{shown}");
+    }
+    run(&project, 0);
+
+    // A rig may still bring a program; nothing mends a path.
+    write_hank(
+        &project,
+        "go",
+        json!([{"sentinelConfig": missing, "settings": settings}]),
+    );
+    let shown = project.run(["validate"]).expect_code(0).stdout.clone();
+    assert!(
+        shown.contains("sentinel missing cannot be loaded: the program"),
+        "{shown}"
+    );
+    project.run(["run", "--headless", "--new"]).expect_code(1);
+    write_hank(
+        &project,
+        "go",
+        json!([{"sentinelConfig": outside, "settings": settings}]),
+    );
+    let refused = project.run(["run", "--headless"]);
+    let why = "sentinel outside cannot be loaded: `../said.md` leads out of its folder";
+    assert!(refused.expect_code(65).stderr.contains(why), "{refused}");
+}

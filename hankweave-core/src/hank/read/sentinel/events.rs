@@ -31,6 +31,16 @@ impl EventData {
             "server.ready" | "pong" | "history.batch" | "incomplete.codon" => {
                 Some("goes to one client alone; no sentinel sees it")
             }
+            "rig.setup.completed" | "rig.setup.failed" => {
+                Some("comes before the sentinels of its codon begin to watch; none sees it")
+            }
+            "codon.completed"
+            | "loop.iteration.completed"
+            | "archive.completed"
+            | "archive.partial"
+            | "state.snapshot" => Some("comes when the sentinels of the codon have ended; none sees it"),
+            "budget.summary" | "server.idle" => Some("comes while no codon runs; no sentinel sees it"),
+            name if name.starts_with("rollback.") => Some("comes while no codon runs; no sentinel sees it"),
             name if name.starts_with("sentinel.") => Some("comes from sentinels and is never given to them"),
             _ => None,
         }

@@ -22,13 +22,23 @@ pub(super) fn trigger(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
 }
 
 fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) {
-    fields.required(reader, "interestFilter", |reader, node| {
+    let interest = fields.required(reader, "interestFilter", |reader, node| {
         let filter = reader.fields(node, &keys::INTEREST)?;
         filter.required(reader, "on", event_types)
     });
+    let interest = interest.unwrap_or_else(|| vec![Watched::Anything]);
     let step = |reader: &mut Reader<'_>, node: &Node<'_>| {
         let step = reader.fields(node, &keys::PATTERN)?;
-        let watched = step.required(reader, "type", event_type);
+        let watched = step.required(reader, "type", |reader, node| {
+            let watched = event_type(reader, node)?;
+            if !watched.is_among(&interest) {
+                reader.warning(
+                    node,
+                    "is not in `interestFilter.on`, so the sequence is never found",
+                );
+            }
+            Some(watched)
+        });
         conditions(reader, &step, watched.as_slice());
         Some(())
     };
@@ -48,6 +58,17 @@ enum Watched {
 }
 
 impl Watched {
+    /// Whether a trigger that names only `others` is shown what this names.
+    fn is_among(self, others: &[Self]) -> bool {
+        let Self::Event(event) = self else {
+            return true;
+        };
+        others.iter().any(|other| match other {
+            Self::Anything => true,
+            Self::Event(other) => other.name == event.name,
+        })
+    }
+
     fn can_have(self, path: &str) -> bool {
         match self {
             Self::Anything => true,

@@ -1,0 +1,45 @@
+//! What is known before a run of the programs and files of its sentinels (SENT-11).
+
+use hankweave_core::hank::{CodonConfig, Hank, Level, Problem, SentinelEntry};
+use hankweave_core::sentinel::model::unloaded;
+use hankweave_core::sentinel::{SentinelConfig, SentinelSettings};
+
+use super::command;
+use super::files::Outputs;
+use crate::hank_files::LoadedHank;
+use crate::world::World;
+
+/// Sentinels that would be left out of a run here because of their program or their files, and those without which their codon would fail.
+pub(crate) fn unloadable(hank: &Hank, loaded: &LoadedHank, world: &World) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (at, codon) in hank.located_codons() {
+        for (place, entry) in codon.located_sentinels(&at) {
+            let fault = fault(codon, entry, loaded, world);
+            problems.extend(fault.map(|(level, message)| Problem {
+                level,
+                ..Problem::error(&hank.places, place, message)
+            }));
+        }
+    }
+    problems
+}
+
+fn fault(
+    codon: &CodonConfig,
+    entry: &SentinelEntry,
+    loaded: &LoadedHank,
+    world: &World,
+) -> Option<(Level, String)> {
+    let config = SentinelConfig::of(entry, &loaded.sentinels).ok()?;
+    let settings = SentinelSettings::from_checked(entry.settings.clone()).ok()?;
+    if let Err(why) = Outputs::of(&config, &settings, &codon.id) {
+        return Some(unloaded(&config, entry, &why));
+    }
+    if config.model.is_some() {
+        return None;
+    }
+    let why = command::check(&config, &loaded.root, world, &codon.env).err()?;
+    // The rig of the codon may bring the program.
+    let (_, message) = unloaded(&config, entry, &why);
+    Some((Level::Warning, message))
+}
