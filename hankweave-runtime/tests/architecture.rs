@@ -31,12 +31,12 @@ const LIBRARY: &[(&str, &str)] = &[
     ("counting", "paths world"),
     ("arrival", "checkpoint paths world"),
     ("options", "instance_lock invocation"),
-    ("preflight", "driver error hank_files options world"),
     ("state_manager", "journal store world"),
     (
         "sentinel",
         "error hank_files paths state_manager structured world",
     ),
+    ("preflight", "driver error hank_files options sentinel world"),
     (
         "codon",
         "presence checkpoint driver error hank_files options paths rig sentinel shutdown state_manager world",
