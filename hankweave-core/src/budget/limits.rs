@@ -28,6 +28,8 @@ pub struct Limits {
     pub on_exceeded: Option<OnExceeded>,
     /// Which of them are what is left of the ceiling.
     pub of_the_ceiling: OfTheCeiling,
+    /// The money that is left of the ceiling, for the agent and the sentinels of the codon together (SENT-10).
+    pub left_of_ceiling: Option<Usd>,
 }
 
 /// Which limits of a codon are what is left of the ceiling: when one of those is reached, the ceiling is used
@@ -59,7 +61,10 @@ impl Limits {
     #[must_use]
     pub fn is_of_the_ceiling(&self, exceeded: &BudgetExceeded) -> bool {
         match exceeded {
-            BudgetExceeded::Cost { .. } => self.of_the_ceiling.dollars,
+            BudgetExceeded::Cost { limit, .. } => {
+                self.of_the_ceiling.dollars
+                    || (self.dollars != Some(*limit) && self.left_of_ceiling == Some(*limit))
+            }
             BudgetExceeded::Duration { .. } => self.of_the_ceiling.time,
             BudgetExceeded::OutputTokens { .. } | BudgetExceeded::ContextTokens { .. } => false,
         }
@@ -119,6 +124,7 @@ pub(super) fn resolve(hank: &Hank, ceiling: Ceiling, account: &Account<'_>, entr
             dollars: dollars_of_ceiling,
             time: time_of_ceiling,
         },
+        left_of_ceiling: scope.left_of_ceiling(),
     }
 }
 
@@ -138,10 +144,15 @@ impl Scope<'_> {
         self.found.and_then(|found| found.budget.as_ref())
     }
 
+    fn left_of_ceiling(&self) -> Option<Usd> {
+        let total = self.ceiling.max_dollars?;
+        Some(total.saturating_sub(self.account.spent))
+    }
+
     /// The lowest of all limits, and whether that is what is left of the ceiling.
     fn dollars(&self, own: Option<Usd>) -> (Option<Usd>, bool) {
         let total = self.ceiling.max_dollars;
-        let left = total.map(|total| total.saturating_sub(self.account.spent));
+        let left = self.left_of_ceiling();
         let allotted = total.and_then(|total| self.allotted(total));
         let (inside, limited) = match self.found {
             // A loop without a limit of its own passes on what is left of the ceiling, in shares if it has

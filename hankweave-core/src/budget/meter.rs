@@ -11,6 +11,7 @@ use crate::cost::{ModelUsage, TokenUsage, Usd};
 pub struct Meter {
     limits: Limits,
     dollars: Usd,
+    of_sentinels: Usd,
     output_tokens: u64,
     /// Of the largest turn so far.
     context_tokens: u64,
@@ -25,6 +26,7 @@ impl Meter {
         Self {
             limits,
             dollars: Usd::ZERO,
+            of_sentinels: Usd::ZERO,
             output_tokens: 0,
             context_tokens: 0,
             spent: false,
@@ -42,6 +44,11 @@ impl Meter {
         }
     }
 
+    /// What the sentinels of the codon have cost so far, which uses up the ceiling and no limit of the codon (SENT-10).
+    pub fn sentinels(&mut self, cost: Usd) {
+        self.of_sentinels = cost;
+    }
+
     /// The agent ended because it had spent all its money, by its own count.
     pub fn spent(&mut self) {
         self.spent = true;
@@ -51,7 +58,14 @@ impl Meter {
     #[must_use]
     pub fn dollars_left(&self) -> Option<Usd> {
         let limit = self.limits.dollars?;
-        Some(limit.saturating_sub(self.dollars))
+        let left = limit.saturating_sub(self.dollars);
+        let whole = self.limits.left_of_ceiling;
+        Some(whole.map_or(left, |whole| left.min(whole.saturating_sub(self.whole()))))
+    }
+
+    /// What agent and sentinels have cost together.
+    fn whole(&self) -> Usd {
+        self.dollars + self.of_sentinels
     }
 
     /// Replaces the sums over messages by what the agent itself reports for everything so far.
@@ -70,6 +84,11 @@ impl Meter {
             .filter(|limit| self.spent || self.dollars >= *limit);
         if let Some(limit) = cost {
             let used = self.dollars;
+            return Some(BudgetExceeded::Cost { limit, used });
+        }
+        let whole = limits.left_of_ceiling.filter(|limit| self.whole() >= *limit);
+        if let Some(limit) = whole.filter(|_| self.of_sentinels > Usd::ZERO) {
+            let used = self.whole();
             return Some(BudgetExceeded::Cost { limit, used });
         }
         if let Some(limit) = limits.time.filter(|limit| elapsed >= *limit) {
@@ -129,6 +148,32 @@ mod tests {
         };
         check(limits, &[], 1, None);
         check(limits, &[], 2, Some(BudgetExceeded::Duration { limit, used }));
+    }
+
+    // covers: SENT-10
+    #[test]
+    fn what_sentinels_cost_uses_up_the_ceiling_and_not_the_limit_of_the_codon() {
+        let cents = |cents: u64| Usd::from_micros(cents * 10_000);
+        let limits = Limits {
+            dollars: Some(cents(50)),
+            left_of_ceiling: Some(cents(100)),
+            ..Limits::default()
+        };
+        let mut meter = Meter::new(limits);
+        meter.message(message(1, 1, 0, 400_000), message(1, 1, 0, 400_000), false);
+        meter.sentinels(cents(59));
+        assert_eq!(meter.exceeded(Duration::ZERO), None);
+        assert_eq!(meter.dollars_left(), Some(cents(1)));
+        meter.sentinels(cents(60));
+        let exceeded = meter.exceeded(Duration::ZERO).unwrap();
+        let (limit, used) = (cents(100), cents(100));
+        assert_eq!(exceeded, BudgetExceeded::Cost { limit, used });
+        assert!(limits.is_of_the_ceiling(&exceeded));
+        let own = BudgetExceeded::Cost {
+            limit: cents(50),
+            used,
+        };
+        assert!(!limits.is_of_the_ceiling(&own));
     }
 
     // covers: HANK-36

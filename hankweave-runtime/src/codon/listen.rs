@@ -75,12 +75,17 @@ impl<'a> Listener<'a> {
                 AgentEvent::Finished(outcome) => return Handled::End(outcome),
                 event => self.handle(event).await,
             }
-            if spends && self.meter.exceeded(self.codon.begun.elapsed()).is_some() {
+            if spends && self.is_overspent() {
                 return Handled::Overspent;
             }
             next = more.next_arrived();
         }
         Handled::Events
+    }
+
+    fn is_overspent(&mut self) -> bool {
+        self.meter.sentinels(self.codon.sentinel_cost());
+        self.meter.exceeded(self.codon.begun.elapsed()).is_some()
     }
 
     /// Handles the events until the end of an agent that was stopped: they still count.

@@ -124,6 +124,12 @@ impl CodonRun<'_> {
             .is_some()
     }
 
+    /// What its sentinels have cost so far.
+    pub(super) fn sentinel_cost(&self) -> Usd {
+        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        watchers.as_ref().map_or(Usd::ZERO, Watchers::cost)
+    }
+
     /// Whether changed files are told with what stands in them (SENT-19).
     pub(super) fn tells_contents(&self) -> bool {
         let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -189,6 +189,11 @@ impl Watchers {
         )
     }
 
+    /// What they have cost so far.
+    pub(crate) fn cost(&self) -> Usd {
+        self.figures.borrow().cost
+    }
+
     /// Lets them see everything up to event number `until` and work off what waits until `deadline`, or until `cut` is done.
     pub(crate) async fn drain(
         mut self,

@@ -539,3 +539,41 @@ fn a_program_or_a_file_that_cannot_be_used_is_told_before_the_start() {
     let why = "sentinel outside cannot be loaded: `../said.md` leads out of its folder";
     assert!(refused.expect_code(65).stderr.contains(why), "{refused}");
 }
+
+/// An agent that says something 400 times, at most 20 a second.
+const TALKATIVE: &str = r#"
+printf '{"type":"system","subtype":"init","session_id":"s","model":"claude-sonnet-4-5","cwd":"/","tools":[]}\n'
+for number in $(seq 400); do
+  printf '{"type":"assistant","session_id":"s","parent_tool_use_id":null,"message":{"id":"m-%s","role":"assistant",' "$number"
+  printf '"model":"claude-sonnet-4-5","content":[{"type":"text","text":"on"}],"usage":{"input_tokens":10,"output_tokens":1}}}\n'
+  sleep 0.05
+done
+printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"done","num_turns":1}\n'
+"#;
+
+/// The agent has hardly cost anything; what its sentinel cost has used up the budget of the hank, and not that of the codon.
+// covers: SENT-10
+#[test]
+fn sentinels_that_use_up_the_budget_of_the_hank_pause_the_run() {
+    let project = project();
+    let agent = project.write("talkative.sh", TALKATIVE);
+    let dear = sentinel(
+        "dear",
+        "cat > /dev/null; echo '{\"text\": \"t\", \"costDollars\": 0.5}'",
+        json!({"answer": "json"}),
+    );
+    project.write_hank(&json!({"overrides": {"budget": {"maxDollars": 1.0}}, "hank": [{"id": "a", "name": "A",
+        "agent": {"command": ["sh", agent], "stream": "claude"}, "model": "claude-sonnet-4-5", "continuationMode": "fresh",
+        "promptText": "go", "budget": {"maxDollars": 0.4}, "sentinels": [{"sentinelConfig": dear}]}]}));
+    let finished = project.run(["run", "--headless"]);
+    let stderr = finished.expect_code(3).stderr.clone();
+    assert!(
+        stderr.contains("the budget of the whole is used up"),
+        "{finished}"
+    );
+    let state = project.state(&project.directory());
+    let record = codon(&state["runs"][0], "a");
+    assert_eq!(record["failureReason"]["interrupted"], true, "{record:#}");
+    let told = record["partialTokens"]["outputTokens"].as_u64().unwrap();
+    assert!(told < 400, "it was stopped");
+}
