@@ -96,6 +96,18 @@ impl Rate {
         ];
         per_million(parts)
     }
+
+    /// What requests cost at least of which only the sum is known, and whether it may be more, since one of them may have had a long prompt.
+    #[must_use]
+    pub fn price_of_several(&self, billed: &Billed) -> (Usd, bool) {
+        let short = Self {
+            long_prompt: None,
+            ..*self
+        };
+        let prompts = billed.tokens.total().saturating_sub(billed.tokens.output_tokens);
+        let may_be_long = self.long_prompt.is_some_and(|long| prompts > long.above_tokens);
+        (short.price(billed), may_be_long)
+    }
 }
 
 /// The sum of all parts at their prices per million, rounded once to the nearest billionth of a dollar.

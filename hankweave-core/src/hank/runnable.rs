@@ -160,6 +160,9 @@ pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) ->
             if can.cost == CostReport::Unknown {
                 let cannot = "does not tell what it uses, so this limit cannot be held";
                 refuse(key, cannot, "limit its time with maxTimeSeconds");
+            } else if !can.per_message_usage && key == CONTEXT_TOKENS {
+                let cannot = "tells only what its requests have used together, so this limit cannot be held";
+                refuse(key, cannot, "limit its time with maxTimeSeconds");
             }
         }
         if !can.success && codon.check.is_none() && !watches_files {
@@ -184,12 +187,14 @@ pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) ->
     problems
 }
 
+const CONTEXT_TOKENS: &str = "budget.maxContextTokens";
+
 /// The limits in tokens that a codon has.
 fn token_limits(codon: &CodonConfig) -> impl Iterator<Item = &'static str> + use<> {
     let budget = codon.budget.unwrap_or_default();
     let limits = [
         ("budget.maxOutputTokens", budget.max_output_tokens),
-        ("budget.maxContextTokens", budget.max_context_tokens),
+        (CONTEXT_TOKENS, budget.max_context_tokens),
     ];
     limits.into_iter().filter_map(|(key, limit)| limit.map(|_| key))
 }
@@ -201,7 +206,8 @@ fn late_limits(codon: &CodonConfig, can: Capabilities) -> Vec<&'static str> {
     }
     let dollars = codon.budget.and_then(|budget| budget.max_dollars);
     let dollars = dollars.map(|_| "budget.maxDollars");
-    dollars.into_iter().chain(token_limits(codon)).collect()
+    let tokens = token_limits(codon).filter(|key| *key != CONTEXT_TOKENS);
+    dollars.into_iter().chain(tokens).collect()
 }
 
 /// Limits in dollars that cannot be enforced because the dollars are unknown, as errors, and money that is
@@ -388,6 +394,23 @@ mod tests {
         };
         let warning = |key: &str| (Level::Warning, format!("hank[0].budget.{key}"));
         assert_eq!(told("late"), [warning("maxDollars"), warning("maxOutputTokens")]);
+        assert_eq!(told("claude"), []);
+    }
+
+    // covers: AGENT-22
+    #[test]
+    fn the_size_of_a_context_that_nobody_tells_cannot_be_limited() {
+        let told = |agent: &str| {
+            let more =
+                format!(r#""agent": "{agent}", "model": "sonnet", "budget": {{"maxContextTokens": 9}}"#);
+            let problems = beyond_agents(&hank("{}", &[codon("a", &more)]), can);
+            problems
+                .into_iter()
+                .map(|problem| (problem.level, problem.path))
+                .collect::<Vec<_>>()
+        };
+        let refused = (Level::Error, "hank[0].budget.maxContextTokens".to_owned());
+        assert_eq!(told("late"), [refused]);
         assert_eq!(told("claude"), []);
     }
 

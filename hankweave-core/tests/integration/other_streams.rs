@@ -236,3 +236,64 @@ fn a_conversation_that_opencode_shortens_is_told_as_such_and_not_as_its_words() 
             .any(|event| matches!(event, AgentEvent::Message { .. }))
     );
 }
+
+/// One run of gemini, whose requests had these tokens together.
+fn gemini(input: u64, more: &[&str], end: &str) -> ExitOutcome {
+    let stats = format!(
+        r#""stats":{{"models":{{"gemini-2.5-pro":{{"total_tokens":{input},"input_tokens":{input},"output_tokens":0,"cached":0}}}}}}"#
+    );
+    let result = format!(r#"{{"type":"result",{end},{stats}}}"#);
+    let mut decoder = GeminiDecoder::default();
+    let init = r#"{"type":"init","session_id":"s","model":"gemini-2.5-pro"}"#;
+    for line in [init].iter().chain(more).chain([&result.as_str()]) {
+        decoder.hear(AgentLine::Text(line), &mut Vec::new());
+    }
+    decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself))
+}
+
+/// The price of long prompts is that of a request, and gemini tells only the sum of its requests.
+// covers: AGENT-29
+#[test]
+fn a_sum_of_requests_has_not_the_price_of_a_long_prompt() {
+    let done = r#""status":"success""#;
+    let short = gemini(200_000, &[], done).usage;
+    assert_eq!(
+        (short.cost, short.lower_bound),
+        (Usd::from_nanos(250_000_000), false)
+    );
+    let more = gemini(240_000, &[], done).usage;
+    assert_eq!(
+        (more.cost, more.lower_bound),
+        (Usd::from_nanos(300_000_000), true)
+    );
+}
+
+// covers: AGENT-29
+#[test]
+fn gemini_that_gives_up_has_failed_and_what_was_cut_off_may_have_been_paid() {
+    let warning = r#"{"type":"error","severity":"warning","message":"Loop detected, stopping execution"}"#;
+    let looped = gemini(100, &[warning], r#""status":"success""#);
+    assert!(looped.usage.lower_bound);
+    let Verdict::Failure { reason, .. } = looped.verdict else {
+        panic!("it succeeded");
+    };
+    assert_eq!(
+        reason.message.as_deref(),
+        Some("Loop detected, stopping execution")
+    );
+    let other = r#"{"type":"error","severity":"warning","message":"something else"}"#;
+    assert!(
+        gemini(100, &[other], r#""status":"success""#)
+            .verdict
+            .is_success()
+    );
+
+    let failed = |words: &str| {
+        let end = format!(r#""status":"error","error":{{"type":"Error","message":{words}}}"#);
+        gemini(100, &[], &end).usage.lower_bound
+    };
+    assert!(failed(r#""[API Error: terminated]""#));
+    assert!(!failed(
+        r#""[API Error: {\"error\":{\"code\":400,\"message\":\"no\"}}]""#
+    ));
+}

@@ -61,7 +61,8 @@ pub(super) async fn check(
 }
 
 fn failed(missed: Missed, exit: ExitOutcome) -> Outcome {
-    let reason = FailureReason::unknown(true, missed.why);
+    // Another try would have no time left.
+    let reason = FailureReason::unknown(!missed.is_over, missed.why);
     Outcome::Stopped(Interruption::Failure(reason), exit)
 }
 

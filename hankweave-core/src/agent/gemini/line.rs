@@ -16,6 +16,7 @@ pub(super) struct StreamLine<'l> {
     pub(super) model: Text<'l>,
     pub(super) role: Text<'l>,
     pub(super) content: Text<'l>,
+    pub(super) message: Text<'l>,
     pub(super) delta: Flag,
     pub(super) tool_name: Text<'l>,
     pub(super) tool_id: Text<'l>,

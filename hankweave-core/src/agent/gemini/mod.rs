@@ -28,7 +28,10 @@ use line::{Stats, StreamLine};
 pub const OWN_MODEL: &str = "gemini";
 
 /// The kinds of lines that say something.
-const KINDS: [&str; 5] = ["init", "message", "tool_use", "tool_result", "result"];
+const KINDS: [&str; 6] = ["init", "message", "tool_use", "tool_result", "error", "result"];
+
+/// The program gives up with this word, and calls that a success.
+const GIVES_UP: &str = "Loop detected";
 
 /// Reads the output of one gemini process.
 #[derive(Debug, Default)]
@@ -38,8 +41,10 @@ pub struct GeminiDecoder {
     usage: UsageTotals,
     /// What the process has told of each model: a later result tells it again (AGENT-31).
     told: BTreeMap<String, TokenUsage>,
-    /// A model has no price.
-    unpriced: bool,
+    /// More was paid than is known: a model has no price, a prompt may have been long, or an answer was cut off.
+    untold: bool,
+    /// Why the program gave up.
+    gave_up: Option<String>,
     speech: Speech,
     tools: OpenTools,
     last: Option<AgentResult>,
@@ -90,6 +95,12 @@ impl GeminiDecoder {
                     id, name, answer, is_error,
                 )));
             }
+            Some("error") => {
+                let words = line.message.into_owned();
+                self.gave_up = words
+                    .filter(|words| words.starts_with(GIVES_UP))
+                    .or(self.gave_up.take());
+            }
             Some("result") => self.ended(line, events),
             _ => {}
         }
@@ -103,16 +114,20 @@ impl GeminiDecoder {
 
     fn ended(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         self.used(line.stats.0.unwrap_or_default(), events);
-        let success = line.status.as_deref() == Some("success");
+        let success = line.status.as_deref() == Some("success") && self.gave_up.is_none();
         let error = line.error.0.and_then(|error| error.message.into_owned());
+        let error = self.gave_up.take().or(error);
         let text = match success {
             true => self.speech.last().to_owned(),
             false => error.unwrap_or_default(),
         };
+        let error_status = if success { None } else { status(&text) };
+        // A provider that has refused with a status has not answered; any other answer may have been cut off.
+        self.untold |= !success && error_status.is_none();
         let result = AgentResult {
             success,
             context_exceeded: !success && is_context_exceeded(&text),
-            error_status: if success { None } else { status(&text) },
+            error_status,
             text,
             terminal_reason: line.status.into_owned(),
             usage: self.totals(),
@@ -130,16 +145,13 @@ impl GeminiDecoder {
             if tokens == TokenUsage::ZERO {
                 continue;
             }
-            let billed = Billed {
-                tokens,
-                ..Billed::default()
-            };
-            let cost = billed.price(&model, &self.prices);
-            self.unpriced |= cost.is_none();
-            let added = ModelUsage {
-                tokens,
-                cost: cost.unwrap_or(Usd::ZERO),
-            };
+            let billed = Billed::from(tokens);
+            let price = self.prices.find(&model);
+            let (cost, may_be_more) = price.map_or((Usd::ZERO, true), |(_, price)| {
+                price.rate.price_of_several(&billed)
+            });
+            self.untold |= may_be_more;
+            let added = ModelUsage { tokens, cost };
             self.usage.add(&model, added);
             events.push(AgentEvent::Usage(MessageUsage {
                 message_id: format!("run-{model}"),
@@ -147,7 +159,7 @@ impl GeminiDecoder {
                 usage: added,
                 added,
                 is_new: true,
-                is_lower_bound: self.unpriced,
+                is_lower_bound: self.untold,
                 parent_tool_use_id: None,
             }));
         }
@@ -156,7 +168,7 @@ impl GeminiDecoder {
     /// A run that was cut off has not told what it used.
     fn totals(&self) -> UsageTotals {
         UsageTotals {
-            lower_bound: self.unpriced,
+            lower_bound: self.untold,
             ..self.usage.clone()
         }
     }

@@ -273,3 +273,16 @@ fn a_run_that_is_stopped_ends_its_check() {
     let state = project.state(&project.directory());
     assert_eq!(codon(&state["runs"][0], "only")["status"], "failed");
 }
+
+// covers: HANK-61
+#[test]
+fn a_check_for_which_no_time_is_left_fails_the_codon_for_good() {
+    let more = json!({"budget": {"maxTimeSeconds": 1}, "onFailure": "retry"});
+    let project = stage(&json!({"run": "tail -f /dev/null"}), &more);
+    let (_, record) = run(&project, 1);
+    assert_eq!(record["status"], "failed", "{record:#}");
+    let reason = &record["failureReason"];
+    assert_eq!(reason["retriable"], false, "{reason}");
+    let why = reason["message"].as_str().unwrap();
+    assert!(why.contains("the time of the codon is over"), "{why}");
+}
