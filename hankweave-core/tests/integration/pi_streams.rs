@@ -212,3 +212,22 @@ fn an_end_that_is_too_long_to_be_read_is_not_needed() {
         (Verdict::Success, true)
     );
 }
+
+/// Whoever reads the lines later does not know whether the agent was allowed to shorten its conversation, and counts the same.
+// covers: AGENT-21
+#[test]
+fn a_summary_that_was_not_tried_costs_nothing() {
+    let usage = |end: &str| {
+        let mut decoder = PiDecoder::default();
+        for line in [
+            r#"{"type":"session","id":"s"}"#,
+            r#"{"type":"compaction_start","reason":"threshold"}"#,
+            end,
+        ] {
+            decoder.hear(AgentLine::Text(line), &mut Vec::new());
+        }
+        decoder.usage().lower_bound
+    };
+    assert!(!usage(r#"{"type":"compaction_end","aborted":true}"#));
+    assert!(usage(r#"{"type":"compaction_end","aborted":false}"#));
+}

@@ -27,7 +27,7 @@ pub const OWN_MODEL: &str = "pi";
 #[derive(Debug, Default)]
 pub struct PiDecoder {
     prices: Arc<Prices>,
-    /// The agent may not shorten its conversation, and gives up trying (HANK-49).
+    /// The agent may not shorten its conversation, so what it begins of that says nothing (HANK-49).
     keeps_conversation: bool,
     session: Option<SessionId>,
     /// Of the message that was begun last.
@@ -120,8 +120,7 @@ impl PiDecoder {
             // What a summary costs is not told; one that fails, or is not tried, costs nothing.
             Some("compaction_end" | "auto_compaction_end") => {
                 self.asking = false;
-                let is_kept = self.keeps_conversation && line.aborted.0;
-                self.untold |= line.error_message.as_deref().is_none() && !is_kept;
+                self.untold |= line.error_message.as_deref().is_none() && !line.aborted.0;
             }
             Some("agent_end") => {
                 let usage = self.totals();
