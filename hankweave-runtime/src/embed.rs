@@ -21,7 +21,7 @@ use crate::runner::{
     self, Commander, Inbox, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome, Surroundings,
     Trouble,
 };
-use crate::server::{Bound, ServeError, ServedRun, ServerOptions};
+use crate::server::{Bound, ServeError, ServedFiles, ServedRun, ServerOptions};
 use crate::shutdown::Shutdown;
 use crate::state_manager::{CostFigures, PersistenceError, Subscription};
 use crate::world::World;
@@ -334,6 +334,11 @@ impl Hankweave {
                 commander: self.commander.clone(),
                 presence: presence.clone(),
                 shutdown: shutdown.clone(),
+                files: ServedFiles {
+                    world: possession.world.clone(),
+                    checkpoints: Arc::clone(&possession.checkpoints),
+                    own_files: self.opened.own_files.clone(),
+                },
             })
         };
         let address = self.bound.as_ref().map(Bound::local_address);

@@ -60,8 +60,8 @@ impl<'a> Ledger<'a> {
             let run_id = &record.run.run_id;
             self.runs().skip_while(move |run| run.run_id != *run_id).skip(1)
         };
-        let same_run = &record.run.codons[..record.codon_index_in_run];
-        let codons = older().flat_map(codons).chain(same_run.iter().map(AsRef::as_ref));
+        let same_run = codons(record.run).take(record.codon_index_in_run);
+        let codons = older().flat_map(codons).chain(same_run);
         let lived: Duration = older().map(|run| self.lived(run)).sum();
         let elapsed = lived.saturating_add(begun(record));
         self.account(&self.thread[index + 1..], codons, elapsed)

@@ -59,10 +59,16 @@ pub fn foreign_version(bytes: &[u8]) -> Option<u64> {
 /// Writes a document the way state.json holds it: two spaces of indentation and a newline at the end.
 #[must_use]
 pub fn render(state: &HankweaveState) -> String {
-    let mut text =
-        serde_json::to_string_pretty(state).expect("keys are strings and paths were read from JSON");
-    text.push('\n');
-    text
+    render_sized(state, 0)
+}
+
+/// The same with room for so many bytes from the start: a long text that grows takes three times its own memory.
+#[must_use]
+pub fn render_sized(state: &HankweaveState, expected_bytes: usize) -> String {
+    let mut text = Vec::with_capacity(expected_bytes);
+    serde_json::to_writer_pretty(&mut text, state).expect("keys are strings and paths were read from JSON");
+    text.push(b'\n');
+    String::from_utf8(text).expect("JSON is text")
 }
 
 /// Whether the parts fit together, and nothing hints at another format.

@@ -4,6 +4,7 @@
 mod check;
 mod checkpoints;
 mod codec;
+mod list;
 mod operation;
 mod outline;
 mod plan;
@@ -15,9 +16,11 @@ mod tree;
 mod warnings;
 
 pub use checkpoints::{CheckpointFacts, CheckpointTable, KnownCheckpoints};
-pub use codec::{MAX_STATE_BYTES, MAX_STATE_DEPTH, foreign_version, parse, render};
+pub use codec::{MAX_STATE_BYTES, MAX_STATE_DEPTH, foreign_version, parse, render, render_sized};
+pub use list::{SharedIter, SharedList};
 pub use operation::{Operation, OperationKind, Removed};
-pub use plan::{PlanEntry, PlannedCodon};
+pub(crate) use plan::read_plan;
+pub use plan::{AddedEntry, MisfitExtension, PlanEntry, PlanExtension, PlannedCodon};
 pub use problem::{ProblemKind, StateProblem, StateWarning, WarningKind};
 pub use run::{ContinuationReason, ContinuationSource, RunRecord, RunStatus, StartingConditions};
 pub use state::{Approval, HankweaveState, PendingRollback};

@@ -1,5 +1,10 @@
 //! The execution plan of state.json.
 
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -29,19 +34,19 @@ pub struct PlanEntry {
 /// The configuration of a codon as the plan keeps it: the JSON object as it is, so that a plan written by
 /// another version survives being read and written.
 ///
-/// The values of its variables are left out: they are not needed here, and every reader would see them.
+/// The values of its variables are left out: they are not needed here, and every reader would see them. The iterations of a loop share one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-pub struct PlannedCodon(#[serde(deserialize_with = "without_values")] Map<String, Value>);
+pub struct PlannedCodon(#[serde(deserialize_with = "without_values")] Arc<Map<String, Value>>);
 
 /// Written instead of the value of a variable.
 const NOT_RECORDED: &str = "[not recorded]";
 
-fn without_values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+fn without_values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Map<String, Value>>, D::Error> {
     let mut codon = Map::deserialize(deserializer)?;
     conceal(&mut codon);
-    Ok(codon)
+    Ok(Arc::new(codon))
 }
 
 /// Keeps only the names of the variables (X10).
@@ -87,6 +92,11 @@ impl PlannedCodon {
         globs.into_iter().flatten().filter_map(Value::as_str)
     }
 
+    /// The same number for entries that share one configuration, and another one for all others.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// The whole configuration.
     #[must_use]
     pub fn as_json(&self) -> &Map<String, Value> {
@@ -107,7 +117,166 @@ impl Shape for PlannedCodon {
 impl From<Map<String, Value>> for PlannedCodon {
     fn from(mut object: Map<String, Value>) -> Self {
         conceal(&mut object);
-        Self(object)
+        Self(Arc::new(object))
+    }
+}
+
+/// How a loop goes on in the plan, or how it ends: what follows one of its codons.
+///
+/// A whole plan for each iteration would make a record of a long loop that grows with the square of its iterations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PlanExtension {
+    /// The codon after which the plan changes.
+    pub after: CodonId,
+    /// How many entries after it are dropped.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped: u32,
+    /// The entries that follow it now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entries: Vec<AddedEntry>,
+}
+
+/// An entry that is added to a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AddedEntry {
+    /// The id it runs under.
+    pub codon_id: CodonId,
+    /// Its place in a loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_context: Option<LoopContext>,
+    /// The entry of the plan that has the same configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<CodonId>,
+    /// The configuration, where the plan does not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codon: Option<PlannedCodon>,
+}
+
+/// Why a plan cannot be extended in this way.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MisfitExtension {
+    /// It names a codon that the plan does not have.
+    #[error("codon `{0}` is not in the plan")]
+    Unknown(CodonId),
+    /// It drops more than there is.
+    #[error("less than {0} entries follow in the plan")]
+    TooFew(u32),
+    /// It adds a codon that the plan has.
+    #[error("codon `{0}` is in the plan twice")]
+    Twice(CodonId),
+    /// It has neither a configuration nor an entry to take one from.
+    #[error("codon `{0}` has no configuration")]
+    NoConfiguration(CodonId),
+}
+
+impl AddedEntry {
+    /// Refers to the newest entry of `plan` that has the same configuration.
+    #[must_use]
+    pub fn of(entry: PlanEntry, plan: &[PlanEntry]) -> Self {
+        let configured = entry.codon_id.configured();
+        let mut newest_first = plan.iter().rev();
+        let like = newest_first.find(|known| known.codon_id.configured() == configured);
+        let like = like.filter(|known| known.codon == entry.codon);
+        Self {
+            like: like.map(|known| known.codon_id.clone()),
+            codon: like.is_none().then_some(entry.codon),
+            codon_id: entry.codon_id,
+            loop_context: entry.loop_context,
+        }
+    }
+
+    fn in_plan(&self, plan: &[PlanEntry]) -> Result<PlanEntry, MisfitExtension> {
+        let codon = match (&self.codon, &self.like) {
+            (Some(codon), _) => codon.clone(),
+            (None, Some(like)) => plan[position(plan, like)?].codon.clone(),
+            (None, None) => return Err(MisfitExtension::NoConfiguration(self.codon_id.clone())),
+        };
+        Ok(PlanEntry {
+            codon,
+            codon_id: self.codon_id.clone(),
+            loop_context: self.loop_context.clone(),
+            extra: Map::new(),
+        })
+    }
+}
+
+impl PlanExtension {
+    /// Changes `plan`: all of it, or nothing. Returns the position from which on it has changed.
+    ///
+    /// # Errors
+    ///
+    /// [`MisfitExtension`] when it is not about this plan.
+    pub fn extend(&self, plan: &mut Vec<PlanEntry>) -> Result<usize, MisfitExtension> {
+        let begin = position(plan, &self.after)? + 1;
+        let dropped = usize::try_from(self.dropped).unwrap_or(usize::MAX);
+        let end = begin.checked_add(dropped).filter(|end| *end <= plan.len());
+        let end = end.ok_or(MisfitExtension::TooFew(self.dropped))?;
+        let entries = self.entries.iter().map(|entry| entry.in_plan(plan));
+        let entries: Vec<PlanEntry> = entries.collect::<Result<_, _>>()?;
+        let stays = |id: &CodonId| {
+            plan[..begin]
+                .iter()
+                .chain(&plan[end..])
+                .any(|known| known.codon_id == *id)
+        };
+        for (index, PlanEntry { codon_id, .. }) in entries.iter().enumerate() {
+            if stays(codon_id) || entries[..index].iter().any(|added| added.codon_id == *codon_id) {
+                return Err(MisfitExtension::Twice(codon_id.clone()));
+            }
+        }
+        plan.splice(begin..end, entries);
+        Ok(begin)
+    }
+}
+
+/// Where the codon stands; looked for from the end, near which a loop grows.
+fn position(plan: &[PlanEntry], id: &CodonId) -> Result<usize, MisfitExtension> {
+    let found = plan.iter().rposition(|entry| entry.codon_id == *id);
+    found.ok_or_else(|| MisfitExtension::Unknown(id.clone()))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// Reads a plan in which equal configurations are kept once: a loop of ten thousand iterations has as many copies of one in the file.
+pub(crate) fn read_plan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PlanEntry>, D::Error> {
+    deserializer.deserialize_seq(PlanVisitor)
+}
+
+/// The same for a plan that is shared.
+pub(super) fn read_shared_plan<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Arc<Vec<PlanEntry>>, D::Error> {
+    read_plan(deserializer).map(Arc::new)
+}
+
+struct PlanVisitor;
+
+impl<'de> Visitor<'de> for PlanVisitor {
+    type Value = Vec<PlanEntry>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of plan entries")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Vec<PlanEntry>, A::Error> {
+        let mut known: HashMap<String, PlannedCodon> = HashMap::new();
+        let mut plan = Vec::new();
+        while let Some(mut entry) = entries.next_element::<PlanEntry>()? {
+            let configured = entry.codon_id.configured();
+            match known.get(configured) {
+                Some(same) if *same == entry.codon => entry.codon = same.clone(),
+                Some(_) | None => drop(known.insert(configured.to_owned(), entry.codon.clone())),
+            }
+            plan.push(entry);
+        }
+        Ok(plan)
     }
 }
 
@@ -147,6 +316,67 @@ mod tests {
             "{written}"
         );
         assert_eq!(serde_json::from_str::<PlanEntry>(&written).unwrap(), read);
+    }
+
+    fn plan(ids: &[&str]) -> Vec<PlanEntry> {
+        let entry = |id: &&str| {
+            let configured = id.split('#').next().unwrap();
+            let text = format!(r#"{{"codon":{{"id":"{configured}"}},"codonId":"{id}"}}"#);
+            serde_json::from_str(&text).unwrap()
+        };
+        ids.iter().map(entry).collect()
+    }
+
+    fn ids(plan: &[PlanEntry]) -> Vec<&str> {
+        plan.iter().map(|entry| entry.codon_id.as_str()).collect()
+    }
+
+    fn extension(text: &str) -> PlanExtension {
+        serde_json::from_str(text).unwrap()
+    }
+
+    // covers: STATE-31
+    #[test]
+    fn an_extension_adds_drops_and_refers_or_changes_nothing() {
+        let begun = plan(&["a#0", "b#0", "z"]);
+        let mut grown = begun.clone();
+        let next = extension(
+            r#"{"after":"b#0","entries":[{"codonId":"a#1","like":"a#0"},{"codonId":"b#1","codon":{"id":"b"}}]}"#,
+        );
+        assert_eq!(next.extend(&mut grown), Ok(2));
+        assert_eq!(grown, plan(&["a#0", "b#0", "a#1", "b#1", "z"]));
+        assert!(Arc::ptr_eq(&grown[0].codon.0, &grown[2].codon.0));
+        extension(r#"{"after":"a#1","dropped":1}"#)
+            .extend(&mut grown)
+            .unwrap();
+        assert_eq!(ids(&grown), ["a#0", "b#0", "a#1", "z"]);
+        for misfit in [
+            r#"{"after":"gone"}"#,
+            r#"{"after":"z","dropped":1}"#,
+            r#"{"after":"z","entries":[{"codonId":"a#0","like":"a#0"}]}"#,
+            r#"{"after":"z","entries":[{"codonId":"x","like":"z"},{"codonId":"x","like":"z"}]}"#,
+            r#"{"after":"z","entries":[{"codonId":"x","like":"gone"}]}"#,
+            r#"{"after":"z","entries":[{"codonId":"x"}]}"#,
+        ] {
+            let mut same = begun.clone();
+            assert!(extension(misfit).extend(&mut same).is_err(), "{misfit}");
+            assert_eq!(same, begun, "{misfit}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_is_read_has_equal_configurations_once() {
+        let entry =
+            |id: &str, name: &str| format!(r#"{{"codon":{{"id":"a","name":"{name}"}},"codonId":"{id}"}}"#);
+        let text = format!(
+            "[{},{},{}]",
+            entry("a#0", "x"),
+            entry("a#1", "x"),
+            entry("a#2", "y")
+        );
+        let read = read_plan(&mut serde_json::Deserializer::from_str(&text)).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+        assert!(Arc::ptr_eq(&read[0].codon.0, &read[1].codon.0));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::SharedList;
 use crate::agent::InterruptedBy;
 use crate::codon::CodonExecution;
 use crate::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
@@ -35,7 +36,7 @@ pub struct RunRecord {
     /// Its codons in the order in which they started; another try of a codon is another record with the same
     /// id.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<CodonExecution>"))]
-    pub codons: Vec<Arc<CodonExecution>>,
+    pub codons: SharedList<Arc<CodonExecution>>,
     /// Whether it is running, and how it ended.
     pub status: RunStatus,
     /// When it began.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::plan::read_shared_plan;
 use super::{ContinuationSource, Operation, PlanEntry, RunRecord};
 use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::machine::Extra;
@@ -27,6 +28,7 @@ pub struct HankweaveState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_checkpoint: Option<CheckpointSha>,
     /// Every codon that runs, loops expanded as far as they have come.
+    #[serde(deserialize_with = "read_shared_plan")]
     pub execution_plan: Arc<Vec<PlanEntry>>,
     /// The rollback with which the next run begins; not part of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,7 +13,9 @@ use crate::codon::{
     SentinelState,
 };
 use crate::cost::{TokenUsage, Usd};
-use crate::document::{Approval, Operation, PendingRollback, PlanEntry, StartingConditions};
+use crate::document::{
+    Approval, Operation, PendingRollback, PlanEntry, PlanExtension, StartingConditions, read_plan,
+};
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
 use crate::run::RunTransition;
 use crate::shape::{Checker, Named, Shape};
@@ -22,7 +24,7 @@ use crate::time::Timestamp;
 /// A fact that changes the state document.
 ///
 /// Thirteen kinds are documented. `ExtensionCountUpdated` comes from files of the older system and is only read.
-/// `PlanReplaced` is ours: the documented events do not tell how a loop grew the plan, and a log without that could not
+/// `PlanReplaced` and `PlanExtended` are ours: the documented events do not tell how a loop grew the plan, and a log without that could not
 /// rebuild the document. So are `RollbackPending`, `ApprovalSet` and `OperationRecorded`: where the next run goes on, whether somebody has
 /// approved what comes, and what was removed, must survive a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Named, Shape)]
@@ -185,10 +187,16 @@ pub enum StateEvent {
         /// The operation.
         operation: Operation,
     },
-    /// The execution plan was made or grew by a loop iteration.
+    /// The execution plan was made; older versions also wrote it whole for each iteration of a loop.
     PlanReplaced {
         /// The whole new plan.
+        #[serde(deserialize_with = "read_plan")]
         execution_plan: Vec<PlanEntry>,
+    },
+    /// A loop goes on or ends, and the plan with it.
+    PlanExtended {
+        /// What follows one of its codons now.
+        extension: PlanExtension,
     },
 }
 
@@ -349,7 +357,8 @@ impl StateEvent {
             | Self::RollbackPending { .. }
             | Self::ApprovalSet { .. }
             | Self::OperationRecorded { .. }
-            | Self::PlanReplaced { .. } => None,
+            | Self::PlanReplaced { .. }
+            | Self::PlanExtended { .. } => None,
         }
     }
 
@@ -377,7 +386,8 @@ impl StateEvent {
             | Self::InitialCheckpointSet { .. }
             | Self::RollbackPending { .. }
             | Self::OperationRecorded { .. }
-            | Self::PlanReplaced { .. } => None,
+            | Self::PlanReplaced { .. }
+            | Self::PlanExtended { .. } => None,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::policy::{Consequence, consequence, usage_limit};
 use super::{ExpandError, LoopSignal, LoopStep, Retry, UsageLimit, advance_loop};
 use crate::codon::{CodonExecution, Failed};
-use crate::document::{HankweaveState, PlanEntry};
+use crate::document::{HankweaveState, PlanEntry, PlanExtension};
 use crate::hank::{Hank, OnFailure};
 use crate::id::CodonId;
 use crate::thread::{ExecutionThread, resumed_session};
@@ -20,8 +20,8 @@ pub enum Decision {
     Ask(Box<PlanEntry>),
     /// Run this codon again, after a wait.
     Retry(Retry),
-    /// A loop continues, or its rest is dropped: store this plan, then ask again.
-    Replan(Vec<PlanEntry>),
+    /// A loop continues, or its rest is dropped: store that, then ask again.
+    Extend(PlanExtension),
     /// A codon is open.
     Wait,
     /// Every codon of the plan has ended.
@@ -55,13 +55,16 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
     }
 }
 
-/// The same behind every [`Replan`](Decision::Replan): what a run does in the end.
+/// The same behind every [`Extend`](Decision::Extend): what a run does in the end.
 #[must_use]
 pub fn settle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decision {
     let mut state = state.clone();
     loop {
         match decide(&state, thread, hank) {
-            Decision::Replan(plan) => state.execution_plan = Arc::new(plan),
+            Decision::Extend(extension) => {
+                let extended = extension.extend(Arc::make_mut(&mut state.execution_plan));
+                extended.expect("it was made for this plan");
+            }
             settled => return settled,
         }
     }
@@ -196,7 +199,9 @@ fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decisio
         Err(error) => return Decision::Blocked(BlockedBy::ChangedHank(error)),
     };
     match step {
-        LoopStep::Expand(..) | LoopStep::DropRest { .. } => Decision::Replan(step.applied_to(plan)),
+        LoopStep::Expand(..) | LoopStep::DropRest { .. } => {
+            Decision::Extend(step.extension(plan, ended.codon_id()))
+        }
         LoopStep::NotInLoop | LoopStep::MidIteration | LoopStep::Ended { .. } => {
             let mut rest = plan
                 .iter()

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::codon::{CodonExecution, LoopContext};
-use crate::document::{PlanEntry, PlannedCodon};
+use crate::document::{AddedEntry, PlanEntry, PlanExtension, PlannedCodon};
 use crate::hank::{CodonConfig, Hank, HankItem, LoopConfig, TerminateOn};
 use crate::id::{CodonId, LoopId};
 use crate::machine::Extra;
@@ -127,6 +127,27 @@ pub enum ExpandError {
 }
 
 impl LoopStep {
+    /// This step as what an event says of it; `ended` is the codon that it was computed for, in `plan`.
+    #[must_use]
+    pub fn extension(self, plan: &[PlanEntry], ended: &CodonId) -> PlanExtension {
+        let mut extension = PlanExtension {
+            after: ended.clone(),
+            dropped: 0,
+            entries: Vec::new(),
+        };
+        match self {
+            Self::NotInLoop | Self::MidIteration | Self::Ended { .. } => {}
+            Self::Expand(entries, _) => {
+                let added = |entry| AddedEntry::of(entry, plan);
+                extension.entries = entries.into_iter().map(added).collect();
+            }
+            Self::DropRest { entries, .. } => {
+                extension.dropped = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+            }
+        }
+        extension
+    }
+
     /// The plan after this step.
     ///
     /// `plan` is the plan that the step was computed for; indices after the end of another one mean its end.
@@ -167,7 +188,8 @@ pub fn advance_loop(
     finished: &CodonId,
     signal: LoopSignal,
 ) -> Result<LoopStep, ExpandError> {
-    let index = plan.iter().position(|entry| entry.codon_id == *finished);
+    // From the end, near which a long loop is.
+    let index = plan.iter().rposition(|entry| entry.codon_id == *finished);
     let index = index.ok_or_else(|| ExpandError::UnknownCodon(finished.clone()))?;
     let Some(context) = &plan[index].loop_context else {
         return Ok(LoopStep::NotInLoop);

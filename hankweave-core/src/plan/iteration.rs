@@ -155,10 +155,12 @@ impl PlanEntry {
 /// (HANK-19).
 #[must_use]
 pub fn checkpoint_patterns(plan: &[PlanEntry], id: &CodonId) -> Vec<String> {
-    let index = plan.iter().position(|entry| entry.codon_id == *id);
+    let index = plan.iter().rposition(|entry| entry.codon_id == *id);
     let entries = &plan[..index.map_or(plan.len(), |index| index + 1)];
-    let mut known = HashSet::new();
-    let named = entries.iter().flat_map(|entry| entry.codon.checkpointed_files());
+    let (mut seen, mut known) = (HashSet::new(), HashSet::new());
+    // The iterations of a loop share their configurations.
+    let entries = entries.iter().filter(|entry| seen.insert(entry.codon.address()));
+    let named = entries.flat_map(|entry| entry.codon.checkpointed_files());
     let new = named.filter(|pattern| known.insert(*pattern));
     new.map(str::to_owned).collect()
 }

@@ -10,7 +10,8 @@ use super::next::{next_codon_id, passed_over, taken_up};
 use super::walk::{WalkedCodon, walk};
 use crate::codon::{CheckpointType, CodonExecution, CodonStatus};
 use crate::document::{
-    ContinuationReason, HankweaveState, KnownCheckpoints, RunRecord, RunStatus, StartingConditions,
+    ContinuationReason, HankweaveState, KnownCheckpoints, RunRecord, RunStatus, SharedList,
+    StartingConditions,
 };
 use crate::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
 use crate::machine::Extra;
@@ -51,7 +52,7 @@ pub struct ThreadCodon {
     /// When that run ended.
     pub run_end_time: Option<Timestamp>,
     /// The branch of that run.
-    pub git_branch: String,
+    pub git_branch: Arc<str>,
     /// The position in the thread; 0 is the newest.
     pub global_index: usize,
     /// How many continuations back the run lies; 0 is the newest run.
@@ -97,7 +98,11 @@ pub fn build(
     };
     let state = ahead.as_ref();
     let mut walk = walk(state, target);
-    let codons: Vec<ThreadCodon> = walk.by_ref().map(|walked| thread_codon(walked, known)).collect();
+    let mut branch = Branch::default();
+    let codons = walk
+        .by_ref()
+        .map(|walked| thread_codon(walked, &mut branch, known));
+    let codons: Vec<ThreadCodon> = codons.collect();
     let start = match target {
         Some(id) => state.run(id),
         None => state.runs.front().map(Arc::as_ref),
@@ -129,7 +134,7 @@ fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
             pending.source.clone(),
             Some(ContinuationReason::Rollback),
         ),
-        codons: Vec::new(),
+        codons: SharedList::new(),
         status: RunStatus::Running,
         start_time: Timestamp::UNIX_EPOCH,
         end_time: None,
@@ -147,7 +152,28 @@ fn is_failed(entry: &ThreadCodon) -> bool {
     failed || (!entry.codon.is_terminal() && run_broke)
 }
 
-fn thread_codon(walked: WalkedCodon<'_>, known: Option<&dyn KnownCheckpoints>) -> ThreadCodon {
+/// The branch of the run that is walked through, once for all its codons.
+#[derive(Default)]
+struct Branch<'a>(Option<(&'a RunId, Arc<str>)>);
+
+impl<'a> Branch<'a> {
+    fn of(&mut self, run: &'a RunRecord) -> Arc<str> {
+        match &self.0 {
+            Some((id, branch)) if **id == run.run_id => Arc::clone(branch),
+            _ => {
+                let branch: Arc<str> = run.git_branch.as_str().into();
+                self.0 = Some((&run.run_id, Arc::clone(&branch)));
+                branch
+            }
+        }
+    }
+}
+
+fn thread_codon<'a>(
+    walked: WalkedCodon<'a>,
+    branch: &mut Branch<'a>,
+    known: Option<&dyn KnownCheckpoints>,
+) -> ThreadCodon {
     let WalkedCodon { codon, run, .. } = walked;
     ThreadCodon {
         codon: Arc::clone(codon),
@@ -155,7 +181,7 @@ fn thread_codon(walked: WalkedCodon<'_>, known: Option<&dyn KnownCheckpoints>) -
         run_status: run.status,
         run_start_time: run.start_time,
         run_end_time: run.end_time,
-        git_branch: run.git_branch.clone(),
+        git_branch: branch.of(run),
         global_index: walked.global_index,
         run_index: walked.run_index,
         codon_index_in_run: walked.codon_index_in_run,

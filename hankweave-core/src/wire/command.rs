@@ -109,6 +109,9 @@ pub enum Command {
         #[serde(default)]
         auto_restart: bool,
     },
+    /// Answer with `state.snapshot`.
+    #[serde(rename = "state.snapshot")]
+    StateSnapshot,
     /// Send the history as `history.batch` events.
     #[serde(rename = "history.sync")]
     HistorySync {
@@ -147,6 +150,7 @@ impl Command {
     pub const fn is_always_allowed(&self) -> bool {
         match self {
             Self::CheckpointList { .. }
+            | Self::StateSnapshot
             | Self::HistorySync { .. }
             | Self::Ping
             | Self::ServerShutdown { .. }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{IdleReason, JournalEntry, ListedCheckpoint, Mode};
+use super::{IdleReason, JournalEntry, ListedCheckpoint, Mode, RunSnapshot};
 use crate::id::{CheckpointSha, CodonId, EventId, RunId};
 use crate::time::Timestamp;
 
@@ -107,6 +107,9 @@ pub enum Answer {
         /// Newest first.
         checkpoints: Vec<ListedCheckpoint>,
     },
+    /// Where everything stands, for a client that asked.
+    #[serde(rename = "state.snapshot")]
+    StateSnapshot(Box<RunSnapshot>),
     /// A command is being carried out, or was.
     #[serde(rename = "command.ack")]
     CommandAck {

@@ -324,7 +324,7 @@ pub enum Event {
         /// Everything together, runs that were left by going back included.
         totals: BudgetTotals,
     },
-    /// Where everything stands after the event before it.
+    /// Where everything stood after the event before it; only journals of older versions have it.
     #[serde(rename = "state.snapshot")]
     StateSnapshot {
         /// The codon that has not ended.

@@ -17,6 +17,9 @@ mod sentinel;
 mod snapshot;
 mod transition;
 
+/// The close code of a connection whose run has ended before the client had every event; with 1001 it has.
+pub const CLOSED_INCOMPLETE: u16 = 4001;
+
 pub use activity::{IdleReason, ProgressKind};
 pub use agent::{AgentAction, ExitStatus};
 pub use budget::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetTotals};
@@ -30,5 +33,5 @@ pub use journal::JournalEntry;
 pub use refusal::{Code, Refused};
 pub use rig::{CleanupStatus, FailedDirectory, FailedPath, RestoreStatus, RigStream};
 pub use sentinel::{SentinelOrigin, SentinelTokens};
-pub use snapshot::MAX_SNAPSHOT_CODONS;
+pub use snapshot::{MAX_SNAPSHOT_CODONS, RunSnapshot};
 pub use transition::CurrentFigures;

@@ -1,33 +1,67 @@
-//! Where a run stands, in one event (WIRE-16).
+//! Where a run stands, for a client that asks (WIRE-16).
 
-use super::{Event, FileNode};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, FileNode};
+use crate::codon::CodonExecution;
+use crate::cost::Usd;
 use crate::document::HankweaveState;
 use crate::thread::ExecutionThread;
 
-/// Most ended codons in one snapshot. `history.sync` has all of them, and a long loop must not repeat them a thousand times.
+/// Most ended codons in one snapshot. `history.sync` has all of them.
 pub const MAX_SNAPSHOT_CODONS: usize = 100;
 
-impl Event {
-    /// The state after the event before it; `thread` is that of `state`.
+/// Where everything stands.
+///
+/// It goes to the client that asked and is not recorded: the events before it say the same, and a journal with one for each codon was
+/// made of little else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RunSnapshot {
+    /// The codon that has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_codon: Option<Arc<CodonExecution>>,
+    /// The codons of the thread that have ended, newest first; the 100 newest of them.
+    pub completed_codons: Vec<Arc<CodonExecution>>,
+    /// The files that checkpoints hold.
+    pub file_tree: Vec<FileNode>,
+    /// All codons of all runs, in US dollars; skipped ones count nothing.
+    pub total_cost: Usd,
+    /// What was spent in all runs, in US dollars, skipped codons and sentinels included.
+    pub total_spend: Usd,
+    /// How long the codons of the thread took, in milliseconds.
+    pub total_time: u64,
+    /// Whether the files have been taken back and no run has taken that up yet.
+    pub is_rolling_back: bool,
+    /// The newest event that it takes into account.
+    pub seq: u64,
+}
+
+impl RunSnapshot {
+    /// Where `state` stands after the event `seq`; `thread` is the one that ends in its newest run.
     #[must_use]
-    pub fn state_snapshot(
-        state: &HankweaveState,
-        thread: &ExecutionThread,
-        file_tree: Vec<FileNode>,
-    ) -> Self {
+    pub fn of(state: &HankweaveState, thread: &ExecutionThread, file_tree: Vec<FileNode>, seq: u64) -> Self {
         let codons = || thread.codons.iter().map(|entry| &entry.codon);
         let ended = codons().filter(|codon| codon.is_terminal());
-        let duration = |codon: &std::sync::Arc<crate::codon::CodonExecution>| {
-            u64::try_from(codon.duration()?.as_millis()).ok()
-        };
-        Self::StateSnapshot {
+        let duration = |codon: &Arc<CodonExecution>| u64::try_from(codon.duration()?.as_millis()).ok();
+        Self {
             current_codon: codons().find(|codon| !codon.is_terminal()).cloned(),
             completed_codons: ended.clone().take(MAX_SNAPSHOT_CODONS).cloned().collect(),
             file_tree,
             total_cost: state.total_cost(),
-            total_spend: Some(state.total_spend()),
+            total_spend: state.total_spend(),
             total_time: ended.filter_map(duration).sum(),
             is_rolling_back: state.pending_rollback.is_some(),
+            seq,
         }
+    }
+}
+
+impl From<RunSnapshot> for Answer {
+    fn from(snapshot: RunSnapshot) -> Self {
+        Self::StateSnapshot(Box::new(snapshot))
     }
 }

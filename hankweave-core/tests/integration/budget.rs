@@ -11,7 +11,7 @@ use hankweave_core::id::{CodonId, RunId, SessionId};
 use hankweave_core::plan::{Decision, decide, initial_plan};
 use hankweave_core::testing::{Ending, Story};
 use hankweave_core::thread;
-use hankweave_core::wire::Event;
+use hankweave_core::wire::{Event, RunSnapshot};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -112,7 +112,7 @@ fn assert_dollars(limits: Limits, expected: f64) {
 fn replanned(story: Story, hank: &Hank) -> Story {
     let thread = thread::build(story.state(), None, None);
     match decide(story.state(), &thread, hank) {
-        Decision::Replan(execution_plan) => story.tell(StateEvent::PlanReplaced { execution_plan }),
+        Decision::Extend(extension) => story.tell(StateEvent::PlanExtended { extension }),
         other => panic!("{other:?}"),
     }
 }
@@ -315,21 +315,9 @@ fn a_clock_that_was_set_decides_nothing() {
         let told = summary(&hank, Ceiling::default().over(&hank), story.state(), own).unwrap();
         let (row, whole) = (Duration::from_secs(7), Duration::from_millis(29_500));
         assert_eq!((told.rows[0].took, told.elapsed), (row, whole));
-        let told = Event::state_snapshot(
-            story.state(),
-            &thread::build(story.state(), None, None),
-            Vec::new(),
-        );
-        assert!(
-            matches!(
-                told,
-                Event::StateSnapshot {
-                    total_time: 7_000,
-                    ..
-                }
-            ),
-            "{told:?}"
-        );
+        let thread = thread::build(story.state(), None, None);
+        let told = RunSnapshot::of(story.state(), &thread, Vec::new(), 0);
+        assert_eq!(told.total_time, 7_000);
     }
 }
 
@@ -655,8 +643,8 @@ proptest! {
         for (greed, end) in greed {
             let thread = thread::build(story.state(), None, None);
             let entry = match decide(story.state(), &thread, &hank) {
-                Decision::Replan(execution_plan) => {
-                    story = story.tell(StateEvent::PlanReplaced { execution_plan });
+                Decision::Extend(extension) => {
+                    story = story.tell(StateEvent::PlanExtended { extension });
                     continue;
                 }
                 Decision::Start(entry) => entry,

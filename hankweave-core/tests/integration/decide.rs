@@ -61,9 +61,7 @@ pub(crate) fn play(
                 story = story.codon(entry.codon_id.as_str(), ending(entry.codon_id.as_str()));
                 ran.push(entry.codon_id.to_string());
             }
-            Decision::Replan(execution_plan) => {
-                story = story.tell(StateEvent::PlanReplaced { execution_plan })
-            }
+            Decision::Extend(extension) => story = story.tell(StateEvent::PlanExtended { extension }),
             end @ (Decision::Ask(_)
             | Decision::Retry(_)
             | Decision::Wait
@@ -96,6 +94,34 @@ fn a_loop_is_expanded_one_iteration_at_a_time_up_to_its_limit() {
 
 // covers: STATE-42
 #[test]
+fn a_loop_records_as_little_for_a_late_iteration_as_for_an_early_one() {
+    let hank = hank(&json!({"type": "iterationLimit", "limit": 300}));
+    let (mut story, mut lengths) = (begun(&hank).fresh("r1"), Vec::new());
+    loop {
+        match ask(&story, &hank) {
+            Decision::Start(entry) => story = story.codon(entry.codon_id.as_str(), Completed),
+            Decision::Extend(extension) => {
+                let event = StateEvent::PlanExtended { extension };
+                lengths.push(serde_json::to_string(&event).unwrap().len());
+                story = story.tell(event);
+            }
+            end => {
+                assert_eq!(end, Decision::Done);
+                break;
+            }
+        }
+    }
+    assert_eq!((lengths.len(), planned(&story).len()), (299, 602));
+    // Numbers of three digits take more room than those of one: five times a number, and one more.
+    assert!(lengths[298] <= lengths[2] + 16, "{lengths:?}");
+    // What state.json says is what it always said.
+    let whole = serde_json::to_value(&*story.state().execution_plan).unwrap();
+    assert_eq!(whole[600]["codon"], whole[2]["codon"]);
+    assert_eq!(whole[600]["loopContext"]["iteration"], 299);
+}
+
+// covers: STATE-42
+#[test]
 fn skipped_codons_advance_a_loop_like_completed_ones() {
     let hank = twice();
     let (_, ran, end) = play(begun(&hank).fresh("r1"), &hank, |_| Skipped);
@@ -113,11 +139,11 @@ fn a_full_context_ends_its_loop_and_drops_the_rest_of_the_iteration() {
         assert_eq!(entry.codon_id.as_str(), id);
         story = story.codon(id, Completed);
     }
-    let Decision::Replan(execution_plan) = ask(&story, &hank) else {
+    let Decision::Extend(extension) = ask(&story, &hank) else {
         panic!("the loop goes on");
     };
     story = story
-        .tell(StateEvent::PlanReplaced { execution_plan })
+        .tell(StateEvent::PlanExtended { extension })
         .codon("b#1", Open(CodonStatus::Running));
     let full = json!({"type": "CodonTransitioned", "data": {"runId": "r1", "codonId": "b#1", "from": "running", "to": "completed",
         "metadata": {"checkpointSha": "x", "contextExceeded": true}}});
@@ -216,9 +242,7 @@ fn the_rest_of_a_loop_is_planned_again_after_going_back_into_it() {
         let entry = loop {
             match ask(&story, &hank) {
                 Decision::Start(entry) => break entry,
-                Decision::Replan(execution_plan) => {
-                    story = story.tell(StateEvent::PlanReplaced { execution_plan })
-                }
+                Decision::Extend(extension) => story = story.tell(StateEvent::PlanExtended { extension }),
                 other => panic!("{other:?}"),
             }
         };

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use hankweave_core::cost::Usd;
 use hankweave_core::schema;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{
     Answer, Code, Command, Direct, Event, Handshake, IdleReason, JournalEntry, Mode, Outcome, Point, Ready,
-    Request, Response, Session, ShaPrefix,
+    Request, Response, RunSnapshot, Session, ShaPrefix,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -63,6 +64,7 @@ fn requests() -> Vec<Command> {
             auto_restart: true,
         },
         Command::RollbackToLastSuccess { auto_restart: false },
+        Command::StateSnapshot,
         Command::HistorySync { after_seq: Some(41) },
         Command::Ping,
         Command::PingBroadcast,
@@ -103,6 +105,16 @@ fn answers() -> Vec<(Option<&'static str>, Answer)> {
         current_branch: "run-run-1".to_owned(),
         checkpoints: Vec::new(),
     };
+    let snapshot = RunSnapshot {
+        current_codon: None,
+        completed_codons: Vec::new(),
+        file_tree: Vec::new(),
+        total_cost: Usd::ZERO,
+        total_spend: Usd::ZERO,
+        total_time: 0,
+        is_rolling_back: false,
+        seq: 41,
+    };
     let batch = Answer::HistoryBatch {
         events: vec![idle()],
         has_more: false,
@@ -127,9 +139,10 @@ fn answers() -> Vec<(Option<&'static str>, Answer)> {
         (None, incomplete),
         (Some("c-2"), ack),
         (Some("c-3"), error),
-        (Some("c-6"), list),
-        (Some("c-10"), batch),
-        (Some("c-11"), pong),
+        (Some("c-8"), list),
+        (Some("c-12"), snapshot.into()),
+        (Some("c-13"), batch),
+        (Some("c-14"), pong),
     ]
 }
 

@@ -130,6 +130,7 @@ fn samples() -> Vec<(Value, Command)> {
             json!({"type": "history.sync", "data": {"afterSeq": 12}}),
             Command::HistorySync { after_seq: Some(12) },
         ),
+        (json!({"type": "state.snapshot"}), Command::StateSnapshot),
         (json!({"type": "ping"}), Command::Ping),
         (json!({"type": "ping.broadcast"}), Command::PingBroadcast),
         (
@@ -165,11 +166,12 @@ fn a_reader_may_list_fetch_ping_and_stop_the_server() {
     let all = samples();
     let allowed = all.iter().filter(|(_, command)| command.is_always_allowed());
     let names: Vec<&str> = allowed.map(|(_, command)| command.name()).collect();
-    assert_eq!(all.len(), 16);
+    assert_eq!(all.len(), 17);
     assert_eq!(
         names,
         [
             "checkpoint.list",
+            "state.snapshot",
             "history.sync",
             "ping",
             "server.shutdown",

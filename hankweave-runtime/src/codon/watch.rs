@@ -119,13 +119,6 @@ impl FileWatcher {
     pub(super) async fn learn(&self, codon: &CodonRun<'_>, files: Vec<SurveyedFile>) {
         self.0.lock().await.take(codon, files).await;
     }
-
-    /// The files as they were seen last.
-    pub(crate) async fn tree(&self) -> Vec<FileNode> {
-        let seen = self.0.lock().await;
-        let files = seen.files.as_deref();
-        files.map(|files| nodes(files.values())).unwrap_or_default()
-    }
 }
 
 impl Seen {

@@ -301,6 +301,9 @@ impl<'a> Aftermath<'a> {
 
     /// Publishes the end of an iteration and, when it was the last one, archives for the loop.
     async fn end_iteration(&self, ended: &CodonExecution) {
+        if ended.loop_context().is_none() {
+            return;
+        }
         let state = self.manager.snapshot();
         let thread = thread::build(&state, None, None);
         let Some(end) = iteration_end(&state, &thread, self.hank, &self.entry.codon_id) else {

@@ -17,7 +17,7 @@ use super::RunError;
 use super::approval;
 use super::rollback::{self, RollbackError};
 use crate::checkpoint::InitialRequest;
-use crate::codon::{telling, tree_now};
+use crate::codon::telling;
 use crate::counting::Counting;
 use crate::options::Recovery;
 use crate::recovery::Opened;
@@ -95,7 +95,6 @@ pub(super) async fn begin(
     if reason == ContinuationReason::Rollback {
         let completed = completed(opened, &state, source, &run, goes_on);
         opened.possession.publish(completed).await;
-        publish_snapshot(opened).await;
     }
     Ok(Some(BegunRun { run, at, base, rig }))
 }
@@ -117,20 +116,6 @@ async fn in_session(
     let at = Instant::now();
     let run = start_run(opened, state, conditions).await?;
     Ok(BegunRun { run, at, base, rig })
-}
-
-/// A snapshot follows every rollback (WIRE-16).
-async fn publish_snapshot(opened: &Opened) {
-    let possession = &opened.possession;
-    let state = possession.manager.snapshot();
-    let plan = &state.execution_plan;
-    let declared = plan.last().map(|last| checkpoint_patterns(plan, &last.codon_id));
-    let patterns = opened.patterns(declared.unwrap_or_default());
-    let files = tree_now(&possession.world, &possession.checkpoints, patterns).await;
-    let thread = thread::build(&state, None, None);
-    possession
-        .publish(Event::state_snapshot(&state, &thread, files))
-        .await;
 }
 
 /// Why a run cannot simply go on: the user has to choose a [`Recovery`].

@@ -206,7 +206,7 @@ fn interruption(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<
             Decision::Start(_)
             | Decision::Ask(_)
             | Decision::Retry(_)
-            | Decision::Replan(_)
+            | Decision::Extend(_)
             | Decision::Wait => Some(InterruptedBy::Stop),
         },
         Ok(_) | Err(_) => None,

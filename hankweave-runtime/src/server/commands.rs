@@ -7,16 +7,24 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
-use hankweave_core::wire::{Answer, CheckpointList, Code, Command as Wanted, Outcome, Refused, Request};
+use hankweave_core::plan::checkpoint_patterns;
+use hankweave_core::thread;
+use hankweave_core::wire::{
+    Answer, CheckpointList, Code, Command as Wanted, Outcome, Refused, Request, RunSnapshot,
+};
 use tokio::sync::mpsc;
 
 use super::ledger::{Entered, Ledger};
 use super::outbox::Outbox;
 use super::replies::{Attempted, Replies};
+use crate::checkpoint::CheckpointStore;
+use crate::codon::tree_now;
 use crate::error::chain;
+use crate::recovery::without_own_files;
 use crate::runner::{Accepted, Command, Commander, Refusal, RollbackTarget};
 use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{StateManager, TransitionError};
+use crate::world::World;
 
 /// Commands that are carried out at the same time; a command more waits in the queue.
 const MOST: usize = 64;
@@ -42,6 +50,16 @@ pub(super) struct Executor {
     pub(super) shutdown: Shutdown,
     pub(super) hank: Arc<Hank>,
     pub(super) replies: Replies,
+    pub(super) files: ServedFiles,
+}
+
+/// The files that checkpoints hold, to be looked at when somebody asks.
+#[derive(Debug, Clone)]
+pub(crate) struct ServedFiles {
+    pub(crate) world: World,
+    pub(crate) checkpoints: Arc<dyn CheckpointStore>,
+    /// Files of this program in the workspace, which no checkpoint holds.
+    pub(crate) own_files: Vec<String>,
 }
 
 /// What became of a command.
@@ -88,6 +106,13 @@ impl Executor {
             command: Some(command),
         };
         match result {
+            // It changes nothing, so it is not kept for somebody who asks again.
+            Ok(answer @ Answer::StateSnapshot(_)) => {
+                let text = self.replies.answer(Some(id), answer);
+                for outbox in ledger.abandon(&job.request).iter().chain([&job.from]) {
+                    outbox.push(text.clone());
+                }
+            }
             Ok(answer) => {
                 let others = ledger.finish(&job.request, &answer);
                 job.from.push(self.replies.answer(Some(id), answer.clone()));
@@ -135,6 +160,7 @@ impl Executor {
                     Err(error) => Err(Failure::Refused(Refused::new(Code::InternalError, chain(&error)))),
                 }
             }
+            Wanted::StateSnapshot => Ok(self.snapshot().await.into()),
             Wanted::ServerShutdown { .. } if self.shutdown.cause().is_none() => {
                 self.shutdown.request(StopCause::Request);
                 Ok(ack(Outcome::ShuttingDown))
@@ -153,6 +179,19 @@ impl Executor {
                 None => Ok(ack(Outcome::Done)),
             },
         }
+    }
+}
+
+impl Executor {
+    /// Where everything stands. The number is read first: what comes after it may be in the snapshot already, and nothing is missing.
+    async fn snapshot(&self) -> RunSnapshot {
+        let seq = self.manager.last_seq();
+        let state = self.manager.snapshot();
+        let plan = &state.execution_plan;
+        let declared = plan.last().map(|last| checkpoint_patterns(plan, &last.codon_id));
+        let patterns = without_own_files(declared.unwrap_or_default(), &self.files.own_files);
+        let tree = tree_now(&self.files.world, &self.files.checkpoints, patterns).await;
+        RunSnapshot::of(&state, &thread::build(&state, None, None), tree, seq)
     }
 }
 
@@ -192,6 +231,7 @@ fn run_command(wanted: &Wanted) -> Option<Command> {
         ),
         Wanted::RollbackToLastSuccess { auto_restart } => back(RollbackTarget::LastSuccess, *auto_restart),
         Wanted::CheckpointList { .. }
+        | Wanted::StateSnapshot
         | Wanted::HistorySync { .. }
         | Wanted::Ping
         | Wanted::PingBroadcast

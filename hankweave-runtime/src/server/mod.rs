@@ -58,6 +58,7 @@ use crate::world::World;
 use crate::world::disk::IoError;
 use crate::world::net::Listener;
 
+pub(crate) use commands::ServedFiles;
 pub use limits::Limits;
 pub use origin::Origin;
 
@@ -138,6 +139,7 @@ pub(crate) struct ServedRun {
     pub(crate) commander: Commander,
     pub(crate) presence: Presence,
     pub(crate) shutdown: Shutdown,
+    pub(crate) files: ServedFiles,
 }
 
 /// A server at work.
@@ -248,6 +250,7 @@ impl Bound {
             shutdown: run.shutdown.clone(),
             hank: Arc::clone(&hank),
             replies: replies.clone(),
+            files: run.files,
         };
         let position = run.manager.last_seq();
         let events = run.manager.subscribe_after(position);

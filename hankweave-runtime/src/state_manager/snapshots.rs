@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hankweave_core::document::{HankweaveState, render};
+use hankweave_core::document::{HankweaveState, render_sized};
 use tokio::time::Instant;
 
 use super::journal_writer::JournalQueue;
@@ -22,8 +22,15 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// at most a tenth of the disk, however large the document and however slow the disk.
 const TRANSITION_PACE: u32 = 9;
 
-/// The same for all other changes, which are frequent: a thirtieth of the disk. The log has them already.
+/// The same for all other changes, which are frequent, and for all changes of a large document: a thirtieth of the disk. The log has them
+/// already.
 const PACE: u32 = 29;
+
+/// From so many bytes on a document is large: writing it takes the processor, too, and the agents need that.
+const LARGE: usize = 1 << 20;
+
+/// What the next document may have more than the last one, in bytes.
+const GROWTH: usize = 64 << 10;
 
 /// How much is cut off at least: large enough that cutting is rare, and small enough to be read in a fraction
 /// of a second.
@@ -40,6 +47,8 @@ pub(super) struct Snapshots {
     /// When the last one ended, and how long it took.
     ended: Instant,
     took: Duration,
+    /// How long the last document was, in bytes.
+    length: usize,
     cuts: Cuts,
 }
 
@@ -102,6 +111,7 @@ impl Snapshots {
             due: None,
             ended: Instant::now(),
             took: Duration::ZERO,
+            length: 0,
             cuts,
         }
     }
@@ -109,7 +119,8 @@ impl Snapshots {
     /// Notes that the document changed.
     pub(super) fn changed(&mut self, transition: bool) {
         let (patience, pace) = match transition {
-            true => (Duration::ZERO, TRANSITION_PACE),
+            true if self.length < LARGE => (Duration::ZERO, TRANSITION_PACE),
+            true => (Duration::ZERO, PACE),
             false => (PATIENCE, PACE),
         };
         let due = (self.ended + self.took * pace).max(Instant::now() + patience);
@@ -137,9 +148,9 @@ impl Snapshots {
     pub(super) fn begin(&mut self, state: HankweaveState, seq: u64, cut: u64) {
         self.due = None;
         self.begun = Instant::now();
-        let blocking = self.parts.blocking;
+        let (blocking, expected) = (self.parts.blocking, self.length + GROWTH);
         self.work = Some(Box::pin(blocking.run(move || {
-            let text = render(&state);
+            let text = render_sized(&state, expected);
             let mark = SnapshotMark::of(seq, text.as_bytes());
             Step::Rendered(Rendered { text, mark, cut })
         })));
@@ -154,6 +165,7 @@ impl Snapshots {
             self.parts.blocking,
         );
         let Rendered { text, cut, .. } = rendered;
+        self.length = text.len();
         self.work = Some(Box::pin(async move {
             if let Err(error) = journal.sync().await {
                 return Step::Saved(cut, Err(error));

@@ -9,7 +9,7 @@ use super::index::{Index, Place};
 use super::rejected::Rejected;
 use crate::codon::{Codon, CodonExecution, CodonPhase, CodonTransition};
 use crate::cost::Usd;
-use crate::document::{HankweaveState, RunRecord, RunStatus};
+use crate::document::{HankweaveState, RunRecord, RunStatus, SharedList};
 use crate::event::StateEvent;
 use crate::id::{CodonId, RunId};
 use crate::run;
@@ -74,7 +74,7 @@ pub(super) fn apply_event(
             run_folder: run_folder.clone(),
             git_branch: git_branch.clone(),
             starting_conditions: starting_conditions.clone(),
-            codons: Vec::new(),
+            codons: SharedList::new(),
             status: RunStatus::Running,
             start_time: at,
             end_time: None,
@@ -182,6 +182,7 @@ pub(super) fn apply_event(
         StateEvent::ApprovalSet { approval } => reducer.set_approval(approval.clone()),
         StateEvent::OperationRecorded { operation } => reducer.record_operation(operation),
         StateEvent::PlanReplaced { execution_plan } => reducer.replace_plan(execution_plan),
+        StateEvent::PlanExtended { extension } => reducer.extend_plan(extension),
     }
 }
 

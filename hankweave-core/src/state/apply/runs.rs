@@ -7,7 +7,9 @@ use super::super::index::Place;
 use super::super::rejected::{Rejected, already_ended, still_open};
 use super::{Applied, Reducer, advance};
 use crate::codon::{CodonPhase, CodonTransition, Fail};
-use crate::document::{Approval, Operation, PendingRollback, PlanEntry, RunRecord};
+use crate::document::{
+    Approval, MisfitExtension, Operation, PendingRollback, PlanEntry, PlanExtension, RunRecord,
+};
 use crate::id::RunId;
 use crate::run::{self, RunTransition};
 use crate::time::Timestamp;
@@ -145,6 +147,16 @@ impl Reducer<'_> {
             return Err(Rejected::Conflict(message));
         }
         self.state.execution_plan = Arc::new(plan.to_vec());
+        Ok(Applied::TRANSITION)
+    }
+
+    /// A loop goes on or ends (STATE-42).
+    pub(super) fn extend_plan(&mut self, extension: &PlanExtension) -> Result<Applied, Rejected> {
+        let extended = extension.extend(Arc::make_mut(&mut self.state.execution_plan));
+        extended.map_err(|misfit| match misfit {
+            MisfitExtension::Unknown(id) => Rejected::not_found("codon", id.as_str()),
+            misfit => Rejected::Conflict(misfit.to_string()),
+        })?;
         Ok(Applied::TRANSITION)
     }
 }

@@ -67,7 +67,7 @@ impl StatusView<'_> {
                 format!("{id} failed; the run waits for somebody to say what is to be done")
             }
             Decision::Done => "every codon of the plan has ended; the run waits for a command".to_owned(),
-            Decision::Blocked(_) | Decision::Replan(_) | Decision::Wait => return None,
+            Decision::Blocked(_) | Decision::Extend(_) | Decision::Wait => return None,
         })
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::Usd;
-use hankweave_core::document::PlanEntry;
+use hankweave_core::document::{PlanEntry, PlanExtension};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId, SentinelId};
 use hankweave_core::time::Timestamp;
@@ -28,6 +28,8 @@ pub(super) struct Model {
     /// How often each loop goes round at most, as far as that is known.
     loops: Loops,
     pub(super) rows: Vec<Row>,
+    /// The plan of the rows, to whose configurations those of later iterations refer.
+    entries: Vec<PlanEntry>,
     places: HashMap<CodonId, usize>,
     /// The row that runs, or has run last.
     pub(super) current: Option<usize>,
@@ -86,6 +88,7 @@ impl Model {
         let current = self.current.take();
         let current = current.and_then(|at| self.places.iter().find(|(_, place)| **place == at));
         let current = current.map(|(id, _)| id.clone());
+        self.entries = plan.to_vec();
         self.rows = plan
             .iter()
             .map(|entry| {
@@ -96,6 +99,25 @@ impl Model {
         let places = self.rows.iter().enumerate();
         self.places = places.map(|(place, row)| (row.id.clone(), place)).collect();
         self.current = current.and_then(|id| self.places.get(&id).copied());
+    }
+
+    /// Lays out what a loop adds to the plan, or takes from it.
+    fn extend_plan(&mut self, extension: &PlanExtension) {
+        // Somebody who came later may not know the plan.
+        let Ok(begin) = extension.extend(&mut self.entries) else {
+            return;
+        };
+        let added = &self.entries[begin..begin + extension.entries.len()];
+        let added = added
+            .iter()
+            .map(|entry| Row::new(entry.codon_id.clone(), title(entry, &self.loops)));
+        let added: Vec<Row> = added.collect();
+        for dropped in self.rows.splice(begin..begin + extension.dropped as usize, added) {
+            self.places.remove(&dropped.id);
+        }
+        let moved = self.rows.iter().enumerate().skip(begin);
+        self.places
+            .extend(moved.map(|(place, row)| (row.id.clone(), place)));
     }
 
     /// Takes an event in.
@@ -174,6 +196,7 @@ impl Model {
         match event {
             StateEvent::RunStarted { .. } => self.began = Some(at),
             StateEvent::PlanReplaced { execution_plan } => self.plan(execution_plan),
+            StateEvent::PlanExtended { extension } => self.extend_plan(extension),
             StateEvent::InitialCheckpointSet { sha } => self.newest = Some(sha.clone()),
             StateEvent::CodonStarted { codon_id, .. } => {
                 self.files.clear();

@@ -133,7 +133,6 @@ fn a_client_sees_everything_that_can_happen_in_a_run() {
         "rollback.rigCleanup",
         "rollback.started",
         "server.idle",
-        "state.snapshot",
         "state.transition",
         "token.usage",
         "tool.result",

@@ -88,7 +88,6 @@ pub(super) async fn run_codon(
             let end = codon::execute(&codon).await?;
             let unsaved = matches!(end, CodonEnd::Unsaved(_));
             let walked = end.into_execution();
-            publish_snapshot(context).await;
             let published = aftermath.run(&walked).await;
             Ok::<_, RunError>((walked, unsaved, published))
         };
@@ -133,14 +132,6 @@ fn has_notes(codon: &CodonExecution) -> bool {
         || codon.context_exceeded()
         || codon.cost_is_lower_bound()
         || codon.loop_check().is_some()
-}
-
-/// A snapshot follows every end of a codon (WIRE-16).
-async fn publish_snapshot(context: &RunContext) {
-    let state = context.manager.snapshot();
-    let thread = thread::build(&state, None, None);
-    let snapshot = Event::state_snapshot(&state, &thread, context.watch.tree().await);
-    context.publish(snapshot).await;
 }
 
 /// The session to go on with. A run that was opened for a chosen codon does not continue the run before it,

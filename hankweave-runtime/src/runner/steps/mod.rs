@@ -7,6 +7,7 @@ mod wait;
 use std::ops::ControlFlow;
 
 use hankweave_core::discovery::Activity;
+use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
 use hankweave_core::wire::IdleReason;
@@ -91,6 +92,8 @@ pub(super) async fn run_codons(
     let mut unsaved = None;
     // The codon that a command has just approved, which starts it.
     let mut approved = None;
+    // What was built before a loop went on: that changes the plan, and no codon.
+    let mut same_codons = None;
     loop {
         if let Some(cause) = context.shutdown.cause() {
             return Ok(LoopEnd::Over(RunResult::Stopped(cause)));
@@ -99,7 +102,9 @@ pub(super) async fn run_codons(
             return Err(TransitionError::NotDurable(failure).into());
         }
         let state = context.manager.snapshot();
-        let thread = thread::build(&state, None, None);
+        let thread = same_codons
+            .take()
+            .unwrap_or_else(|| thread::build(&state, None, None));
         let next = match chosen.take() {
             Some(choice) => choose(&state, choice)?,
             None => match decided(context, &state, &thread)? {
@@ -108,8 +113,10 @@ pub(super) async fn run_codons(
                     return Ok(LoopEnd::Over(RunResult::Unsaved(id)));
                 }
                 Decided::Over(result) => return Ok(LoopEnd::Over(result)),
-                Decided::Replan(plan) => {
-                    context.manager.replace_plan(plan).await.await?;
+                Decided::Extend(extension) => {
+                    let extended = StateEvent::PlanExtended { extension };
+                    context.manager.transition(extended).await.await?;
+                    same_codons = Some(thread);
                     continue;
                 }
             },

@@ -3,7 +3,7 @@
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::document::{HankweaveState, PlanEntry};
+use hankweave_core::document::{HankweaveState, PlanEntry, PlanExtension};
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::plan::{BlockedBy, Decision, ExpandError, Retry, decide};
 use hankweave_core::thread::ExecutionThread;
@@ -47,8 +47,8 @@ impl Next {
 /// What is decided from the records.
 pub(super) enum Decided {
     Next(Next),
-    /// The plan is another one now.
-    Replan(Vec<PlanEntry>),
+    /// A loop goes on or ends, and the plan with it.
+    Extend(PlanExtension),
     /// Nothing is left to do in this process.
     Over(RunResult),
 }
@@ -59,7 +59,7 @@ pub(super) fn decided(
     thread: &ExecutionThread,
 ) -> Result<Decided, RunError> {
     Ok(match decide(state, thread, &context.hank) {
-        Decision::Replan(plan) => Decided::Replan(plan),
+        Decision::Extend(extension) => Decided::Extend(extension),
         Decision::Start(entry) => {
             let rig = context.rig.clone().filter(|_| is_first_of_run(state));
             Decided::Next(Next::Codon(entry, rig))

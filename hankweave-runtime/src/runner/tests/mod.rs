@@ -2,6 +2,7 @@
 
 mod clock;
 mod commands;
+mod nights;
 mod rollback;
 mod sentinels;
 
@@ -69,7 +70,12 @@ impl Stage {
                 .extend(extra.as_object().unwrap().clone());
             codon
         });
-        let hank = json!({"hank": codons.collect::<Vec<_>>()});
+        self.write_items(&codons.collect());
+    }
+
+    /// Writes the hank anew with these items.
+    pub(crate) fn write_items(&self, items: &Value) {
+        let hank = json!({ "hank": items });
         std::fs::write(self.folder.path().join("hank/hank.json"), hank.to_string()).unwrap();
     }
 

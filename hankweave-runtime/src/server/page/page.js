@@ -11,8 +11,8 @@ const sentinels = new Map();
 const uncertain = new Set();
 const writing = new Set();
 let spent = 0;
-// The files were taken back, and the snapshot that tells what counts now has not come yet.
-let isBack = false;
+// The codons that a rollback is about to go back over.
+let leaving = [];
 let lastSeq = null;
 let delay = 500;
 
@@ -45,13 +45,14 @@ function standing(id, text) {
   codons.get(id).className = text === "planned" ? "planned" : "";
 }
 
+// The ids of the plan in order.
+let plan = [];
+
 // The rows stand in the order of the plan. What was only planned, and is no more, goes.
 function replacePlan(ids) {
-  for (const [id, line] of codons) {
-    if (line.className !== "planned" || ids.includes(id)) continue;
-    line.remove();
-    codons.delete(id);
-  }
+  const kept = new Set(ids);
+  plan = ids;
+  for (const id of [...codons.keys()]) if (!kept.has(id)) drop(id);
   for (const id of ids) {
     row(id);
     element("codons").append(codons.get(id));
@@ -67,6 +68,7 @@ function transition(data) {
   spent = data.resultingState.totalSpend;
   const change = data.transition;
   if (data.transitionType === "PlanReplaced") replacePlan(change.data.executionPlan.map((entry) => entry.codonId));
+  if (data.transitionType === "PlanExtended") extendPlan(change.data.extension);
   if (data.transitionType === "CodonStarted") standing(data.codonId, "preparing");
   if (data.transitionType === "CodonTransitioned") {
     standing(data.codonId, change.data.to);
@@ -75,16 +77,34 @@ function transition(data) {
   total();
 }
 
-// Whatever stands behind the newest codon that counts runs anew.
-function wentBack(snapshot) {
-  const newest = snapshot.currentCodon || snapshot.completedCodons[0];
-  const ids = [...codons.keys()];
-  const gone = newest ? ids.slice(ids.indexOf(newest.codonId) + 1) : ids;
-  for (const id of gone) {
+function drop(id) {
+  const line = codons.get(id);
+  if (!line || line.className !== "planned") return;
+  line.remove();
+  codons.delete(id);
+}
+
+// What a loop adds after one of its codons, or takes from there.
+function extendPlan({ after, dropped = 0, entries = [] }) {
+  const begin = plan.lastIndexOf(after) + 1;
+  if (begin === 0) return;
+  const ids = entries.map((entry) => entry.codonId);
+  plan.splice(begin, dropped, ...ids).forEach(drop);
+  const next = codons.get(plan[begin + ids.length]) || null;
+  for (const id of ids) {
+    row(id);
+    element("codons").insertBefore(codons.get(id), next);
+  }
+}
+
+// What was gone back over runs anew.
+function wentBack() {
+  for (const id of leaving) {
     const [, , cost, time] = row(id);
     [cost.textContent, time.textContent] = ["", ""];
     standing(id, "planned");
   }
+  leaving = [];
 }
 
 // One row a sentinel, whatever codon it watches; its cost is that of all of them.
@@ -147,11 +167,8 @@ const SHOW = {
     saidBy(data);
   },
   "state.transition": transition,
-  "rollback.completed": () => { isBack = true; },
-  "state.snapshot": (data) => {
-    if (isBack) wentBack(data);
-    isBack = false;
-  },
+  "rollback.started": (data) => { leaving = data.codonsToProcess; },
+  "rollback.completed": wentBack,
   "codon.completed": (data) => {
     writing.delete(data.codonId);
     total();
@@ -223,6 +240,7 @@ function connect() {
   socket.onmessage = (event) => hear(event.data);
   socket.onclose = (event) => {
     if (event.code === 1001) return say("the run has ended");
+    if (event.code === 4001) return say("the run has ended, and not everything of it is shown here");
     say("not connected; trying again");
     setTimeout(connect, delay);
     delay = Math.min(delay * 2, 10000);

@@ -28,17 +28,15 @@ impl EventData {
     /// Why no sentinel ever sees this event; `None` when they do.
     pub(super) fn unseen(&self) -> Option<&'static str> {
         match self.name {
-            "server.ready" | "pong" | "history.batch" | "incomplete.codon" => {
+            "server.ready" | "pong" | "history.batch" | "incomplete.codon" | "state.snapshot" => {
                 Some("goes to one client alone; no sentinel sees it")
             }
             "rig.setup.completed" | "rig.setup.failed" => {
                 Some("comes before the sentinels of its codon begin to watch; none sees it")
             }
-            "codon.completed"
-            | "loop.iteration.completed"
-            | "archive.completed"
-            | "archive.partial"
-            | "state.snapshot" => Some("comes when the sentinels of the codon have ended; none sees it"),
+            "codon.completed" | "loop.iteration.completed" | "archive.completed" | "archive.partial" => {
+                Some("comes when the sentinels of the codon have ended; none sees it")
+            }
             "budget.summary" | "server.idle" => Some("comes while no codon runs; no sentinel sees it"),
             name if name.starts_with("rollback.") => Some("comes while no codon runs; no sentinel sees it"),
             name if name.starts_with("sentinel.") => Some("comes from sentinels and is never given to them"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::codon::{CheckpointType, CodonStatus};
 use hankweave_core::cost::Usd;
-use hankweave_core::document::{HankweaveState, PlanEntry, StartingConditions};
+use hankweave_core::document::{HankweaveState, PlanEntry, PlanExtension, StartingConditions};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread::{self, ThreadCodon};
@@ -27,6 +27,8 @@ pub(super) struct Progress {
     /// When the run began.
     pub(super) began: Option<Timestamp>,
     pub(super) plan: Vec<Planned>,
+    /// The same with its configurations, to which those of later iterations refer.
+    entries: Vec<PlanEntry>,
     /// How many entries of the plan are done; the current one is behind them.
     pub(super) done: usize,
     pub(super) current: Option<Current>,
@@ -64,11 +66,7 @@ impl Progress {
         self.uncounted = self
             .spent
             .saturating_sub(CeilingUse::of(Duration::ZERO, Ceiling::default(), state).spent());
-        self.plan = state
-            .execution_plan
-            .iter()
-            .map(|entry| self.planned(entry))
-            .collect();
+        self.replace_plan(&state.execution_plan);
         let thread = thread::build(state, None, None);
         if let Some(newest) = thread.codons.first() {
             self.go_on_from(newest);
@@ -214,9 +212,8 @@ impl Progress {
                     self.uncounted = self.spent;
                 }
             }
-            StateEvent::PlanReplaced { execution_plan } => {
-                self.plan = execution_plan.iter().map(|entry| self.planned(entry)).collect();
-            }
+            StateEvent::PlanReplaced { execution_plan } => self.replace_plan(execution_plan),
+            StateEvent::PlanExtended { extension } => self.extend_plan(extension),
             StateEvent::CodonStarted { codon_id, .. } => self.start(codon_id, at),
             StateEvent::CodonTransitioned { to, metadata, .. } if to.is_terminal() => {
                 return self.end(*to, &EndMetadata::of(metadata.as_ref()), at, said);
@@ -228,6 +225,21 @@ impl Progress {
             }
         }
         Ok(())
+    }
+
+    fn replace_plan(&mut self, plan: &[PlanEntry]) {
+        self.entries = plan.to_vec();
+        self.plan = plan.iter().map(|entry| self.planned(entry)).collect();
+    }
+
+    fn extend_plan(&mut self, extension: &PlanExtension) {
+        // Somebody who came later may not know the plan.
+        let Ok(begin) = extension.extend(&mut self.entries) else {
+            return;
+        };
+        let added = &self.entries[begin..begin + extension.entries.len()];
+        let added: Vec<Planned> = added.iter().map(|entry| self.planned(entry)).collect();
+        self.plan.splice(begin..begin + extension.dropped as usize, added);
     }
 
     fn planned(&self, entry: &PlanEntry) -> Planned {
