@@ -118,9 +118,15 @@ pub struct Commands {
 /// Why nothing more comes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
-    /// The run has ended, or the server with it.
+    /// The run has ended, and every event of it has come.
     #[error("the run has ended")]
     RunEnded,
+    /// The run has ended, or its process is gone, before every event was received.
+    #[error("the run has ended, and the events after number {after} were not received")]
+    Incomplete {
+        /// The last event that was.
+        after: u64,
+    },
     /// The server does not want this client any more.
     #[error("the server closed the connection: {0}")]
     Refused(String),

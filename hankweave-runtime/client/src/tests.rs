@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
-use hankweave_core::wire::{Answer, Command, Event, Outcome};
+use hankweave_core::wire::{Answer, CLOSED_INCOMPLETE, Command, Event, Outcome};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -232,6 +232,52 @@ async fn a_server_that_does_not_want_the_client_is_not_asked_again() {
     let (_, ended) = seqs_to_the_end(&mut client).await;
     assert_eq!(ended, Ended::Refused("too many messages".to_owned()));
     assert_eq!(places(&heard).len(), 1);
+}
+
+// covers: WIRE-21
+#[tokio::test]
+async fn an_end_before_everything_was_sent_says_what_is_missing() {
+    let (target, _heard, _work) = server(3, |mut visitor, _| async move {
+        visitor.tell(4..=6).await;
+        let code = CloseCode::Library(CLOSED_INCOMPLETE);
+        visitor
+            .close(code, "the run has ended, and not everything was sent")
+            .await;
+    })
+    .await;
+    let mut client = Client::connect(target, Options::watching()).await.unwrap();
+    let (seqs, ended) = seqs_to_the_end(&mut client).await;
+    assert_eq!((seqs, ended), (vec![4, 5, 6], Ended::Incomplete { after: 6 }));
+}
+
+// Everything was sent, and this side had no room for it and cannot ask again.
+// covers: WIRE-21
+#[tokio::test]
+async fn an_end_that_comes_before_there_was_room_for_everything_is_no_clean_end() {
+    const ALL: u64 = 2 * WAITING_EVENTS as u64;
+    let (target, _heard, _work) = server(0, |mut visitor, number| async move {
+        match number {
+            0 => {
+                visitor.tell(1..=ALL).await;
+                visitor.close(CloseCode::Away, "the run has ended").await;
+            }
+            _ => {
+                let after = places(&visitor.heard).pop().flatten().unwrap();
+                visitor.tell(after + 1..=ALL).await;
+                visitor.close(CloseCode::Away, "the run has ended").await;
+            }
+        }
+    })
+    .await;
+    let mut client = Client::connect(target, Options::watching().after(0))
+        .await
+        .unwrap();
+    // Until the whole of it has come and was thrown away, nobody takes an event.
+    while client.events.len() < client.events.max_capacity() {
+        tokio::task::yield_now().await;
+    }
+    let (seqs, ended) = seqs_to_the_end(&mut client).await;
+    assert_eq!((seqs.len() as u64, ended), (ALL, Ended::RunEnded));
 }
 
 #[tokio::test]

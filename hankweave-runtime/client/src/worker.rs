@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use hankweave_core::wire::{Answer, Handshake, Mode, Request};
+use hankweave_core::wire::{Answer, CLOSED_INCOMPLETE, Handshake, Mode, Request};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -147,7 +147,7 @@ impl Worker {
         match received {
             None => ControlFlow::Break(Disconnect::Again("the server has gone".to_owned())),
             Some(Err(error)) => ControlFlow::Break(Disconnect::Again(error.to_string())),
-            Some(Ok(Frame::Close(frame))) => ControlFlow::Break(closed_by(frame)),
+            Some(Ok(Frame::Close(frame))) => ControlFlow::Break(self.closed_by(frame)),
             Some(Ok(Frame::Text(text))) => {
                 if let Some(message) = Message::read(&text) {
                     self.take(message);
@@ -190,8 +190,9 @@ impl Worker {
         };
         for attempt in 0..TRIES {
             match self.target.find() {
+                // Nobody has said that this client has everything.
                 Err(FindError::NotLive { .. } | FindError::NoExecution { .. }) => {
-                    return Err(Ended::RunEnded);
+                    return Err(self.incomplete());
                 }
                 Err(error) => why = error.to_string(),
                 Ok(endpoint) => match connection::open(&endpoint, handshake).await {
@@ -209,23 +210,32 @@ impl Worker {
         }
         Err(Ended::Lost(why))
     }
+
+    fn incomplete(&self) -> Ended {
+        Ended::Incomplete { after: self.position }
+    }
+
+    /// What a closing frame means.
+    fn closed_by(&self, frame: Option<CloseFrame>) -> Disconnect {
+        let Some(frame) = frame else {
+            return Disconnect::Again("the server closed".to_owned());
+        };
+        match frame.code {
+            // Everything was sent, and there was no room for some of it here: it may still be had.
+            CloseCode::Away | CloseCode::Normal if self.lagging => {
+                Disconnect::Again(frame.reason.to_string())
+            }
+            CloseCode::Away | CloseCode::Normal => Disconnect::Ended(Ended::RunEnded),
+            CloseCode::Library(CLOSED_INCOMPLETE) => Disconnect::Ended(self.incomplete()),
+            // Too slow, or silent for too long: what was missed is asked for again.
+            CloseCode::Again => Disconnect::Again(frame.reason.to_string()),
+            CloseCode::Policy if frame.reason == "silent" => Disconnect::Again(frame.reason.to_string()),
+            _ => Disconnect::Ended(Ended::Refused(frame.reason.to_string())),
+        }
+    }
 }
 
 fn frame(request: &Request) -> Frame {
     let text = serde_json::to_string(request).expect("a command has text keys");
     Frame::text(text)
-}
-
-/// What a closing frame means.
-fn closed_by(frame: Option<CloseFrame>) -> Disconnect {
-    let Some(frame) = frame else {
-        return Disconnect::Again("the server closed".to_owned());
-    };
-    match frame.code {
-        CloseCode::Away | CloseCode::Normal => Disconnect::Ended(Ended::RunEnded),
-        // Too slow, or silent for too long: what was missed is asked for again.
-        CloseCode::Again => Disconnect::Again(frame.reason.to_string()),
-        CloseCode::Policy if frame.reason == "silent" => Disconnect::Again(frame.reason.to_string()),
-        _ => Disconnect::Ended(Ended::Refused(frame.reason.to_string())),
-    }
 }

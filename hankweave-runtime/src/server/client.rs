@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use hankweave_core::wire::{Code, Handshake, Inbound, Mode, RawCommand, Refused};
+use hankweave_core::wire::{CLOSED_INCOMPLETE, Code, Handshake, Inbound, Mode, RawCommand, Refused};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -108,7 +108,7 @@ impl Client {
         let limits = &self.shared.limits;
         match why {
             SLOW => {}
-            GOING_AWAY => return socket.disconnect(why, sending, patience).await,
+            GOING_AWAY | LEFT_BEHIND => return socket.disconnect(why, sending, patience).await,
             _ => return self.unless_closed(socket.disconnect(why, CLOSING, CLOSING)).await,
         }
         // It may take long until it reads on; its place is free for others meanwhile.
@@ -182,8 +182,9 @@ impl Client {
                     SocketEvent::Closed => return None,
                 },
                 () = tokio::time::sleep_until(next_check) => {
+                    // Not idle: something waits for it still.
                     if end.is_some_and(|end| self.has_had_its_time(socket, end)) {
-                        return Some(GOING_AWAY);
+                        return Some(LEFT_BEHIND);
                     }
                     if let Some(why) = self.check(socket, begin) {
                         return Some(why);
@@ -381,7 +382,13 @@ const CLOSING_CHECK: Duration = Duration::from_millis(50);
 /// The client did not read.
 const SLOW: CloseReason = CloseReason::new(CloseCode::Again, "slow");
 
-/// The server stops.
+/// The server stops, and the client does not have everything.
+const LEFT_BEHIND: CloseReason = CloseReason::new(
+    CloseCode::Library(CLOSED_INCOMPLETE),
+    "the run has ended, and not everything was sent",
+);
+
+/// The server stops, and everything was sent.
 const GOING_AWAY: CloseReason = CloseReason::new(CloseCode::Away, "the run has ended");
 
 /// The part that is being read; waits for ever when none is.

@@ -1,15 +1,17 @@
 //! `hankweave attach`
 
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hankweave_client::{Client, Commands, ConnectError, Endpoint, Message, Options, Target};
+use hankweave_client::{Client, Commands, ConnectError, Ended, Endpoint, Message, Options, Target};
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
-use hankweave_core::wire::{Answer, Command, Event, ListedCheckpoint};
+use hankweave_core::wire::{Answer, Command, Event, JournalEntry, ListedCheckpoint};
 use hankweave_runtime::StopCause;
 use hankweave_runtime::hank_files;
+use hankweave_runtime::journal::TailLine;
 use hankweave_runtime::world::blocking::Blocking;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::sync::watch;
@@ -21,6 +23,7 @@ use crate::args::{AttachArgs, Global};
 use crate::checkpoints;
 use crate::exit::{Failure, FailureKind};
 use crate::keyboard::Keyboard;
+use crate::recorded::{self, Lines as RecordedLines, Part};
 use crate::report::{Known, Report};
 use crate::screen::{come_back, is_drawable, tell};
 use crate::tui::{self, Left};
@@ -178,11 +181,47 @@ async fn show(
             }
             Ok(Message::Unknown { seq, value, .. }) if seq.is_some() => report.unknown(&value),
             Ok(Message::Unknown { .. }) => Ok(()),
+            Err(Ended::Incomplete { after }) if typed.is_some() => {
+                return show_rest(report, typed, after);
+            }
             Err(ended) => return ended_failure(&ended, typed).map_or(Ok(()), Err),
         };
         if shown.and_then(|()| report.flush()).is_err() {
             return Ok(());
         }
+    }
+}
+
+/// Shows what did not come in time from the journal of a run that has ended.
+fn show_rest(report: &mut Report, typed: Option<&About>, after: u64) -> Result<(), Failure> {
+    let Some(typed) = typed else {
+        return Ok(());
+    };
+    let part = Part {
+        after,
+        follow: false,
+        quiet: true,
+    };
+    recorded::read(typed.execution(), part, &mut Rest(report)).map(drop)
+}
+
+/// Lines of the journal that are shown like events that come.
+struct Rest<'r>(&'r mut Report);
+
+impl RecordedLines for Rest<'_> {
+    fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
+        match JournalEntry::from_json(line.bytes) {
+            Ok(entry) => self.0.event(&entry),
+            Err(_) => match serde_json::from_slice(line.bytes) {
+                Ok(value) => self.0.unknown(&value),
+                // Nobody could read it.
+                Err(_) => Ok(()),
+            },
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

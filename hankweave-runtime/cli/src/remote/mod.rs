@@ -162,8 +162,19 @@ fn command_failure(error: &CommandError, typed: Option<&Typed>) -> Failure {
 fn ended_failure(ended: &Ended, typed: Option<&Typed>) -> Option<Failure> {
     match ended {
         Ended::RunEnded => None,
+        Ended::Incomplete { after } => {
+            Some(Failure::from_error(FailureKind::Io, ended).hint(rest(typed, *after)))
+        }
         Ended::Refused(_) => Some(Failure::from_error(FailureKind::Failed, ended)),
         Ended::Lost(_) => Some(Failure::from_error(FailureKind::Io, ended).hint(became(typed))),
+    }
+}
+
+/// Where the events are that were not received.
+fn rest(typed: Option<&Typed>, after: u64) -> String {
+    match typed {
+        Some(typed) => format!("`{} --after {after}` shows them", typed.command("journal")),
+        None => format!("`hankweave journal --after {after}` in its directory shows them"),
     }
 }
 

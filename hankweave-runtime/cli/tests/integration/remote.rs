@@ -119,6 +119,40 @@ fn attaching_shows_everything_and_ends_with_the_run() {
     );
 }
 
+// The server closes the connection of somebody who does not read, and is gone before they read on.
+// covers: WIRE-21, WIRE-32
+#[test]
+fn whoever_reads_on_after_the_end_gets_everything_as_well() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let talk = json!([{"type": "command", "command": {"run": "i=0; while [ $i -lt 8000 ]; do echo \"$i\" says more than fits into what waits for somebody who does not read, again and again, and again, and again, and again, and again; i=$((i+1)); done"}}]);
+    project.write_hank(
+        &json!({"hank": [{"id": "c0", "name": "C0", "agent": agent, "model": "shell", "rigSetup": talk,
+        "continuationMode": "fresh", "promptText": "one", "checkpointedFiles": ["done.txt"]}]}),
+    );
+    let mut run = waiting_run(&project);
+    let mut attached = project.start(["attach", "--json", "--after", "0"]);
+    attached.wait_for_line(|line| line.contains("\"server.idle\""));
+    attached.signal(Signal::STOP);
+    project.run(["next"]).expect_code(0);
+    run.wait_for_line(completed);
+    project.run(["stop"]).expect_code(0);
+    run.finish_within(SOON).expect_code(0);
+    attached.signal(Signal::CONT);
+    let attached = attached.finish_within(SOON);
+    let seqs = |lines: Vec<Value>| {
+        lines
+            .iter()
+            .filter_map(|line| line["seq"].as_u64())
+            .collect::<Vec<_>>()
+    };
+    let shown = seqs(attached.expect_code(0).json_lines());
+    let recorded = seqs(project.run(["journal"]).expect_code(0).json_lines());
+    assert!(recorded.len() > 8_000);
+    assert_eq!(shown.len(), recorded.len());
+    assert_eq!(shown, recorded, "none is missing and none comes twice");
+}
+
 #[test]
 fn leaving_leaves_the_run_to_itself() {
     let project = with_prompts(&["wait for go"]);

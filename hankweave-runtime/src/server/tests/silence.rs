@@ -159,6 +159,31 @@ async fn at_the_end_whoever_reads_slowly_gets_everything_and_whoever_does_not_re
     drop(deaf);
 }
 
+// covers: WIRE-21
+#[tokio::test(start_paused = true)]
+async fn whoever_does_not_get_everything_in_time_is_told_that_at_the_end() {
+    let (live, net) = in_memory(waiting(&["one"])).await;
+    live.chatter(4_000, 1_000).await;
+    let mut slow = enter(&live, &net, json!({"mode": "readonly", "afterSeq": 0})).await;
+    let journal = live.manager.journal();
+    let reading = async {
+        let mut heard = 0;
+        while let Some(Ok(message)) = slow.next().await {
+            if let Message::Close(frame) = message {
+                return (heard, frame.map(|frame| u16::from(frame.code)));
+            }
+            heard += 1;
+            if heard % 40 == 0 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        (heard, None)
+    };
+    let ((heard, code), _) = tokio::join!(reading, live.stop());
+    assert!(heard < journal.last_seq(), "{heard}");
+    assert_eq!(code, Some(hankweave_core::wire::CLOSED_INCOMPLETE));
+}
+
 /// Ends the last codon, and returns how long the run takes from there to its end.
 async fn skip_to_the_end(live: Live) -> Duration {
     while live.commander.send(Command::Skip).await.is_err() {
