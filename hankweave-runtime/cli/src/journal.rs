@@ -52,6 +52,10 @@ impl Lines for Journal<'_> {
             Form::Json(lines) => lines.line(line.bytes),
             Form::Sentences(text) => {
                 // Writing to a text cannot fail.
+                if line.removed > 0 {
+                    let (removed, were) = recorded::removed(line.removed);
+                    let _ = writeln!(text, "        {removed} of agents and rigs {were} removed here");
+                }
                 let _ = writeln!(text, "{}", sentence(line));
                 print(std::mem::take(text))
             }

@@ -38,6 +38,7 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, Failure
         },
         speaker: None,
         others: BTreeSet::new(),
+        removed: 0,
         is_empty: true,
     };
     let part = Part {
@@ -127,6 +128,8 @@ struct Logs<'a> {
     speaker: Option<CodonId>,
     /// Codons that are not wanted, for whoever has mistyped one.
     others: BTreeSet<String>,
+    /// Events that were removed from the journal before the line that is read, and are not told yet.
+    removed: u64,
     is_empty: bool,
 }
 
@@ -137,6 +140,7 @@ enum Out {
 
 impl Lines for Logs<'_> {
     fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
+        self.removed += line.removed;
         let Some(codon) = recorded::codon(line) else {
             return Ok(());
         };
@@ -148,6 +152,7 @@ impl Lines for Logs<'_> {
             return Ok(());
         }
         self.is_empty = false;
+        self.tell_removed(&codon)?;
         // A kind of event that is newer than this program has no words here.
         let Ok(entry) = JournalEntry::from_json(line.bytes) else {
             return Ok(());
@@ -182,6 +187,25 @@ impl Lines for Logs<'_> {
 }
 
 impl Logs<'_> {
+    /// Says where something is missing. What was removed belongs to the codon that was open, and so does the line after it.
+    fn tell_removed(&mut self, codon: &CodonId) -> io::Result<()> {
+        let removed = std::mem::take(&mut self.removed);
+        let Out::Text(text) = &mut self.out else {
+            return Ok(());
+        };
+        if removed == 0 {
+            return Ok(());
+        }
+        let (removed, were) = recorded::removed(removed);
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            text,
+            "({codon}: {removed} of agents and rigs {were} removed here)"
+        );
+        self.speaker = None;
+        print(std::mem::take(text))
+    }
+
     fn nothing_of(self, codon: &CodonId) -> Failure {
         let others: Vec<String> = self.others.into_iter().collect();
         let hint = match others.is_empty() {

@@ -74,6 +74,14 @@ pub(crate) fn codon(line: TailLine<'_>) -> Option<CodonId> {
     serde_json::from_slice::<Entry>(line.bytes).ok()?.data.codon_id
 }
 
+/// `3 events were`, for a sentence about what was removed from the journal.
+pub(crate) fn removed(count: u64) -> (String, &'static str) {
+    match count {
+        1 => ("1 event".to_owned(), "was"),
+        _ => (format!("{count} events"), "were"),
+    }
+}
+
 struct Reader<'a, L> {
     tail: JournalTail,
     lines: &'a mut L,
@@ -90,7 +98,7 @@ enum Stopped {
 impl<L: Lines> Reader<'_, L> {
     fn once(&mut self) -> Result<(), Stopped> {
         let passed = self.print()?;
-        self.tell_corrupt(passed);
+        self.tell_missing(passed);
         if passed.unfinished_bytes > 0 && !self.quiet {
             tell(
                 "the last line is not whole and was left out; it is being written, or the next run counts it as damaged\n",
@@ -110,7 +118,7 @@ impl<L: Lines> Reader<'_, L> {
             loop {
                 looks.tick().await;
                 let passed = self.print()?;
-                self.tell_corrupt(passed);
+                self.tell_missing(passed);
             }
         })
     }
@@ -134,7 +142,13 @@ impl<L: Lines> Reader<'_, L> {
         passed.map_err(|error| Stopped::Failed(Failure::from_error(FailureKind::Io, &error)))
     }
 
-    fn tell_corrupt(&self, passed: Passed) {
+    fn tell_missing(&self, passed: Passed) {
+        if passed.removed > 0 && !self.quiet {
+            let (removed, were) = removed(passed.removed);
+            tell(format!(
+                "{removed} of agents and rigs {were} removed when the journal grew beyond 1 GiB; what agents said is in their own logs, in .hankweave/runs\n"
+            ));
+        }
         if passed.corrupt_lines > 0 && !self.quiet {
             tell(format!("{} damaged lines were left out\n", passed.corrupt_lines));
         }

@@ -138,17 +138,22 @@ impl Played {
             if entries.is_empty() {
                 return Ok(());
             }
-            for entry in entries {
+            for (removed, entry) in entries {
+                self.replay.pass_over(removed);
                 self.entry(entry).await?;
             }
         }
     }
 
-    fn read(&mut self) -> Result<Vec<JournalEntry>, Failure> {
-        let mut entries = Vec::new();
+    /// The next entries, each with how many are missing before it.
+    fn read(&mut self) -> Result<Vec<(u64, JournalEntry)>, Failure> {
+        let (mut entries, mut removed) = (Vec::new(), 0);
         let each = |line: TailLine<'_>| {
             // What this version does not know cannot be shown; its number is missing then.
-            entries.extend(JournalEntry::from_json(line.bytes).ok());
+            removed += line.removed;
+            if let Ok(entry) = JournalEntry::from_json(line.bytes) {
+                entries.push((std::mem::take(&mut removed), entry));
+            }
             match entries.len() < AT_ONCE {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
@@ -198,7 +203,7 @@ fn tell_outcome(global: &Global, mut report: Report, outcome: &Replayed, place: 
             |found| json!({"place": found.place, "recorded": found.recorded, "replayed": found.replayed}),
         );
         let data = json!({"events": outcome.events, "fromLogs": outcome.from_logs, "compared": outcome.compared,
-            "toldByTheRecord": outcome.told, "execution": place, "difference": difference});
+            "toldByTheRecord": outcome.told, "removed": outcome.removed, "execution": place, "difference": difference});
         // A reader that has gone away asks for nothing more.
         let _ = report.unknown(&json!({"type": "replay.completed", "data": data}));
     }
@@ -217,6 +222,7 @@ fn in_words(outcome: &Replayed, place: &Path) -> String {
         from_logs,
         compared,
         told,
+        removed,
         difference,
     } = outcome;
     // Writing to a String cannot fail.
@@ -232,6 +238,12 @@ fn in_words(outcome: &Replayed, place: &Path) -> String {
         text,
         "  compared     what {compared} tries used; of {told} only the record tells it"
     );
+    if *removed > 0 {
+        let _ = writeln!(
+            text,
+            "  not compared {removed} events that were removed when the journal grew beyond 1 GiB"
+        );
+    }
     let _ = writeln!(text, "  kept in      {}", place.display());
     text
 }

@@ -24,6 +24,8 @@ pub struct JournalTail {
     after: u64,
     /// The file that is being read, and where its next line begins.
     at: Option<(Segment, u64)>,
+    /// Whether the last line came from a file of which events were removed.
+    is_thinned: bool,
 }
 
 /// A line of the journal.
@@ -35,6 +37,8 @@ pub struct TailLine<'a> {
     pub kind: &'a str,
     /// Its bytes, without a line break: one JSON object.
     pub bytes: &'a [u8],
+    /// How many events before it were removed because the journal was too large (D6).
+    pub removed: u64,
 }
 
 /// What was skipped.
@@ -44,6 +48,8 @@ pub struct Passed {
     pub corrupt_lines: u64,
     /// Bytes after the last line break: a line that is being written, or one that was never finished.
     pub unfinished_bytes: u64,
+    /// Events that were removed because the journal was too large.
+    pub removed: u64,
 }
 
 impl JournalTail {
@@ -56,6 +62,7 @@ impl JournalTail {
             dir,
             after,
             at: None,
+            is_thinned: false,
         }
     }
 
@@ -133,9 +140,20 @@ impl JournalTail {
             let flow = if seq.is_some_and(|seq| seq <= self.after) {
                 ControlFlow::Continue(())
             } else if let (Some(seq), Some(kind)) = (seq, kind_of(bytes)) {
+                // Numbers are also left out after a crash, so only what was thinned out counts.
+                let is_thinned = std::mem::replace(&mut self.is_thinned, segment.kept);
+                let removed = match is_thinned || segment.kept {
+                    true => seq - self.after - 1,
+                    false => 0,
+                };
+                passed.removed += removed;
                 self.after = seq;
-                let kind = &*kind;
-                each(TailLine { seq, kind, bytes })
+                each(TailLine {
+                    seq,
+                    kind: &kind,
+                    bytes,
+                    removed,
+                })
             } else {
                 passed.corrupt_lines += 1;
                 ControlFlow::Continue(())
@@ -160,8 +178,11 @@ fn ends_a_line(disk: &dyn Disk, path: &Path, offset: u64) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use hankweave_core::id::CodonId;
+    use hankweave_core::wire::{Event, JournalEntry, RigStream};
+
     use super::super::contract::{entries, entry};
-    use super::super::{EventJournal, FileJournal, JournalLimits};
+    use super::super::{Batch, EventJournal, FileJournal, JournalLimits};
     use super::*;
     use crate::world::disk::RealDisk;
 
@@ -251,8 +272,8 @@ mod tests {
         RealDisk.open_append(&path).unwrap().append(torn).unwrap();
         let mut tail = tail(&folder, 0);
         let unfinished = Passed {
-            corrupt_lines: 0,
             unfinished_bytes: torn.len() as u64,
+            ..Passed::default()
         };
         assert_eq!(read(&mut tail), (vec![1], unfinished));
         open(&folder, 1 << 20, u64::MAX).append(&entries([3])).unwrap();
@@ -282,6 +303,42 @@ mod tests {
         assert_eq!(found, (1..=60).collect::<Vec<u64>>());
         let names = RealDisk.list_dir(&folder.path().join("events")).unwrap();
         assert!(names.iter().any(|name| name == "000001-kept.jsonl"), "{names:?}");
+    }
+
+    // covers: D6
+    #[test]
+    fn what_was_removed_is_counted_where_it_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = |seq: u64| JournalEntry {
+            event: Event::RigOutput {
+                codon_id: CodonId::new("a").unwrap(),
+                stream: RigStream::Stdout,
+                line: "x".repeat(100),
+                command_index: 0,
+            },
+            ..entry(seq)
+        };
+        let journal = open(&folder, 1_000, 2_000);
+        for seq in 1..=60 {
+            let said = match seq % 4 {
+                0 => entry(seq),
+                _ => output(seq),
+            };
+            journal.append(&Batch::new(&[said])).unwrap();
+            journal.tidy();
+        }
+        let (mut before, mut removed) = (0, 0);
+        let passed = tail(&folder, 0).read(|line| {
+            assert_eq!(
+                line.removed,
+                line.seq - before - 1,
+                "each number is there or was removed"
+            );
+            (before, removed) = (line.seq, removed + line.removed);
+            ControlFlow::Continue(())
+        });
+        assert!(removed > 10 && removed < 45, "{removed}");
+        assert_eq!((before, passed.unwrap().removed), (60, removed));
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub struct Replayed {
     pub from_logs: u64,
     /// How many tries of codons were compared with their logs.
     pub compared: u64,
+    /// Events that were removed from the journal because it was too large; their codons are not compared.
+    pub removed: u64,
     /// Tries whose use of tokens only the record tells, since their logs do not.
     pub told: u64,
     /// Where the record and what came out differ first.
@@ -94,6 +96,14 @@ impl Replay {
             _ => {}
         }
         Ok(entry)
+    }
+
+    /// So many events are missing here. What their agent said after them stands elsewhere in its log, so the two are not compared.
+    pub fn pass_over(&mut self, removed: u64) {
+        if removed > 0 {
+            self.outcome.removed += removed;
+            self.stream = None;
+        }
     }
 
     /// The document as it came out.

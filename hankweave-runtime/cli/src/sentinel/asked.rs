@@ -110,5 +110,6 @@ fn told(event: &Seen) -> String {
         seq: seq.unwrap_or_default(),
         kind: &event.kind,
         bytes: event.line.as_bytes(),
+        removed: 0,
     })
 }

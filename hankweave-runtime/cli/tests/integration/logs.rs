@@ -111,3 +111,46 @@ fn on_a_terminal_the_journal_reads_as_sentences() {
     };
     screen.until(r#""type":"codon.completed""#);
 }
+
+// covers: D6, CLI-22, CLI-33
+#[test]
+fn what_was_removed_from_a_large_journal_is_told_where_it_is_missing() {
+    let project = story();
+    let events = project.directory().join(".hankweave/events");
+    let whole = std::fs::read_to_string(events.join("000001.jsonl")).unwrap();
+    let is_output = |line: &&str| {
+        line.contains(r#""type":"assistant.action""#) || line.contains(r#""type":"tool.result""#)
+    };
+    let kept: Vec<&str> = whole.lines().filter(|line| !is_output(line)).collect();
+    let removed = whole.lines().filter(is_output).count();
+    // As the journal leaves it when it is too large.
+    std::fs::write(events.join("000001-kept.jsonl"), kept.join("\n") + "\n").unwrap();
+    std::fs::remove_file(events.join("000001.jsonl")).unwrap();
+
+    let said = format!("{removed} events of agents and rigs were removed");
+    let logs = project.run(["logs"]);
+    logs.expect_code(0);
+    assert!(logs.stderr.contains(&said), "{logs}");
+    let here = logs
+        .stdout
+        .lines()
+        .filter(|line| line.contains("of agents and rigs were removed here)"));
+    let codons: Vec<&str> = here.map(|line| line[1..].split(':').next().unwrap()).collect();
+    for codon in ["first", "draft#0", "draft#1"] {
+        assert!(codons.contains(&codon), "{logs}");
+    }
+    let journal = project.run(["journal", "--json"]);
+    assert_eq!(journal.expect_code(0).json_lines().len(), kept.len());
+    assert!(journal.stderr.contains(&said), "{journal}");
+    assert!(!project.run(["journal", "--json", "-q"]).stderr.contains(&said));
+
+    // What is missing is no difference, and not compared.
+    let directory = project.directory().to_string_lossy().into_owned();
+    let replayed = project.run(["replay", &directory, "--speed", "max", "--json"]);
+    let last = replayed.expect_code(0).json_lines().pop().unwrap();
+    assert_eq!(
+        (&last["data"]["removed"], &last["data"]["difference"]),
+        (&json!(removed), &json!(null)),
+        "{replayed}"
+    );
+}
