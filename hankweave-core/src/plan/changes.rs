@@ -2,7 +2,7 @@
 
 use super::expand::ExpandError;
 use super::onward::Standing;
-use super::replan::{ahead, is_in_hank, replan};
+use super::replan::{HankPlaces, ahead, replan};
 use crate::document::{HankweaveState, PlanEntry, RunStatus};
 use crate::hank::Hank;
 use crate::id::CodonId;
@@ -47,7 +47,8 @@ pub(super) fn hank_changes(
     let (ran, rest) = plan.split_at(standing.kept.min(plan.len()));
     let upcoming = ahead(hank, thread, plan, standing);
     let next = ids(&upcoming);
-    let is_missing = |entry: &&PlanEntry| !is_in_hank(hank, entry);
+    let places = HankPlaces::of(hank);
+    let is_missing = |entry: &&PlanEntry| !places.has(entry);
     let mut misfits: Vec<_> = rest.iter().filter(is_missing).map(removed).collect();
     let is_over = has_ended(state, thread, rest);
     misfits.extend(open_loop(hank, ran).filter(|_| !is_new && !is_over));

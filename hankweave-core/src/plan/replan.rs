@@ -1,10 +1,12 @@
 //! A plan that is made anew from hank.json as it is now (STATE-45).
 
+use std::collections::{HashMap, HashSet};
+
 use super::expand::{ExpandError, LoopSignal, LoopStep, advance_loop, initial_plan, iteration};
 use super::onward::Standing;
 use crate::codon::CodonExecution;
 use crate::document::{HankweaveState, PlanEntry};
-use crate::hank::{Hank, HankItem, LoopConfig, OnFailure};
+use crate::hank::{Hank, OnFailure};
 use crate::id::{CodonId, LoopId};
 use crate::thread::ExecutionThread;
 
@@ -25,13 +27,15 @@ pub(super) fn replan(
 ) -> Result<Vec<PlanEntry>, ExpandError> {
     let kept = standing.kept.min(state.execution_plan.len());
     let (ran, rest) = state.execution_plan.split_at(kept);
-    let is_to_be_done = |entry: &&PlanEntry| !has_failed(thread, hank, entry);
+    let newest = newest_records(thread);
+    let is_to_be_done = |entry: &&PlanEntry| !has_failed(&newest, hank, entry);
     let mut plan: Vec<_> = ran.iter().filter(is_to_be_done).cloned().collect();
     let begins = |entry: &&PlanEntry| Some(&entry.codon_id) == standing.first.as_ref();
     plan.extend(rest.iter().filter(begins).cloned());
     let iteration = rest_of_iteration(thread, hank, &plan, rest)?;
     plan.extend(iteration);
-    let is_new = |entry: &PlanEntry| !plan.iter().any(|known| is_same_item(known, entry));
+    let known: HashSet<Item<'_>> = plan.iter().map(Item::of).collect();
+    let is_new = |entry: &PlanEntry| !known.contains(&Item::of(entry));
     let follows: Vec<_> = initial_plan(hank).into_iter().filter(is_new).collect();
     plan.extend(follows);
     let mut ids: Vec<&CodonId> = plan.iter().map(|entry| &entry.codon_id).collect();
@@ -42,14 +46,18 @@ pub(super) fn replan(
     }
 }
 
+/// The newest record of each codon of the thread.
+fn newest_records(thread: &ExecutionThread) -> HashMap<&CodonId, &CodonExecution> {
+    let oldest_first = thread.codons.iter().rev().map(|entry| entry.codon.as_ref());
+    oldest_first.map(|codon| (codon.codon_id(), codon)).collect()
+}
+
 /// Whether the codon outside of loops has failed, and the hank does not ignore that any more.
-fn has_failed(thread: &ExecutionThread, hank: &Hank, entry: &PlanEntry) -> bool {
-    let mut records = thread.codons.iter().map(|known| known.codon.as_ref());
-    let newest = records.find(|codon| *codon.codon_id() == entry.codon_id);
-    let config = hank.codon(entry.codon_id.configured());
+fn has_failed(newest: &HashMap<&CodonId, &CodonExecution>, hank: &Hank, entry: &PlanEntry) -> bool {
+    let config = || hank.codon(entry.codon_id.configured());
     entry.loop_context.is_none()
-        && matches!(newest, Some(CodonExecution::Failed(_)))
-        && config.is_some_and(|config| config.failure_policy() != OnFailure::Ignore)
+        && matches!(newest.get(&entry.codon_id), Some(CodonExecution::Failed(_)))
+        && config().is_some_and(|config| config.failure_policy() != OnFailure::Ignore)
 }
 
 /// What is left of the iteration in which a run stands whose plan has these entries behind it, and `rest` before it.
@@ -125,26 +133,40 @@ pub(super) fn ahead(
     plan.drain(begin..at).collect()
 }
 
-/// Whether both are the same codon, or in the same loop.
-fn is_same_item(one: &PlanEntry, other: &PlanEntry) -> bool {
-    match (&one.loop_context, &other.loop_context) {
-        (Some(one), Some(other)) => one.loop_id == other.loop_id,
-        (None, None) => one.codon_id == other.codon_id,
-        _ => false,
+/// The item of a hank to which an entry belongs: a codon, or the loop that it is in.
+#[derive(PartialEq, Eq, Hash)]
+enum Item<'e> {
+    Codon(&'e CodonId),
+    Loop(&'e LoopId),
+}
+
+impl<'e> Item<'e> {
+    fn of(entry: &'e PlanEntry) -> Self {
+        match &entry.loop_context {
+            Some(context) => Self::Loop(&context.loop_id),
+            None => Self::Codon(&entry.codon_id),
+        }
     }
 }
 
-/// Whether the hank still has the codon of this entry where it was planned: outside of loops, or in the same one.
-pub(super) fn is_in_hank(hank: &Hank, entry: &PlanEntry) -> bool {
-    let id = entry.codon_id.configured();
-    match &entry.loop_context {
-        Some(context) => {
-            let has = |found: &LoopConfig| found.codons.iter().any(|codon| codon.id.configured() == id);
-            hank.find_loop(&context.loop_id).is_some_and(has)
-        }
-        None => hank
-            .items
-            .iter()
-            .any(|item| matches!(item, HankItem::Codon(codon) if codon.id.configured() == id)),
+/// The codons of a hank, each with the loop that it is in.
+pub(super) struct HankPlaces<'h>(HashSet<(Option<&'h LoopId>, &'h str)>);
+
+impl<'h> HankPlaces<'h> {
+    pub(super) fn of(hank: &'h Hank) -> Self {
+        let items = hank.items.iter();
+        let places = items.flat_map(|item| {
+            let loop_id = item.as_loop().map(|found| &found.id);
+            item.codons()
+                .iter()
+                .map(move |codon| (loop_id, codon.id.configured()))
+        });
+        Self(places.collect())
+    }
+
+    /// Whether the hank still has the codon of this entry where it was planned: outside of loops, or in the same one.
+    pub(super) fn has(&self, entry: &PlanEntry) -> bool {
+        let loop_id = entry.loop_context.as_ref().map(|context| &context.loop_id);
+        self.0.contains(&(loop_id, entry.codon_id.configured()))
     }
 }

@@ -1,5 +1,6 @@
 //! The state events in a journal that nobody may write to meanwhile but that is read without its lock.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use hankweave_core::event::{Recorded, StateEvent};
@@ -41,19 +42,64 @@ pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorde
 
 /// The newest `budget.summary`, if a run with budgets has ended.
 pub(super) fn budget_summary(disk: &dyn Disk, segments: &[PathBuf]) -> Option<Event> {
-    segments.iter().rev().find_map(|segment| {
-        let mut newest = None;
-        let told = memchr::memmem::Finder::new("\"budget.summary\"");
-        let read = each_line(disk, segment, |line| {
-            let entry = told.find(line).and_then(|_| JournalEntry::from_json(line).ok());
-            let event = entry.map(|entry| entry.event);
-            newest = event
-                .filter(|event| matches!(event, Event::BudgetSummary { .. }))
-                .or(newest.take());
-        });
-        read.unwrap_or_default();
-        newest
-    })
+    // What cannot be read has none.
+    let newest = |segment: &PathBuf| newest_budget(disk, segment).unwrap_or_default();
+    segments.iter().rev().find_map(newest)
+}
+
+/// Bytes that are searched at a time, from the end of a file on.
+const SEARCHED: u64 = 1 << 20;
+
+/// The newest summary in one file. It is one of the last lines of its run, so the file is searched from its end, and no other line is parsed.
+fn newest_budget(disk: &dyn Disk, segment: &Path) -> io::Result<Option<Event>> {
+    const MARK: &[u8] = br#""type":"budget.summary""#;
+    let told = memchr::memmem::FinderRev::new(MARK);
+    let mut end = disk.metadata(segment)?.length;
+    while end >= MARK.len() as u64 {
+        let begin = end.saturating_sub(SEARCHED);
+        let part = disk.read_at(segment, begin, usize::try_from(end - begin).unwrap_or(usize::MAX))?;
+        let Some(found) = told.rfind(&part) else {
+            // The mark may lie across both parts.
+            end = match begin {
+                0 => 0,
+                _ => begin + MARK.len() as u64 - 1,
+            };
+            continue;
+        };
+        let found = begin + found as u64;
+        let line = whole_line(disk, segment, found)?;
+        // A tool may have been given the same words.
+        match JournalEntry::from_json(&line).map(|entry| entry.event) {
+            Ok(event @ Event::BudgetSummary { .. }) => return Ok(Some(event)),
+            Ok(_) | Err(_) => end = found + MARK.len() as u64 - 1,
+        }
+    }
+    Ok(None)
+}
+
+/// The line around this place.
+fn whole_line(disk: &dyn Disk, segment: &Path, place: u64) -> io::Result<Vec<u8>> {
+    let (mut before, mut begin) = (Vec::new(), place);
+    while begin > 0 {
+        let from = begin.saturating_sub(SEARCHED);
+        let part = disk.read_at(segment, from, usize::try_from(begin - from).unwrap_or(usize::MAX))?;
+        let line_break = memchr::memrchr(b'\n', &part).map(|at| at + 1);
+        before.splice(..0, part[line_break.unwrap_or(0)..].iter().copied());
+        match line_break {
+            Some(_) => break,
+            None => begin = from,
+        }
+    }
+    let mut from = place;
+    loop {
+        let part = disk.read_at(segment, from, SEARCHED as usize)?;
+        let line_break = memchr::memchr(b'\n', &part);
+        before.extend_from_slice(&part[..line_break.unwrap_or(part.len())]);
+        from += part.len() as u64;
+        if line_break.is_some() || part.is_empty() {
+            return Ok(before);
+        }
+    }
 }
 
 /// The line of a state event; lines of other events do not have its data.
@@ -75,6 +121,57 @@ impl StateEventLine {
             seq: self.seq,
             at: self.timestamp,
             event: self.data.transition,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use hankweave_runtime::world::disk::RealDisk;
+
+    use super::*;
+
+    const SUMMARY: &str = r#"{"seq":2,"id":"e-2","timestamp":"2026-01-04T12:00:00.000Z","type":"budget.summary","data":{"ceiling":{},"allocation":"shared","rows":[],"totals":{"actualDollars":1.5,"actualTimeSeconds":1.0}}}"#;
+
+    fn line(seq: u64, input: &str) -> String {
+        format!(
+            r#"{{"seq":{seq},"id":"e-{seq}","timestamp":"2026-01-04T12:00:00.000Z","type":"assistant.action","data":{{"codonId":"a","action":"tool_use","content":"x","toolInput":{input}}}}}"#
+        )
+    }
+
+    fn found(lines: &[String]) -> Option<Event> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("{number:06}.jsonl"));
+        RealDisk
+            .create_new(&path, (lines.join("\n") + "\n").as_bytes())
+            .unwrap();
+        budget_summary(&RealDisk, &[path])
+    }
+
+    #[test]
+    fn the_newest_summary_is_found_from_the_end_wherever_it_stands() {
+        let is_summary = |event: Option<Event>| matches!(event, Some(Event::BudgetSummary { .. }));
+        // What a tool was given in the same words is none.
+        let alike = line(3, r#"{"type":"budget.summary"}"#);
+        assert!(!is_summary(found(&[line(1, "1"), alike.clone()])));
+        assert!(is_summary(found(&[
+            line(1, "1"),
+            SUMMARY.to_owned(),
+            alike.clone()
+        ])));
+        // Lines longer than what is searched at a time, and the mark on every place about its edge.
+        let mark = SUMMARY.find("\"type\"").unwrap();
+        for behind in [0, 1, 2, mark, SUMMARY.len()] {
+            let length = usize::try_from(SEARCHED).unwrap() - behind;
+            let long = line(3, &format!("\"{}\"", "y".repeat(length)));
+            assert!(
+                is_summary(found(&[long.clone(), SUMMARY.to_owned(), long.clone()])),
+                "{behind}"
+            );
         }
     }
 }
