@@ -66,15 +66,13 @@ fn copied(state: &HankweaveState) -> (HankweaveState, Usd) {
     let mut next = state.clone();
     for run in &mut next.runs {
         let mut copy = (**run).clone();
-        for codon in &mut copy.codons {
-            *codon = (**codon).clone().into();
-        }
+        copy.codons = run.codons.iter().map(|codon| (**codon).clone().into()).collect();
         *run = copy.into();
     }
     let open = next.runs.iter_mut().find(|run| run.open_codon().is_some());
     let run = std::sync::Arc::make_mut(open.expect("a run is open"));
-    for codon in &mut run.codons {
-        if let CodonExecution::Running(running) = std::sync::Arc::make_mut(codon) {
+    for place in 0..run.codons.len() {
+        if let CodonExecution::Running(running) = std::sync::Arc::make_mut(&mut run.codons[place]) {
             running.current_cost += Usd::from_micros(1);
         }
     }

@@ -18,10 +18,10 @@ use crate::paths::ExecutionDir;
 use crate::presence::Presence;
 use crate::recovery::{self, OpenError, OpenRequest};
 use crate::runner::{
-    self, Commander, Inbox, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome, Surroundings,
-    Trouble,
+    self, Commander, Inbox, LiveFiles, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome,
+    Surroundings, Trouble,
 };
-use crate::server::{Bound, ServeError, ServedFiles, ServedRun, ServerOptions};
+use crate::server::{Bound, ServeError, ServedRun, ServerOptions};
 use crate::shutdown::Shutdown;
 use crate::state_manager::{CostFigures, PersistenceError, Subscription};
 use crate::world::World;
@@ -334,11 +334,7 @@ impl Hankweave {
                 commander: self.commander.clone(),
                 presence: presence.clone(),
                 shutdown: shutdown.clone(),
-                files: ServedFiles {
-                    world: possession.world.clone(),
-                    checkpoints: Arc::clone(&possession.checkpoints),
-                    own_files: self.opened.own_files.clone(),
-                },
+                files: LiveFiles::of(&self.opened),
             })
         };
         let address = self.bound.as_ref().map(Bound::local_address);

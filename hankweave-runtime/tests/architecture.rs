@@ -123,7 +123,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("tui", "checkpoints keyboard report screen"),
     (
         "remote",
-        "args checkpoints exit keyboard logging output report screen state tui typed",
+        "args checkpoints exit keyboard logging output recorded report screen state tui typed",
     ),
     (
         "approve",

@@ -171,8 +171,8 @@ fn a_reader_may_list_fetch_ping_and_stop_the_server() {
         names,
         [
             "checkpoint.list",
-            "state.snapshot",
             "history.sync",
+            "state.snapshot",
             "ping",
             "server.shutdown",
             "server.force_shutdown"

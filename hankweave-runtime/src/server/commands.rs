@@ -7,7 +7,6 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
-use hankweave_core::plan::checkpoint_patterns;
 use hankweave_core::thread;
 use hankweave_core::wire::{
     Answer, CheckpointList, Code, Command as Wanted, Outcome, Refused, Request, RunSnapshot,
@@ -17,14 +16,10 @@ use tokio::sync::mpsc;
 use super::ledger::{Entered, Ledger};
 use super::outbox::Outbox;
 use super::replies::{Attempted, Replies};
-use crate::checkpoint::CheckpointStore;
-use crate::codon::tree_now;
 use crate::error::chain;
-use crate::recovery::without_own_files;
-use crate::runner::{Accepted, Command, Commander, Refusal, RollbackTarget};
+use crate::runner::{Accepted, Command, Commander, LiveFiles, Refusal, RollbackTarget};
 use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{StateManager, TransitionError};
-use crate::world::World;
 
 /// Commands that are carried out at the same time; a command more waits in the queue.
 const MOST: usize = 64;
@@ -50,16 +45,7 @@ pub(super) struct Executor {
     pub(super) shutdown: Shutdown,
     pub(super) hank: Arc<Hank>,
     pub(super) replies: Replies,
-    pub(super) files: ServedFiles,
-}
-
-/// The files that checkpoints hold, to be looked at when somebody asks.
-#[derive(Debug, Clone)]
-pub(crate) struct ServedFiles {
-    pub(crate) world: World,
-    pub(crate) checkpoints: Arc<dyn CheckpointStore>,
-    /// Files of this program in the workspace, which no checkpoint holds.
-    pub(crate) own_files: Vec<String>,
+    pub(super) files: LiveFiles,
 }
 
 /// What became of a command.
@@ -187,10 +173,7 @@ impl Executor {
     async fn snapshot(&self) -> RunSnapshot {
         let seq = self.manager.last_seq();
         let state = self.manager.snapshot();
-        let plan = &state.execution_plan;
-        let declared = plan.last().map(|last| checkpoint_patterns(plan, &last.codon_id));
-        let patterns = without_own_files(declared.unwrap_or_default(), &self.files.own_files);
-        let tree = tree_now(&self.files.world, &self.files.checkpoints, patterns).await;
+        let tree = self.files.tree(&state).await;
         RunSnapshot::of(&state, &thread::build(&state, None, None), tree, seq)
     }
 }

@@ -51,14 +51,13 @@ use crate::error::chain;
 use crate::journal::EventJournal;
 use crate::paths::ExecutionDir;
 use crate::presence::Presence;
-use crate::runner::Commander;
+use crate::runner::{Commander, LiveFiles};
 use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
 use crate::world::World;
 use crate::world::disk::IoError;
 use crate::world::net::Listener;
 
-pub(crate) use commands::ServedFiles;
 pub use limits::Limits;
 pub use origin::Origin;
 
@@ -139,7 +138,7 @@ pub(crate) struct ServedRun {
     pub(crate) commander: Commander,
     pub(crate) presence: Presence,
     pub(crate) shutdown: Shutdown,
-    pub(crate) files: ServedFiles,
+    pub(crate) files: LiveFiles,
 }
 
 /// A server at work.

@@ -73,7 +73,7 @@ const EVENTS: &[&str] = &[
     "codon.extended: codonId codonName extensionNumber exhaustWithPrompt cumulativeTokens.** \
      cumulativeCost",
     "state.snapshot: currentCodon.** completedCodons.** fileTree.** totalCost totalSpend totalTime \
-     recentFileAccess.** isRollingBack",
+     recentFileAccess.** isRollingBack seq",
     "state.transition: transitionType runId codonId transition.type transition.data.** \
      resultingState.currentRunId resultingState.runCount resultingState.totalCost \
      resultingState.totalSpend resultingState.currentRunCost",

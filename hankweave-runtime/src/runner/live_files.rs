@@ -1,0 +1,39 @@
+//! The files that checkpoints of a live run hold, for whoever asks what stands where.
+
+use std::sync::Arc;
+
+use hankweave_core::document::HankweaveState;
+use hankweave_core::plan::checkpoint_patterns;
+use hankweave_core::wire::FileNode;
+
+use crate::checkpoint::CheckpointStore;
+use crate::codon::tree_now;
+use crate::recovery::{Opened, without_own_files};
+use crate::world::World;
+
+/// Looks at the files when somebody asks; until then it costs nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct LiveFiles {
+    world: World,
+    checkpoints: Arc<dyn CheckpointStore>,
+    /// Files of this program in the workspace, which no checkpoint holds.
+    own_files: Vec<String>,
+}
+
+impl LiveFiles {
+    pub(crate) fn of(opened: &Opened) -> Self {
+        Self {
+            world: opened.possession.world.clone(),
+            checkpoints: Arc::clone(&opened.possession.checkpoints),
+            own_files: opened.own_files.clone(),
+        }
+    }
+
+    /// The files that the plan of `state` names.
+    pub(crate) async fn tree(&self, state: &HankweaveState) -> Vec<FileNode> {
+        let plan = &state.execution_plan;
+        let declared = plan.last().map(|last| checkpoint_patterns(plan, &last.codon_id));
+        let patterns = without_own_files(declared.unwrap_or_default(), &self.own_files);
+        tree_now(&self.world, &self.checkpoints, patterns).await
+    }
+}
