@@ -1,4 +1,4 @@
-//! `hankweave thread`
+//! `hankweave history`
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_runtime::CodonSummary;
 use serde::Serialize;
 
-use crate::args::{Global, ThreadArgs};
+use crate::args::{Global, HistoryArgs};
 use crate::directory::is_served;
 use crate::exit::Failure;
 use crate::output;
@@ -18,7 +18,7 @@ use crate::report::{codon_line, counted, standing, style_of};
 use crate::screen::{Text, tell};
 use crate::state;
 
-pub(crate) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Failure> {
     let document = state::read(&args.document)?;
     let known = match args.no_checkpoint_validation {
         true => None,

@@ -1,4 +1,4 @@
-//! `hankweave state cost`
+//! `hankweave cost`
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use crate::args::{Global, StateCostArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::output;
 
-pub(super) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Failure> {
     let state = look::read(&args.document)?;
     let count = match &args.since {
         None => state.runs.len(),

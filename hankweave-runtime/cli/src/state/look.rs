@@ -43,8 +43,8 @@ pub(crate) fn read_execution(execution: &Path) -> Result<HankweaveState, Failure
 /// The command that lists the runs of a document.
 pub(crate) fn history_command(document: &Document) -> String {
     match &document.state {
-        Some(file) => about_file("state history", file),
-        None => Typed::about(&document.execution.execution).command("state history"),
+        Some(file) => about_file("history --all", file),
+        None => Typed::about(&document.execution.execution).command("history --all"),
     }
 }
 
