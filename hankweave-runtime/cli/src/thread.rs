@@ -24,8 +24,13 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Fa
         true => None,
         false => state::known_checkpoints(&args.document, &document, args.known_checkpoints.as_deref())?,
     };
-    let thread = thread::build(&document, args.run.as_ref(), known.as_deref());
-    if let Some(run) = args.run.as_ref().filter(|run| document.run(run).is_none()) {
+    let run = args
+        .run
+        .as_deref()
+        .map(|text| state::named_run(&document, text, &args.document));
+    let run = run.transpose()?;
+    let thread = thread::build(&document, run.as_ref(), known.as_deref());
+    if let Some(run) = run.as_ref().filter(|run| document.run(run).is_none()) {
         let hint = state::history_command(&args.document);
         tell(format!(
             "note: no run `{run}` is recorded, so its thread is empty\n  hint: `{hint}` lists the runs\n"

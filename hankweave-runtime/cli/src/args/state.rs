@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
-use hankweave_core::id::RunId;
 use hankweave_core::time::Timestamp;
 
 use super::Execution;
@@ -25,9 +24,9 @@ pub(crate) struct HistoryArgs {
     /// List every run with its codons, also those that were rolled back
     #[arg(long, conflicts_with_all = ["run", "no_checkpoint_validation", "known_checkpoints"])]
     pub(crate) all: bool,
-    /// End with this run instead of the newest one
+    /// End with this run, as its id or the start or end of it [default: the newest]
     #[arg(long, value_name = "RUN")]
-    pub(crate) run: Option<RunId>,
+    pub(crate) run: Option<String>,
     /// Skip the check of checkpoints in the repository
     #[arg(long, hide = true)]
     pub(crate) no_checkpoint_validation: bool,
@@ -82,9 +81,9 @@ pub(crate) struct StateApplyArgs {
 pub(crate) struct StateCostArgs {
     #[command(flatten)]
     pub(crate) document: Document,
-    /// Count only this run and newer ones
+    /// Count only this run, as its id or the start or end of it, and newer ones
     #[arg(long, value_name = "RUN")]
-    pub(crate) since: Option<RunId>,
+    pub(crate) since: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -18,11 +18,12 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Fa
     let state = look::read(&args.document)?;
     let count = match &args.since {
         None => state.runs.len(),
-        Some(id) => {
+        Some(text) => {
+            let id = look::named_run(&state, text, &args.document)?;
             state
                 .runs
                 .iter()
-                .position(|run| run.run_id == *id)
+                .position(|run| run.run_id == id)
                 .ok_or_else(|| {
                     Failure::new(FailureKind::Input, format!("run `{id}` does not exist")).hint(format!(
                         "`{}` lists the runs",
