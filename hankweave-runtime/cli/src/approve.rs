@@ -28,7 +28,7 @@ use crate::typed::Typed;
 
 pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, Failure> {
     logging::install(global);
-    let execution = &args.execution.execution;
+    let execution = args.execution();
     existing_state_dir(execution)?;
     if takes_clients(execution) {
         return remote::approve(global, args);
@@ -53,7 +53,7 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, F
 
 /// Records the answer for the next run.
 async fn answer(args: &ApproveArgs) -> Result<CodonId, Failure> {
-    let execution = &args.execution.execution;
+    let execution = args.execution();
     let typed = Typed::about(execution);
     let options = RunOptions {
         strict_state: true,
@@ -84,7 +84,7 @@ fn failure(error: &TransitionError) -> Failure {
 
 /// The codon that waits, which must be the one that was named.
 fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &Typed) -> Result<CodonId, Failure> {
-    let waits = match decision(&args.execution.execution, &opened.state()) {
+    let waits = match decision(args.execution(), &opened.state()) {
         Some(Decision::Ask(entry)) => Some(entry.codon_id),
         Some(Decision::Blocked(BlockedBy::Denied(id))) => Some(id),
         _ => None,
@@ -93,7 +93,7 @@ fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &Typed) -> Result<Co
         let status = typed.command("status");
         Err(Failure::new(FailureKind::Failed, message).hint(format!("`{status}` says what is next")))
     };
-    match (waits, &args.codon) {
+    match (waits, args.codon()) {
         (Some(waits), None) => Ok(waits),
         (Some(waits), Some(named)) if waits == *named => Ok(waits),
         (Some(waits), Some(named)) => refused(format!("{named} does not wait for an approval, {waits} does")),

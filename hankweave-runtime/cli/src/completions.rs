@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
@@ -18,7 +18,7 @@ use hankweave_runtime::hank_files;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::Environment;
 
-use crate::args::Cli;
+use crate::args;
 use crate::exit::{Failure, FailureKind};
 use crate::output;
 use crate::state::read_execution;
@@ -57,7 +57,8 @@ const OFFERS: &[Offer] = &[
     (&["validate"], "agent", agents),
     (&["validate"], "model", models),
     (&["prices"], "model", models),
-    (&["thread"], "run", runs),
+    (&["history"], "run", runs),
+    (&["cost"], "since", runs),
     (&["state", "cost"], "since", runs),
     (&["rollback"], "codon", codons),
     (&["approve"], "codon", codons),
@@ -67,7 +68,7 @@ const OFFERS: &[Offer] = &[
     (&["diff"], "what", codons),
     (&["sentinel", "test"], "codon", codons),
     (&["task", "show"], "id", tasks),
-    (&["task", "history"], "id", tasks),
+    (&["task", "log"], "id", tasks),
     (&["task", "decisions"], "id", tasks),
     (&["task", "checkpoint"], "id", tasks),
     (&["task", "restore"], "id", tasks),
@@ -79,7 +80,7 @@ const OFFERS: &[Offer] = &[
 
 fn command() -> Command {
     let with = |command: Command, (path, argument, offer): &Offer| add(command, path, argument, *offer);
-    OFFERS.iter().fold(Cli::command(), with)
+    OFFERS.iter().fold(args::command(), with)
 }
 
 fn add(
@@ -90,7 +91,11 @@ fn add(
 ) -> Command {
     match path.split_first() {
         Some((name, rest)) => command.mut_subcommand(name, |inner| add(inner, rest, argument, offer)),
-        None => command.mut_arg(argument, |known| known.add(ArgValueCandidates::new(offer))),
+        // `mut_arg` would move a positional argument to the end.
+        None => command.mut_args(|known| match known.get_id() == argument {
+            true => known.add(ArgValueCandidates::new(offer)),
+            false => known,
+        }),
     }
 }
 
@@ -171,5 +176,5 @@ pub(crate) fn man(folder: &Path) -> Result<ExitCode, Failure> {
 
 fn write_pages(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
-    clap_mangen::generate_to(Cli::command(), folder)
+    clap_mangen::generate_to(args::command(), folder)
 }

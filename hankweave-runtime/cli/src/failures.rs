@@ -225,14 +225,14 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &Typed) -> Failure 
         RollbackError::Target(TargetError::UnknownCodon(_)) => Failure::from_error(FailureKind::Input, error)
             .hint(format!(
                 "`{}` lists the codons with their checkpoints",
-                typed.command("thread")
+                typed.command("history")
             )),
         RollbackError::Target(TargetError::UnknownSha(_)) => Failure::from_error(FailureKind::Input, error)
             .hint(format!("`{}` lists all of them", typed.command("checkpoints"))),
         RollbackError::Target(TargetError::NoCheckpoint(_)) => Failure::from_error(FailureKind::Input, error)
             .hint(format!(
                 "`{}` shows which checkpoints it has; --at start and --at end take the first and the last",
-                typed.command("thread")
+                typed.command("history")
             )),
         RollbackError::CleanedUp { .. } => Failure::from_error(FailureKind::Failed, error).hint(format!(
             "`{}` lists the operations, and which of them are within reach",

@@ -29,7 +29,7 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, Failure
         return server(args);
     }
     let mut logs = Logs {
-        codon: args.codon.as_ref(),
+        codon: args.codon(),
         want: Want::of(args),
         all: global.verbose > 0,
         out: match global.json() {
@@ -46,8 +46,8 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, Failure
         follow: args.follow,
         quiet: global.quiet,
     };
-    let code = recorded::read(&args.execution.execution, part, &mut logs)?;
-    match &args.codon {
+    let code = recorded::read(args.execution(), part, &mut logs)?;
+    match args.codon() {
         Some(codon) if logs.is_empty => Err(logs.nothing_of(codon)),
         _ => Ok(code),
     }
@@ -55,9 +55,9 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, Failure
 
 /// Prints our own log. What was moved away when it became long comes first.
 fn server(args: &LogsArgs) -> Result<ExitCode, Failure> {
-    let execution = &args.execution.execution;
+    let execution = args.execution();
     existing_state_dir(execution)?;
-    let path = ExecutionDir::new(execution.clone()).server_log();
+    let path = ExecutionDir::new(execution.to_owned()).server_log();
     for path in [with_suffix(&path, ".1"), path] {
         let log = match RealDisk.read(&path, SERVER_LOG_BYTES) {
             Ok(log) => log,

@@ -82,7 +82,7 @@ pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Fai
 
 /// Where the replay goes: a directory that no execution has.
 fn new_place(args: &ReplayArgs) -> Result<ExecutionDir, Failure> {
-    let root = match &args.execution {
+    let root = match &args.into {
         Some(root) => root.clone(),
         None => temporary(),
     };

@@ -234,7 +234,7 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool, typed: Option<&T
             write!(text, "next: nothing, because {codon} had failed there")?;
             match typed {
                 Some(typed) => {
-                    let lists = typed.command("thread");
+                    let lists = typed.command("history");
                     writeln!(
                         text,
                         "; `{lists}` lists the checkpoints before it, from which it runs again"
@@ -267,7 +267,7 @@ fn instead(
                     known.push(other.as_str());
                 }
             }
-            let all = typed.command("thread");
+            let all = typed.command("history");
             Some(match known.is_empty() {
                 true => format!("no codon has run yet; `{}` starts the first one", typed.run()),
                 false => format!(
@@ -287,7 +287,7 @@ fn instead(
             };
             Some(format!(
                 "{points}; `{}` lists those of all codons",
-                typed.command("thread")
+                typed.command("history")
             ))
         }
         RollbackError::Target(TargetError::UnknownSha(_)) => {

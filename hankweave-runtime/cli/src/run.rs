@@ -320,7 +320,7 @@ fn ending<'a>(execution: &'a Path, typed: &Typed, resume: String, log: Option<Pa
         resume,
         replan: None,
         over: typed.run_with(&[Change::Flag("new")]),
-        back: typed.command("thread"),
+        back: typed.command("history"),
         logs: typed.command("logs"),
         log,
     }

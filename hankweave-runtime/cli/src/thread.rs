@@ -1,4 +1,4 @@
-//! `hankweave thread`
+//! `hankweave history`
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_runtime::CodonSummary;
 use serde::Serialize;
 
-use crate::args::{Global, ThreadArgs};
+use crate::args::{Global, HistoryArgs};
 use crate::directory::is_served;
 use crate::exit::Failure;
 use crate::output;
@@ -18,14 +18,19 @@ use crate::report::{codon_line, counted, standing, style_of};
 use crate::screen::{Text, tell};
 use crate::state;
 
-pub(crate) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Failure> {
     let document = state::read(&args.document)?;
     let known = match args.no_checkpoint_validation {
         true => None,
         false => state::known_checkpoints(&args.document, &document, args.known_checkpoints.as_deref())?,
     };
-    let thread = thread::build(&document, args.run.as_ref(), known.as_deref());
-    if let Some(run) = args.run.as_ref().filter(|run| document.run(run).is_none()) {
+    let run = args
+        .run
+        .as_deref()
+        .map(|text| state::named_run(&document, text, &args.document));
+    let run = run.transpose()?;
+    let thread = thread::build(&document, run.as_ref(), known.as_deref());
+    if let Some(run) = run.as_ref().filter(|run| document.run(run).is_none()) {
         let hint = state::history_command(&args.document);
         tell(format!(
             "note: no run `{run}` is recorded, so its thread is empty\n  hint: `{hint}` lists the runs\n"

@@ -468,7 +468,7 @@ mod tests {
             typed.validate(),
             "hankweave validate hank -e work --data 'my data' --max-cost 2.50 --no-autostart"
         );
-        assert_eq!(typed.command("thread"), "hankweave thread -e work");
+        assert_eq!(typed.command("history"), "hankweave history -e work");
     }
 
     #[test]

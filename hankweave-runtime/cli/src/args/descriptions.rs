@@ -1,44 +1,44 @@
-//! Commands that print what the code says of itself.
+//! Arguments of commands that print descriptions from the code.
 
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub(crate) struct DiagramArgs {
-    /// Which machine.
+    /// State machine
     #[arg(value_enum)]
     pub(crate) machine: MachineName,
-    /// The form.
+    /// Format of the drawing
     #[arg(long = "as", value_enum, default_value_t = DiagramFormat::Mermaid, value_name = "FORM")]
     pub(crate) form: DiagramFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MachineName {
-    /// One run of an agent.
+    /// One run of an agent
     Codon,
-    /// One life of the server.
+    /// One life of the server
     Run,
-    /// A task of the task system.
+    /// A task of the task system
     Task,
-    /// One acquisition of a lock.
+    /// One acquisition of a lock
     Lock,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DiagramFormat {
-    /// Mermaid, which many pages draw by themselves.
+    /// Mermaid, which many pages draw by themselves
     Mermaid,
-    /// Graphviz.
+    /// Graphviz
     Dot,
-    /// PlantUML.
+    /// PlantUML
     Plantuml,
-    /// JSON.
+    /// JSON
     Json,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// Of what.
+    /// Document of the schema
     #[arg(value_enum)]
     pub(crate) document: SchemaName,
 }
@@ -47,14 +47,14 @@ pub(crate) struct SchemaArgs {
 pub(crate) enum SchemaName {
     /// hank.json
     Hank,
-    /// A sentinel in a file of its own.
+    /// A sentinel in a file of its own
     Sentinel,
     /// hankweave.json
     Config,
     /// .hankweave/state.json
     State,
-    /// One state event, as state.log and the journal hold it.
+    /// One state event, as in state.log and the journal
     Event,
-    /// One command, as a client sends it over the WebSocket.
+    /// One command, as a client sends it over the WebSocket
     Command,
 }

@@ -1,4 +1,4 @@
-//! Commands that come before a run: what they write or look at is a hank, its settings and this machine.
+//! Arguments of commands before a run: about a hank, its settings and this machine.
 
 use std::path::PathBuf;
 
@@ -8,32 +8,32 @@ use super::SettingArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Where to write it; created when it does not exist.
+    /// Folder for the new hank, created if missing
     #[arg(default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
-    /// What to write.
+    /// Template of the hank
     #[arg(long, value_enum, default_value_t = Template::Scripted)]
     pub(crate) template: Template,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Template {
-    /// Two codons and a loop, played by the built-in scripted agent; needs no key and no network.
+    /// Two codons and a loop for the built-in scripted agent; no key, no network
     Scripted,
-    /// One codon for the `claude` program.
+    /// One codon for claude
     Claude,
 }
 
-/// A hank, and where its agents work.
+/// Hank, and the execution directory of its runs.
 #[derive(Debug, Args)]
 pub(crate) struct HankArgs {
-    /// A hank.json, or the folder that holds one.
+    /// hank.json, or the folder that contains it
     #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
     pub(crate) hank: PathBuf,
-    /// The directory in which agents work; a run creates it when it does not exist [default: the folder of the hank].
+    /// Execution directory, created if missing [default: the hank's folder]
     #[arg(short, long, env = "HANKWEAVE_EXECUTION", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) execution: Option<PathBuf>,
-    /// A file or folder that agents may read as read_only_data_source; it is linked, not copied.
+    /// Read-only file or folder for agents, linked as read_only_data_source
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) data: Option<PathBuf>,
 }
@@ -48,17 +48,17 @@ pub(crate) struct ValidateArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// The hank whose agents and requirements are looked for [default: that of this folder, if it has one].
+    /// Hank whose agents and requirements to check [default: that of this folder]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) hank: Option<PathBuf>,
-    /// The directory in which agents would work [default: the folder of the hank].
+    /// Execution directory of a run [default: the hank's folder]
     #[arg(short, long, env = "HANKWEAVE_EXECUTION", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) execution: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
-    /// A hank.json, or the folder that holds one; without a hank its layer is empty.
+    /// hank.json, or the folder that contains it; its layer may be empty
     #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
     pub(crate) hank: PathBuf,
     #[command(flatten)]
@@ -67,9 +67,11 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PricesArgs {
-    /// The name of a model, as an agent says it or as it stands in a hank [default: all that are known].
+    /// Model, as an agent reports it or a hank names it [default: all]
     pub(crate) model: Option<String>,
-    /// Prices of models, laid over the list prices: {"models": {"NAME": {"input": 3, "output": 15}}}, in dollars per million tokens.
+    /// Price list that overrides the built-in one
+    ///
+    /// For example {"models": {"NAME": {"input": 3, "output": 15}}}, in dollars per million tokens.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) prices: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Commands that go back in the history of an execution directory, or remove from it.
+//! Arguments of commands that roll back, list operations or delete old runs.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use super::values::{duration, sha_prefix};
 pub(crate) struct RollbackArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Go back to the checkpoint with this SHA, or the one that begins like this.
+    /// Return to the checkpoint with this SHA, or start of one
     #[arg(long, value_name = "SHA", value_parser = sha_prefix)]
     pub(crate) to: Option<String>,
-    /// Go back to a checkpoint of this codon.
+    /// Return to a checkpoint of this codon
     #[arg(long, value_name = "ID")]
     pub(crate) codon: Option<CodonId>,
-    /// Which of its checkpoints.
+    /// Checkpoint of the codon
     #[arg(long, value_enum, value_name = "POINT", default_value_t = Point::End, conflicts_with_all = ["to", "last_success"])]
     pub(crate) at: Point,
-    /// Go back to the newest codon that completed.
+    /// Return to the newest completed codon
     #[arg(long)]
     pub(crate) last_success: bool,
-    /// Only list which files would change.
+    /// List the files that would change; change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -50,7 +50,7 @@ pub(crate) enum Point {
 pub(crate) struct UndoArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Only list which files would change.
+    /// List the files that would change; change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -59,27 +59,27 @@ pub(crate) struct UndoArgs {
 pub(crate) struct CleanupArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Keep everything of this many runs, the newest ones.
-    #[arg(long, value_name = "COUNT", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Number of newest runs to keep
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep: u32,
-    /// Of the others, only those that ended longer ago than this, such as 30d or 12h.
-    #[arg(long, value_name = "AGE", value_parser = duration)]
+    /// Delete only runs that ended longer ago, such as 30d or 12h
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) older_than: Option<Duration>,
-    /// Only show what would be removed.
+    /// Show what would be deleted; delete nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do not ask.
+    /// Do not ask
     #[arg(short, long, conflicts_with = "dry_run")]
     pub(crate) yes: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OpCommand {
-    /// List all operations, newest first, with what they cost and how many files they changed
+    /// List operations, newest first, with their cost and number of files
     Log(OpLogArgs),
-    /// Show one operation, and where things stood before and after it
+    /// Show an operation, with the state before and after it
     Show(OpShowArgs),
-    /// Go to where things stood after an operation; that is an operation of its own
+    /// Return to the state after an operation; this is an operation too
     Restore(OpRestoreArgs),
 }
 
@@ -87,14 +87,14 @@ pub(crate) enum OpCommand {
 pub(crate) struct OpLogArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Show only this many, the newest ones.
-    #[arg(short = 'n', long, value_name = "COUNT")]
+    /// Number of newest operations to show
+    #[arg(short = 'n', long, value_name = "N")]
     pub(crate) limit: Option<usize>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct OpShowArgs {
-    /// Its id, or the beginning of it.
+    /// Id of the operation, or start of it
     #[arg(value_parser = sha_prefix)]
     pub(crate) id: String,
     #[command(flatten)]
@@ -103,12 +103,12 @@ pub(crate) struct OpShowArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct OpRestoreArgs {
-    /// Its id, or the beginning of it.
+    /// Id of the operation, or start of it
     #[arg(value_parser = sha_prefix)]
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Only list which files would change.
+    /// List the files that would change; change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

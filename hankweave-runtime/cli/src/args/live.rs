@@ -1,24 +1,26 @@
-//! Commands to a live run.
+//! Arguments of commands to a live run.
+
+use std::path::Path;
 
 use clap::{Args, ValueHint};
 use hankweave_core::id::CodonId;
 
-use super::Execution;
+use super::{Execution, PartOrDir};
 
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// The address that `hankweave page` prints, instead of an execution directory.
+    /// Address that `hankweave page` prints, instead of DIR
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: Option<String>,
-    /// Begin after this event; 0 shows everything [default: only what happens from now on].
+    /// Start after the event with this number; 0 shows all [default: new ones]
     #[arg(long, value_name = "SEQ")]
     pub(crate) after: Option<u64>,
-    /// Take commands from standard input, one a line (`help` lists them).
+    /// Read commands from standard input, one a line (`help` lists them)
     #[arg(long)]
     pub(crate) control: bool,
-    /// Take the whole screen: plan, transcript, files, costs and sentinels, with keys that command the run.
+    /// Show the whole screen: plan, transcript, files, costs and sentinels
     #[arg(long, conflicts_with_all = ["control", "after"])]
     pub(crate) tui: bool,
 }
@@ -27,36 +29,46 @@ pub(crate) struct AttachArgs {
 pub(crate) struct PageArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// With the token for watching; the default.
-    #[arg(long)]
+    /// Print the address for watching; the default
+    #[arg(long, hide = true)]
     pub(crate) read_only: bool,
-    /// With the token for everything: anybody with the address can command the run.
+    /// Print the address that can also command the run
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) control: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArgs {
-    /// The codon, as `hankweave status` shows it [default: the one that waits].
-    pub(crate) codon: Option<CodonId>,
+    /// Codon, as `hankweave status` shows it [default: the one that waits]
+    codon: Option<PartOrDir<CodonId>>,
     #[command(flatten)]
-    pub(crate) execution: Execution,
-    /// It may not begin: the run ends before it, until somebody approves it after all or goes back.
+    execution: Execution,
+    /// Deny it: the run ends before the codon
     #[arg(long)]
     pub(crate) deny: bool,
-    /// For the record.
+    /// Reason, for the record
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+}
+
+impl ApproveArgs {
+    pub(crate) fn codon(&self) -> Option<&CodonId> {
+        self.codon.as_ref()?.part()
+    }
+
+    pub(crate) fn execution(&self) -> &Path {
+        self.execution.or_first(self.codon.as_ref())
+    }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Kill the agent instead of asking it to end.
+    /// Kill the agent instead of asking it to end
     #[arg(long)]
     pub(crate) force: bool,
-    /// For the record.
+    /// Reason, for the record
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What can be typed about locks (CLI-40).
+//! Arguments of commands about locks (CLI-40).
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ pub(crate) struct LockArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LockCommand {
-    /// List who holds what
+    /// List locks and their owners
     List,
-    /// Take a lock, for a time
+    /// Take a lock for some time
     ///
     /// For example: hankweave lock acquire deploy:web --owner ann --lease 10m && ./deploy; hankweave lock release deploy:web --owner ann
     Acquire(LockAcquireArgs),
-    /// Hold a lock for longer
+    /// Renew a lock
     Renew(LockRenewArgs),
-    /// Give a lock back
+    /// Release a lock
     Release(LockReleaseArgs),
-    /// Remove all locks of an owner that is gone for good
+    /// Remove all locks of an owner that no longer exists
     Free {
-        /// The owner, such as lifecycle:worker-7.
+        /// Owner, such as lifecycle:worker-7
         owner: String,
     },
     /// Remove expired locks
@@ -38,12 +38,12 @@ pub(crate) enum LockCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct LockHolder {
-    /// What the lock is on.
+    /// Resource of the lock
     pub(crate) resource: String,
-    /// On whose behalf.
+    /// Owner of the lock
     #[arg(long, value_name = "NAME")]
     pub(crate) owner: String,
-    /// Tells several holders of one owner apart.
+    /// Scope, which tells several holders of one owner apart
     #[arg(long, value_name = "NAME", default_value = "hand")]
     pub(crate) scope: String,
 }
@@ -52,26 +52,26 @@ pub(crate) struct LockHolder {
 pub(crate) struct LockAcquireArgs {
     #[command(flatten)]
     pub(crate) holder: LockHolder,
-    /// How long it is held.
-    #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
+    /// Lease of the lock
+    #[arg(long, value_name = "DURATION", value_parser = lease, default_value = "30s")]
     pub(crate) lease: Duration,
-    /// Share it with others who share it too; then it is waited for.
+    /// Share it with others who share it too; then wait for it
     #[arg(long)]
     pub(crate) collaborative: bool,
-    /// How often a shared one is tried.
-    #[arg(long, value_name = "NUMBER", default_value_t = 3)]
+    /// Number of attempts at a shared lock
+    #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) tries: u32,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LockRenewArgs {
-    /// What the lock is on.
+    /// Resource of the lock
     pub(crate) resource: String,
-    /// Its token, which `acquire` has printed.
-    #[arg(long, value_name = "NUMBER")]
+    /// Token that `acquire` printed
+    #[arg(long, value_name = "N")]
     pub(crate) token: u64,
-    /// How long from now on.
-    #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
+    /// Lease from now on
+    #[arg(long, value_name = "DURATION", value_parser = lease, default_value = "30s")]
     pub(crate) lease: Duration,
 }
 

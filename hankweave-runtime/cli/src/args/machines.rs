@@ -1,4 +1,4 @@
-//! What can be typed about runs that move between machines (CLI-50, CLI-51).
+//! Arguments of commands that move runs between machines (CLI-50, CLI-51).
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use super::Execution;
 pub(crate) struct PushArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// The remote to push to; it is remembered [default: where it was pushed to or came from last] [env: HANKWEAVE_REMOTE].
+    /// Remote to push to, remembered [default: the last one] [env: HANKWEAVE_REMOTE]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) remote: Option<String>,
-    /// When both sides went on: keep this history; the other one stays beside it on the remote.
+    /// Keep this history when both sides continued; the other stays on the remote
     #[arg(long)]
     pub(crate) replace: bool,
 }
@@ -22,20 +22,20 @@ pub(crate) struct PushArgs {
 pub(crate) struct PullArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// When both sides went on: take the history of the remote; this one stays beside it on the remote.
+    /// Take the remote's history when both sides continued; this one stays there
     #[arg(long)]
     pub(crate) replace: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CloneArgs {
-    /// The remote to clone from [env: HANKWEAVE_REMOTE].
+    /// Remote to clone from [env: HANKWEAVE_REMOTE]
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) remote: Option<String>,
-    /// The directory to make; it must not exist or be empty [default: the last name in URL].
+    /// New or empty directory [default: the last name in URL]
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
-    /// Which run, by its id or the beginning of it: that of its first run, or of its task [default: the only one].
+    /// Run to clone: id of its first run or of its task, or start of one
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
 }

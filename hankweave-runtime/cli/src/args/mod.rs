@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 mod descriptions;
+mod execution;
 mod hank;
 mod history;
 mod live;
@@ -21,6 +22,7 @@ mod values;
 mod workers;
 
 pub(crate) use descriptions::*;
+pub(crate) use execution::*;
 pub(crate) use hank::*;
 pub(crate) use history::*;
 pub(crate) use live::*;
@@ -33,13 +35,18 @@ pub(crate) use state::*;
 pub(crate) use tasks::*;
 pub(crate) use workers::*;
 
-/// Runs AI coding agents one after another: durable, checkpointed, resumable.
+/// Run AI coding agents step by step, with checkpoints, budgets and undo
 ///
 /// A hank (hank.json) is a sequence of codons; each codon is one run of a coding agent. hankweave takes them through set-up, agent and
 /// checkpoint, and records every step in .hankweave/state.json.
 #[derive(Debug, Parser)]
-#[command(name = "hankweave", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Start with: hankweave init my-hank && hankweave run my-hank")]
+#[command(
+    name = "hankweave",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    subcommand_value_name = "COMMAND"
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -49,20 +56,21 @@ pub(crate) struct Cli {
 
 /// Options of every subcommand.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// How results are printed.
-    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
+    /// Format of results; --json is short for --format json
+    #[arg(long, global = true, value_enum, default_value_t = Format::Human, hide = true)]
     pub(crate) format: Format,
-    /// Short for --format json.
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
-    /// When to use colours.
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    /// Use colours: auto, always or never
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, hide_possible_values = true)]
     pub(crate) color: Color,
-    /// Print nothing but errors.
+    /// Print errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Print more; twice for everything.
+    /// Print more; repeat for everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 }
@@ -75,175 +83,286 @@ impl Global {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
     Human,
-    /// For programs.
     Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set.
+    // On a terminal, unless NO_COLOR is set.
     Auto,
-    /// Always.
     Always,
-    /// Never.
     Never,
 }
 
-/// The meaning of the exit codes of `run`.
+/// Commands by what one wants of them. Each visible command is in one group.
+pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
+    (
+        "Start here",
+        &[
+            "init", "doctor", "validate", "run", "status", "logs", "diff", "approve", "stop", "undo",
+        ],
+    ),
+    ("Watch and steer", &["attach", "page", "next", "skip"]),
+    ("Go back", &["history", "rollback", "op", "cleanup"]),
+    (
+        "Look into",
+        &["cost", "checkpoints", "journal", "replay", "state"],
+    ),
+    (
+        "Tasks and machines",
+        &["task", "worker", "push", "pull", "clone", "mcp"],
+    ),
+    (
+        "Tools",
+        &[
+            "config",
+            "prices",
+            "sentinel",
+            "schema",
+            "diagram",
+            "completions",
+            "man",
+        ],
+    ),
+];
+
+/// Returns the command line, with the commands of its first page in groups, which clap cannot do by itself.
+pub(crate) fn command() -> clap::Command {
+    let command = <Cli as clap::CommandFactory>::command();
+    let mut groups = String::new();
+    for (title, names) in GROUPS {
+        groups.push_str(&format!("{title}:\n"));
+        let known = names.iter().filter_map(|name| command.find_subcommand(name));
+        for known in known {
+            let about = known.get_about().map(ToString::to_string).unwrap_or_default();
+            groups.push_str(&format!("  {:<12} {about}\n", known.get_name()));
+        }
+        groups.push('\n');
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Global options:\n{{options}}\n\n\
+         Examples:\n  hankweave init my-hank\n  hankweave run my-hank"
+    );
+    command.help_template(template)
+}
+
+/// Exit codes and examples of `run`.
 const RUN_ENDINGS: &str = "\
 Exit codes:
-  0    every codon has ended
+  0    completed
   1    a codon or the run failed
-  2    wrong usage
-  3    unfinished on purpose, can go on: what everything may use is used up, a usage
-       limit holds, somebody has to approve what is next, or a command stopped it;
-       `hankweave run` goes on
-  65   bad input, such as a hank with mistakes
+  2    invalid usage
+  3    paused, or stopped by a command; `hankweave run` continues
+  65   invalid input, such as a hank with mistakes
   70   a bug in hankweave
-  74   the disk does not read or write
-  75   another instance works in the directory
+  74   disk error
+  75   directory in use by another process
   130  stopped by SIGINT (Ctrl+C)
-  143  stopped by SIGTERM";
+  143  stopped by SIGTERM
+
+Examples:
+  hankweave run my-hank --max-cost 5 --max-time 8h
+  hankweave run my-hank --agent scripted -e /tmp/rehearsal";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a hank, or go on with it
-    #[command(after_long_help = RUN_ENDINGS)]
-    Run(Box<RunArgs>),
-    /// Write a small hank that runs at once with the scripted agent
+    /// Create a small hank that runs with the built-in scripted agent
+    #[command(
+        after_long_help = "Examples:\n  hankweave init my-hank\n  hankweave init my-hank --template claude"
+    )]
     Init(InitArgs),
-    /// Check a hank and show what it would do; runs nothing, writes nothing
-    Validate(Box<ValidateArgs>),
-    /// Check whether a run can work here: agents, keys, git, disk, limits, prices
+    /// Check that agents, keys, git and disk are ready for a run
     ///
     /// Starts no agent and writes nothing. Ends with 1 when something would keep a run from starting.
+    #[command(after_long_help = "Examples:\n  hankweave doctor\n  hankweave doctor my-hank")]
     Doctor(DoctorArgs),
-    /// Show every setting with its value and where it came from
-    Config(Box<ConfigArgs>),
-    /// Show what models cost, and where each price comes from
-    Prices(PricesArgs),
-    /// Show where a run stands, what it cost and what comes next
+    /// Check a hank and show its plan; run nothing
+    #[command(
+        after_long_help = "Examples:\n  hankweave validate my-hank\n  hankweave validate my-hank --json"
+    )]
+    Validate(Box<ValidateArgs>),
+    /// Run a hank, or continue its last run
+    ///
+    /// After a failure it asks where to continue, or follows --recover. Ctrl+C stops the run; a second Ctrl+C stops it at once.
+    #[command(after_long_help = RUN_ENDINGS)]
+    Run(Box<RunArgs>),
+    /// Show progress, cost and what comes next
+    #[command(after_long_help = "Examples:\n  hankweave status my-hank\n  hankweave status my-hank --json")]
     Status(Execution),
-    /// Show the execution thread: one history out of many runs, newest first
-    Thread(ThreadArgs),
-    /// Go back to an earlier checkpoint; the next run goes on from there
+    /// Print what agents did, by codon
     ///
-    /// What is in the way is kept in a checkpoint first. `hankweave thread` lists the checkpoints.
-    Rollback(RollbackArgs),
-    /// Take back the last operation: the files and the record; again for the one before it
-    ///
-    /// An operation is a run, a rollback, a restore. What is in the files is kept in a checkpoint first, and what was spent stays counted.
-    /// An undo is an operation too: `hankweave op restore` goes back to where things stood before it.
-    Undo(UndoArgs),
-    /// The log of operations: everything that changed the files and the record
-    #[command(subcommand)]
-    Op(OpCommand),
-    /// Remove what old runs have left: their logs, and checkpoints that nothing else needs
-    ///
-    /// Shows what would go, with sizes, and asks. What the newest runs, their operations and the thread need stays, so whatever can be undone among them
-    /// still can be; what is removed cannot come back. The record of all runs and what they cost stay. What cleanups removed is in `op log`.
-    /// For example: hankweave cleanup --keep 3, or hankweave cleanup --older-than 30d --yes
-    Cleanup(CleanupArgs),
-    /// Play a recorded execution once more, from the logs of its agents, and compare what comes out
-    ///
-    /// Shows all runs of DIR as `run` shows one. No model, agent, rig or check is started and DIR is not changed: what agents say is read from their logs
-    /// by the code that read them then, everything else comes from the record. Ends with 1 when something comes out differently than recorded,
-    /// and names the first difference. For example: hankweave replay my-hank --speed max
-    Replay(ReplayArgs),
-    /// Follow a live run from another terminal
-    Attach(AttachArgs),
-    /// Print the address that opens the page of a live run
-    ///
-    /// It holds a token: whoever has the address can do what the token allows. Show it to nobody and keep it in no log.
-    Page(PageArgs),
-    /// Start the codon that is next in a live run
-    Next(Execution),
-    /// Approve or deny the codon that waits for an approval
-    ///
-    /// A live run goes on at once, otherwise the next run does. For example: hankweave approve deploy, or
-    /// hankweave approve --deny --reason "not on a Friday"
-    Approve(ApproveArgs),
-    /// Skip the codon that runs in a live run
-    Skip(Execution),
-    /// Stop a live run; the next run goes on from there
-    Stop(StopArgs),
-    /// Show what changed in the files, by codon or between checkpoints
-    ///
-    /// For example: hankweave diff draft, or hankweave diff 1f3a9c..77b0e2 --stat
-    Diff(DiffArgs),
-    /// Print what agents, rigs and sentinels said and did, by codon
-    ///
-    /// With -v also what agents thought, and what tools answered.
+    /// Rigs and sentinels are printed as well; with -v also thoughts and the results of tools.
+    #[command(after_long_help = "Examples:\n  hankweave logs --follow\n  hankweave logs draft#1 my-hank")]
     Logs(LogsArgs),
-    /// Print the recorded events: sentences on a terminal, elsewhere one JSON object a line
-    Journal(JournalArgs),
-    /// Look into the recorded state
-    #[command(subcommand)]
-    State(StateCommand),
-    /// List, show, compare and verify checkpoints; changes nothing
+    /// Show changed files, by codon or between checkpoints
+    #[command(after_long_help = "Examples:\n  hankweave diff draft\n  hankweave diff 1f3a9c..77b0e2 --stat")]
+    Diff(DiffArgs),
+    /// Approve or deny the codon that waits for approval
+    ///
+    /// A live run continues at once, otherwise the next run does.
+    #[command(
+        after_long_help = "Examples:\n  hankweave approve my-hank\n  hankweave approve --deny --reason \"not on a Friday\""
+    )]
+    Approve(ApproveArgs),
+    /// Stop a live run; the next run continues it
+    #[command(
+        after_long_help = "Examples:\n  hankweave stop my-hank\n  hankweave stop --force --reason \"wrong branch\""
+    )]
+    Stop(StopArgs),
+    /// Undo the last run, rollback or restore
+    ///
+    /// The files as they are now are kept in a checkpoint first, and what was spent stays counted. Repeat it to undo the operation before. An
+    /// undo is an operation too: `hankweave op restore` goes back to the state before it.
+    #[command(after_long_help = "Examples:\n  hankweave undo my-hank --dry-run\n  hankweave undo my-hank")]
+    Undo(UndoArgs),
+    /// Follow a live run from another terminal
+    #[command(after_long_help = "Examples:\n  hankweave attach my-hank\n  hankweave attach my-hank --tui")]
+    Attach(AttachArgs),
+    /// Print the address of the live page
+    ///
+    /// The address holds a token: it gives its owner the rights of the token. Show it to nobody and keep it in no log.
+    #[command(after_long_help = "Examples:\n  hankweave page my-hank\n  hankweave page my-hank --control")]
+    Page(PageArgs),
+    /// Start the next codon of a live run
+    Next(Execution),
+    /// Skip the running codon
+    Skip(Execution),
+    /// List codons with the checkpoints to return to
+    ///
+    /// The list is one history out of many runs, newest first; with --all every run with its codons.
+    #[command(
+        alias = "thread",
+        after_long_help = "Examples:\n  hankweave history my-hank\n  hankweave history --all --json"
+    )]
+    History(HistoryArgs),
+    /// Return to a checkpoint; the next run continues from there
+    ///
+    /// Files in the way are kept in a checkpoint first. `hankweave history` lists the checkpoints.
+    #[command(
+        after_long_help = "Examples:\n  hankweave rollback --last-success\n  hankweave rollback my-hank --codon draft --dry-run"
+    )]
+    Rollback(RollbackArgs),
+    /// List, show and restore operations
+    ///
+    /// An operation changed files or the record: a run, a rollback, an undo, a restore or a cleanup.
+    #[command(
+        subcommand,
+        after_long_help = "Examples:\n  hankweave op log my-hank\n  hankweave op restore 1f3a9c"
+    )]
+    Op(OpCommand),
+    /// Delete logs and checkpoints of old runs
+    ///
+    /// Shows what would go, with sizes, and asks. Everything that the newest runs, their operations and the thread need stays, so they can
+    /// still be undone; a deletion cannot. The record of all runs and their cost stay, and `op log` lists the deletions.
+    #[command(
+        after_long_help = "Examples:\n  hankweave cleanup --keep 3\n  hankweave cleanup --older-than 30d --yes"
+    )]
+    Cleanup(CleanupArgs),
+    /// Show spending by run, codon and sentinel
+    #[command(after_long_help = "Examples:\n  hankweave cost my-hank\n  hankweave cost my-hank --json")]
+    Cost(StateCostArgs),
+    /// List, show, compare and verify checkpoints
+    ///
+    /// It changes nothing.
+    #[command(after_long_help = "Examples:\n  hankweave checkpoints my-hank\n  hankweave checkpoints verify")]
     Checkpoints(CheckpointsArgs),
+    /// Print recorded events
+    ///
+    /// Sentences on a terminal, elsewhere one JSON object a line.
+    #[command(
+        after_long_help = "Examples:\n  hankweave journal my-hank --type codon.completed\n  hankweave journal --follow --json"
+    )]
+    Journal(JournalArgs),
+    /// Replay a recorded run from its logs and compare
+    ///
+    /// Shows all runs of DIR as `run` shows one. No model, agent, rig or check is started and DIR is not changed: agents' output is read from their logs
+    /// by the code that read it then, everything else comes from the record. Ends with 1 when something differs from the record,
+    /// and names the first difference.
+    #[command(
+        after_long_help = "Examples:\n  hankweave replay my-hank\n  hankweave replay my-hank --speed max"
+    )]
+    Replay(ReplayArgs),
+    /// Print, validate and repair the recorded state
+    #[command(
+        subcommand,
+        after_long_help = "Examples:\n  hankweave state show my-hank\n  hankweave state validate my-hank --repair"
+    )]
+    State(StateCommand),
+    /// Create and manage tasks: hanks that workers run
+    ///
+    /// Without --registry, tasks are kept in a file in your data folder, with nothing to install; with postgres://… many machines share them.
+    #[command(
+        after_long_help = "Examples:\n  hankweave task create \"Write the report\" --hank ./report -- --max-cost 2\n  hankweave task list --status failed"
+    )]
+    Task(Box<TaskArgs>),
+    /// Claim tasks and run them
+    ///
+    /// Each hank runs as a process of its own under a lease. SIGTERM stops all runs and requeues their tasks.
+    #[command(
+        after_long_help = "Examples:\n  hankweave worker --once\n  hankweave worker --registry postgres://db/tasks --jobs 4"
+    )]
+    Worker(WorkerArgs),
+    /// Push a run to a git remote, to continue it on another machine
+    ///
+    /// Checkpoints, state, journal and the sessions of agents travel together, to any URL that your git can push to, with its credentials. A run may be live
+    /// meanwhile.
+    #[command(
+        after_long_help = "Examples:\n  hankweave push --remote ssh://git@example.org/runs.git\n  hankweave push my-hank"
+    )]
+    Push(PushArgs),
+    /// Update a directory from its remote
+    #[command(after_long_help = "Examples:\n  hankweave pull my-hank\n  hankweave pull my-hank --replace")]
+    Pull(PullArgs),
+    /// Clone a run from a git remote into a new directory
+    ///
+    /// Its files are those of the last checkpoint.
+    #[command(
+        after_long_help = "Examples:\n  hankweave clone ssh://git@example.org/runs.git my-run\n  hankweave clone ssh://git@example.org/runs.git --run t0v5iu"
+    )]
+    Clone(CloneArgs),
+    /// Take, hold and release locks that workers and people share
+    #[command(hide = true)]
+    Lock(LockArgs),
+    /// Offer tasks as tools over the Model Context Protocol
+    ///
+    /// The agent starts it and talks to it over standard input and output.
+    #[cfg(feature = "mcp")]
+    #[command(
+        after_long_help = "Example, in a file for claude --mcp-config:\n  {\"mcpServers\": {\"tasks\": {\"command\": \"hankweave\", \"args\": [\"mcp\"]}}}"
+    )]
+    Mcp(McpArgs),
+    /// Show every setting, its value and its source
+    #[command(after_long_help = "Examples:\n  hankweave config\n  hankweave config my-hank --json")]
+    Config(Box<ConfigArgs>),
+    /// Show model prices and their sources
+    #[command(after_long_help = "Examples:\n  hankweave prices\n  hankweave prices claude-sonnet-4-5")]
+    Prices(PricesArgs),
     /// Try a sentinel without a model and without a run
     #[command(subcommand)]
     Sentinel(SentinelCommand),
-    /// Create, follow and steer tasks: hanks that workers run
-    ///
-    /// A task is a hank to be run; a worker (hankweave worker) claims tasks and runs their hanks. Without --registry they are kept in a file in your data folder, with nothing to install; with postgres://… many machines share them.
-    ///
-    /// For example:
-    ///
-    ///   hankweave task create "Write the report" --hank ./report
-    ///
-    ///   hankweave worker --once
-    ///
-    ///   hankweave task list
-    #[command(verbatim_doc_comment)]
-    Task(Box<TaskArgs>),
-    /// Work: claim tasks and run their hanks, until told to stop
-    ///
-    /// Each hank runs as a process of its own under a lease. SIGTERM stops the runs in order and lets their tasks wait for another worker. For example:
-    /// hankweave worker --registry postgres://db/tasks --jobs 4
-    Worker(WorkerArgs),
-    /// Push a run to a git remote, so that it can go on on another machine
-    ///
-    /// Checkpoints, state, journal and what agents know of their sessions go together, to any URL that your git can push to, with its credentials. A run may work meanwhile.
-    /// For example: hankweave push --remote ssh://git@example.org/runs.git
-    Push(PushArgs),
-    /// Bring a directory up to date with its remote, when the run went on elsewhere
-    Pull(PullArgs),
-    /// Bring a run from a git remote into a new directory, with its files as of the last checkpoint
-    ///
-    /// For example: hankweave clone ssh://git@example.org/runs.git my-run
-    Clone(CloneArgs),
-    /// Take, hold and give back locks that workers and people share
-    Lock(LockArgs),
-    /// Offer tasks to an agent as tools, over the Model Context Protocol on standard input and output
-    ///
-    /// The agent starts it. For example, in a file for claude --mcp-config:
-    /// {"mcpServers": {"tasks": {"command": "hankweave", "args": ["mcp"]}}}
-    #[cfg(feature = "mcp")]
-    Mcp(McpArgs),
-    /// Draw a state machine from the code
-    Diagram(DiagramArgs),
-    /// Print the JSON Schema of a document, from the code
+    /// Print the JSON Schema of a document
+    #[command(after_long_help = "Examples:\n  hankweave schema hank\n  hankweave schema state")]
     Schema(SchemaArgs),
-    /// Print the script that completes commands in a shell, with the ids of codons and runs
-    ///
-    /// For example: hankweave completions bash > ~/.local/share/bash-completion/completions/hankweave
+    /// Draw a state machine from the code
+    #[command(after_long_help = "Examples:\n  hankweave diagram codon\n  hankweave diagram run --as dot")]
+    Diagram(DiagramArgs),
+    /// Print a completion script, with the ids of codons and runs
+    #[command(
+        after_long_help = "Example:\n  hankweave completions bash > ~/.local/share/bash-completion/completions/hankweave"
+    )]
     Completions {
-        /// The shell.
+        /// Shell
         shell: Shell,
     },
     /// Write the manual pages, one for each command
-    ///
-    /// For example: hankweave man ~/.local/share/man/man1
+    #[command(after_long_help = "Example:\n  hankweave man ~/.local/share/man/man1")]
     Man {
-        /// The folder to write them to.
+        /// Folder for the pages
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
-    /// The program that a scripted agent runs as; not for people.
+    /// Run as the program of a scripted agent; not for people
     #[command(hide = true, disable_help_flag = true)]
     ScriptedAgent {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -251,10 +370,48 @@ pub(crate) enum Command {
     },
 }
 
-/// Which execution directory a command looks at.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Execution {
-    /// The execution directory; it holds .hankweave.
-    #[arg(short, long, env = "HANKWEAVE_EXECUTION", value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
-    pub(crate) execution: PathBuf,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Longest line of help, in characters.
+    const WIDTH: usize = 80;
+
+    #[test]
+    fn every_visible_command_is_in_one_group() {
+        let command = command();
+        let visible = command.get_subcommands().filter(|known| !known.is_hide_set());
+        let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        visible.sort_unstable();
+        grouped.sort_unstable();
+        if cfg!(not(feature = "mcp")) {
+            grouped.retain(|name| *name != "mcp");
+        }
+        assert_eq!(visible, grouped);
+    }
+
+    fn check(command: &clap::Command, wrong: &mut Vec<String>) {
+        let options = command.get_arguments().filter(|argument| !argument.is_hide_set());
+        let options = options
+            .filter_map(|argument| Some((argument.get_id().to_string(), argument.get_help()?.to_string())));
+        let about = command
+            .get_about()
+            .map(|about| ("about".to_owned(), about.to_string()));
+        for (id, text) in options.chain(about) {
+            if text.chars().count() > WIDTH || text.ends_with('.') {
+                wrong.push(format!("{} {id}: {text}", command.get_name()));
+            }
+        }
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+            check(inner, wrong);
+        }
+    }
+
+    #[test]
+    fn every_line_of_help_is_short() {
+        let mut wrong = Vec::new();
+        check(&command(), &mut wrong);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 }

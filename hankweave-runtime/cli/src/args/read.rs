@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory, FromArgMatches, ValueHint};
+use clap::{ArgMatches, FromArgMatches, ValueHint};
 use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::{GivenOption, Invocation};
 
@@ -14,12 +14,12 @@ use crate::screen::tell;
 impl Cli {
     /// Reads the command line; ends the program when it is wrong.
     pub(crate) fn read() -> Self {
-        let mut command = Self::command();
+        let mut command = super::command();
         command.build();
         let matches = command.clone().try_get_matches();
         let matches = matches.unwrap_or_else(|error| refuse(&error));
-        if let Some(other) = beside_execution(&matches) {
-            let message = format!("the argument '--execution <DIR>' cannot be used with '--{other}'");
+        if let Some((name, other)) = beside_execution(&matches) {
+            let message = format!("the argument '{name}' cannot be used with '{other}'");
             refuse(&command.error(ErrorKind::ArgumentConflict, message));
         }
         let mut cli =
@@ -46,9 +46,9 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// What was typed beside an execution directory and stands in for one. A variable that is always set contradicts nobody, which
-/// `conflicts_with` does not know.
-fn beside_execution(matches: &ArgMatches) -> Option<&'static str> {
+/// Returns the execution directory as typed, and the argument that stands in for one and conflicts with it. A variable that is always set conflicts with
+/// nothing, which `conflicts_with` does not know.
+fn beside_execution(matches: &ArgMatches) -> Option<(&'static str, &'static str)> {
     if let Some((_, inner)) = matches.subcommand() {
         return beside_execution(inner);
     }
@@ -56,13 +56,27 @@ fn beside_execution(matches: &ArgMatches) -> Option<&'static str> {
         let is_known = matches.ids().any(|id| id == name);
         is_known && matches.value_source(name) == Some(ValueSource::CommandLine)
     };
-    let other = ["state", "url"].into_iter().find(|name| is_typed(name));
-    other.filter(|_| is_typed("execution"))
+    let typed = |pairs: [(&'static str, &'static str); 3]| {
+        pairs
+            .into_iter()
+            .filter(|(id, _)| is_typed(id))
+            .map(|(_, name)| name)
+    };
+    let mut named = typed([
+        ("dir", "[DIR]"),
+        ("execution", "--execution <DIR>"),
+        ("journal", "--journal <DIR>"),
+    ]);
+    let first = named.next()?;
+    let other = [("state", "--state"), ("url", "--url")]
+        .into_iter()
+        .find(|(id, _)| is_typed(id));
+    Some((first, named.next().or(other.map(|(_, name)| name))?))
 }
 
 /// Whether `validate` has this option of `run` as well.
 pub(crate) fn counts_for_validate(name: &str) -> bool {
-    let command = Cli::command();
+    let command = super::command();
     let validate = command.find_subcommand("validate");
     let mut options = validate.into_iter().flat_map(clap::Command::get_arguments);
     options.any(|option| option.get_long() == Some(name))
@@ -113,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_was_typed_for_a_run_is_kept_and_what_is_for_once_is_not() {
-        let mut command = Cli::command();
+        let mut command = super::super::command();
         let typed = "hankweave run a --json -v --new --headless --open --max-cost 2.50 -o out --data d --no-autostart --port 0";
         let matches = command.try_get_matches_from_mut(typed.split(' ')).unwrap();
         let run = command.find_subcommand("run").unwrap();

@@ -1,104 +1,136 @@
-//! Commands that tell what happened in recorded runs.
+//! Arguments of commands that print recorded runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 use hankweave_core::id::{CodonId, SentinelId};
 
-use super::Execution;
+use super::{Execution, PartOrDir};
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// What a codon changed, or a checkpoint, or everything between two of them (FROM..TO) [default: the newest codon].
+    /// Codon, checkpoint or range FROM..TO of checkpoints [default: the newest codon]
     #[arg(value_name = "CODON|CHECKPOINT[..CHECKPOINT]")]
-    pub(crate) what: Option<String>,
+    what: Option<PartOrDir<String>>,
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Show how much changed in each file instead.
+    /// Show only the amount of changes by file
     #[arg(long)]
     pub(crate) stat: bool,
+}
+
+impl DiffArgs {
+    pub(crate) fn what(&self) -> Option<&str> {
+        Some(self.what.as_ref()?.part()?.as_str())
+    }
+
+    pub(crate) fn execution(&self) -> &Path {
+        self.execution.or_first(self.what.as_ref())
+    }
 }
 
 #[derive(Debug, Args)]
 #[group(id = "speaker", multiple = false, args = ["agent", "rig", "server"])]
 pub(crate) struct LogsArgs {
-    /// Only this codon; a codon of a loop with all its iterations, unless one is named (draft#1) [default: all].
-    pub(crate) codon: Option<CodonId>,
+    /// Codon, in a loop with all its iterations or one, as draft#1 [default: all]
+    codon: Option<PartOrDir<CodonId>>,
     #[command(flatten)]
-    pub(crate) execution: Execution,
-    /// Follow what comes, until interrupted.
+    execution: Execution,
+    /// Follow new output until interrupted
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// Only what agents said and did.
+    /// Print output of agents only
     #[arg(long)]
     pub(crate) agent: bool,
-    /// Only what commands of rigs printed.
+    /// Print output of rig commands only
     #[arg(long)]
     pub(crate) rig: bool,
-    /// Only what sentinels said, or only this one (--sentinel=ID).
+    /// Print output of sentinels only, or of this one (--sentinel=ID)
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, conflicts_with_all = ["agent", "rig"])]
     pub(crate) sentinel: Option<Option<SentinelId>>,
-    /// The log of hankweave itself instead.
-    #[arg(long, conflicts_with_all = ["codon", "follow", "sentinel"])]
+    /// Print the server log of hankweave itself
+    #[arg(long, conflicts_with_all = ["follow", "sentinel"])]
     pub(crate) server: bool,
+}
+
+impl LogsArgs {
+    pub(crate) fn codon(&self) -> Option<&CodonId> {
+        self.codon.as_ref()?.part()
+    }
+
+    pub(crate) fn execution(&self) -> &Path {
+        self.execution.or_first(self.codon.as_ref())
+    }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct JournalArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Begin after this number.
+    /// Start after the event with this number
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     pub(crate) after: u64,
-    /// Follow the events that come, until interrupted.
+    /// Follow new events until interrupted
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// Only events of this type, such as codon.completed; can be given several times.
+    /// Print events of this type only, such as codon.completed; repeatable
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) kinds: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SentinelCommand {
-    /// Show what a sentinel would have been asked in a recorded run, and when; asks nobody
+    /// Show when a sentinel would have acted in a recorded run, and on what
     ///
-    /// It sees each codon from the start of its agent to its end, by the recorded times, and never waits for an answer. With --json each
-    /// line is what it would have been given. For example: hankweave sentinel test sentinels/guard.json --journal .
+    /// It asks no model. It sees each codon from the start of its agent to its end, by the recorded times, and never waits for an answer. With --json each
+    /// line is one input of the sentinel.
+    #[command(
+        after_long_help = "Examples:\n  hankweave sentinel test sentinels/guard.json\n  hankweave sentinel test sentinels/guard.json my-hank --codon draft"
+    )]
     Test(SentinelTestArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SentinelTestArgs {
-    /// The sentinel, in a file of its own.
+    /// Sentinel, in a file of its own
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// The execution directory whose journal is read; it holds .hankweave.
-    #[arg(long, short = 'e', visible_alias = "execution", env = "HANKWEAVE_EXECUTION", value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
-    pub(crate) journal: PathBuf,
-    /// Only this codon; a codon of a loop with all its iterations, unless one is named (draft#1) [default: all].
+    /// Execution directory [default: .] [env: HANKWEAVE_EXECUTION]
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    dir: Option<PathBuf>,
+    /// Execution directory with the recorded runs
+    #[arg(long, short = 'e', alias = "execution", env = "HANKWEAVE_EXECUTION", value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath, hide = true)]
+    journal: PathBuf,
+    /// Codon, in a loop with all its iterations or one, as draft#1 [default: all]
     #[arg(long, value_name = "ID")]
     pub(crate) codon: Option<CodonId>,
 }
 
+impl SentinelTestArgs {
+    pub(crate) fn execution(&self) -> &Path {
+        self.dir.as_ref().unwrap_or(&self.journal)
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// The execution directory that is played; it holds .hankweave.
+    /// Execution directory to replay
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) recorded: PathBuf,
-    /// A new directory for what comes out [default: one in the folder for temporary files].
-    #[arg(short, long, value_name = "NEW", value_hint = ValueHint::DirPath)]
-    pub(crate) execution: Option<PathBuf>,
-    /// How many times as fast as it was recorded, or `max` for no wait at all.
-    #[arg(long, value_name = "TIMES", default_value = "1")]
+    /// New directory for the replayed execution [default: a temporary one]
+    #[arg(long, short = 'e', alias = "execution", value_name = "NEW", value_hint = ValueHint::DirPath)]
+    pub(crate) into: Option<PathBuf>,
+    /// Factor of the recorded speed, or `max` for no waits
+    #[arg(long, value_name = "FACTOR", default_value = "1")]
     pub(crate) speed: Speed,
 }
 
 /// How fast the recorded gaps pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Speed {
-    /// So many times as fast as they were.
+    /// Factor of the original speed.
     Times(f64),
     /// Without any wait.
     Max,

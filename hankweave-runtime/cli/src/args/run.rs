@@ -1,4 +1,4 @@
-//! `run`, and the settings of runs.
+//! Arguments of `run`, and the settings of runs.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -17,54 +17,68 @@ use super::values::{agent, dollars, duration, seconds};
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) hank: HankArgs,
-    /// Start from the first codon and keep the history.
-    #[arg(long)]
-    pub(crate) new: bool,
-    /// Keep what has succeeded, and go on with everything else of hank.json as it is now: codons that were added, moved or removed. Behind a failure the run
-    /// goes back to the last success, unless --recover says otherwise.
-    #[arg(long, conflicts_with = "new")]
-    pub(crate) replan: bool,
-    /// Where to go on when the newest codon failed or was cut off [default: ask on a terminal, else last-success; after a pause session].
-    #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "new")]
-    pub(crate) recover: Option<Recover>,
-    /// The address on which clients connect. Anything but the loopback opens the server to other machines; a token is needed in any case.
-    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
-    pub(crate) listen: IpAddr,
-    /// Open the page that follows the run in a browser, for reading.
-    #[arg(long)]
-    pub(crate) open: bool,
-    /// Send clients the content of files that change, if it is text of at most 64 KiB; the journal keeps it.
-    #[arg(long)]
-    pub(crate) file_contents: bool,
-    /// Only show what the run would do, from where, and within which limits; starts nothing and writes nothing.
+    /// Show the next codon and limits; start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// No live view and no questions, even on a terminal.
-    #[arg(long)]
-    pub(crate) headless: bool,
-    /// Replace files in the output directory; otherwise a copy whose name is taken gets another one.
-    #[arg(long)]
-    pub(crate) overwrite_output: bool,
-    /// Stop instead of starting over when the recorded history cannot be read.
-    #[arg(long)]
-    pub(crate) strict_state: bool,
-    /// Start on a file system that cannot lock; you vouch that no other instance uses the directory.
-    #[arg(long)]
-    pub(crate) allow_no_lock: bool,
+    /// Start from the first codon; keep the history
+    #[arg(long, help_heading = "Continue")]
+    pub(crate) new: bool,
+    /// Use hank.json as it is now; keep completed codons
+    ///
+    /// Codons that were added, moved or removed are taken from hank.json. After a failure the run goes back to the last success, unless --recover gives another
+    /// position.
+    #[arg(long, conflicts_with = "new", help_heading = "Continue")]
+    pub(crate) replan: bool,
+    /// Where to continue after a failure or crash
+    ///
+    /// Without it, `run` asks on a terminal, and takes last-success elsewhere; after a pause it takes session.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHERE",
+        conflicts_with = "new",
+        help_heading = "Continue"
+    )]
+    pub(crate) recover: Option<Recover>,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
-    /// All of this as it was typed, for hints that repeat it.
+    /// Open the live page in a browser
+    #[arg(long, help_heading = "Watch")]
+    pub(crate) open: bool,
+    /// Plain lines and no questions, even on a terminal
+    #[arg(long, help_heading = "Watch")]
+    pub(crate) headless: bool,
+    /// Address for clients; token required
+    ///
+    /// Any address but the loopback opens the server to other machines.
+    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), help_heading = "Watch", hide_short_help = true)]
+    pub(crate) listen: IpAddr,
+    /// Send changed text (up to 64 KiB) to clients and journal
+    #[arg(long, help_heading = "Watch", hide_short_help = true)]
+    pub(crate) file_contents: bool,
+    /// Replace existing result files [default: rename]
+    #[arg(long, help_heading = "Safety", hide_short_help = true)]
+    pub(crate) overwrite_output: bool,
+    /// Fail if the recorded history cannot be read
+    #[arg(long, help_heading = "Safety", hide_short_help = true)]
+    pub(crate) strict_state: bool,
+    /// Run without a lock, at your own risk
+    ///
+    /// For file systems that cannot lock: nothing keeps a second run out of the directory.
+    #[arg(long, help_heading = "Safety", hide_short_help = true)]
+    pub(crate) allow_no_lock: bool,
+    /// Arguments as typed, for hints that repeat them
     #[arg(skip)]
     pub(crate) invocation: Invocation,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Recover {
-    /// Keep the files as they are, and let the agent go on in its session where it was interrupted.
+    /// Keep the files and resume the agent's session
     Session,
-    /// Take the files back to the last success; what was there is kept in a checkpoint.
+    /// Restore the files of the last completed codon, after a checkpoint of the current ones
     LastSuccess,
-    /// Keep the files as they are and run the codon again.
+    /// Keep the files and restart the codon
     CrashPoint,
 }
 
@@ -80,42 +94,53 @@ impl From<Recover> for Recovery {
 
 /// Settings that can also come from the environment, the hank or hankweave.json; here they win.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Settings, also of hankweave.json; `hankweave config` shows them")]
 pub(crate) struct SettingArgs {
-    /// Run every codon with this agent: a name such as `codex`, or `scripted` for a dry run, or a program as in a hank, such as
-    /// '{"acp": ["opencode", "acp"]}'. `--model acp` leaves the model to it.
-    #[arg(long, value_name = "AGENT", value_parser = agent)]
+    /// Agent for every codon: a name, or '{"acp": [...]}'
+    ///
+    /// A name such as codex, or scripted for a rehearsal, or a program as in a hank, such as '{"acp": ["opencode", "acp"]}'. `--model acp` leaves the model to
+    /// that program.
+    #[arg(long, value_name = "AGENT", value_parser = agent, help_heading = "Agents")]
     pub(crate) agent: Option<AgentChoice>,
-    /// Run every codon with this model.
-    #[arg(long, value_name = "NAME")]
+    /// Model for every codon
+    #[arg(long, value_name = "NAME", help_heading = "Agents")]
     pub(crate) model: Option<String>,
-    /// The port on which clients connect; 0 means any free one, which `.hankweave/server.lock` names [env: HANKWEAVE_PORT].
-    #[arg(long, value_name = "N")]
+    /// Port for clients [default: any free port] [env: HANKWEAVE_PORT]
+    ///
+    /// `.hankweave/server.lock` names the port that was taken.
+    #[arg(long, value_name = "N", help_heading = "Watch", hide_short_help = true)]
     pub(crate) port: Option<u16>,
-    /// Start no codon until asked: commands come from clients, or from standard input, one a line (`help` lists them).
-    #[arg(long)]
+    /// Start codons only on command (client, or stdin: `help`)
+    #[arg(long, help_heading = "Watch", hide_short_help = true)]
     pub(crate) no_autostart: bool,
-    /// Spend at most this many US dollars, earlier runs included; replaces what the hank says. When they are spent the run pauses (exit code 3).
-    #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true)]
+    /// Total budget of all runs together; the run pauses when it is spent
+    ///
+    /// It replaces the budget of the hank. A paused run ends with exit code 3.
+    #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true, help_heading = "Limits, all runs together")]
     pub(crate) max_cost: Option<Usd>,
-    /// Run for at most this many seconds, earlier runs included; replaces what the hank says. When they are over the run pauses (exit code 3).
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    /// Total run time of all runs together; the run pauses when it is over
+    ///
+    /// Seconds, or a time such as 90m, 8h or 1h30m. It replaces the limit of the hank. A paused run ends with exit code 3.
+    #[arg(long, value_name = "DURATION", value_parser = seconds, allow_negative_numbers = true, help_heading = "Limits, all runs together")]
     pub(crate) max_time: Option<f64>,
-    /// Wait at most this long for the end of a provider's usage limit: seconds, or `90m`, `6h`, `1h30m`; beyond it the run ends with exit code 3
-    /// [default: 6h].
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    /// Longest wait for the end of a usage limit [default: 6h]
+    ///
+    /// Seconds, or a time such as 90m, 8h or 1h30m. Beyond it the run ends with exit code 3.
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Limits, all runs together")]
     pub(crate) max_wait: Option<Duration>,
-    /// Copy the files of `outputFiles` there when their codon has completed [default: they stay in the workspace].
+    /// Directory for result files (`outputFiles`)
+    ///
+    /// They are copied when their codon has completed. Without it they stay in the workspace.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
-    /// Go on when an item of a rig fails.
-    #[arg(long)]
+    /// Continue when a rig step fails
+    #[arg(long, help_heading = "Agents", hide_short_help = true)]
     pub(crate) ignore_rig_failures: bool,
-    /// Notify somebody when the run waits for a command, pauses, fails or has finished: `bell`, `desktop`, an address that gets it as JSON, or a command, which gets it as JSON on
-    /// its standard input and in $HANKWEAVE_EVENT, $HANKWEAVE_REASON and $HANKWEAVE_NEXT.
-    #[arg(long, value_name = "HOW", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    /// Notify about waits, pauses and ends: bell, desktop, a URL or a command
+    ///
+    /// A URL gets the notification as JSON in a POST, a command on its standard input and in $HANKWEAVE_EVENT, $HANKWEAVE_REASON and $HANKWEAVE_NEXT.
+    #[arg(long, value_name = "HOW", help_heading = "Watch", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) notify: Option<String>,
-    /// Prices of models, laid over the list prices; `hankweave prices` shows both.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Price list that overrides the built-in one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Agents", hide_short_help = true)]
     pub(crate) prices: Option<PathBuf>,
 }

@@ -1,35 +1,37 @@
-//! Commands that look into the state document and the checkpoints.
+//! Arguments of commands that read the state document and the checkpoints.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
-use hankweave_core::id::RunId;
 use hankweave_core::time::Timestamp;
 
 use super::Execution;
 
-/// Which state document a command looks at.
+/// State document that a command reads.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Document {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Read this file instead of the one of an execution directory.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// State file to read, instead of DIR
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide = true)]
     pub(crate) state: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ThreadArgs {
+pub(crate) struct HistoryArgs {
     #[command(flatten)]
     pub(crate) document: Document,
-    /// End with this run instead of the newest one.
-    #[arg(long, value_name = "ID")]
-    pub(crate) run: Option<RunId>,
-    /// Do not look for the checkpoints in the repository.
-    #[arg(long)]
+    /// List every run with its codons, also those that were rolled back
+    #[arg(long, conflicts_with_all = ["run", "no_checkpoint_validation", "known_checkpoints"])]
+    pub(crate) all: bool,
+    /// End with this run, as its id or the start or end of it [default: the newest]
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<String>,
+    /// Skip the check of checkpoints in the repository
+    #[arg(long, hide = true)]
     pub(crate) no_checkpoint_validation: bool,
-    /// A JSON list of SHAs that stands in for the repository.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// JSON list of SHAs that stands in for the repository
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide = true)]
     pub(crate) known_checkpoints: Option<PathBuf>,
 }
 
@@ -37,13 +39,16 @@ pub(crate) struct ThreadArgs {
 pub(crate) enum StateCommand {
     /// Print the state document
     Show(Document),
-    /// Check the state files; changes nothing unless asked to
+    /// Check the state files; with --repair also repair them
     Validate(StateValidateArgs),
     /// Fold events into a document and print the result; writes nothing
+    #[command(hide = true)]
     Apply(StateApplyArgs),
-    /// Show what was spent, by run, codon and sentinel
+    /// Show spending by run, codon and sentinel
+    #[command(hide = true)]
     Cost(StateCostArgs),
     /// List all runs with their codons
+    #[command(hide = true)]
     History(Document),
 }
 
@@ -51,23 +56,23 @@ pub(crate) enum StateCommand {
 pub(crate) struct StateValidateArgs {
     #[command(flatten)]
     pub(crate) document: Document,
-    /// A JSON list of SHAs that stands in for the repository.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// JSON list of SHAs that stands in for the repository
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide = true)]
     pub(crate) known_checkpoints: Option<PathBuf>,
-    /// Repair the files as a start would: set damaged ones aside and write the recovered document.
+    /// Repair the files as a start would: quarantine damaged ones, write the rest
     #[arg(long, conflicts_with = "state")]
     pub(crate) repair: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StateApplyArgs {
-    /// The events: a JSON list, or one JSON object a line.
+    /// Events: a JSON list, or one JSON object a line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) events: PathBuf,
-    /// The document to begin with [default: an empty one].
+    /// Initial document [default: an empty one]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) state: Option<PathBuf>,
-    /// The time of every event, such as 2025-01-04T12:00:00.000Z [default: its own, or now].
+    /// Time of every event, as 2025-01-04T12:00:00.000Z [default: its own, or now]
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     pub(crate) now: Option<Timestamp>,
 }
@@ -76,39 +81,48 @@ pub(crate) struct StateApplyArgs {
 pub(crate) struct StateCostArgs {
     #[command(flatten)]
     pub(crate) document: Document,
-    /// Count this run and all newer ones only.
+    /// Count only this run, as its id or the start or end of it, and newer ones
     #[arg(long, value_name = "RUN")]
-    pub(crate) since: Option<RunId>,
+    pub(crate) since: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckpointsArgs {
-    /// The execution directory; it holds .hankweave.
+    /// Execution directory [default: .] [env: HANKWEAVE_EXECUTION]
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    dir: Option<PathBuf>,
+    /// Execution directory; after a subcommand it is named with -e
     #[arg(short, long, global = true, env = "HANKWEAVE_EXECUTION", value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
-    pub(crate) execution: PathBuf,
+    execution: PathBuf,
     #[command(subcommand)]
     pub(crate) command: Option<CheckpointsCommand>,
 }
 
+impl CheckpointsArgs {
+    pub(crate) fn execution(&self) -> &Path {
+        self.dir.as_ref().unwrap_or(&self.execution)
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointsCommand {
-    /// List all checkpoints, newest first; the default
+    /// List checkpoints, newest first; the default
     List,
-    /// Show a checkpoint, its files and what it changed
+    /// Show a checkpoint, its files and its changes
     Show {
-        /// Its SHA, or the beginning of it.
+        /// SHA of the checkpoint, or start of it
         sha: String,
     },
-    /// Show which files differ between two checkpoints
+    /// List the files that differ between two checkpoints
     Diff {
-        /// The earlier one: its SHA, or the beginning of it.
+        /// SHA of the earlier checkpoint, or start of it
         from: String,
-        /// The later one.
+        /// SHA of the later checkpoint, or start of it
         to: String,
     },
-    /// Read every part of checkpoints and report which could not be restored
+    /// Read every part of checkpoints and report damage
     Verify {
-        /// Which ones [default: all].
+        /// Checkpoints to verify [default: all]
         #[arg(value_name = "SHA")]
         shas: Vec<String>,
     },

@@ -1,4 +1,4 @@
-//! What can be typed about tasks (CLI-40).
+//! Arguments of commands about tasks (CLI-40).
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use hankweave_core::time::Timestamp;
 use hankweave_task_model::Level;
 use hankweave_task_model::task::TaskStatus;
 
-/// Where tasks are kept.
+/// Registry of tasks, and the folder of their files.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Place {
-    /// Where tasks are kept: sqlite:PATH or postgres://… [env: HANKWEAVE_REGISTRY] [default: a file in the data folder of the user].
+    /// sqlite:PATH or postgres://… [default: a user file] [env: HANKWEAVE_REGISTRY]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) registry: Option<String>,
-    /// The folder with a folder for each task [default: `tasks` beside the registry, or in the data folder of the user].
+    /// Folder for task files [default: `tasks` next to the registry]
     #[arg(long, global = true, env = "HANKWEAVE_TASKS", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) tasks: Option<PathBuf>,
 }
@@ -29,51 +29,71 @@ pub(crate) struct TaskArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
-    /// Create a task: a hank that a worker is to run
-    ///
-    /// For example: hankweave task create "Write the report" --hank ./report --data ./figures
+    /// Create a task
+    #[command(
+        after_long_help = "Examples:\n  hankweave task create \"Write the report\" --hank ./report --data ./figures\n  hankweave task create Tests --hank ./tests -- --max-cost 2"
+    )]
     Create(TaskCreateArgs),
-    /// List tasks, newest first
+    /// List tasks, newest first; --search TEXT, --count
     List(TaskListArgs),
-    /// Show a task, how far it has come and what came out
-    Show(TaskName),
-    /// Print the newest lines of the log of a task
+    /// Show a task, its progress and result; --attempts, --decisions
+    Show(TaskShowArgs),
+    /// Print the log of a task
+    #[command(name = "log", alias = "history")]
     History(TaskHistoryArgs),
-    /// Print what agents decided in a task
+    /// Print the decisions of agents in a task
+    #[command(hide = true)]
     Decisions(TaskDecisionsArgs),
-    /// Make a checkpoint of the files of a task that nobody works on
+    /// Make a checkpoint of the files of a task without a worker
     ///
-    /// Whoever works on a task makes one behind each codon.
+    /// A worker makes one after each codon.
+    #[command(hide = true)]
     Checkpoint(TaskCheckpointArgs),
-    /// Go back to a checkpoint of a task, or list them with --list
+    /// Restore a task checkpoint; --list
     ///
-    /// What is there is kept in a checkpoint first. For example: hankweave task restore task_1770110100250 --list
+    /// The current files are kept in a checkpoint first.
+    #[command(
+        after_long_help = "Examples:\n  hankweave task restore task_1770110100250 --list\n  hankweave task restore task_1770110100250"
+    )]
     Restore(TaskRestoreArgs),
-    /// Tell what the state of a task was, when its file cannot be read any more
+    /// Recover the state of a task whose file cannot be read
+    #[command(hide = true)]
     Recover(TaskName),
-    /// Call a task off; when it runs, its worker is asked to stop it
+    /// Cancel a task; stop its run if it is running
     Cancel(TaskName),
-    /// Let a task that failed or was cancelled wait for a worker again, or give it to an agent with --agent
+    /// Requeue a failed or cancelled task, or start it for an agent
     ///
-    /// Its run goes on where it was. For example: hankweave task resume task_1770110100250
+    /// Its run continues where it was.
+    #[command(
+        after_long_help = "Examples:\n  hankweave task resume task_1770110100250\n  hankweave task resume task_1770110100250 --agent ann"
+    )]
     Resume(TaskResumeArgs),
-    /// Complete a running task by hand; one that somebody works on is refused
+    /// Mark a running task as completed by hand
     ///
-    /// For example: hankweave task complete task_1770110100250 -m "Finished by hand" -r '{"pages": 3}'
+    /// A task with a live worker is refused.
+    #[command(
+        after_long_help = "Example:\n  hankweave task complete task_1770110100250 -m \"Finished by hand\" -r '{\"pages\": 3}'"
+    )]
     Complete(TaskCompleteArgs),
-    /// Let a running task wait again that nobody works on any more
+    /// Requeue a running task that has lost its worker
     Detach(TaskDetachArgs),
-    /// List the tries of a task: who worked on it, from when to when, and how each of them ended
+    /// List the attempts of a task: worker, start, end and outcome
+    #[command(hide = true)]
     Executions(TaskName),
-    /// Delete a task that has ended, with its files
+    /// Delete an ended task and its files
     Delete(TaskDeleteArgs),
     /// Count tasks by status
+    #[command(hide = true)]
     Stats,
-    /// Find tasks by what their id, name or description says
+    /// Find tasks by id, name or description
+    #[command(hide = true)]
     Find(TaskFindArgs),
-    /// Print figures of tasks and locks, as `--json` or `--csv` for programs; those of a worker are under its --metrics
+    /// Print figures of tasks and locks
+    ///
+    /// For programs with --json or --csv; a worker serves its own figures with --metrics.
+    #[command(hide = true)]
     Metrics(TaskMetricsArgs),
-    /// Tell whether the registry answers, and what needs somebody
+    /// Check the registry, the files and orphaned tasks
     Health(TaskHealthArgs),
 }
 
@@ -81,10 +101,10 @@ pub(crate) enum TaskCommand {
 pub(crate) struct TaskCompleteArgs {
     #[command(flatten)]
     pub(crate) task: TaskName,
-    /// What came out, as JSON.
+    /// Result, as JSON
     #[arg(short, long, value_name = "JSON", value_parser = json)]
     pub(crate) result: Option<serde_json::Value>,
-    /// A sentence about it, for people.
+    /// Sentence about the result, for people
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
 }
@@ -93,71 +113,71 @@ pub(crate) struct TaskCompleteArgs {
 pub(crate) struct TaskDetachArgs {
     #[command(flatten)]
     pub(crate) task: TaskName,
-    /// Only when it is this agent's.
+    /// Requeue it only when it is this agent's
     #[arg(short, long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TaskMetricsArgs {
-    /// Print lines of a name and a value.
+    /// Print lines of a name and a value
     #[arg(short, long)]
     pub(crate) csv: bool,
-    /// Short for --json.
-    #[arg(short, conflicts_with = "csv")]
+    /// Short for --json
+    #[arg(short, hide = true, conflicts_with = "csv")]
     pub(crate) j: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TaskHealthArgs {
-    /// Name what was left behind and who holds what.
+    /// List orphans and locks
     #[arg(short, long)]
     pub(crate) details: bool,
-    /// End with an error when a check fails, and look at nothing behind it.
+    /// Stop at the first failed check, with an error
     #[arg(short, long)]
     pub(crate) fail_fast: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct TaskName {
-    /// The task.
+    /// Task
     #[arg(value_name = "ID", value_parser = task_id)]
     pub(crate) id: TaskId,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TaskCreateArgs {
-    /// What people call it.
+    /// Name of the task
     pub(crate) name: String,
-    /// The hank.json to run, or the folder that holds one.
+    /// hank.json to run, or the folder that contains it
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) hank: PathBuf,
-    /// A file or folder that its agents may read.
+    /// Read-only file or folder for its agents
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) data: Option<PathBuf>,
-    /// Its id; none is used twice [default: task_ and the time in milliseconds].
+    /// Id, unused so far [default: task_ and the time in milliseconds]
     #[arg(long, value_name = "ID", value_parser = task_id)]
     pub(crate) id: Option<TaskId>,
-    /// What it is about.
+    /// Description of the task
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
-    /// Who is responsible for it.
+    /// Owner of the task
     #[arg(short, long, value_name = "NAME", default_value = "system")]
     pub(crate) owner: String,
-    /// A JSON object with whatever belongs to it.
+    /// Metadata, as a JSON object
     #[arg(short, long, value_name = "JSON")]
     pub(crate) metadata: Option<String>,
-    /// More arguments of its run, behind `--`, such as -- --max-cost 2.
+    /// Arguments of its run, such as -- --max-cost 2
     #[arg(last = true, value_name = "ARGUMENT")]
     pub(crate) arguments: Vec<String>,
 }
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Filter {
-    /// Only tasks of this status.
+    /// Status of the listed tasks
     #[arg(short, long, value_name = "STATUS", value_parser = status)]
     pub(crate) status: Option<TaskStatus>,
-    /// Only tasks of this owner.
+    /// Owner of the listed tasks
     #[arg(short, long, value_name = "NAME")]
     pub(crate) owner: Option<String>,
 }
@@ -166,28 +186,71 @@ pub(crate) struct Filter {
 pub(crate) struct TaskListArgs {
     #[command(flatten)]
     pub(crate) filter: Filter,
-    /// At most so many.
-    #[arg(short, long, value_name = "NUMBER", default_value_t = 100)]
+    /// Number of tasks
+    #[arg(short, long, value_name = "N", default_value_t = 100)]
     pub(crate) limit: u64,
-    /// Leave so many of them out first.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    /// Number of tasks to skip first
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) offset: u64,
+    /// List tasks with this text in their id, name or description
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) search: Option<String>,
+    /// Count the tasks by status instead
+    #[arg(long, conflicts_with_all = ["search", "status", "owner"])]
+    pub(crate) count: bool,
 }
+
+impl TaskListArgs {
+    /// Returns the arguments of `task find` for `query`.
+    pub(crate) fn find(&self, query: &str) -> TaskFindArgs {
+        TaskFindArgs {
+            query: query.to_owned(),
+            filter: self.filter.clone(),
+            metadata: false,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskShowArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskName,
+    /// List the attempts: worker, start, end and outcome
+    #[arg(long, conflicts_with = "decisions")]
+    pub(crate) attempts: bool,
+    /// Print the decisions of agents
+    #[arg(long)]
+    pub(crate) decisions: bool,
+}
+
+impl TaskShowArgs {
+    /// Returns the arguments of `task decisions`, with their defaults.
+    pub(crate) fn decisions(&self) -> TaskDecisionsArgs {
+        TaskDecisionsArgs {
+            task: self.task.clone(),
+            agent: None,
+            limit: MOST_DECISIONS,
+        }
+    }
+}
+
+/// Default number of decisions that are printed.
+const MOST_DECISIONS: usize = 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct TaskHistoryArgs {
     #[command(flatten)]
     pub(crate) task: TaskName,
-    /// Only lines of this level: info, warning, error or debug.
+    /// Level of the printed lines: info, warning, error or debug
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     pub(crate) level: Option<Level>,
-    /// At most so many, the newest.
-    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    /// Number of newest entries
+    #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
-    /// Not before this time, such as 2026-01-31T12:00:00Z.
+    /// Earliest time, such as 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     pub(crate) start: Option<Timestamp>,
-    /// Not after this time.
+    /// Latest time
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     pub(crate) end: Option<Timestamp>,
 }
@@ -196,11 +259,11 @@ pub(crate) struct TaskHistoryArgs {
 pub(crate) struct TaskDecisionsArgs {
     #[command(flatten)]
     pub(crate) task: TaskName,
-    /// Only those of this agent.
+    /// Agent of the printed decisions
     #[arg(short, long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
-    /// At most so many, the newest.
-    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    /// Number of newest entries
+    #[arg(long, value_name = "N", default_value_t = MOST_DECISIONS)]
     pub(crate) limit: usize,
 }
 
@@ -208,10 +271,10 @@ pub(crate) struct TaskDecisionsArgs {
 pub(crate) struct TaskCheckpointArgs {
     #[command(flatten)]
     pub(crate) task: TaskName,
-    /// For people.
+    /// Description for people
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
-    /// Pack those before it (gzip).
+    /// Compress the earlier checkpoints (gzip)
     #[arg(long)]
     pub(crate) pack: bool,
 }
@@ -220,10 +283,10 @@ pub(crate) struct TaskCheckpointArgs {
 pub(crate) struct TaskRestoreArgs {
     #[command(flatten)]
     pub(crate) task: TaskName,
-    /// Which one [default: the newest].
+    /// Checkpoint to restore [default: the newest]
     #[arg(short, long, value_name = "CHECKPOINT")]
     pub(crate) checkpoint: Option<String>,
-    /// Only list them.
+    /// List the checkpoints; restore nothing
     #[arg(short, long, conflicts_with = "checkpoint")]
     pub(crate) list: bool,
 }
@@ -232,10 +295,12 @@ pub(crate) struct TaskRestoreArgs {
 pub(crate) struct TaskResumeArgs {
     #[command(flatten)]
     pub(crate) task: TaskName,
-    /// Go back to this checkpoint of its files first.
+    /// Restore this checkpoint of its files first
     #[arg(short, long, value_name = "CHECKPOINT")]
     pub(crate) checkpoint: Option<String>,
-    /// Start it for this agent at once, also when it waits already; `task complete` or `task detach` ends its work.
+    /// Start it for this agent at once, also when it is pending
+    ///
+    /// `task complete` or `task detach` ends its work.
     #[arg(short, long, value_name = "AGENT", value_parser = agent_id)]
     pub(crate) agent: Option<AgentId>,
 }
@@ -244,18 +309,18 @@ pub(crate) struct TaskResumeArgs {
 pub(crate) struct TaskDeleteArgs {
     #[command(flatten)]
     pub(crate) task: TaskName,
-    /// Do not ask.
+    /// Do not ask
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TaskFindArgs {
-    /// What is looked for; upper and lower case are the same.
+    /// Text to find, in any case
     pub(crate) query: String,
     #[command(flatten)]
     pub(crate) filter: Filter,
-    /// Look into the metadata as well.
+    /// Search the metadata as well
     #[arg(short, long)]
     pub(crate) metadata: bool,
 }

@@ -1,4 +1,4 @@
-//! Values that are checked as they are typed.
+//! Parsers of values on the command line.
 
 use std::time::Duration;
 
@@ -20,10 +20,12 @@ pub(super) fn dollars(text: &str) -> Result<Usd, String> {
 }
 
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse().ok().filter(|seconds: &f64| {
+    let number = text.parse().ok();
+    let seconds = number.or_else(|| duration(text).ok().map(|duration| duration.as_secs_f64()));
+    let seconds = seconds.filter(|seconds: &f64| {
         Duration::try_from_secs_f64(*seconds).is_ok_and(|duration| !duration.is_zero())
     });
-    seconds.ok_or_else(|| "a number of seconds above 0, such as 600".to_owned())
+    seconds.ok_or_else(|| "a number of seconds above 0, or a time such as 90m, 8h or 1h30m".to_owned())
 }
 
 /// `90`, `90s`, `30m`, `6h`, `1d`, `1h30m`
@@ -67,6 +69,16 @@ pub(super) fn lease(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_of_time_is_seconds_or_has_units() {
+        for (text, wanted) in [("600", 600.0), ("0.5", 0.5), ("8h", 28_800.0), ("1h30m", 5_400.0)] {
+            assert_eq!(seconds(text), Ok(wanted), "{text}");
+        }
+        for text in ["0", "-1", "0m", "8x", "inf", ""] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_time_is_seconds_or_has_units() {

@@ -1,4 +1,4 @@
-//! Whoever works on tasks: workers, and agents that have tasks as tools (CLI-40).
+//! Arguments of workers, and of agents that have tasks as tools (CLI-40).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,46 +13,52 @@ use super::values::{duration, lease};
 pub(crate) struct WorkerArgs {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// So many tasks at once.
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Number of tasks to run concurrently
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) jobs: u16,
-    /// What it calls itself [default: the name of this machine and the number of its process].
+    /// Name of this worker [default: HOST-PID]
     #[arg(long, value_name = "NAME")]
     pub(crate) owner: Option<String>,
-    /// End when no task waits any more.
+    /// Exit when no task is pending
     #[arg(long)]
     pub(crate) once: bool,
-    /// How long a task stays its own when it is not heard of, at least 1s.
-    #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
+    /// Lease on a task without renewal, at least 1s
+    #[arg(long, help_heading = "Lost workers", value_name = "DURATION", value_parser = lease, default_value = "30s")]
     pub(crate) lease: Duration,
-    /// How long a task of a worker that is gone stays unchanged before others care for it.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
+    /// Idle time after which a task without a worker is orphaned
+    #[arg(long, help_heading = "Lost workers", value_name = "DURATION", value_parser = duration, default_value = "5m")]
     pub(crate) orphan_after: Duration,
-    /// What becomes of such a task.
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = OrphanPolicy::Requeue)]
+    /// Action for orphaned tasks
+    #[arg(long, help_heading = "Lost workers", value_enum, value_name = "ACTION", default_value_t = OrphanPolicy::Requeue)]
     pub(crate) orphans: OrphanPolicy,
-    /// When a task gets a checkpoint.
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = CheckpointPolicy::Risk)]
+    /// Times of task checkpoints
+    #[arg(long, help_heading = "Files", value_enum, value_name = "WHEN", default_value_t = CheckpointPolicy::Risk)]
     pub(crate) checkpoints: CheckpointPolicy,
-    /// Pack checkpoints (gzip) once there is a newer one.
-    #[arg(long)]
+    /// Compress checkpoints that have a newer one
+    #[arg(long, help_heading = "Files", hide_short_help = true)]
     pub(crate) pack_checkpoints: bool,
-    /// Keep Plan.md beside state.json: what each task is, how each attempt went, what it cost and what came of it.
-    #[arg(long)]
+    /// Keep Plan.md with attempts, cost and result
+    #[arg(long, help_heading = "Files", hide_short_help = true)]
     pub(crate) plan: bool,
-    /// Give each task the branch `task/ID` in this git repository, on which what it made can be reviewed: `git diff main...task/ID`.
-    #[arg(long, value_name = "REPOSITORY", value_hint = ValueHint::DirPath)]
+    /// Put results on branch task/ID of this repository
+    ///
+    /// Review them with `git diff main...task/ID`.
+    #[arg(long, help_heading = "Files", hide_short_help = true, value_name = "REPOSITORY", value_hint = ValueHint::DirPath)]
     pub(crate) branch: Option<PathBuf>,
-    /// Start tasks only in a container, and in a workspace that is no link and that nobody else can write to.
-    #[arg(long)]
+    /// Refuse to start outside a container
+    ///
+    /// The workspace must be no link, and writable by no other user.
+    #[arg(long, help_heading = "Machine", hide_short_help = true)]
     pub(crate) contained: bool,
-    /// Look every 5 s at the memory, the processors and the processes that a run uses, and warn from 85, 80 and 80 % on.
-    #[arg(long)]
+    /// Warn about high memory, CPU and process use
+    ///
+    /// It is sampled every 5 s; warnings begin at 85, 80 and 80 %.
+    #[arg(long, help_heading = "Machine", hide_short_help = true)]
     pub(crate) watch: bool,
-    /// Push runs to this git remote behind each checkpoint, and go on with those that other machines have pushed there [env: HANKWEAVE_REMOTE].
+    /// Git remote to push runs to and continue them from [env: HANKWEAVE_REMOTE]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) remote: Option<String>,
-    /// Answer Prometheus at this address under /metrics, such as 127.0.0.1:9464.
+    /// Serve Prometheus metrics at ADDR/metrics
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics: Option<SocketAddr>,
     #[cfg(feature = "restate")]
@@ -64,10 +70,10 @@ pub(crate) struct WorkerArgs {
 #[cfg(feature = "restate")]
 #[derive(Debug, Args)]
 pub(crate) struct RestateArgs {
-    /// Take tasks from Restate, whose admin interface is here, such as http://127.0.0.1:9070.
+    /// Restate admin address to take tasks from, as http://127.0.0.1:9070
     #[arg(long = "restate", value_name = "URL", conflicts_with_all = ["registry", "once", "orphan_after", "orphans"])]
     pub(crate) admin: Option<String>,
-    /// Where Restate reaches this worker.
+    /// Address of this worker for Restate
     #[arg(
         long,
         value_name = "ADDR",
@@ -75,26 +81,26 @@ pub(crate) struct RestateArgs {
         default_value = "127.0.0.1:9080"
     )]
     pub(crate) listen: SocketAddr,
-    /// The address that all workers share for Restate, such as that of a load balancer [default: that of --listen].
+    /// Address that all workers share for Restate [default: that of --listen]
     #[arg(long, value_name = "URL", requires = "admin")]
     pub(crate) advertise: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CheckpointPolicy {
-    /// Behind each codon, and every 30, 15, 5 or 1 minutes by what is at stake; when a run falls silent or is stopped as well.
+    /// After each codon, on a timer of 30, 15, 5 or 1 minutes by risk, on silence and on stop
     Risk,
-    /// Only behind each codon and at the end.
+    /// After each codon and at the end
     Codons,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OrphanPolicy {
-    /// It waits for a worker again, up to five tries.
+    /// Requeue it, up to five attempts
     Requeue,
-    /// It fails.
+    /// Fail it
     Fail,
-    /// It stays as it is.
+    /// Leave it
     Leave,
 }
 

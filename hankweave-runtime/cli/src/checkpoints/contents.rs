@@ -24,15 +24,15 @@ const LINE_BYTES: u64 = 64 << 10;
 
 /// Shows what changed (CLI-23).
 pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, Failure> {
-    let catalogue = Catalogue::of(&args.execution.execution)?;
-    let (from, to) = ends(&catalogue, args.what.as_deref())?;
+    let catalogue = Catalogue::of(args.execution())?;
+    let (from, to) = ends(&catalogue, args.what())?;
     if global.json() {
         let changes = catalogue.history()?.diff(&from.sha, &to.sha);
         let changes = changes.map_err(|error| unreadable(&catalogue, &to.sha, &error))?;
         return output::print_json(&json!({"from": from.sha, "to": to.sha, "changes": changes}));
     }
     let failed = |error: io::Error| Failure::from_error(FailureKind::Io, &error);
-    let mut git = git(&catalogue, &args.execution.execution, args.stat, [from, to])?;
+    let mut git = git(&catalogue, args.execution(), args.stat, [from, to])?;
     let git = git.spawn().map_err(failed)?;
     match pager() {
         Some(pager) => through(git, pager),

@@ -23,7 +23,7 @@ use crate::exit::{Failure, FailureKind};
 pub(super) use contents::{compare_file, diff};
 
 pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
-    let catalogue = Catalogue::of(&args.execution)?;
+    let catalogue = Catalogue::of(args.execution())?;
     match &args.command {
         None | Some(CheckpointsCommand::List) => list::list(global, &catalogue),
         Some(CheckpointsCommand::Show { sha }) => show::show(global, &catalogue, sha),

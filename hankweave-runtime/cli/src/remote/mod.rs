@@ -31,12 +31,12 @@ pub(super) fn skip(global: &Global, execution: &Execution) -> Result<ExitCode, F
 
 /// `approve` where a run is live: it goes on by itself, or ends.
 pub(super) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, Failure> {
-    let (codon_id, reason) = (args.codon.clone(), args.reason.clone());
+    let (codon_id, reason) = (args.codon().cloned(), args.reason.clone());
     let command = match args.deny {
         false => Command::CodonApprove { codon_id, reason },
         true => Command::CodonDeny { codon_id, reason },
     };
-    send(global, &args.execution.execution, command)
+    send(global, args.execution(), command)
 }
 
 pub(super) fn stop(global: &Global, args: &StopArgs) -> Result<ExitCode, Failure> {

@@ -47,7 +47,7 @@ fn test(global: &Global, args: &SentinelTestArgs) -> Result<ExitCode, Failure> {
         follow: false,
         quiet: global.quiet,
     };
-    let code = recorded::read(&args.journal, part, &mut rehearsal)?;
+    let code = recorded::read(args.execution(), part, &mut rehearsal)?;
     if let Some(codon) = args.codon.as_ref().filter(|_| rehearsal.is_empty()) {
         return Err(rehearsal.nothing_of(codon));
     }

@@ -1,4 +1,4 @@
-//! `hankweave state cost`
+//! `hankweave cost`
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -14,15 +14,16 @@ use crate::args::{Global, StateCostArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::output;
 
-pub(super) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Failure> {
     let state = look::read(&args.document)?;
     let count = match &args.since {
         None => state.runs.len(),
-        Some(id) => {
+        Some(text) => {
+            let id = look::named_run(&state, text, &args.document)?;
             state
                 .runs
                 .iter()
-                .position(|run| run.run_id == *id)
+                .position(|run| run.run_id == id)
                 .ok_or_else(|| {
                     Failure::new(FailureKind::Input, format!("run `{id}` does not exist")).hint(format!(
                         "`{}` lists the runs",

@@ -1,4 +1,4 @@
-//! `hankweave state history`
+//! `hankweave history --all`
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use crate::exit::Failure;
 use crate::output;
 use crate::report::{codon_line, standing};
 
-pub(super) fn history(global: &Global, document: &Document) -> Result<ExitCode, Failure> {
+pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, Failure> {
     let state = look::read(document)?;
     if global.json() {
         return output::print_json(&History::of(&state));

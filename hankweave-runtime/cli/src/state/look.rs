@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hankweave_core::document::{CheckpointFacts, CheckpointTable, HankweaveState, KnownCheckpoints, parse};
-use hankweave_core::id::CheckpointSha;
+use hankweave_core::document::{
+    CheckpointFacts, CheckpointTable, HankweaveState, KnownCheckpoints, RunRecord, parse,
+};
+use hankweave_core::id::{CheckpointSha, RunId};
 use hankweave_core::state::{Candidate, Recovered, recover};
 use hankweave_core::wire::Event;
 use hankweave_runtime::ExecutionDir;
@@ -40,11 +42,39 @@ pub(crate) fn read_execution(execution: &Path) -> Result<HankweaveState, Failure
     Ok(recovered(&existing_state_dir(execution)?)?.state)
 }
 
+/// Returns the id of the run whose id is `text`, or starts or ends with it. An id that no run has is returned as it is.
+pub(crate) fn named_run(state: &HankweaveState, text: &str, document: &Document) -> Result<RunId, Failure> {
+    let has_part = |run: &&Arc<RunRecord>| {
+        let id = run.run_id.as_str();
+        !text.is_empty() && (id.starts_with(text) || id.ends_with(text))
+    };
+    let found: Vec<&RunId> = state
+        .runs
+        .iter()
+        .filter(has_part)
+        .map(|run| &run.run_id)
+        .collect();
+    let failure = |message: String| {
+        let hint = format!("`{}` lists the runs", history_command(document));
+        Failure::new(FailureKind::Input, message).hint(hint)
+    };
+    match found[..] {
+        [run] => Ok(run.clone()),
+        [] => text
+            .parse()
+            .map_err(|_| failure(format!("run `{text}` does not exist"))),
+        _ => Err(failure(format!(
+            "`{text}` is part of the ids of {} runs",
+            found.len()
+        ))),
+    }
+}
+
 /// The command that lists the runs of a document.
 pub(crate) fn history_command(document: &Document) -> String {
     match &document.state {
-        Some(file) => about_file("state history", file),
-        None => Typed::about(&document.execution.execution).command("state history"),
+        Some(file) => about_file("history --all", file),
+        None => Typed::about(&document.execution.execution).command("history --all"),
     }
 }
 

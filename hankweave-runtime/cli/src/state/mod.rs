@@ -15,15 +15,17 @@ use crate::args::{Document, Global, StateCommand};
 use crate::exit::Failure;
 use crate::output;
 
-pub(super) use look::{budget_summary, history_command, known_checkpoints, read, read_execution};
+pub(crate) use cost::cost;
+pub(crate) use history::history;
+pub(super) use look::{budget_summary, history_command, known_checkpoints, named_run, read, read_execution};
 
 pub(super) fn state(global: &Global, command: &StateCommand) -> Result<ExitCode, Failure> {
     match command {
         StateCommand::Show(document) => show(document),
         StateCommand::Validate(args) => validate::validate(global, args),
         StateCommand::Apply(args) => apply::apply(global, args),
-        StateCommand::Cost(args) => cost::cost(global, args),
-        StateCommand::History(document) => history::history(global, document),
+        StateCommand::Cost(args) => cost(global, args),
+        StateCommand::History(document) => history(global, document),
     }
 }
 

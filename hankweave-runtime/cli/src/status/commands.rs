@@ -38,7 +38,7 @@ impl StatusView<'_> {
         };
         if !thread.codons.is_empty() {
             let lists = "lists the checkpoints to which `rollback --to SHA` goes back";
-            offers.push(offer(typed.command("thread"), lists));
+            offers.push(offer(typed.command("history"), lists));
         }
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
             offers.push(offer(typed.run(), "finishes that"));

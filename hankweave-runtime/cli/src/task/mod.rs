@@ -27,12 +27,22 @@ pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, Failure
     }
     with_registry(&args.place, async |registry: &Registry| match &args.command {
         TaskCommand::Create(args) => create::create(global, registry, args).await,
-        TaskCommand::List(args) => list::list(global, registry, args).await,
+        TaskCommand::List(args) => match &args.search {
+            Some(query) => list::find(global, registry, &args.find(query)).await,
+            None if args.count => list::stats(global, registry).await,
+            None => list::list(global, registry, args).await,
+        },
         TaskCommand::Find(args) => list::find(global, registry, args).await,
         TaskCommand::Stats => list::stats(global, registry).await,
         TaskCommand::Metrics(args) => metrics::metrics(global, registry, args).await,
         TaskCommand::Health(args) => health::health(global, registry, args).await,
-        TaskCommand::Show(task) => show::show(global, registry, &task.id).await,
+        TaskCommand::Show(args) if args.attempts => {
+            executions::executions(global, registry, &args.task.id).await
+        }
+        TaskCommand::Show(args) if args.decisions => {
+            show::decisions(global, registry, &args.decisions()).await
+        }
+        TaskCommand::Show(args) => show::show(global, registry, &args.task.id).await,
         TaskCommand::History(args) => show::history(global, registry, args).await,
         TaskCommand::Decisions(args) => show::decisions(global, registry, args).await,
         TaskCommand::Checkpoint(args) => files::checkpoint(global, registry, args).await,

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::support::{project, shell_agent};
 
-/// Reads the subcommands out of the help page.
+/// Reads the subcommands out of the groups of the help page.
 fn subcommands(help: &str) -> Vec<&str> {
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let names = listed.take_while(|line| line.starts_with("  "));
+    let listed = help.lines().skip_while(|line| *line != "Start here:");
+    let names = listed.take_while(|line| *line != "Global options:");
     names
-        .filter(|line| !line.starts_with("   "))
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
         .collect()
 }
@@ -50,6 +50,54 @@ fn the_version_is_that_of_the_package() {
     assert_eq!(project().run(["--version"]).expect_code(0).stdout, version);
 }
 
+// Every command takes the directory as `run` does, and the old names of commands stay callable.
+// covers: CLI-14
+#[test]
+fn a_directory_is_named_as_the_last_argument_or_with_an_option() {
+    let mut project = project();
+    let agent = shell_agent(&project);
+    project.write_hank(
+        &json!({"hank": [{"id": "a", "name": "a", "agent": agent, "model": "sonnet",
+        "continuationMode": "fresh", "promptText": "go"}]}),
+    );
+    project.run(["run", "--headless"]).expect_code(0);
+    let place = project.directory();
+    let place = place.to_str().unwrap();
+    // The variable names another directory, which what was typed wins over.
+    project.set("HANKWEAVE_EXECUTION", "/nowhere");
+    for command in [
+        &["status"][..],
+        &["history"],
+        &["history", "--all"],
+        &["cost"],
+        &["logs"],
+        &["logs", "a"],
+        &["diff"],
+        &["diff", "a"],
+        &["checkpoints"],
+        &["journal"],
+        &["op", "log"],
+        &["undo", "--dry-run"],
+        &["rollback", "--last-success", "--dry-run"],
+        &["cleanup", "--dry-run"],
+        &["state", "show"],
+        &["state", "validate"],
+        &["thread"],
+        &["state", "history"],
+        &["state", "cost"],
+    ] {
+        let by_position = project.run(command.iter().copied().chain([place]));
+        by_position.expect_code(0);
+        let by_option = project.run(command.iter().copied().chain(["-e", place]));
+        assert_eq!(by_option.expect_code(0).stdout, by_position.stdout, "{command:?}");
+    }
+    for command in ["stop", "skip", "next", "approve", "page", "attach"] {
+        let refused = project.run([command, place]);
+        assert!(!refused.stderr.contains("unexpected argument"), "{refused}");
+        assert!(!refused.stderr.contains("/nowhere"), "{refused}");
+    }
+}
+
 // covers: CLI-1
 #[test]
 fn wrong_usage_ends_with_two_and_touches_nothing() {
@@ -60,6 +108,8 @@ fn wrong_usage_ends_with_two_and_touches_nothing() {
         &["run", "a", "b", "c"],
         &["diagram", "nothing"],
         &["thread", "-e", ".", "--state", "state.json"],
+        &["history", ".", "--state", "state.json"],
+        &["status", ".", "-e", "."],
         &["state", "show", "--state", "state.json", "-e", "."],
         &["attach", "-e", ".", "--url", "http://127.0.0.1:1/#token=abc"],
     ] {
@@ -124,8 +174,8 @@ fn bash_completes_commands_codons_runs_agents_and_models() {
         ("hankweave diff r", vec!["review"]),
         ("hankweave rollback --codon ", vec!["draft", "review"]),
         ("hankweave sentinel test x --codon ", vec!["draft", "review"]),
-        ("hankweave thread --run ", vec![run.as_str().unwrap()]),
-        ("hankweave state cost --since ", vec![run.as_str().unwrap()]),
+        ("hankweave history --run ", vec![run.as_str().unwrap()]),
+        ("hankweave cost --since ", vec![run.as_str().unwrap()]),
         (
             "hankweave run --agent ",
             vec!["claude", "codex", "gemini", "opencode", "pi", "scripted"],

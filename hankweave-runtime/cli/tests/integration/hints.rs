@@ -394,7 +394,7 @@ fn the_variable_for_the_directory_changes_no_hint() {
     let status = project.run(["status", "--json", "-e", "."]).json_document();
     let commands = status["commands"].to_string();
     assert!(
-        commands.contains("hankweave run -e . --new") && commands.contains("hankweave thread -e ."),
+        commands.contains("hankweave run -e . --new") && commands.contains("hankweave history -e ."),
         "{commands}"
     );
 }

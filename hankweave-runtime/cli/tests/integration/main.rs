@@ -49,6 +49,7 @@ mod notify;
 mod odd_terminals;
 mod operations;
 mod otel;
+mod picture;
 mod policy;
 mod prices;
 mod private;

@@ -35,11 +35,11 @@ fn refusals_name_the_command_that_works_also_from_another_folder() {
     for (arguments, hints) in [
         (
             vec!["rollback", "--codon", "again"],
-            vec!["again#0", "again#1", "hankweave thread "],
+            vec!["again#0", "again#1", "hankweave history "],
         ),
         (
             vec!["rollback", "--codon", "one", "--at", "rig-setup"],
-            vec!["it has --at completed", "hankweave thread "],
+            vec!["it has --at completed", "hankweave history "],
         ),
         (
             vec!["rollback", "--to", "000000000000"],
@@ -60,7 +60,7 @@ fn refusals_name_the_command_that_works_also_from_another_folder() {
     empty.expect_code(0);
     assert!(
         empty.stderr.contains("no run `nobody` is recorded")
-            && empty.stderr.contains("hankweave state history ")
+            && empty.stderr.contains("hankweave history --all ")
     );
 
     let back = project.run(["rollback", "-e", work, "--codon", "one"]);
@@ -72,7 +72,7 @@ fn refusals_name_the_command_that_works_also_from_another_folder() {
     let status = project.run(["status", "-e", work]).stdout;
     for command in [
         format!("hankweave run {here} --new"),
-        format!("hankweave thread {here}"),
+        format!("hankweave history {here}"),
     ] {
         assert!(status.contains(&command), "{command}\n{status}");
     }

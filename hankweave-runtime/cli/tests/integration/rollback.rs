@@ -354,7 +354,7 @@ fn a_way_that_does_not_exist_is_refused_with_what_to_type_instead() {
     for (arguments, code, message) in [
         (vec!["rollback", "--to", "0000000"], 65, "hankweave checkpoints"),
         (vec!["rollback", "--to", "xyz"], 2, "0-9 and a-f"),
-        (vec!["rollback", "--codon", "nobody"], 65, "hankweave thread"),
+        (vec!["rollback", "--codon", "nobody"], 65, "hankweave history"),
         (
             vec!["rollback", "--codon", "first", "--at", "rig-setup"],
             65,
@@ -492,7 +492,7 @@ fn from_an_error_checkpoint_nothing_is_next_and_that_is_said() {
     project.run(["run", "--headless"]).expect_code(1);
     let back = project.run(["rollback", "--codon", "second"]);
     assert!(
-        back.expect_code(0).stdout.contains("`hankweave thread`"),
+        back.expect_code(0).stdout.contains("`hankweave history`"),
         "{back}"
     );
     project.run(["run", "--headless"]).expect_code(1);

@@ -404,3 +404,38 @@ fn repair_does_what_a_start_would_do_and_nothing_else_changes_a_file() {
     });
     assert_eq!(kept.count(), 1);
 }
+
+// A run may be named by a part of its id, such as the six characters that screens show.
+// covers: CLI-8
+#[test]
+fn a_run_is_named_by_the_start_or_the_end_of_its_id() {
+    let project = project();
+    let agent = shell_agent(&project);
+    project.write_hank(
+        &json!({"hank": [{"id": "a", "name": "a", "agent": agent, "model": "sonnet",
+        "continuationMode": "fresh", "promptText": "go"}]}),
+    );
+    project.run(["run", "--headless"]).expect_code(0);
+    project.run(["run", "--headless", "--new"]).expect_code(0);
+    let state = project.state(&project.directory());
+    let id = state["runs"][1]["runId"].as_str().unwrap();
+    let whole = project.run(["history", "--json", "--run", id]);
+    let short = project.run(["history", "--json", "--run", &id[id.len() - 6..]]);
+    assert_eq!(short.expect_code(0).stdout, whole.expect_code(0).stdout);
+    project
+        .run(["cost", "--since", &id[id.len() - 6..]])
+        .expect_code(0);
+    let several = project.run(["cost", "--since", &id[..4]]);
+    assert!(
+        several
+            .expect_code(65)
+            .stderr
+            .contains("part of the ids of 2 runs"),
+        "{several}"
+    );
+    let none = project.run(["cost", "--since", "nobody"]);
+    assert!(
+        none.expect_code(65).stderr.contains("hankweave history --all"),
+        "{none}"
+    );
+}

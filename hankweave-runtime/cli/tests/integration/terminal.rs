@@ -124,6 +124,11 @@ impl Terminal {
         rows(self.drawn.parser.screen()).join("\n")
     }
 
+    /// Returns the screen with its colours.
+    pub(crate) fn screen(&self) -> &vt100::Screen {
+        self.drawn.parser.screen()
+    }
+
     /// All lines that stand on the screen or have left it at the top.
     pub(crate) fn history(&self) -> String {
         let mut drawn = Drawn::new(self.size, 100_000);
