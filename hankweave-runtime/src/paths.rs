@@ -30,10 +30,16 @@ impl ExecutionDir {
         self.root.join(STATE_DIR)
     }
 
+    /// The folder of all runs.
+    #[must_use]
+    pub fn runs(&self) -> PathBuf {
+        self.state_dir().join("runs")
+    }
+
     /// The folder of one run.
     #[must_use]
     pub fn run_folder(&self, run: &RunId) -> PathBuf {
-        self.state_dir().join("runs").join(run.as_str())
+        self.runs().join(run.as_str())
     }
 
     /// What a run counts with.

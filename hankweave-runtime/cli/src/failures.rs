@@ -1,7 +1,10 @@
 //! What to say about errors of the library, and what to type then.
 
+use std::error::Error;
+use std::io;
 use std::path::Path;
 
+use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::plan::ExpandError;
 use hankweave_core::thread::TargetError;
@@ -12,6 +15,8 @@ use hankweave_runtime::instance_lock::LockError;
 use hankweave_runtime::preflight::PreflightError;
 use hankweave_runtime::rig::ArchiveError;
 use hankweave_runtime::state_manager::{LoadError, TransitionError};
+use hankweave_runtime::store::StateFileError;
+use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{OpenError, RollbackError, RunError, ServeError};
 
 use crate::directory::takes_clients;
@@ -104,7 +109,7 @@ pub(crate) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
             .hint("name a file or folder beside the execution directory with --data PATH, or another directory with -e DIR"),
         OpenError::Output { source, .. } => {
             let kind = match source.kind() {
-                std::io::ErrorKind::InvalidInput => FailureKind::Input,
+                io::ErrorKind::InvalidInput => FailureKind::Input,
                 _ => FailureKind::Io,
             };
             Failure::from_error(kind, error)
@@ -175,13 +180,44 @@ pub(crate) fn run_failure(error: &RunError, typed: &Typed) -> Failure {
             typed.run_with(&[Change::Flag("new")])
         )),
         RunError::Record(_) | RunError::Save(_) | RunError::Checkpoint(_) => {
-            Failure::from_error(FailureKind::Io, error).hint(format!(
-                "make room or mend the disk, and `{}` goes on",
-                typed.run()
-            ))
+            let hint = lost_record(error, typed)
+                .unwrap_or_else(|| format!("make room or mend the disk, and `{}` goes on", typed.run()));
+            Failure::from_error(FailureKind::Io, error).hint(hint)
         }
         RunError::Rollback(error) => rollback_failure(error, typed),
     }
+}
+
+/// What to do about a record of which others have taken something, which could not be put back; `None` when the disk is to blame.
+fn lost_record(error: &(dyn Error + 'static), typed: &Typed) -> Option<String> {
+    let (run, state_dir) = (typed.run(), typed.execution().join(STATE_DIR));
+    let place = path_word(&state_dir);
+    if any_cause(error, &|cause| {
+        matches!(cause.downcast_ref(), Some(StateFileError::LockLost { .. }))
+    }) {
+        return Some(format!(
+            "{place} was moved: move it back, and `{run}` goes on; without it that begins at the first codon"
+        ));
+    }
+    let not_found = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    if !any_cause(error, &|cause| cause.downcast_ref().is_some_and(not_found)) {
+        return None;
+    }
+    let is_there = |name| RealDisk.metadata(&state_dir.join(name)).is_ok();
+    let rest = match ["state.json", "state.json.bak", "events"]
+        .into_iter()
+        .any(is_there)
+    {
+        true => format!("`{run}` goes on by what is left of it"),
+        false => format!("`{run}` goes on if you have a copy of it, and begins at the first codon without"),
+    };
+    Some(format!(
+        "{place} was removed, in whole or in part, and could not be put back: {rest}"
+    ))
+}
+
+fn any_cause(error: &(dyn Error + 'static), is_it: &dyn Fn(&(dyn Error + 'static)) -> bool) -> bool {
+    is_it(error) || error.source().is_some_and(|cause| any_cause(cause, is_it))
 }
 
 fn changed_hank(typed: &Typed) -> String {

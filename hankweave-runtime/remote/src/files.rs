@@ -46,7 +46,7 @@ pub(crate) fn walk(
             for name in list(disk, path)? {
                 let usable = name
                     .to_str()
-                    .filter(|name| !name.ends_with(".tmp") && !name.contains('\n'));
+                    .filter(|name| !name.ends_with(".tmp") && !name.contains('\n') && *name != ".git");
                 if let Some(name) = usable {
                     walk(
                         disk,

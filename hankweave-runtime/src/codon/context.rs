@@ -26,6 +26,7 @@ use crate::sentinel::Watchers;
 use crate::shutdown::Shutdown;
 use crate::state_manager::{PersistenceError, StateManager, Ticket, TransitionError};
 use crate::world::World;
+use crate::world::disk::Spare;
 use crate::world::process::marker;
 
 /// What all codons of one run share.
@@ -72,6 +73,31 @@ impl RunContext {
     pub(crate) async fn publish(&self, event: wire::Event) {
         // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
         drop(self.manager.record(event).await);
+    }
+
+    /// Keeps twice what was written since, before something could remove it.
+    pub(crate) async fn keep_record(&self) {
+        if let Some(spare) = self.spare() {
+            self.world.blocking.run(move || spare.follow()).await;
+        }
+    }
+
+    /// Puts back what the codon has removed of the record, and says so.
+    pub(crate) async fn tend_record(&self) {
+        let Some(spare) = self.spare() else { return };
+        let look = move || {
+            spare.look();
+            spare.take_put_back()
+        };
+        if let Some(files) = self.world.blocking.run(look).await {
+            let message =
+                format!("`.hankweave` was removed and has been put back ({files} files); nothing is lost");
+            self.publish(wire::Event::Info { message }).await;
+        }
+    }
+
+    fn spare(&self) -> Option<Arc<Spare>> {
+        self.world.disk.spares()?.of(&self.dir.state_dir())
     }
 
     pub(crate) async fn transition(&self, event: StateEvent) -> Ticket {

@@ -48,7 +48,10 @@ use crate::state_manager::TransitionError;
 /// Returns [`TransitionError`] when the state could not be recorded; everything that the codon started has
 /// ended then.
 pub(crate) async fn execute(codon: &CodonRun<'_>) -> Result<CodonEnd, TransitionError> {
-    match run_stages(codon).await {
+    codon.run.keep_record().await;
+    let ended = run_stages(codon).await;
+    codon.run.tend_record().await;
+    match ended {
         Ok(end) | Err(Ended::Codon(end)) => Ok(end),
         Err(Ended::Unrecorded(error)) => Err(error),
     }

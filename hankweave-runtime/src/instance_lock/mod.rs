@@ -9,13 +9,14 @@ mod record;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::discovery::{Activity, LOCK_FILE, LockRecord};
 use hankweave_core::id::RunId;
 
 use crate::world::clock::Clock;
-use crate::world::disk::{self, Aside, DirLock, Disk, FileKind, HeldLock, IoError};
+use crate::world::disk::{self, Aside, DirLock, Disk, FileKind, HeldLock, IoError, OpenedSpare};
 use crate::world::identity::Identity;
 use crate::world::ids::IdSource;
 
@@ -36,6 +37,10 @@ pub struct InstanceLock {
     /// The permissions of a directory that was open to others.
     tightened: Option<u32>,
     set_aside: Vec<Aside>,
+    /// Files that were put back from the spare record, because a killed process could not do it.
+    put_back: usize,
+    /// The spare record stays for the next start.
+    needs_spare: AtomicBool,
     /// What we wrote last. Held while the file is written, so that a release waits for a heartbeat that is under way.
     record: Mutex<LockRecord>,
 }
@@ -115,6 +120,8 @@ impl InstanceLock {
     /// Returns [`LockError`]; a refused start has changed nothing in an existing directory.
     pub fn acquire(world: LockWorld, state_dir: &Path, exclusion: Exclusion) -> Result<Self, LockError> {
         let mut set_aside: Vec<Aside> = make_way(&world, state_dir)?.into_iter().collect();
+        // Before the directory is made: while it is gone only this keeps others out.
+        let put_back = open_spare(&*world.disk, state_dir)?;
         let open_to_others = ensure_ours(&world, state_dir)?;
         let guard = take_kernel_lock(&*world.disk, state_dir, exclusion)?;
         if let Some(pid) = foreign::live_holder(&world, state_dir) {
@@ -143,6 +150,8 @@ impl InstanceLock {
             guard,
             tightened: open_to_others,
             set_aside,
+            put_back,
+            needs_spare: AtomicBool::new(false),
             record: Mutex::new(record),
         };
         lock.write(&lock.locked_record())?;
@@ -204,6 +213,23 @@ impl InstanceLock {
         self.guard.clone()
     }
 
+    /// Says that the record is not whole on the disk, so that the next start needs the spare one.
+    pub fn keep_spare(&self) {
+        self.needs_spare.store(true, Ordering::Relaxed);
+    }
+
+    /// What a person should know when the directory was put back.
+    #[must_use]
+    pub fn put_back(&self) -> Option<String> {
+        let state_dir = self.state_dir.display();
+        (self.put_back > 0).then(|| {
+            format!(
+                "`{state_dir}` was removed while a run worked there, and has been put back: {} files; the run goes on where it was",
+                self.put_back
+            )
+        })
+    }
+
     /// What a person should know about the directory: that others could read it until now.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
@@ -250,6 +276,22 @@ impl Drop for InstanceLock {
     fn drop(&mut self) {
         // The kernel lock is given back whatever becomes of the file; one that stays is taken for that of a crash.
         let _ = self.release();
+        if let Some(spares) = self.world.disk.spares() {
+            spares.close(&self.state_dir, self.needs_spare.load(Ordering::Relaxed));
+        }
+    }
+}
+
+/// Begins to keep the spare record; returns how many files were put back from it.
+fn open_spare(disk: &dyn Disk, state_dir: &Path) -> Result<usize, LockError> {
+    match disk.spares().map(|spares| spares.open(state_dir)) {
+        None | Some(OpenedSpare::None) => Ok(0),
+        Some(OpenedSpare::Kept(files)) => Ok(files),
+        Some(OpenedSpare::Held(copy)) => {
+            let (pid, port) = record::read_holder(disk, &copy);
+            let state_dir = state_dir.to_owned();
+            Err(LockError::Held { state_dir, pid, port })
+        }
     }
 }
 

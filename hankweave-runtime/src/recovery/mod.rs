@@ -7,6 +7,8 @@ mod open;
 mod own_files;
 mod rigs;
 mod set_aside;
+mod shield;
+mod spared;
 
 pub use checkpoints::recorded_checkpoints;
 pub use open::OpenError;

@@ -11,6 +11,7 @@ use std::path::Path;
 use hankweave_core::discovery::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use hankweave_core::time::Timestamp;
 
+use super::shield::SHIELD;
 use crate::paths::ExecutionDir;
 use crate::world::disk::{self, Aside, Disk, FileKind};
 
@@ -64,7 +65,10 @@ pub(super) fn set_aside(disk: &dyn Disk, dir: &ExecutionDir, now: Timestamp) -> 
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             names => names?,
         };
-        for name in names.iter().filter(|name| !was_set_aside(name)) {
+        for name in names
+            .iter()
+            .filter(|name| !was_set_aside(name) && *name != SHIELD)
+        {
             keep(&folder.join(name), kind, cost)?;
         }
     }

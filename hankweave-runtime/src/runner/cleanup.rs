@@ -187,7 +187,13 @@ fn remove_folder(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
     match disk.metadata(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
-        Ok(_) => disk.open_folder(parent)?.remove(name),
+        Ok(_) => {
+            disk.open_folder(parent)?.remove(name)?;
+            if let Some(spare) = disk.spares().and_then(|spares| spares.of(folder)) {
+                spare.forget_folder(folder);
+            }
+            Ok(())
+        }
     }
 }
 

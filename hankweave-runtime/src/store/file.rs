@@ -109,12 +109,14 @@ impl StateFiles {
     }
 
     fn check_lock(&self) -> Result<(), StateFileError> {
-        if self.guard.as_ref().is_some_and(|guard| !guard.still_guards()) {
-            return Err(StateFileError::LockLost {
-                state_dir: self.state_dir.clone(),
-            });
+        let Some(guard) = self.guard.as_ref().filter(|guard| !guard.still_guards()) else {
+            return Ok(());
+        };
+        let state_dir = self.state_dir.clone();
+        match guard.is_removed() {
+            true => Err(IoError::at("find", &state_dir)(io::ErrorKind::NotFound.into()).into()),
+            false => Err(StateFileError::LockLost { state_dir }),
         }
-        Ok(())
     }
 
     fn put_in_place(&self, document: &[u8], keep_current: bool) -> Result<(), StateFileError> {
@@ -225,10 +227,10 @@ impl StateFiles {
     }
 
     fn has_entries(&self, name: &str) -> bool {
-        // A directory that is absent or cannot be listed is no trace of anything.
+        // A directory that is absent or cannot be listed is no trace of anything, nor is what keeps git out of one.
         self.disk
             .list_dir(&self.state_dir.join(name))
-            .is_ok_and(|names| !names.is_empty())
+            .is_ok_and(|names| names.iter().any(|name| name != ".git"))
     }
 
     fn quarantine(&self, path: &Path, now: Timestamp) -> Result<PathBuf, StateFileError> {

@@ -12,6 +12,7 @@ mod folder;
 mod place;
 mod real;
 mod real_folder;
+mod spare;
 
 use std::ffi::OsString;
 use std::fmt::{self, Debug};
@@ -29,6 +30,7 @@ pub use faulty::{Fault, FaultyDisk};
 pub use folder::{Folder, Found, OpenFile, SharedFile};
 pub use real::RealDisk;
 pub(crate) use real::{new_file, open_dir, open_regular};
+pub use spare::{OpenedSpare, Spare, SparedDisk, Spares, records_folder};
 
 /// A file system, reduced to what keeps a promise across a crash.
 ///
@@ -170,6 +172,11 @@ pub trait Disk: Send + Sync + Debug {
     ///
     /// What the system says, apart from the answers of [`DirLock`].
     fn lock_dir(&self, path: &Path) -> io::Result<DirLock>;
+
+    /// The second copies of state directories that this disk keeps; `None` when it keeps none.
+    fn spares(&self) -> Option<&Spares> {
+        None
+    }
 }
 
 /// A file that only grows.
@@ -211,6 +218,17 @@ pub trait AppendFile: Send + Debug {
     /// Length in bytes of what was written successfully.
     fn length(&self) -> u64;
 
+    /// How many names the file has; `None` where that is not known.
+    fn links(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether `path` is a name of the file, as far as that is known.
+    fn is_at(&self, path: &Path) -> bool {
+        let _ = path;
+        true
+    }
+
     /// Appends all of `bytes` or, as far as the disk allows, nothing (D5).
     ///
     /// # Errors
@@ -251,6 +269,11 @@ pub trait HeldLock: Send + Sync + Debug {
     /// Whether the locked directory is still the one that its path leads to. It is not after someone moved or
     /// replaced the directory; writing there could reach another owner's files (D7).
     fn still_guards(&self) -> bool;
+
+    /// Whether the locked directory was removed and not only moved, as far as that is known.
+    fn is_removed(&self) -> bool {
+        false
+    }
 }
 
 /// What was tried with a file or folder, and why it failed.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::blocking::Blocking;
 use super::clock::{Clock, SystemClock};
-use super::disk::{Disk, RealDisk};
+use super::disk::{Disk, SparedDisk, Spares, records_folder};
 use super::environment::Environment;
 use super::http::{Http, NoHttp};
 use super::identity::{Identity, SystemIdentity};
@@ -48,7 +48,7 @@ impl World {
     pub fn with_environment(environment: Environment) -> Self {
         Self {
             clock: Arc::new(SystemClock),
-            disk: Arc::new(RealDisk),
+            disk: Arc::new(SparedDisk::new(Spares::new(records_folder(&environment)))),
             ids: Arc::new(RandomIds::new()),
             net: Arc::new(RealNet),
             http: Arc::new(NoHttp),

@@ -112,8 +112,8 @@ fn a_codon_is_extended_in_the_same_session_as_often_as_it_says() {
     assert_eq!(log.lines().count(), 9, "three lines of each process in one file");
     let logs = fs::read_dir(project.directory().join(".hankweave/runs"))
         .unwrap()
-        .next()
-        .unwrap()
+        .flatten()
+        .find(|entry| entry.file_name() != ".git")
         .unwrap();
     let logs = fs::read_dir(logs.path())
         .unwrap()

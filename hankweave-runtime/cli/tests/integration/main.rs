@@ -61,6 +61,7 @@ mod real_clients;
 mod real_money;
 mod real_scenarios;
 mod real_stories;
+mod record;
 mod reference;
 mod refusals;
 mod remote;

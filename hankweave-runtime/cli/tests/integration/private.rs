@@ -52,7 +52,7 @@ fn everything_of_ours_belongs_to_this_user_alone() {
         let log = fs::read_dir(state_dir.join("runs"))
             .unwrap()
             .flatten()
-            .next()
+            .find(|entry| entry.file_name() != ".git")
             .unwrap();
         let logs = fs::read_dir(log.path())
             .unwrap()

@@ -58,11 +58,17 @@ impl Session {
 
     /// Keeps the session in `temporary`. What stands in the place of its folder and is none, such as a link, is removed and not followed.
     pub(super) fn save(&self, temporary: &Path) -> io::Result<()> {
+        // A command of the script may have removed it.
+        RealDisk.make_private_dirs(temporary)?;
         let temporary = RealDisk.open_folder(temporary)?;
         let name = OsStr::new(FOLDER);
         if !matches!(temporary.open(name), Ok(Found::Folder(_))) {
             remove(&*temporary, name)?;
-            temporary.create_folder(name)?;
+            match temporary.create_folder(name) {
+                // hankweave has just put it back.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => made?,
+            }
         }
         let Found::Folder(folder) = temporary.open(name)? else {
             return Err(io::ErrorKind::NotADirectory.into());

@@ -10,7 +10,8 @@ use crate::state_manager::Loaded;
 impl Records {
     /// In the order in which they were opened.
     pub(super) fn notices(&self) -> Vec<String> {
-        let mut notices = self.set_aside.clone();
+        let mut notices: Vec<String> = self.lock.put_back().into_iter().collect();
+        notices.extend(self.set_aside.iter().cloned());
         notices.extend(self.lock.notice());
         notices.extend(of_the_state(&self.loaded));
         notices.extend(of_the_repository(&self.report));

@@ -73,6 +73,9 @@ impl Possession {
         {
             std::panic::resume_unwind(error.into_panic());
         }
+        if saved.is_err() {
+            lock.keep_spare();
+        }
         last.await;
         if let Err(error) = self.world.blocking.run(move || lock.release()).await {
             tracing::warn!(error = %crate::error::chain(&error), "server.lock is left behind");

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use hankweave_core::discovery::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 
 use super::super::set_aside::{self, describe as describe_aside};
+use super::super::shield;
+use super::super::spared::SparedCheckpoints;
 use super::OpenError;
 use crate::arrival;
 use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, OpenReport};
@@ -17,7 +19,7 @@ use crate::paths::ExecutionDir;
 use crate::state_manager::{self, Loaded, Parts, Strictness};
 use crate::store::StateFiles;
 use crate::world::World;
-use crate::world::disk::{Disk, remove_if_present, with_suffix};
+use crate::world::disk::{Disk, Spare, remove_if_present, with_suffix};
 
 pub(super) struct Records {
     pub(super) lock: InstanceLock,
@@ -93,6 +95,9 @@ pub(super) fn open_records(
         // Left by a process that was killed while it wrote a token. A disk that fails is noticed below.
         let _ = remove_if_present(&*world.disk, &with_suffix(&state_dir.join(token), ".tmp"));
     }
+    if let Some(spare) = spare_of(&*world.disk, &state_dir) {
+        spare.begin();
+    }
     let journal = FileJournal::open(Arc::clone(&world.disk), &dir.events(), JournalLimits::default())
         .map_err(OpenError::Journal)?;
     let parts = Parts {
@@ -133,7 +138,21 @@ fn open_repository(
         nonce: world.ids.nonce(),
     };
     let (store, report) = GitCheckpoints::open(&request).map_err(OpenError::Checkpoints)?;
-    Ok((Arc::new(store), report))
+    if let Err(error) = shield::raise(&*world.disk, dir) {
+        tracing::warn!(%error, "`git clean` is not kept away");
+    }
+    let state_dir = dir.state_dir();
+    match spare_of(&*world.disk, &state_dir) {
+        Some(spare) => {
+            spare.follow();
+            Ok((Arc::new(SparedCheckpoints::new(store, spare)), report))
+        }
+        None => Ok((Arc::new(store), report)),
+    }
+}
+
+fn spare_of(disk: &dyn Disk, state_dir: &Path) -> Option<Arc<Spare>> {
+    disk.spares()?.of(state_dir)
 }
 
 #[cfg(test)]

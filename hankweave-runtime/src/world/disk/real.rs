@@ -208,6 +208,17 @@ impl AppendFile for RealAppendFile {
     fn length(&self) -> u64 {
         self.length
     }
+
+    fn links(&self) -> Option<u64> {
+        self.file.0.metadata().ok().map(|metadata| metadata.nlink())
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        match (self.file.0.metadata(), RealDisk.metadata(path)) {
+            (Ok(open), Ok(named)) => (open.dev(), open.ino()) == named.identity,
+            _ => false,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -238,6 +249,12 @@ impl HeldLock for LockedDirectory {
             (Ok(locked), Ok(named)) => (locked.dev(), locked.ino()) == (named.dev(), named.ino()),
             _ => false,
         }
+    }
+
+    fn is_removed(&self) -> bool {
+        self.directory
+            .metadata()
+            .is_ok_and(|metadata| metadata.nlink() == 0)
     }
 }
 
@@ -318,7 +335,7 @@ pub(crate) fn open_dir(path: &Path) -> io::Result<File> {
     Ok(opened?.into())
 }
 
-fn has_no_links(error: &io::Error) -> bool {
+pub(super) fn has_no_links(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
         Some(Errno::PERM | Errno::NOTSUP | Errno::NOSYS | Errno::MLINK | Errno::XDEV)

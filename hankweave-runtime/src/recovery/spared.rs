@@ -1,0 +1,101 @@
+//! Checkpoints beside a spare record: what is gone is put back before they are used, and what was written is kept twice (P11).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hankweave_core::id::CheckpointSha;
+
+use crate::checkpoint::{
+    Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, Counts, GitCheckpoints,
+    HistoryError, InitialRequest, KnownCheckpoints, Protection, RestoreError, RestorePlan, RestoreReport,
+    RestoreRequest, SurveyedFile,
+};
+use crate::world::disk::Spare;
+
+/// A repository in a state directory that is kept twice.
+#[derive(Debug)]
+pub(super) struct SparedCheckpoints {
+    store: GitCheckpoints,
+    spare: Arc<Spare>,
+}
+
+impl SparedCheckpoints {
+    pub(super) fn new(store: GitCheckpoints, spare: Arc<Spare>) -> Self {
+        Self { store, spare }
+    }
+
+    /// Reads, after what is gone has been put back.
+    fn reading(&self) -> &GitCheckpoints {
+        self.spare.look();
+        &self.store
+    }
+
+    /// The same for a step that writes, also one that fails half-way.
+    fn writing<T>(&self, step: impl FnOnce(&GitCheckpoints) -> T) -> T {
+        let done = step(self.reading());
+        self.spare.follow();
+        done
+    }
+}
+
+impl CheckpointStore for SparedCheckpoints {
+    fn initial(&self, request: &InitialRequest) -> Result<Checkpoint, CheckpointError> {
+        self.writing(|store| store.initial(request))
+    }
+
+    fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
+        self.writing(|store| store.create(request))
+    }
+
+    fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
+        self.store.survey(patterns)
+    }
+
+    fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {
+        self.store.content(file, most)
+    }
+
+    fn progress(&self) -> Option<Counts> {
+        self.store.progress()
+    }
+
+    fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
+        self.reading().known()
+    }
+
+    fn contains(&self, sha: &CheckpointSha) -> Result<bool, HistoryError> {
+        self.reading().contains(sha)
+    }
+
+    fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError> {
+        self.reading().verify(shas)
+    }
+
+    fn restorable(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
+        self.reading().restorable(shas)
+    }
+
+    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError> {
+        self.reading().diff(from, to)
+    }
+
+    fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
+        self.reading().plan_restore(request)
+    }
+
+    fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError> {
+        self.writing(|store| store.protect(request))
+    }
+
+    fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
+        self.writing(|store| store.restore(request))
+    }
+
+    fn prune(&self, keep: &[CheckpointSha]) -> Result<Vec<String>, HistoryError> {
+        self.writing(|store| store.prune(keep))
+    }
+
+    fn clean(&self, gone: &BTreeSet<CheckpointSha>, keep: &[CheckpointSha]) -> Result<u64, HistoryError> {
+        self.writing(|store| store.clean(gone, keep))
+    }
+}
