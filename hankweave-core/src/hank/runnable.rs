@@ -630,8 +630,22 @@ mod tests {
             level(budget, &claude, None, &prices),
             warning("overrides.budget.maxDollars")
         );
+        for refused in [
+            r#""model": "house-model", "agent": "claude""#,
+            r#""model": "sonnet", "agent": {"script": "s.json"}"#,
+            r#""model": "sonnet", "agent": "codex""#,
+        ] {
+            let told = level(budget, &codon("a", refused), None, &prices);
+            assert_eq!(told, error("overrides.budget.maxDollars"), "{refused}");
+        }
+        let pi = codon("a", r#""model": "house/m", "agent": "pi""#);
+        assert_eq!(
+            level(budget, &pi, None, &prices),
+            warning("overrides.budget.maxDollars")
+        );
         for counted in [
             r#""model": "opus[1m]""#,
+            r#""model": "claude-sonnet-5", "agent": {"script": "s.json"}"#,
             r#""model": "claude-opus-5""#,
             r#""agent": "scripted", "model": "m""#,
         ] {

@@ -94,6 +94,13 @@ impl ClaudeDecoder {
         self
     }
 
+    /// The same for a program whose results state no money that can be relied on for a model without a price: claude guesses it.
+    #[must_use]
+    pub fn knowing_no_other_prices(mut self) -> Self {
+        self.usage.know_no_other_prices();
+        self
+    }
+
     /// Translates one line, given without its line break.
     pub fn line(&mut self, line: &str) -> Vec<AgentEvent> {
         let mut events = Vec::new();

@@ -405,11 +405,14 @@ fn a_gateway_that_answers_under_another_name_has_the_price_of_the_model_that_was
         _ => panic!("{events:?}"),
     };
     assert_eq!(usage(&decoder.line(said)), (Usd::from_micros(18_000), false));
-    let mut without = ClaudeDecoder::new(false);
+    let mut without = ClaudeDecoder::new(false).knowing_no_other_prices();
     without.line(&INIT.replace("claude-sonnet-4-5", "house-model"));
     assert_eq!(usage(&without.line(said)), (Usd::ZERO, true));
+    // Another program may tell the money of its models in its result.
+    let mut other = ClaudeDecoder::new(false);
+    assert_eq!(usage(&other.line(said)), (Usd::ZERO, false));
     // Claude knows what its own models cost, also the newest.
-    let mut newest = ClaudeDecoder::new(false);
+    let mut newest = ClaudeDecoder::new(false).knowing_no_other_prices();
     newest.line(INIT);
     let events = newest.line(&said.replace("upstream-7", "claude-next-9"));
     assert_eq!(usage(&events), (Usd::ZERO, false));

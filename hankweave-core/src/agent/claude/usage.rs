@@ -18,6 +18,8 @@ pub(super) struct ClaudeUsage {
     counted: ProcessUsage,
     /// The model that the main conversation asks for.
     asked: Option<String>,
+    /// Results state no money of models without a price, but of claude's own.
+    no_other_prices: bool,
     /// A request was sent, and its answer has not begun.
     asking: bool,
     /// The connection of a request was lost, or the request was broken off, before the beginning of its answer was told; what it cost nobody tells.
@@ -36,6 +38,7 @@ impl ClaudeUsage {
             carried: None,
             counted: ProcessUsage::default(),
             asked: None,
+            no_other_prices: false,
             asking: false,
             given_up: false,
             summed_up: false,
@@ -45,6 +48,10 @@ impl ClaudeUsage {
 
     pub(super) fn price_by(&mut self, prices: Arc<Prices>) {
         self.counted = ProcessUsage::priced_by(prices);
+    }
+
+    pub(super) fn know_no_other_prices(&mut self) {
+        self.no_other_prices = true;
     }
 
     /// The model that the process names at its start.
@@ -127,7 +134,8 @@ impl ClaudeUsage {
         let counted = self.counted.message(id, &model, billed, word)?;
         self.helped |= counted.is_new && parent.is_some() && word == Statement::Rough;
         // Claude knows the prices of its own models, newer ones than those of the list among them, and tells the money at its end.
-        let is_unpriced = self.counted.prices().find(&model).is_none() && !is_of_claude(&model);
+        let is_unpriced =
+            self.no_other_prices && !is_of_claude(&model) && self.counted.prices().find(&model).is_none();
         Some(AgentEvent::Usage(MessageUsage {
             message_id: id.to_owned(),
             model,

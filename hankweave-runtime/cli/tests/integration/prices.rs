@@ -1,5 +1,6 @@
 //! Prices: the list, what is laid over it, and limits in dollars that nobody can count.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -195,21 +196,25 @@ fn a_script_whose_model_has_no_price_costs_an_unknown_amount_and_its_limit_is_re
     );
 }
 
+// The name that claude resolves leads to a model of somebody else.
 // covers: AGENT-46
 #[test]
 fn an_agent_whose_dollars_are_limited_is_ended_at_its_first_answer_without_a_price() {
-    let project = project();
+    let mut project = project();
     let mut codon = codon(&project, "house-model");
-    codon.as_object_mut().unwrap().remove("model");
+    codon["agent"] = json!("claude");
+    codon["model"] = json!("sonnet");
     // It would go on for ever.
     let script = project.directory().join("agent.sh");
     let text = std::fs::read_to_string(&script).unwrap();
     let before: Vec<&str> = text.lines().filter(|line| !line.contains("\"result\"")).collect();
     std::fs::write(
         &script,
-        format!("{}\nexec tail -f /dev/null\n", before.join("\n")),
+        format!("#!/bin/sh\n{}\nexec tail -f /dev/null\n", before.join("\n")),
     )
     .unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    project.set("HANKWEAVE_CLAUDE_PATH", &script);
     project.write_hank(&json!({"hank": [codon]}));
     let finished = project.run(["run", "--headless"]);
     finished.expect_code(1);

@@ -260,6 +260,28 @@ fn tiers_of_service_and_searches_of_codex_cost_what_was_served() {
     }
 }
 
+/// The same request would get the same half answer, and would be paid for again.
+// covers: AGENT-9
+#[test]
+fn an_answer_that_the_output_limit_of_codex_cuts_is_paid_for_once() {
+    for agent in RealAgent::all().filter(|agent| agent.name == "codex") {
+        let cut = json!({"text": "It stops in the midd", "stop_reason": "max_tokens", "usage": {"input": 310, "output": 32_000}, "repeat": "forever"});
+        let (project, server) = agent.stage(json!({"turns": [cut]}));
+        let mut only = agent.codon("work", "fresh", "TASK");
+        only["onFailure"] = json!("retry");
+        only["retryConfig"] = json!({"delayMs": 0});
+        project.write_hank(&json!({"hank": [only]}));
+
+        run(&project).expect_code(1);
+
+        assert_eq!(server.served().len(), 1, "{:#?}", server.served());
+        agent.assert_true(&project, &server);
+        let record = codon(&only_run(&project), "work").clone();
+        assert_eq!(record["failureReason"]["retriable"], false, "{record:#}");
+        assert_eq!(record["costIsLowerBound"], Value::Null, "{record:#}");
+    }
+}
+
 // covers: AGENT-46
 #[test]
 fn a_price_that_the_user_gives_counts_for_every_agent() {

@@ -49,7 +49,7 @@ fn invocation(host: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Resu
         env: environment(launch, host.user_id()),
         interrupt_first: true,
         records: transcripts.map(|transcripts| Arc::new(transcripts) as Arc<dyn RecordSource>),
-        ..Invocation::plain(program, args, ClaudeDecoder::of(launch))
+        ..Invocation::plain(program, args, ClaudeDecoder::of(launch).knowing_no_other_prices())
     })
 }
 

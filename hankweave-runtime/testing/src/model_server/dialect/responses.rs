@@ -37,10 +37,16 @@ pub(super) fn stream(reply: &Reply<'_>) -> Vec<Frame> {
             json!({"output_index": index, "item": item}),
         );
     }
-    events.push(
-        "response.completed",
-        json!({"response": response(reply, &id, &items)}),
-    );
+    let mut whole = response(reply, &id, &items);
+    let event = match reply.stop_reason.as_deref() {
+        Some("max_tokens") => {
+            whole["status"] = json!("incomplete");
+            whole["incomplete_details"] = json!({"reason": "max_output_tokens"});
+            "response.incomplete"
+        }
+        _ => "response.completed",
+    };
+    events.push(event, json!({"response": whole}));
     events.0
 }
 
