@@ -292,14 +292,14 @@ impl AcpDecoder {
         self.over();
     }
 
-    /// What the turn has used. Money that was told counts more than our prices.
+    /// What the turn has used. A price that the user gives counts more than the money that was told, and that more than our prices.
     fn used(&mut self, usage: &Usage, events: &mut Vec<AgentEvent>) {
         let tokens = usage.tokens();
         let billed = Billed {
             tokens,
             ..Billed::default()
         };
-        let is_told = self.usage.cost > Usd::ZERO;
+        let is_told = self.usage.cost > Usd::ZERO && self.prices.given_for(&self.model).is_none();
         let priced = billed.price(&self.model, &self.prices).filter(|_| !is_told);
         self.count(tokens, priced.unwrap_or(Usd::ZERO), events);
     }
