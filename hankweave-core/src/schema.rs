@@ -132,6 +132,10 @@ fn prices() -> Value {
     let long =
         json!({"type": "object", "properties": long, "required": required, "additionalProperties": false});
     rates.insert("longPrompt".to_owned(), long);
+    for tier in ["priority", "flex"] {
+        let multiple = json!({"type": "number", "minimum": 0, "maximum": 1_000});
+        rates.insert(tier.to_owned(), multiple);
+    }
     rates.insert(
         "contextWindow".to_owned(),
         json!({"type": "integer", "minimum": 1}),

@@ -39,6 +39,9 @@ struct Asked {
 struct File {
     as_of: String,
     models: BTreeMap<String, Rate>,
+    /// The source of each price that the user gave, which counts before what an agent reports; older versions did not note it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    given: BTreeMap<String, String>,
     codons: BTreeMap<String, Asked>,
 }
 
@@ -84,6 +87,9 @@ impl Counting {
             models: (self.prices.iter())
                 .map(|(model, price)| (model.to_owned(), price.rate))
                 .collect(),
+            given: (self.prices.iter())
+                .filter_map(|(model, price)| Some((model.to_owned(), price.given_by.as_deref()?.to_owned())))
+                .collect(),
             codons: self.codons.clone(),
         };
         let text = serde_json::to_vec(&file)?;
@@ -95,8 +101,17 @@ impl Counting {
     pub(crate) fn noted(disk: &dyn Disk, dir: &ExecutionDir, run: &RunId) -> Option<Self> {
         let bytes = read_if_present(disk, &dir.counting(run), MAX_BYTES).ok()??;
         let file: File = serde_json::from_slice(&bytes).ok()?;
+        let given = |(model, source): (&String, &String)| {
+            let rate = file.models.get(model)?;
+            Some((model.clone(), *rate, source.clone()))
+        };
+        let given: Vec<_> = file.given.iter().filter_map(given).collect();
+        let mut prices = Prices::of(&file.as_of, file.models);
+        for (model, rate, source) in given {
+            prices = prices.with([(model, rate)], &source);
+        }
         Some(Self {
-            prices: Arc::new(Prices::of(&file.as_of, file.models)),
+            prices: Arc::new(prices),
             codons: file.codons,
         })
     }
@@ -124,13 +139,7 @@ mod tests {
         counting.note(&RealDisk, &dir, &run).unwrap();
         let noted = Counting::noted(&RealDisk, &dir, &run).unwrap();
         assert_eq!(noted.model(&"a#3".parse().unwrap()), Some("house"));
-        let rates = |prices: &Prices| -> Vec<(String, Rate)> {
-            prices
-                .iter()
-                .map(|(model, price)| (model.to_owned(), price.rate))
-                .collect()
-        };
-        assert_eq!(rates(&noted.prices), rates(&counting.prices));
+        assert_eq!(noted.prices, counting.prices, "with who has given them");
         std::fs::write(dir.counting(&run), "{").unwrap();
         assert_eq!(Counting::noted(&RealDisk, &dir, &run), None, "it was cut off");
     }

@@ -164,6 +164,17 @@ pub const CLASSES: &[ErrorClass] = &[
         hint: KEYS,
     },
     CONTEXT,
+    // The same request gets the same answer, and is paid for again.
+    ErrorClass {
+        id: "incomplete-answer",
+        said_by: "codex, OpenAI",
+        phrases: &["incomplete response returned", "max_output_tokens"],
+        codes: &[],
+        kind: FailureKind::ApiError,
+        retriable: false,
+        words: "the provider ended the answer early, at its output limit or by a filter",
+        hint: "hankweave logs",
+    },
     ErrorClass {
         id: "bad-request",
         said_by: "everybody",

@@ -170,6 +170,8 @@ pub struct MessageUsage {
     pub is_new: bool,
     /// Whether the process has used more until now than it has told: this message is being written, or another was cut off.
     pub is_lower_bound: bool,
+    /// Tokens were used whose price nobody knows, nor will the agent report it: a limit in dollars cannot be enforced.
+    pub is_unpriced: bool,
     /// See [`AgentEvent`].
     pub parent_tool_use_id: Option<String>,
 }

@@ -24,6 +24,8 @@ pub struct Recorded {
     pub compacted: bool,
     /// More was used than this: a request has no answer yet, or not everything was read.
     pub incomplete: bool,
+    /// A conversation ends with a request without an answer, or not everything was read. Unlike `incomplete` it says nothing of a request that was made again.
+    pub ends_open: bool,
 }
 
 /// What one message of a model has used.

@@ -54,6 +54,12 @@ impl Meter {
         self.spent = true;
     }
 
+    /// Whether money is limited.
+    #[must_use]
+    pub fn limits_dollars(&self) -> bool {
+        self.limits.dollars.is_some() || self.limits.left_of_ceiling.is_some()
+    }
+
     /// The money that is left for another process of the codon; `None` without a limit.
     #[must_use]
     pub fn dollars_left(&self) -> Option<Usd> {

@@ -159,6 +159,18 @@ impl ProcessUsage {
         &self.prices
     }
 
+    /// Its prices, to be shared.
+    #[must_use]
+    pub fn shared_prices(&self) -> &Arc<Prices> {
+        &self.prices
+    }
+
+    /// Whether the end of a message is not reported yet.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Counts a report about one message at its price, and only what is new; `None` when nothing is.
     pub fn message(
         &mut self,
@@ -233,7 +245,11 @@ impl ProcessUsage {
             ReportedUsage::Tokens { model, billed } => {
                 let (usage, is_priced) = self.priced(&model, billed);
                 self.settled.lower_bound |= !is_priced;
-                self.settled.add(&model, usage);
+                // The messages of sub-agents are not in it.
+                match messages.cost > usage.cost {
+                    true => self.settled.merge(&messages),
+                    false => self.settled.add(&model, usage),
+                }
             }
             ReportedUsage::Nothing => {}
         }
@@ -241,9 +257,9 @@ impl ProcessUsage {
 
     /// The usage with its price, zero where that is unknown, and whether it is known (AGENT-46).
     fn priced(&self, model: &str, billed: Billed) -> (ModelUsage, bool) {
-        let (tokens, price) = (billed.tokens, billed.price(model, &self.prices));
-        let cost = price.unwrap_or(Usd::ZERO);
-        (ModelUsage { tokens, cost }, price.is_some())
+        let (tokens, priced) = (billed.tokens, billed.priced(model, &self.prices));
+        let cost = priced.cost;
+        (ModelUsage { tokens, cost }, priced.is_whole)
     }
 
     /// Everything the process has used so far.

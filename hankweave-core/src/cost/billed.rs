@@ -1,7 +1,7 @@
 //! What a provider bills for one model message.
 
 use super::pricing::Prices;
-use super::{TokenUsage, Usd};
+use super::{ServiceTier, TokenUsage, Usd};
 
 /// Tokens of one message, and what is billed besides or at another price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,13 +12,39 @@ pub struct Billed {
     pub long_cache_writes: u64,
     /// Searches of the web that the provider made for the message.
     pub web_searches: u64,
+    /// Tier in which the provider served it.
+    pub tier: ServiceTier,
+}
+
+/// Price of some usage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PricedAt {
+    /// The money; zero for a model without a known price.
+    pub cost: Usd,
+    /// Whether it cost no more than that: model and tier have a known price.
+    pub is_whole: bool,
 }
 
 impl Billed {
     /// Whether there is nothing to pay for.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        *self == Self::default()
+        self.tokens == TokenUsage::ZERO && self.long_cache_writes == 0 && self.web_searches == 0
+    }
+
+    /// The price where it is known, and whether that is all (AGENT-46).
+    #[must_use]
+    pub fn priced(&self, model: &str, prices: &Prices) -> PricedAt {
+        match prices.find(model) {
+            Some((_, price)) => PricedAt {
+                cost: price.rate.price(self),
+                is_whole: price.rate.is_known_in(self.tier),
+            },
+            None => PricedAt {
+                cost: Usd::ZERO,
+                is_whole: self.is_nothing(),
+            },
+        }
     }
 
     /// The price, or `None` for a model without a known one.
@@ -35,6 +61,10 @@ impl Billed {
             tokens: self.tokens.at_least(other.tokens),
             long_cache_writes: self.long_cache_writes.max(other.long_cache_writes),
             web_searches: self.web_searches.max(other.web_searches),
+            tier: match other.tier {
+                ServiceTier::Standard => self.tier,
+                tier => tier,
+            },
         }
     }
 }
@@ -51,6 +81,33 @@ impl From<TokenUsage> for Billed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // covers: AGENT-34
+    #[test]
+    fn a_tier_costs_a_multiple_and_one_without_a_known_price_makes_a_lower_bound() {
+        let prices = Prices::listed();
+        let at = |model: &str, tier: ServiceTier| {
+            let billed = Billed {
+                tokens: TokenUsage {
+                    input_tokens: 1_000,
+                    output_tokens: 1_000,
+                    ..TokenUsage::ZERO
+                },
+                web_searches: 1,
+                tier,
+                ..Billed::default()
+            };
+            let priced = billed.priced(model, &prices);
+            (priced.cost.as_nanos() / 1_000, priced.is_whole)
+        };
+        // $5 in and $30 out a million, and a cent for the search, which has no tier.
+        assert_eq!(at("gpt-5.5", ServiceTier::Standard), (45_000, true));
+        assert_eq!(at("gpt-5.5", ServiceTier::Priority), (97_500, true));
+        assert_eq!(at("gpt-5.5", ServiceTier::Flex), (27_500, true));
+        assert_eq!(at("gpt-5.5", ServiceTier::Other), (45_000, false));
+        assert_eq!(at("gpt-5.1-codex", ServiceTier::Priority), (21_250, false));
+        assert_eq!(at("somebody's model", ServiceTier::Standard), (0, false));
+    }
 
     #[test]
     fn cache_writes_for_an_hour_and_searches_have_their_own_prices() {

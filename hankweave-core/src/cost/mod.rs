@@ -3,11 +3,13 @@
 mod accounting;
 mod billed;
 pub mod pricing;
+mod tier;
 mod tokens;
 mod usd;
 
 pub(crate) use accounting::MessageIds;
 pub use accounting::{Counted, ModelUsage, ProcessUsage, ReportedUsage, Statement, UsageTotals};
-pub use billed::Billed;
+pub use billed::{Billed, PricedAt};
+pub use tier::{ServiceTier, TierMultiple};
 pub use tokens::{RecordedTokens, TokenUsage};
 pub use usd::{InvalidUsd, Usd};

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Billed, TokenUsage, Usd};
+use super::{Billed, ServiceTier, TierMultiple, TokenUsage, Usd};
 
 /// What `tokens` cost at the list price of `model`, or `None` for a model that the list does not know.
 ///
@@ -69,6 +69,12 @@ pub struct Rate {
     /// Other prices for long prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_prompt: Option<LongPrompt>,
+    /// Price of the tokens of a request of the tier `priority`, as a multiple of the standard price, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<TierMultiple>,
+    /// Price of the tokens of a request of the tier `flex`, as a multiple of the standard price, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flex: Option<TierMultiple>,
     /// How many tokens fit into its context, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
@@ -91,10 +97,31 @@ impl Rate {
             (rates.cache_write, tokens.cache_creation_tokens - one_hour),
             (rates.cache_write_1h, one_hour),
             (rates.cache_read, tokens.cache_read_tokens),
-            // A search costs a thousandth of its price, a token a millionth.
-            (self.web_search, billed.web_searches.saturating_mul(1_000)),
         ];
-        per_million(parts)
+        // A search costs a thousandth of its price, a token a millionth.
+        let searches = (self.web_search, billed.web_searches.saturating_mul(1_000));
+        per_million(parts, self.multiple(billed.tier), searches)
+    }
+
+    /// What the tokens of a request of this tier cost, as a multiple of the standard price.
+    fn multiple(&self, tier: ServiceTier) -> TierMultiple {
+        let multiple = match tier {
+            ServiceTier::Priority => self.priority,
+            ServiceTier::Flex => self.flex,
+            ServiceTier::Standard | ServiceTier::Other => None,
+        };
+        multiple.unwrap_or(TierMultiple::ONE)
+    }
+
+    /// Whether a request of this tier costs no more than [`Self::price`] says.
+    #[must_use]
+    pub fn is_known_in(&self, tier: ServiceTier) -> bool {
+        match tier {
+            // Flex is never dearer than the standard.
+            ServiceTier::Standard | ServiceTier::Flex => true,
+            ServiceTier::Priority => self.priority.is_some(),
+            ServiceTier::Other => false,
+        }
     }
 
     /// What requests cost at least of which only the sum is known, and whether it may be more, since one of them may have had a long prompt.
@@ -110,11 +137,18 @@ impl Rate {
     }
 }
 
-/// The sum of all parts at their prices per million, rounded once to the nearest billionth of a dollar.
-fn per_million(parts: impl IntoIterator<Item = (Usd, u64)>) -> Usd {
-    const MILLION: u128 = 1_000_000;
+/// The sum of all parts at their prices per million, times `multiple`, and of the searches, rounded once to the nearest billionth of a dollar.
+fn per_million(
+    parts: impl IntoIterator<Item = (Usd, u64)>,
+    multiple: TierMultiple,
+    searches: (Usd, u64),
+) -> Usd {
+    // A million of thousandths.
+    const MILLION: u128 = 1_000_000_000;
     let product = |(price, count): (Usd, u64)| u128::from(price.as_nanos()) * u128::from(count);
     let sum = parts.into_iter().map(product).fold(0_u128, u128::saturating_add);
+    let sum = sum.saturating_mul(u128::from(multiple.thousandths()));
+    let sum = sum.saturating_add(product(searches).saturating_mul(1_000));
     let nanos = sum.saturating_add(MILLION / 2) / MILLION;
     Usd::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
@@ -203,19 +237,38 @@ impl Prices {
         given.map(|(family, price)| (family, price.rate))
     }
 
-    /// The price of `model`, and the name under which it stands here.
+    /// The price of `model`, and the name under which it is listed. A price that a user gives comes before one of the list, whichever name it has.
     ///
     /// `model` is the name an agent reports: that of the list, or with a provider before a slash or dot, a
     /// release after it, or a note in brackets (`anthropic/claude-sonnet-4-5-20250929[1m]`,
-    /// `us.anthropic.claude-haiku-4-5-20251001-v1:0`).
+    /// `us.anthropic.claude-haiku-4-5-20251001-v1:0`). An agent may also leave out the provider with which a user has given the price.
     #[must_use]
     pub fn find(&self, model: &str) -> Option<(&str, &Price)> {
         let unnoted = without_note(model);
-        let own = unnoted.rsplit('/').next().unwrap_or(unnoted);
-        let own = own.rsplit_once("anthropic.").map_or(own, |(_, own)| own);
+        let own = own_name(unnoted);
         let names = [model, unnoted, own, family(own)];
-        let found = names.iter().find_map(|name| self.models.get_key_value(*name))?;
-        Some((found.0, found.1))
+        let found = || names.iter().filter_map(|name| self.models.get_key_value(*name));
+        let given = found().find(|(_, price)| price.given_by.is_some());
+        let found = given.or_else(|| found().next());
+        let (name, price) = found.or_else(|| self.behind_provider(own))?;
+        Some((name, price))
+    }
+
+    /// The price that a user has given for a model of this name together with its provider, if that is only one.
+    fn behind_provider(&self, own: &str) -> Option<(&String, &Price)> {
+        let is_it = |name: &str| name.rsplit_once('/').is_some_and(|(_, behind)| behind == own);
+        let mut found = (self.models.iter()).filter(|(name, price)| price.given_by.is_some() && is_it(name));
+        let first = found.next()?;
+        found
+            .all(|(_, price)| price.rate == first.1.rate)
+            .then_some(first)
+    }
+
+    /// The price of `model` that a user has given, which counts before any figure of an agent.
+    #[must_use]
+    pub fn given_for(&self, model: &str) -> Option<Rate> {
+        let (_, price) = self.find(model)?;
+        price.given_by.as_ref().map(|_| price.rate)
     }
 
     /// How many tokens fit into the context of `model`, if that is known. A note such as `[1m]` says so itself.
@@ -240,9 +293,20 @@ fn without_note(model: &str) -> &str {
     model.split('[').next().unwrap_or(model)
 }
 
-/// The name without the release after it: `-20250929`, `@20250929`, `-latest`, each with or without `-v1:0`.
+/// The name without its provider.
+fn own_name(name: &str) -> &str {
+    let own = name.rsplit('/').next().unwrap_or(name);
+    own.rsplit_once("anthropic.").map_or(own, |(_, own)| own)
+}
+
+/// The name without the release after it: `-20250929`, `@20250929`, `-2025-08-07`, `-latest`, each with or without `-v1:0`.
 fn family(name: &str) -> &str {
     let digits = |text: &str, count| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_day = |text: &str| {
+        let mut parts = text.split('-');
+        let part = |text: Option<&str>, count| text.is_some_and(|text| digits(text, count));
+        part(parts.next(), 4) && part(parts.next(), 2) && part(parts.next(), 2)
+    };
     let is_version = |text: &str| {
         let parts = text.split_once(':').unwrap_or((text, "0"));
         digits(parts.0, 1) && digits(parts.1, 1)
@@ -251,6 +315,16 @@ fn family(name: &str) -> &str {
         Some((before, version)) if is_version(version) => before,
         _ => name,
     };
+    // A day with its dash has eleven characters, all of one byte.
+    let day = unversioned
+        .len()
+        .checked_sub(11)
+        .and_then(|at| unversioned.split_at_checked(at));
+    if let Some((family, day)) = day
+        && day.strip_prefix('-').is_some_and(is_day)
+    {
+        return family;
+    }
     match unversioned.rsplit_once(['-', '@']) {
         Some((family, release)) if release == "latest" || digits(release, 8) => family,
         _ => unversioned,
@@ -313,6 +387,7 @@ mod tests {
             "claude-sonnet-4-5@20250929",
             "claude-sonnet-4-5-latest",
             "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "claude-sonnet-4-5-2025-09-29",
         ] {
             assert_eq!(price(name, &TOKENS), Some(Usd::from_micros(6_930)), "{name}");
             assert_eq!(
@@ -370,6 +445,7 @@ mod tests {
             tokens: TOKENS,
             long_cache_writes: 200,
             web_searches: 3,
+            ..Billed::default()
         };
         // 200 tokens at $10 instead of $6.25 a million, and three searches at a cent.
         let more = Usd::from_nanos(750_000) + Usd::from_micros(30_000);
@@ -379,6 +455,7 @@ mod tests {
             tokens: TOKENS,
             long_cache_writes: u64::MAX,
             web_searches: u64::MAX,
+            ..Billed::default()
         };
         assert!(opus.rate.price(&absurd) > price);
     }
@@ -412,6 +489,53 @@ mod tests {
             Billed::from(TOKENS).price("claude-opus-4-7", &prices),
             price("claude-opus-4-7", &TOKENS)
         );
+    }
+
+    #[test]
+    fn what_openai_and_google_call_their_models_is_listed() {
+        for (name, input, output) in [
+            ("gpt-5.4-2026-03-05", 2_500, 15_000),
+            ("openai/gpt-5-2025-08-07", 1_250, 10_000),
+            ("gpt-4o", 2_500, 10_000),
+            ("gpt-4o-2024-05-13", 5_000, 15_000),
+            ("o3", 2_000, 8_000),
+            ("o4-mini-2025-04-16", 1_100, 4_400),
+            ("gpt-5.3-codex-spark", 1_750, 14_000),
+            ("gemini-3-flash-preview", 500, 3_000),
+            ("google/gemini-3.1-pro-preview", 2_000, 12_000),
+        ] {
+            let (_, found) = LISTED.find(name).unwrap_or_else(|| panic!("{name}"));
+            let rates = found.rate.rates;
+            assert_eq!(
+                (rates.input, rates.output),
+                (Usd::from_micros(input * 1_000), Usd::from_micros(output * 1_000)),
+                "{name}"
+            );
+        }
+        // What is written to the cache costs a quarter more than what is read, from 5.6 on.
+        let (_, sol) = LISTED.find("gpt-5.6-sol").unwrap();
+        assert_eq!(sol.rate.rates.cache_write, Usd::from_micros(5_000_000));
+    }
+
+    #[test]
+    fn a_price_that_was_given_with_a_provider_counts_for_an_agent_that_leaves_it_out() {
+        let rate = |name: &str| LISTED.find(name).unwrap().1.rate;
+        let (dear, cheap) = (rate("claude-opus-5"), rate("claude-sonnet-5"));
+        let with = |models: &[(&str, Rate)]| {
+            let models = models.iter().map(|(name, rate)| ((*name).to_owned(), *rate));
+            Prices::default().with(models, "mine.json")
+        };
+        let one = with(&[("scripted/house-model", dear)]);
+        for name in ["scripted/house-model", "house-model"] {
+            assert_eq!(one.given_for(name), Some(dear), "{name}");
+        }
+        let two = with(&[("a/house-model", dear), ("b/house-model", cheap)]);
+        assert_eq!(two.given_for("b/house-model"), Some(cheap));
+        assert_eq!(two.find("house-model"), None, "nobody knows which");
+        // One that is given comes before one of the list with a nearer name.
+        let own = with(&[("gpt-4o", cheap)]);
+        assert_eq!(own.given_for("gpt-4o-2024-05-13"), Some(cheap));
+        assert_eq!(own.given_for("claude-opus-5"), None);
     }
 
     fn price_of_sonnet() -> Option<Usd> {

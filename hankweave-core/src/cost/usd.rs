@@ -72,13 +72,19 @@ impl Usd {
         Ok(Self(dollars as u64 * NANOS + nanos as u64))
     }
 
-    /// The amount for people: `$0.0231`, or `at least $0.0231` when it is known to be too low.
+    /// The amount for people: `$0.0231`, `at least $0.0231` when it is known to be too low, or `unknown` when nothing else is known of it.
     #[must_use]
     pub fn told(self, is_lower_bound: bool) -> String {
-        match is_lower_bound {
-            true => format!("at least {self}"),
-            false => self.to_string(),
+        match (is_lower_bound, self.shown_units()) {
+            (true, 0) => "unknown".to_owned(),
+            (true, _) => format!("at least {self}"),
+            (false, _) => self.to_string(),
         }
+    }
+
+    /// The amount in units of $0.0001, rounded, as people see it.
+    fn shown_units(self) -> u64 {
+        self.0.saturating_add(50_000) / 100_000
     }
 
     /// The amount in dollars, as the nearest `f64`.
@@ -131,7 +137,7 @@ impl Sum for Usd {
 /// `$0.0231`: four decimals, because most codons cost less than a cent.
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rounded = self.0.saturating_add(50_000) / 100_000;
+        let rounded = self.shown_units();
         f.pad(&format!("${}.{:04}", rounded / 10_000, rounded % 10_000))
     }
 }
@@ -201,6 +207,17 @@ mod tests {
             assert!(Usd::from_dollars(value).is_err(), "{value}");
         }
         assert!(serde_json::from_str::<Usd>("-1").is_err());
+    }
+
+    #[test]
+    fn money_of_which_nothing_is_known_is_unknown() {
+        let cheap = Usd::from_nanos(40_000);
+        assert_eq!(
+            (cheap.told(true), cheap.told(false)),
+            ("unknown".into(), "$0.0000".into())
+        );
+        assert_eq!(Usd::ZERO.told(true), "unknown");
+        assert_eq!(Usd::from_micros(6_930).told(true), "at least $0.0069");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use prices::{PriceFile, PriceSource};
 pub use problem::{Level, Places, Position, Problem, Problems};
 pub use redirects::redirecting_variables;
 pub use references::{Reference, ReferenceKind, copy_targets, references};
-pub use runnable::{STREAMS, beyond_agents, nearest_models, uncounted_money, unknown_names};
+pub use runnable::{STREAMS, beyond_agents, nearest_models, price_example, uncounted_money, unknown_names};
 #[cfg(feature = "schema")]
 pub(crate) use setting::WITHOUT_EFFECT;
 pub use setting::{

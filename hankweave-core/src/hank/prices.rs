@@ -11,6 +11,7 @@ use super::paths::check_any;
 use super::problem::{Problems, quoted};
 use super::read::at_least_one;
 use super::reader::{Fields, Node, Reader, checked};
+use crate::cost::TierMultiple;
 use crate::cost::Usd;
 use crate::cost::pricing::{LongPrompt, Rate, TokenRates};
 
@@ -62,7 +63,7 @@ static PRICES: Keys = Keys {
 
 static RATE: Keys = Keys {
     kind: "a price",
-    valid: "input output cacheWrite cacheWrite1h cacheRead webSearch longPrompt contextWindow from",
+    valid: "input output cacheWrite cacheWrite1h cacheRead webSearch longPrompt priority flex contextWindow from",
     known_mistakes: &[
         ("input", "inputTokens"),
         ("output", "outputTokens"),
@@ -114,11 +115,14 @@ fn rate(reader: &mut Reader<'_>, model: &str, node: &Node<'_>) -> Option<Rate> {
         })
     });
     let web_search = fields.optional(reader, "webSearch", amount);
+    let [priority, flex] = ["priority", "flex"].map(|key| fields.optional(reader, key, multiple));
     let context_window = fields.optional(reader, "contextWindow", at_least_one);
     Some(Rate {
         rates: token_rates(reader, &fields)?,
         web_search: web_search.unwrap_or(WEB_SEARCH),
         long_prompt,
+        priority,
+        flex,
         context_window,
     })
 }
@@ -138,6 +142,15 @@ fn token_rates(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TokenRate
         cache_write_1h: write_1h.unwrap_or_else(|| share(200)),
         cache_read: read.unwrap_or_else(|| share(10)),
     })
+}
+
+/// A multiple of the standard price.
+fn multiple(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<TierMultiple> {
+    let multiple = TierMultiple::new(reader.number(node)?);
+    if multiple.is_none() {
+        reader.error(node, "must be a number from 0 to 1000, times the standard price");
+    }
+    multiple
 }
 
 /// Dollars, at least 0: a model may cost nothing.

@@ -9,7 +9,7 @@ use super::keys::{did_you_mean, nearest};
 use super::problem::{Level, Problem, quoted};
 use crate::agent::{Capabilities, CostReport};
 use crate::cost::Usd;
-use crate::cost::pricing::{ALIASES, Prices};
+use crate::cost::pricing::{ALIASES, Prices, is_alias};
 
 /// The streams that are understood.
 pub const STREAMS: [&str; 1] = ["claude"];
@@ -286,10 +286,10 @@ fn uncounted(
             _ => None,
         };
     };
-    if prices.is_known(model) {
+    if prices.find(model).is_some() || (is_alias(model) && resolves_aliases(codon)) {
         return None;
     }
-    let (name, example) = (quoted(model), example(model));
+    let (name, example) = (quoted(model), price_example(model));
     let hint = format!("`--prices FILE` gives it; FILE holds such as {example}");
     match (&codon.agent, limit) {
         (Some(AgentChoice::Command(_)), Some(limit)) => Some((
@@ -314,23 +314,56 @@ fn uncounted(
             ),
             hint,
         )),
+        // Its script may use tokens, and has no prices beside those of the list.
+        (Some(AgentChoice::Script { .. }), Some(limit)) => Some((
+            Level::Error,
+            format!("{limit} cannot be held: nobody here knows the price of {name}, which codon `{id}` uses"),
+            hint,
+        )),
+        // Claude knows the prices of its own models only.
+        (_, Some(limit)) if codon.agent_name() == "claude" && agent_for_model(model) != "claude" => Some((
+            Level::Error,
+            format!(
+                "{limit} cannot be held: nobody here knows the price of {name}, and claude guesses it, since the model is none of Anthropic's"
+            ),
+            hint,
+        )),
         // It reports its money itself: claude at its end, opencode and pi with each answer, if it knows the price.
-        (_, Some(_)) if matches!(codon.agent_name(), "claude" | "opencode" | "pi") => Some((
+        (_, Some(_)) if codon.agent_name() == "claude" => Some((
             Level::Warning,
             format!(
-                "the price of {name} is not known, so the dollars of codon `{id}` count only when {} reports them",
+                "the price of {name} is not known, so the dollars of codon `{id}` count only when claude reports them"
+            ),
+            hint,
+        )),
+        (_, Some(_)) if matches!(codon.agent_name(), "opencode" | "pi") => Some((
+            Level::Warning,
+            format!(
+                "the price of {name} is not known here; if {} does not know it either, codon `{id}` is ended at its first answer",
                 codon.agent_name()
             ),
             hint,
         )),
-        // The scripted agent costs nothing, and an agent that an embedding program registers reports its
+        // Without a script the scripted agent costs nothing, and an agent that an embedding program registers reports its
         // money itself.
         _ => None,
     }
 }
 
+/// Whether the agent of a codon chooses a model for an alias and says at its start which: claude, or a program that may run it.
+fn resolves_aliases(codon: &CodonConfig) -> bool {
+    match &codon.agent {
+        Some(AgentChoice::Command(_)) => true,
+        Some(AgentChoice::Script { .. }) => false,
+        Some(AgentChoice::Named(_) | AgentChoice::Acp(_)) | None => {
+            !matches!(codon.agent_name(), "codex" | "gemini" | "opencode" | "pi")
+        }
+    }
+}
+
 /// An example of a file of prices for `model`, with prices to be replaced.
-fn example(model: &str) -> String {
+#[must_use]
+pub fn price_example(model: &str) -> String {
     let model = serde_json::Value::from(model);
     format!(r#"{{"models": {{{model}: {{"input": 3, "output": 15}}}}}}"#)
 }
@@ -597,8 +630,22 @@ mod tests {
             level(budget, &claude, None, &prices),
             warning("overrides.budget.maxDollars")
         );
+        for refused in [
+            r#""model": "house-model", "agent": "claude""#,
+            r#""model": "sonnet", "agent": {"script": "s.json"}"#,
+            r#""model": "sonnet", "agent": "codex""#,
+        ] {
+            let told = level(budget, &codon("a", refused), None, &prices);
+            assert_eq!(told, error("overrides.budget.maxDollars"), "{refused}");
+        }
+        let pi = codon("a", r#""model": "house/m", "agent": "pi""#);
+        assert_eq!(
+            level(budget, &pi, None, &prices),
+            warning("overrides.budget.maxDollars")
+        );
         for counted in [
             r#""model": "opus[1m]""#,
+            r#""model": "claude-sonnet-5", "agent": {"script": "s.json"}"#,
             r#""model": "claude-opus-5""#,
             r#""agent": "scripted", "model": "m""#,
         ] {
@@ -615,7 +662,7 @@ mod tests {
 
     #[test]
     fn the_hint_holds_a_file_of_prices_that_can_be_read() {
-        let problem = crate::hank::PriceFile::parse(&example("house-model"));
+        let problem = crate::hank::PriceFile::parse(&price_example("house-model"));
         assert!(problem.problems.is_empty() && problem.models.contains_key("house-model"));
     }
 }

@@ -78,6 +78,38 @@ fn succeeded(agent: &str, name: &str, nanos: u64, wanted: TokenUsage) {
     assert!(outcome.result_received && !played.wants_more);
 }
 
+// covers: AGENT-46
+#[test]
+fn a_price_that_the_user_gives_comes_before_what_opencode_counts() {
+    let sonnet = Prices::listed().find("claude-sonnet-4-5").unwrap().1.rate;
+    let line = r#"{"type":"step_finish","sessionID":"s","part":{"id":"p","messageID":"m","type":"step-finish","reason":"stop",
+        "tokens":{"input":1000,"output":1000,"reasoning":0,"cache":{"read":0,"write":0}},"cost":COST}}"#;
+    let told = |prices: Prices, cost: &str| {
+        let mut decoder = OpencodeDecoder::new("scripted/house-model").priced_by(prices.into());
+        let mut events = Vec::new();
+        decoder.hear(AgentLine::Text(&line.replace("COST", cost)), &mut events);
+        let unpriced = events
+            .iter()
+            .any(|event| matches!(event, AgentEvent::Usage(usage) if usage.is_unpriced));
+        (decoder.usage().cost, unpriced)
+    };
+    let given = |name: &str| Prices::default().with([(name.to_owned(), sonnet)], "mine.json");
+    for cost in ["0", "7.5"] {
+        for name in ["scripted/house-model", "house-model"] {
+            assert_eq!(
+                told(given(name), cost),
+                (Usd::from_micros(18_000), false),
+                "{name}"
+            );
+        }
+    }
+    assert_eq!(
+        told(Prices::default(), "7.5"),
+        (Usd::from_micros(7_500_000), false)
+    );
+    assert_eq!(told(Prices::default(), "0"), (Usd::ZERO, true));
+}
+
 // covers: AGENT-28, AGENT-47
 #[test]
 fn opencode_tells_tokens_and_money_of_each_step() {

@@ -4,6 +4,7 @@ use hankweave_core::agent::{
     AgentDecoder, AgentEvent, AgentLine, EndedBy, ExitOutcome, FailureKind, PiDecoder, ProcessEnd,
     ProcessExit, Records, Verdict,
 };
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::cost::{TokenUsage, Usd};
 use serde_json::Value;
 
@@ -184,6 +185,43 @@ fn a_model_without_a_price_costs_at_least_nothing() {
         (usage.tokens.total(), usage.cost, usage.lower_bound),
         (12, Usd::ZERO, true)
     );
+}
+
+/// The price with its provider, as the hint of `validate` has it, and one of a model that pi has a price for itself.
+// covers: AGENT-46
+#[test]
+fn a_price_that_the_user_gives_comes_before_what_pi_counts() {
+    let sonnet = Prices::listed().find("claude-sonnet-4-5").unwrap().1.rate;
+    let line = r#"{"type":"message_end","message":{"role":"assistant","provider":"scripted","model":"house-model","stopReason":"stop",
+        "usage":{"input":1000,"output":1000,"cost":{"total":COST}}}}"#;
+    let told = |prices: Prices, cost: &str| {
+        let mut decoder = PiDecoder::default().priced_by(prices.into());
+        let mut events = Vec::new();
+        decoder.hear(AgentLine::Text(&line.replace("COST", cost)), &mut events);
+        let unpriced = events
+            .iter()
+            .any(|event| matches!(event, AgentEvent::Usage(usage) if usage.is_unpriced));
+        (decoder.usage().cost, decoder.usage().lower_bound, unpriced)
+    };
+    let given = |name: &str| Prices::default().with([(name.to_owned(), sonnet)], "mine.json");
+    for name in ["scripted/house-model", "house-model"] {
+        for cost in ["0", "7.5"] {
+            assert_eq!(
+                told(given(name), cost),
+                (Usd::from_micros(18_000), false, false),
+                "{name} {cost}"
+            );
+        }
+    }
+    assert_eq!(
+        told(Prices::default(), "7.5"),
+        (Usd::from_micros(7_500_000), false, false)
+    );
+    assert_eq!(
+        told(given("another/house-model"), "0").0,
+        Usd::from_micros(18_000)
+    );
+    assert_eq!(told(Prices::default(), "0"), (Usd::ZERO, true, true));
 }
 
 // covers: AGENT-20

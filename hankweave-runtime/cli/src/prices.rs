@@ -107,6 +107,12 @@ fn one(global: &Global, prices: &Prices, model: &str) -> Result<ExitCode, Failur
                 let _ = writeln!(text, "{}: priced as {}", model, family);
             }
             let _ = write!(text, "{}", table(prices, [(family, price)]));
+            for (tier, multiple) in [("priority", price.rate.priority), ("flex", price.rate.flex)] {
+                if let Some(multiple) = multiple {
+                    let times = f64::from(multiple.thousandths()) / 1_000.0;
+                    let _ = writeln!(text, "tier {tier}: {times} times these prices of tokens");
+                }
+            }
             text
         }
     };
@@ -136,6 +142,8 @@ fn table<'p>(prices: &Prices, rows: impl IntoIterator<Item = (&'p str, &'p Price
             rates,
             web_search,
             long_prompt,
+            priority: _,
+            flex: _,
             context_window: _,
         } = price.rate;
         let row = |name: String, rates: hankweave_core::cost::pricing::TokenRates| {

@@ -40,6 +40,8 @@ pub(super) enum Handled {
     Events,
     /// A limit was exceeded; the rest of the list was not handled.
     Overspent,
+    /// The dollars are limited, and this model has no known price; the rest of the list was not handled.
+    Unpriced(String),
     /// The agent has ended.
     End(ExitOutcome),
 }
@@ -71,9 +73,13 @@ impl<'a> Listener<'a> {
         let mut next = Some(first);
         while let Some(event) = next {
             let spends = matches!(event, AgentEvent::Usage(_));
+            let unpriced = self.unpriced(&event);
             match event {
                 AgentEvent::Finished(outcome) => return Handled::End(outcome),
                 event => self.handle(event).await,
+            }
+            if let Some(model) = unpriced {
+                return Handled::Unpriced(model);
             }
             if spends && self.is_overspent() {
                 return Handled::Overspent;
@@ -81,6 +87,16 @@ impl<'a> Listener<'a> {
             next = more.next_arrived();
         }
         Handled::Events
+    }
+
+    /// The model of this usage, if its money is limited and nobody can count it.
+    fn unpriced(&self, event: &AgentEvent) -> Option<String> {
+        match event {
+            AgentEvent::Usage(usage) if usage.is_unpriced && self.meter.limits_dollars() => {
+                Some(usage.model.clone())
+            }
+            _ => None,
+        }
     }
 
     fn is_overspent(&mut self) -> bool {

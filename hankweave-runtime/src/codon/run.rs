@@ -6,7 +6,7 @@ use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason,
 use hankweave_core::budget::Meter;
 use hankweave_core::codon::{BudgetExceeded, Codon, LoopCheck, Running};
 use hankweave_core::cost::{UsageTotals, Usd};
-use hankweave_core::hank::OnExceeded;
+use hankweave_core::hank::{OnExceeded, price_example};
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
@@ -23,6 +23,8 @@ enum Halt {
     Interrupted(Interruption),
     /// A limit is reached.
     OverBudget,
+    /// Its dollars are limited and cannot be counted.
+    Uncounted(FailureReason),
     /// It has answered, and only processes that it left running keep it alive.
     Settled,
     /// It was silent for this long.
@@ -170,6 +172,7 @@ pub(super) async fn run(
                         continue;
                     }
                     Handled::Overspent => Halt::OverBudget,
+                    Handled::Unpriced(model) => Halt::Uncounted(unpriced(&model)),
                     Handled::End(outcome) => break Outcome::Ended(outcome),
                 }
             }
@@ -194,6 +197,7 @@ pub(super) async fn run(
         };
         break match why {
             Halt::Interrupted(why) => Outcome::Stopped(why, exit),
+            Halt::Uncounted(reason) => Outcome::Stopped(Interruption::Failure(reason), exit),
             // A reported success stays one, however long the silence after it.
             Halt::Silent(longest) if !exit.verdict.is_success() => {
                 Outcome::Stopped(Interruption::Failure(silent(longest)), exit)
@@ -248,6 +252,17 @@ fn in_words(duration: Duration) -> String {
         minutes if minutes >= 120 && minutes % 60 == 0 => format!("{} min", minutes / 60),
         _ => format!("{} s", duration.as_secs_f64()),
     }
+}
+
+/// Why a codon ends whose money cannot be counted, with a file of prices that would help.
+fn unpriced(model: &str) -> FailureReason {
+    let example = price_example(model);
+    FailureReason::unknown(
+        false,
+        format!(
+            "the limit in dollars cannot be enforced: the price of the model `{model}` is not known; give it with `--prices FILE`, which holds such as {example}"
+        ),
+    )
 }
 
 fn silent(patience: Duration) -> FailureReason {

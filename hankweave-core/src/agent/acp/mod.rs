@@ -56,6 +56,8 @@ pub struct AcpDecoder {
     usage: UsageTotals,
     /// What the session had cost before this process, as far as that is known.
     cost_before: Usd,
+    /// The money that the agent has told since it began, while the price of the user is waited for.
+    told: Usd,
     /// What earlier processes of the same log have cost.
     settled: Usd,
     end: Option<End>,
@@ -136,6 +138,7 @@ impl AcpDecoder {
             denied: Vec::new(),
             usage: UsageTotals::default(),
             cost_before: Usd::ZERO,
+            told: Usd::ZERO,
             settled: Usd::ZERO,
             end: None,
         };
@@ -227,6 +230,16 @@ impl AcpDecoder {
             return;
         }
         let since = total.saturating_sub(self.cost_before);
+        if self.prices.given_for(&self.model).is_some() {
+            // The price of the user counts, if the turn tells its tokens.
+            self.told = since;
+            return;
+        }
+        self.count_told(since, events);
+    }
+
+    /// Counts what the agent has told of its money since it began.
+    fn count_told(&mut self, since: Usd, events: &mut Vec<AgentEvent>) {
         let added = since.saturating_sub(self.usage.cost.saturating_sub(self.settled));
         self.count(TokenUsage::ZERO, added, events);
     }
@@ -248,6 +261,8 @@ impl AcpDecoder {
             added,
             is_new,
             is_lower_bound: true,
+            // No limit in dollars is taken for such an agent.
+            is_unpriced: false,
             parent_tool_use_id: None,
         }));
     }
@@ -255,8 +270,9 @@ impl AcpDecoder {
     /// The turn has ended.
     fn turned(&mut self, answer: &Answer<'_>, events: &mut Vec<AgentEvent>) {
         self.speech.pause(events);
-        if let Some(usage) = &answer.usage.0 {
-            self.used(usage, events);
+        match &answer.usage.0 {
+            Some(usage) => self.used(usage, events),
+            None => self.count_told(self.told, events),
         }
         let stop = answer.stop_reason.as_deref().unwrap_or_default().to_owned();
         self.end = Some(meaning(&stop));
@@ -276,14 +292,14 @@ impl AcpDecoder {
         self.over();
     }
 
-    /// What the turn has used. Money that was told counts more than our prices.
+    /// What the turn has used. A price that the user gives counts more than the money that was told, and that more than our prices.
     fn used(&mut self, usage: &Usage, events: &mut Vec<AgentEvent>) {
         let tokens = usage.tokens();
         let billed = Billed {
             tokens,
             ..Billed::default()
         };
-        let is_told = self.usage.cost > Usd::ZERO;
+        let is_told = self.usage.cost > Usd::ZERO && self.prices.given_for(&self.model).is_none();
         let priced = billed.price(&self.model, &self.prices).filter(|_| !is_told);
         self.count(tokens, priced.unwrap_or(Usd::ZERO), events);
     }

@@ -459,6 +459,32 @@ fn lines_out_of_order_of_another_session_or_of_no_sense_change_nothing() {
     );
 }
 
+/// The agent tells $7, and its tokens with the end of a turn, or not.
+// covers: AGENT-46
+#[test]
+fn a_price_that_the_user_gives_comes_before_the_money_that_is_told() {
+    let sonnet = Prices::listed().find("claude-sonnet-4-5").unwrap().1.rate;
+    let own = Prices::default().with([("house-model".to_owned(), sonnet)], "mine.json");
+    let cost = |prices: Prices, usage: Value| {
+        let mut launch = launch();
+        launch.model = "house-model".to_owned();
+        launch.prices = prices.into();
+        let spent = json!({"method": "session/update", "params": {"sessionId": "s-1",
+            "update": {"sessionUpdate": "usage_update", "cost": {"amount": 7, "currency": "USD"}}}});
+        let mut talk = Talk::with(&launch)
+            .greeted()
+            .say(&json!({"id": 1, "result": {"sessionId": "s-1", "models": {"currentModelId": "house-model"}}}))
+            .say(&spent)
+            .say(&json!({"id": 2, "result": {"stopReason": "end_turn", "usage": usage}}));
+        talk.end(ProcessExit::Exited(0)).usage.cost
+    };
+    let usage = json!({"totalTokens": 2000, "inputTokens": 1000, "outputTokens": 1000});
+    let told = Usd::from_micros(7_000_000);
+    assert_eq!(cost(own.clone(), usage.clone()), Usd::from_micros(18_000));
+    assert_eq!(cost(own, Value::Null), told, "it tells no tokens");
+    assert_eq!(cost(Prices::default(), usage), told);
+}
+
 // covers: AGENT-25, AGENT-47
 #[test]
 fn tokens_are_priced_where_the_agent_tells_no_money() {

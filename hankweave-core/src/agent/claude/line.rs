@@ -43,8 +43,8 @@ pub(super) struct StreamLine<'l> {
     pub(super) api_error_status: Count,
     pub(super) usage: Object<Usage>,
     #[serde(rename = "modelUsage")]
-    pub(super) model_usage: Models,
-    pub(super) model_usage_since_last_result: Models,
+    pub(super) model_usage: Models<'l>,
+    pub(super) model_usage_since_last_result: Models<'l>,
     pub(super) total_cost_usd: Dollars,
     pub(super) permission_denials: List<Object<Denial<'l>>>,
 }
@@ -123,7 +123,7 @@ pub(super) struct TranscriptLine<'l> {
     #[serde(rename = "requestRef")]
     pub(super) request: Text<'l>,
     #[serde(rename = "modelUsage")]
-    pub(super) model_usage: Models,
+    pub(super) model_usage: Models<'l>,
 }
 
 /// `usage` of messages and results, as the API names it.
@@ -163,18 +163,19 @@ impl Usage {
             },
             long_cache_writes: cached.map_or(0, |cached| cached.ephemeral_1h_input_tokens.or_none()),
             web_searches: tools.map_or(0, |tools| tools.web_search_requests.or_none()),
+            ..Billed::default()
         }
     }
 }
 
 /// Tokens and money by model, as claude itself names them.
 #[derive(Debug, Default, Deserialize)]
-#[serde(transparent)]
-pub(super) struct Models(Members<Object<ModelTotals>>);
+#[serde(transparent, bound(deserialize = "'de: 'l"))]
+pub(super) struct Models<'l>(Members<Object<ModelTotals<'l>>>);
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ModelTotals {
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
+struct ModelTotals<'l> {
     input_tokens: Count,
     output_tokens: Count,
     cache_creation_input_tokens: Count,
@@ -184,25 +185,41 @@ struct ModelTotals {
     web_search_requests: Count,
     #[serde(rename = "costUSD")]
     cost: Dollars,
+    /// Where the price is from: `list` is claude's own list, which versions without this field have as well.
+    cost_basis: Text<'l>,
 }
 
-impl Models {
+/// Sum over models, as a result states it.
+pub(super) struct ModelsSum {
+    pub(super) totals: UsageTotals,
+    /// Whether claude's own sum of the money is another one: a price is the user's, or claude has guessed it.
+    pub(super) is_repriced: bool,
+}
+
+impl Models<'_> {
     /// Their sum; `None` when no model is named.
-    pub(super) fn totals(self, prices: &Prices) -> Option<UsageTotals> {
+    pub(super) fn sum(self, prices: &Prices) -> Option<ModelsSum> {
         let mut totals = UsageTotals::default();
+        let mut is_repriced = false;
         for (model, usage) in self.0.0 {
             if let Some(usage) = usage.0 {
-                let (usage, priced) = usage.priced(&model, prices);
-                totals.add(&model, usage);
-                totals.lower_bound |= !priced;
+                let (money, is_whole) = usage.priced(&model, prices);
+                is_repriced |= !usage.is_known() || prices.given_for(&model).is_some();
+                totals.add(&model, money);
+                totals.lower_bound |= !is_whole;
             }
         }
-        (!totals.models.is_empty()).then_some(totals)
+        (!totals.models.is_empty()).then_some(ModelsSum { totals, is_repriced })
     }
 }
 
-impl ModelTotals {
-    /// What was used, and whether its price is known.
+impl ModelTotals<'_> {
+    /// Whether claude knows the price, and has not put that of another model in its place.
+    fn is_known(&self) -> bool {
+        self.cost_basis.as_deref().is_none_or(|basis| basis == "list")
+    }
+
+    /// What was used, and whether that is all. A price that the user gives comes first, then that of claude where it knows one, then that of our list.
     fn priced(&self, model: &str, prices: &Prices) -> (ModelUsage, bool) {
         let billed = Billed {
             tokens: TokenUsage {
@@ -213,15 +230,21 @@ impl ModelTotals {
             },
             long_cache_writes: self.long_cache_writes.or_none(),
             web_searches: self.web_search_requests.or_none(),
+            ..Billed::default()
         };
         let stated = self.cost.0.and_then(|dollars| Usd::from_dollars(dollars).ok());
-        let cost = stated.or_else(|| billed.price(model, prices));
-        let priced = cost.is_some() || billed.is_nothing();
-        let usage = ModelUsage {
-            tokens: billed.tokens,
-            cost: cost.unwrap_or(Usd::ZERO),
+        let stated = stated.filter(|_| self.is_known() && prices.given_for(model).is_none());
+        let (cost, is_whole) = match (stated, prices.find(model)) {
+            (Some(cost), _) => (cost, true),
+            (None, Some((_, price))) => {
+                // The tokens are those of several requests.
+                let (cost, may_be_more) = price.rate.price_of_several(&billed);
+                (cost, !may_be_more)
+            }
+            (None, None) => (Usd::ZERO, billed.is_nothing()),
         };
-        (usage, priced)
+        let tokens = billed.tokens;
+        (ModelUsage { tokens, cost }, is_whole)
     }
 }
 

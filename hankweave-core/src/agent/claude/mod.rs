@@ -4,6 +4,7 @@
 //! What each line means, and which of its numbers can be trusted, was measured (AGENT-1 to AGENT-8).
 //! Lines, fields and values that are not known are passed over: the program is newer than this code.
 
+mod helpers;
 mod line;
 mod transcript;
 mod usage;
@@ -26,6 +27,7 @@ use crate::cost::{Statement, UsageTotals, Usd};
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
+use helpers::Helpers;
 use line::{Block, Denial, Message, Piece, RateLimit, StreamLine, content_text};
 pub use transcript::Transcript;
 use usage::ClaudeUsage;
@@ -42,6 +44,9 @@ pub struct ClaudeDecoder {
     /// Messages whose pieces are told while they are written, by the tool use of their sub-agent, with id and model.
     written: HashMap<Option<String>, (String, String)>,
     usage: ClaudeUsage,
+    helpers: Helpers,
+    /// The transcripts were read after the end.
+    recalled: bool,
     /// The result that decides: the last success, else the last error.
     deciding: Option<AgentResult>,
     /// When the usage limit ends that the provider has named last.
@@ -58,6 +63,8 @@ impl ClaudeDecoder {
             open_tools: OpenTools::default(),
             written: HashMap::new(),
             usage: ClaudeUsage::new(resumed),
+            helpers: Helpers::default(),
+            recalled: false,
             deciding: None,
             limited_until: None,
         }
@@ -87,6 +94,13 @@ impl ClaudeDecoder {
         self
     }
 
+    /// The same for a program whose results state no money that can be relied on for a model without a price: claude guesses it.
+    #[must_use]
+    pub fn knowing_no_other_prices(mut self) -> Self {
+        self.usage.know_no_other_prices();
+        self
+    }
+
     /// Translates one line, given without its line break.
     pub fn line(&mut self, line: &str) -> Vec<AgentEvent> {
         let mut events = Vec::new();
@@ -104,7 +118,7 @@ impl ClaudeDecoder {
             Some("assistant") => self.assistant(message, parent, events),
             Some("user") => {
                 let blocks = message.unwrap_or_default().content.objects();
-                events.extend(blocks.filter_map(|block| self.tool_result(block, parent)));
+                events.extend(blocks.filter_map(|block| self.input(block, parent)));
             }
             Some("result") => events.push(AgentEvent::Result(self.result(line))),
             Some("rate_limit_event") => self.limit(line.rate_limit_info),
@@ -184,6 +198,7 @@ impl ClaudeDecoder {
         let session_id = SessionId::new(line.session_id.into_owned()?).ok()?;
         self.session = Some(session_id.clone());
         self.model = line.model.into_owned();
+        self.usage.asks_for(self.model.as_deref());
         Some(AgentEvent::SessionStarted {
             session_id,
             model: self.model.clone(),
@@ -199,6 +214,9 @@ impl ClaudeDecoder {
         let Some(mut message) = message else {
             return;
         };
+        if let Some(parent) = parent {
+            self.helpers.spoke(parent);
+        }
         let blocks = std::mem::take(&mut message.content).objects();
         events.extend(blocks.filter_map(|block| self.block(block, parent)));
         events.extend(self.usage.told(message, parent));
@@ -255,6 +273,9 @@ impl ClaudeDecoder {
             "tool_use" => {
                 let (id, name) = (block.id.into_owned()?, block.name.into_owned()?);
                 self.open_tools.insert(&id, &name);
+                if let Some(parent) = parent {
+                    self.helpers.called(parent, &id);
+                }
                 Some(AgentEvent::ToolUse {
                     id,
                     name,
@@ -266,11 +287,24 @@ impl ClaudeDecoder {
         }
     }
 
-    fn tool_result(&mut self, block: Block<'_>, parent: Option<&str>) -> Option<AgentEvent> {
-        if block.kind.as_deref() != Some("tool_result") {
-            return None;
+    /// What a model is given: the answer of a tool, or a text for a sub-agent.
+    fn input(&mut self, block: Block<'_>, parent: Option<&str>) -> Option<AgentEvent> {
+        match (block.kind.as_deref(), parent) {
+            (Some("tool_result"), _) => self.tool_result(block, parent),
+            (Some("text"), Some(parent)) => {
+                self.helpers.prompted(parent);
+                None
+            }
+            _ => None,
         }
+    }
+
+    fn tool_result(&mut self, block: Block<'_>, parent: Option<&str>) -> Option<AgentEvent> {
         let tool_use_id = block.tool_use_id.into_owned()?;
+        match parent {
+            Some(parent) => self.helpers.answered(parent, &tool_use_id),
+            None => self.helpers.ended(&tool_use_id),
+        }
         let tool_name = self.open_tools.remove(&tool_use_id);
         let whole = content_text(block.content);
         Some(AgentEvent::ToolResult(ToolResult {
@@ -322,18 +356,19 @@ impl AgentDecoder for ClaudeDecoder {
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
         let verdict = self.verdict(&end);
-        end.outcome(verdict, self.usage.totals(), self.deciding.is_some())
+        end.outcome(verdict, self.totals_at_end(), self.deciding.is_some())
     }
 
     fn usage(&self) -> UsageTotals {
-        self.usage.totals()
+        self.totals_at_end()
     }
 
-    /// The transcripts tell the output of sub-agents, which the stream does not, and all that a process used that did not live to say it.
+    /// The transcripts tell the output of sub-agents, which the stream does not, all that a process used that did not live to say it, and what of its
+    /// sub-agents its last result leaves out.
     fn wants(&self, records: Records) -> Option<&SessionId> {
         let wanted = match records {
             Records::SoFar => self.usage.is_helped(),
-            Records::Whole => self.deciding.is_none(),
+            Records::Whole => self.deciding.is_none() || (self.helpers.any() && !self.recalled),
         };
         self.session.as_ref().filter(|_| wanted)
     }
@@ -341,9 +376,24 @@ impl AgentDecoder for ClaudeDecoder {
     fn recall(&mut self, records: Records, recorded: Option<Recorded>, events: &mut Vec<AgentEvent>) {
         match (records, recorded) {
             (Records::SoFar, recorded) => self.usage.recall_helpers(recorded, events),
-            (Records::Whole, Some(recorded)) => self.usage.recall_all(recorded),
+            (Records::Whole, Some(recorded)) => {
+                self.recalled = true;
+                match self.deciding {
+                    Some(_) => self.usage.recall_rest(recorded),
+                    None => self.usage.recall_all(recorded),
+                }
+            }
             (Records::Whole, None) => {}
         }
+    }
+}
+
+impl ClaudeDecoder {
+    /// What was used when the process has ended: a sub-agent that was asking then may have been answered.
+    fn totals_at_end(&self) -> UsageTotals {
+        let mut totals = self.usage.totals();
+        totals.lower_bound |= self.helpers.may_ask();
+        totals
     }
 }
 

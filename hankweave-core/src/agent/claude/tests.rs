@@ -346,3 +346,172 @@ fn a_compacted_conversation_is_told() {
     let line = r#"{"type":"system","subtype":"compact_boundary","compact_metadata":{}}"#;
     assert_eq!(ClaudeDecoder::new(false).line(line), [AgentEvent::Compacted]);
 }
+
+/// A result whose model has used 1,000 tokens in and 1,000 out, and money of this basis.
+fn priced_result(model: &str, basis: &str) -> String {
+    let usage = format!(r#"{{"{model}":{{"inputTokens":1000,"outputTokens":1000,"costUSD":0.03{basis}}}}}"#);
+    format!(
+        r#"{{"type":"result","subtype":"success","result":"done","is_error":false,"total_cost_usd":0.03,
+            "usage":{{"input_tokens":1000,"output_tokens":1000}},"modelUsage":{usage},"model_usage_since_last_result":{usage}}}"#
+    )
+}
+
+fn cost_of(model: &str, basis: &str, prices: &Arc<Prices>) -> (Usd, bool) {
+    let mut decoder = ClaudeDecoder::new(false).priced_by(prices.clone());
+    decoder.line(&INIT.replace("claude-sonnet-4-5", model));
+    decoder.line(&priced_result(model, basis));
+    let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
+    (outcome.usage.cost, outcome.usage.lower_bound)
+}
+
+// covers: AGENT-46
+#[test]
+fn only_a_price_of_claudes_list_is_known_and_that_of_a_user_comes_first() {
+    const LIST: &str = r#","costBasis":"list""#;
+    const GUESSED: &str = r#","costBasis":"unknown""#;
+    let listed = Prices::listed();
+    let told = Usd::from_micros(30_000);
+    // A newer model than those of our list, and a version of claude that does not say where its price is from.
+    assert_eq!(cost_of("claude-next-9", LIST, &listed), (told, false));
+    assert_eq!(cost_of("claude-next-9", "", &listed), (told, false));
+    assert_eq!(cost_of("house-model", GUESSED, &listed), (Usd::ZERO, true));
+    // $3 in and $15 out a million.
+    let sonnet = (Usd::from_micros(18_000), false);
+    assert_eq!(cost_of("claude-sonnet-4-5", GUESSED, &listed), sonnet);
+    let (_, price) = listed.find("claude-sonnet-4-5").unwrap();
+    let models = ["house-model", "claude-opus-5"].map(|model| (model.to_owned(), price.rate));
+    let own = Arc::new(Prices::default().with(models, "mine.json"));
+    for basis in [LIST, GUESSED, ""] {
+        for model in ["house-model", "claude-opus-5"] {
+            assert_eq!(cost_of(model, basis, &own), sonnet, "{model} {basis}");
+        }
+    }
+}
+
+// covers: AGENT-46
+#[test]
+fn a_gateway_that_answers_under_another_name_has_the_price_of_the_model_that_was_asked_for() {
+    let (_, price) = Prices::default()
+        .find("claude-sonnet-4-5")
+        .map(|(name, price)| (name.to_owned(), price.clone()))
+        .unwrap();
+    let own = Arc::new(Prices::default().with([("house-model".to_owned(), price.rate)], "mine.json"));
+    let mut decoder = ClaudeDecoder::new(false).priced_by(own);
+    decoder.line(&INIT.replace("claude-sonnet-4-5", "house-model"));
+    let said = r#"{"type":"assistant","message":{"id":"m","model":"upstream-7","stop_reason":"end_turn","content":[],
+        "usage":{"input_tokens":1000,"output_tokens":1000}}}"#;
+    let usage = |events: &[AgentEvent]| match events {
+        [AgentEvent::Usage(usage)] => (usage.usage.cost, usage.is_unpriced),
+        _ => panic!("{events:?}"),
+    };
+    assert_eq!(usage(&decoder.line(said)), (Usd::from_micros(18_000), false));
+    let mut without = ClaudeDecoder::new(false).knowing_no_other_prices();
+    without.line(&INIT.replace("claude-sonnet-4-5", "house-model"));
+    assert_eq!(usage(&without.line(said)), (Usd::ZERO, true));
+    // Another program may tell the money of its models in its result.
+    let mut other = ClaudeDecoder::new(false);
+    assert_eq!(usage(&other.line(said)), (Usd::ZERO, false));
+    // Claude knows what its own models cost, also the newest.
+    let mut newest = ClaudeDecoder::new(false).knowing_no_other_prices();
+    newest.line(INIT);
+    let events = newest.line(&said.replace("upstream-7", "claude-next-9"));
+    assert_eq!(usage(&events), (Usd::ZERO, false));
+}
+
+/// A sub-agent that has ended one answer and asked again, and the result of a budget that was reached meanwhile.
+fn ended_by_its_budget() -> ClaudeDecoder {
+    let mut decoder = ClaudeDecoder::new(false);
+    decoder.line(INIT);
+    decoder.line(
+        r#"{"type":"assistant","parent_tool_use_id":"t","message":{"id":"h-1","model":"claude-sonnet-4-5",
+            "content":[{"type":"tool_use","id":"c-1","name":"Bash","input":{}}],"usage":{"input_tokens":300,"output_tokens":1}}}"#,
+    );
+    decoder.line(
+        r#"{"type":"result","subtype":"error_max_budget_usd","is_error":true,"terminal_reason":"budget_exhausted","total_cost_usd":0.0159,
+            "model_usage_since_last_result":{"claude-sonnet-4-5":{"inputTokens":300,"outputTokens":1000,"costUSD":0.0159,"costBasis":"list"}}}"#,
+    );
+    decoder
+}
+
+/// What transcripts hold of a sub-agent with these lines after its first answer.
+fn helper_transcript(more: &[&str]) -> Recorded {
+    let mut transcript = Transcript::new(None);
+    transcript.line(r#"{"type":"api-request","id":"r-1"}"#);
+    transcript.line(
+        r#"{"type":"assistant","requestRef":"r-1","message":{"id":"h-1","model":"claude-sonnet-4-5","stop_reason":"tool_use",
+            "usage":{"input_tokens":300,"output_tokens":1000}}}"#,
+    );
+    more.iter().for_each(|line| transcript.line(line));
+    transcript.end_file();
+    transcript.finish()
+}
+
+// covers: AGENT-8
+#[test]
+fn what_a_result_leaves_out_of_sub_agents_is_in_their_transcripts() {
+    const REQUEST: &str = r#"{"type":"api-request","id":"r-2"}"#;
+    const BEGUN: &str = r#"{"type":"assistant","requestRef":"r-2","message":{"id":"h-2","model":"claude-sonnet-4-5","stop_reason":null,
+        "usage":{"input_tokens":300,"output_tokens":1}}}"#;
+    let ended = BEGUN
+        .replace("null", "\"tool_use\"")
+        .replace(r#""output_tokens":1"#, r#""output_tokens":1000"#);
+    let used = |more: &[&str]| {
+        let mut decoder = ended_by_its_budget();
+        assert!(decoder.wants(Records::Whole).is_some());
+        decoder.recall(Records::Whole, Some(helper_transcript(more)), &mut Vec::new());
+        assert!(decoder.wants(Records::Whole).is_none());
+        let usage = decoder
+            .finish(ProcessEnd::of(ProcessExit::Exited(1), EndedBy::Itself))
+            .usage;
+        (usage.cost.as_nanos() / 1_000, usage.lower_bound)
+    };
+    assert_eq!(used(&[]), (15_900, false), "nothing is left out");
+    assert_eq!(used(&[REQUEST]), (15_900, true), "its answer had not begun");
+    assert_eq!(used(&[REQUEST, BEGUN]), (16_815, true), "as far as it is known");
+    assert_eq!(
+        used(&[REQUEST, BEGUN, &ended]),
+        (31_800, true),
+        "no result states it"
+    );
+    // A request that was made again says nothing.
+    assert_eq!(
+        used(&[
+            REQUEST,
+            &REQUEST.replace("r-2", "r-3"),
+            &ended.replace("r-2", "r-3")
+        ]),
+        (31_800, true)
+    );
+    let mut covered = ended_by_its_budget();
+    let mut transcript = Transcript::new(None);
+    transcript.line(r#"{"type":"api-request","id":"r-0"}"#);
+    transcript.line(r#"{"type":"api-request","id":"r-1"}"#);
+    transcript.line(
+        r#"{"type":"assistant","requestRef":"r-1","message":{"id":"h-1","model":"claude-sonnet-4-5","stop_reason":"tool_use",
+            "usage":{"input_tokens":300,"output_tokens":1000}}}"#,
+    );
+    covered.recall(Records::Whole, Some(transcript.finish()), &mut Vec::new());
+    assert!(
+        !AgentDecoder::usage(&covered).lower_bound,
+        "the request before was made again"
+    );
+}
+
+// covers: AGENT-8
+#[test]
+fn a_sub_agent_that_was_asking_at_the_end_may_have_cost_more() {
+    let answered = r#"{"type":"user","parent_tool_use_id":"t","message":{"content":[{"type":"tool_result","tool_use_id":"c-1","content":"x"}]}}"#;
+    let over =
+        r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}}"#;
+    let lower_bound = |lines: &[&str]| {
+        let mut decoder = ended_by_its_budget();
+        for line in lines {
+            decoder.line(line);
+        }
+        decoder.recall(Records::Whole, Some(helper_transcript(&[])), &mut Vec::new());
+        AgentDecoder::usage(&decoder).lower_bound
+    };
+    assert!(!lower_bound(&[]), "its tool has not answered");
+    assert!(lower_bound(&[answered]));
+    assert!(!lower_bound(&[answered, over]));
+}

@@ -25,6 +25,10 @@ pub struct Transcript {
     answers: Vec<RecordedMessage>,
     /// Requests whose answer was not found yet.
     asked: HashSet<String>,
+    /// The last request of the file that is being read, while it has no answer.
+    last_asked: Option<String>,
+    /// A file has ended with a request without an answer.
+    ends_open: bool,
     /// The sum that claude writes down when it is asked to end, which knows what no message tells, such as the summary of a conversation.
     stated: Option<UsageTotals>,
     /// There was more than could be read.
@@ -40,6 +44,8 @@ impl Transcript {
             prices: Prices::listed(),
             answers: Vec::new(),
             asked: HashSet::new(),
+            last_asked: None,
+            ends_open: false,
             stated: None,
             cut_short: false,
         }
@@ -57,6 +63,11 @@ impl Transcript {
         self.cut_short = true;
     }
 
+    /// Notes the end of a file, which is the conversation of one agent.
+    pub fn end_file(&mut self) {
+        self.ends_open |= self.last_asked.take().is_some();
+    }
+
     /// Reads one line; one that is not understood says nothing.
     pub fn line(&mut self, line: &str) {
         if let Ok(Object(Some(line))) = serde_json::from_str(line) {
@@ -72,12 +83,15 @@ impl Transcript {
             }
         }
         match line.kind.as_deref() {
-            Some("api-request") if self.asked.len() < MOST_REQUESTS => {
-                self.asked.extend(line.id.into_owned())
+            Some("api-request") => {
+                self.last_asked = line.id.into_owned();
+                if self.asked.len() < MOST_REQUESTS {
+                    self.asked.extend(self.last_asked.clone());
+                }
             }
             // It has no time, and counts the whole session.
             Some("cost-state") if self.since.is_none() => {
-                self.stated = line.model_usage.totals(&self.prices);
+                self.stated = line.model_usage.sum(&self.prices).map(|sum| sum.totals);
             }
             Some("assistant") => {
                 if let Some(answer) = line.message.0.and_then(answer) {
@@ -85,6 +99,7 @@ impl Transcript {
                         && answer.word == Statement::Final
                     {
                         self.asked.remove(request);
+                        self.last_asked.take_if(|asked| asked == request);
                     }
                     self.answers.push(answer);
                 }
@@ -95,9 +110,11 @@ impl Transcript {
 
     /// What was read: more was used than this when a request had no answer yet, or when it was not read to its end.
     #[must_use]
-    pub fn finish(self) -> Recorded {
+    pub fn finish(mut self) -> Recorded {
+        self.end_file();
         Recorded {
             incomplete: self.cut_short || !self.asked.is_empty(),
+            ends_open: self.cut_short || self.ends_open,
             messages: self.answers,
             total: self.stated,
             before: TokenUsage::ZERO,

@@ -1,12 +1,13 @@
 //! What one claude process used, and whether that is all (AGENT-7, AGENT-8).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::line::{Message, StreamLine, Usage};
+use super::line::{Message, ModelsSum, StreamLine, Usage};
 use crate::agent::event::{AgentEvent, MessageUsage};
 use crate::agent::records::Recorded;
 use crate::cost::pricing::Prices;
-use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, UsageTotals, Usd};
+use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, TokenUsage, UsageTotals, Usd};
 
 /// Counts what the lines of one process tell of usage.
 #[derive(Debug)]
@@ -15,6 +16,10 @@ pub(super) struct ClaudeUsage {
     /// What the earlier processes of the session cost, where that is known.
     carried: Option<Usd>,
     counted: ProcessUsage,
+    /// The model that the main conversation asks for.
+    asked: Option<String>,
+    /// Results state no money of models without a price, but of claude's own.
+    no_other_prices: bool,
     /// A request was sent, and its answer has not begun.
     asking: bool,
     /// The connection of a request was lost, or the request was broken off, before the beginning of its answer was told; what it cost nobody tells.
@@ -32,6 +37,8 @@ impl ClaudeUsage {
             resumed,
             carried: None,
             counted: ProcessUsage::default(),
+            asked: None,
+            no_other_prices: false,
             asking: false,
             given_up: false,
             summed_up: false,
@@ -41,6 +48,26 @@ impl ClaudeUsage {
 
     pub(super) fn price_by(&mut self, prices: Arc<Prices>) {
         self.counted = ProcessUsage::priced_by(prices);
+    }
+
+    pub(super) fn know_no_other_prices(&mut self) {
+        self.no_other_prices = true;
+    }
+
+    /// The model that the process names at its start.
+    pub(super) fn asks_for(&mut self, model: Option<&str>) {
+        self.asked = model.map(str::to_owned);
+    }
+
+    /// The name under which a model counts. A gateway may answer under the name of another model; its price is that of the one that was asked for.
+    fn counted_as<'m>(&'m self, model: &'m str, parent: Option<&str>) -> &'m str {
+        let prices = self.counted.prices();
+        let asked = self.asked.as_deref();
+        let asked = asked.filter(|_| parent.is_none() && !is_of_claude(model));
+        match asked {
+            Some(asked) if prices.find(model).is_none() && prices.find(asked).is_some() => asked,
+            Some(_) | None => model,
+        }
     }
 
     /// What the earlier processes of the session cost.
@@ -103,15 +130,20 @@ impl ClaudeUsage {
         word: Statement,
         parent: Option<&str>,
     ) -> Option<AgentEvent> {
-        let counted = self.counted.message(id, model, billed, word)?;
+        let model = self.counted_as(model, parent).to_owned();
+        let counted = self.counted.message(id, &model, billed, word)?;
         self.helped |= counted.is_new && parent.is_some() && word == Statement::Rough;
+        // Claude knows the prices of its own models, newer ones than those of the list among them, and tells the money at its end.
+        let is_unpriced =
+            self.no_other_prices && !is_of_claude(&model) && self.counted.prices().find(&model).is_none();
         Some(AgentEvent::Usage(MessageUsage {
             message_id: id.to_owned(),
-            model: model.to_owned(),
+            model,
             usage: counted.usage,
             added: counted.added,
             is_new: counted.is_new,
             is_lower_bound: self.is_lower_bound(),
+            is_unpriced,
             parent_tool_use_id: parent.map(str::to_owned),
         }))
     }
@@ -132,20 +164,22 @@ impl ClaudeUsage {
             .total_cost_usd
             .0
             .and_then(|dollars| Usd::from_dollars(dollars).ok());
-        // Models without a price of their own are in the sum.
-        let whole = |totals: &UsageTotals| !totals.lower_bound || stated.is_none();
+        // Models without a price of their own are in the sum, if that has no other prices.
+        let whole = |sum: &ModelsSum| !sum.totals.lower_bound || sum.is_repriced || stated.is_none();
         let since_last = std::mem::take(&mut line.model_usage_since_last_result);
-        if let Some(totals) = since_last.totals(prices).filter(whole) {
-            return ReportedUsage::SinceLastResult(totals);
+        if let Some(sum) = since_last.sum(prices).filter(whole) {
+            return ReportedUsage::SinceLastResult(sum.totals);
         }
         let since_start = std::mem::take(&mut line.model_usage);
-        if let Some(totals) = since_start.totals(prices).filter(|_| !self.resumed).filter(whole) {
-            return ReportedUsage::SinceProcessStart(totals);
+        if let Some(sum) = since_start.sum(prices).filter(|_| !self.resumed).filter(whole) {
+            return ReportedUsage::SinceProcessStart(sum.totals);
         }
         let billed = line.usage.0.as_ref().map(Usage::billed).unwrap_or_default();
         let Some(model) = model.map(str::to_owned) else {
             return ReportedUsage::Nothing;
         };
+        let is_given = !billed.is_nothing() && prices.given_for(&model).is_some();
+        let stated = stated.filter(|_| !is_given);
         match stated.and_then(|stated| self.own_share(stated, &model, &billed)) {
             Some(cost) if cost > Usd::ZERO || billed.is_nothing() => ReportedUsage::Money {
                 model,
@@ -179,9 +213,60 @@ impl ClaudeUsage {
         self.helped = false;
     }
 
+    /// Adds what the transcripts have beyond the results. A result leaves out the answers of sub-agents that were being written, and what ended after the
+    /// last one no result states. Results also hold what no transcript has, so what is found missing is not all for sure.
+    pub(super) fn recall_rest(&mut self, recorded: Recorded) {
+        let prices = Arc::clone(self.counted.shared_prices());
+        let mut all = ProcessUsage::priced_by(Arc::clone(&prices));
+        for message in &recorded.messages {
+            // What a message adds is in the totals.
+            let _ = all.message(&message.id, &message.model, message.billed, message.word);
+        }
+        self.given_up |= recorded.ends_open || all.is_open();
+        if let Some(total) = recorded.total
+            && total.cost > self.counted.totals().cost
+        {
+            self.given_up = true;
+            self.counted.result(ReportedUsage::SinceProcessStart(total));
+        }
+        for (model, tokens) in missing(&all.totals(), &self.counted.totals(), &prices) {
+            self.given_up = true;
+            let id = format!("missing of {model}");
+            let _ = self.counted.message(&id, &model, tokens.into(), Statement::Final);
+        }
+    }
+
     /// Adds all that the transcripts tell.
     pub(super) fn recall_all(&mut self, recorded: Recorded) {
         self.asking |= recorded.incomplete;
         recorded.settle(&mut self.counted);
     }
+}
+
+fn is_of_claude(model: &str) -> bool {
+    model.contains("claude-")
+}
+
+/// The tokens of each model of `all` that `counted` does not have. A model that has two names, such as that of a gateway, is compared with what is left of
+/// the other names.
+fn missing(all: &UsageTotals, counted: &UsageTotals, prices: &Prices) -> Vec<(String, TokenUsage)> {
+    let family = |model: &str| prices.find(model).map_or(model, |(family, _)| family).to_owned();
+    let mut left: BTreeMap<String, TokenUsage> = BTreeMap::new();
+    for (model, usage) in &counted.models {
+        *left.entry(family(model)).or_default() += usage.tokens;
+    }
+    let (mut more, mut unnamed) = (Vec::new(), Vec::new());
+    for (model, usage) in &all.models {
+        match left.remove(&family(model)) {
+            Some(counted) => more.push((model.clone(), usage.tokens.at_least(counted) - counted)),
+            None => unnamed.push((model.clone(), usage.tokens)),
+        }
+    }
+    let mut left: TokenUsage = left.into_values().sum();
+    for (model, tokens) in unnamed {
+        more.push((model, tokens.at_least(left) - left));
+        left = left.at_least(tokens) - tokens;
+    }
+    more.retain(|(_, tokens)| *tokens != TokenUsage::ZERO);
+    more
 }

@@ -39,11 +39,28 @@ pub(super) struct Item<'l> {
     pub(super) server: Text<'l>,
     pub(super) tool: Text<'l>,
     pub(super) query: Text<'l>,
+    /// Of a search of the web.
+    pub(super) action: Object<Action<'l>>,
     pub(super) prompt: Text<'l>,
     pub(super) arguments: Value,
     pub(super) changes: Value,
     pub(super) result: Object<Answer<'l>>,
     pub(super) error: Object<Failure<'l>>,
+}
+
+/// What a call of the provider's web search did.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct Action<'l> {
+    #[serde(rename = "type")]
+    kind: Text<'l>,
+}
+
+impl Action<'_> {
+    /// Whether the provider charges for it: for a search, and not for a page that was opened after one (AGENT-17).
+    pub(super) fn is_search(&self) -> bool {
+        self.kind.as_deref() == Some("search")
+    }
 }
 
 /// The answer of a tool that another program serves.
@@ -79,6 +96,16 @@ pub(super) struct Payload<'l> {
     pub(super) usage: Object<Usage>,
     pub(super) thread_token_usage: Object<Usage>,
     pub(super) info: Object<Info>,
+    /// Of a search of the web.
+    pub(super) action: Object<Action<'l>>,
+    pub(super) thread_settings: Object<ThreadSettings<'l>>,
+}
+
+/// The settings with which the next requests of a session are made.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct ThreadSettings<'l> {
+    pub(super) service_tier: Text<'l>,
 }
 
 #[derive(Debug, Default, Deserialize)]

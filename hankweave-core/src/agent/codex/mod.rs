@@ -18,7 +18,7 @@ use super::open_tools::OpenTools;
 use super::outcome::{ExitOutcome, Verdict};
 use super::records::{Recorded, RecordedMessage, Records};
 use crate::cost::pricing::Prices;
-use crate::cost::{Billed, ProcessUsage, Statement, TokenUsage, UsageTotals};
+use crate::cost::{Billed, ProcessUsage, ServiceTier, Statement, TokenUsage, UsageTotals};
 use crate::id::SessionId;
 
 use line::{Item, StreamLine};
@@ -50,6 +50,10 @@ pub struct CodexDecoder {
     /// Nobody knows where the rollout file is.
     unrecorded: bool,
     usage: ProcessUsage,
+    /// Searches of the web that the stream told of, and those of them that the rollout file has.
+    searches: (u64, u64),
+    /// Tier of the response that was read last.
+    tier: ServiceTier,
     /// All tokens of the session, its earlier processes included.
     stated: Option<TokenUsage>,
     /// The part of its earlier processes, where somebody knows it.
@@ -78,6 +82,8 @@ impl CodexDecoder {
             recorded: false,
             unrecorded: false,
             usage: ProcessUsage::default(),
+            searches: (0, 0),
+            tier: ServiceTier::Standard,
             stated: None,
             before: (!resumed).then_some(TokenUsage::ZERO),
             waiting: None,
@@ -219,7 +225,12 @@ impl CodexDecoder {
                 let text = item.text.into_owned().unwrap_or_default();
                 events.push(AgentEvent::thinking(text));
             }
-            _ => self.tool_done(item, events),
+            kind => {
+                let is_search = kind == Some("web_search")
+                    && item.action.0.as_ref().is_some_and(|action| action.is_search());
+                self.searches.0 += u64::from(is_search);
+                self.tool_done(item, events);
+            }
         }
     }
 
@@ -250,25 +261,26 @@ impl CodexDecoder {
     }
 
     /// What the session has used beyond what the responses told, because the rollout file was not found or ends early.
-    fn rest(&self) -> TokenUsage {
-        match (self.stated, self.before) {
+    fn rest(&self) -> Billed {
+        let tokens = match (self.stated, self.before) {
             (Some(stated), Some(before)) => {
                 let told = before + self.usage.totals().tokens;
                 stated.at_least(told) - told
             }
             _ => TokenUsage::ZERO,
+        };
+        let (told, recorded) = self.searches;
+        Billed {
+            web_searches: told.saturating_sub(recorded),
+            tier: self.tier,
+            ..Billed::from(tokens)
         }
     }
 
     fn totals(&self) -> UsageTotals {
         let mut usage = self.usage.clone();
         // What it adds is in the totals.
-        let _ = usage.message(
-            "rest",
-            self.model_name(),
-            Billed::from(self.rest()),
-            Statement::Final,
-        );
+        let _ = usage.message("rest", self.model_name(), self.rest(), Statement::Final);
         let mut totals = usage.totals();
         totals.lower_bound |= self.is_lower_bound();
         totals
@@ -286,6 +298,7 @@ impl CodexDecoder {
         let counted = self
             .usage
             .message(&response.id, &model, response.billed, response.word)?;
+        let is_unpriced = self.usage.prices().find(&model).is_none();
         Some(AgentEvent::Usage(MessageUsage {
             message_id: response.id.clone(),
             model,
@@ -293,6 +306,7 @@ impl CodexDecoder {
             added: counted.added,
             is_new: counted.is_new,
             is_lower_bound: self.is_lower_bound(),
+            is_unpriced,
             parent_tool_use_id: None,
         }))
     }
@@ -347,6 +361,8 @@ impl AgentDecoder for CodexDecoder {
             self.given_up |= recorded.incomplete;
             events.extend(recorded.compacted.then_some(AgentEvent::Compacted));
             for message in &recorded.messages {
+                self.tier = message.billed.tier;
+                self.searches.1 += message.billed.web_searches;
                 events.extend(self.response(message));
             }
         }
@@ -354,7 +370,7 @@ impl AgentDecoder for CodexDecoder {
             let rest = RecordedMessage {
                 id: "rest".to_owned(),
                 model: String::new(),
-                billed: Billed::from(self.rest()),
+                billed: self.rest(),
                 word: Statement::Final,
             };
             events.extend(self.response(&rest));

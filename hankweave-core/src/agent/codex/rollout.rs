@@ -1,12 +1,12 @@
 //! What codex writes down of a session in its rollout file.
 //!
 //! The stream tells the tokens of a session only with its last line, and not at all when a turn has failed or the process was killed. The rollout
-//! file tells those of each response. It holds the whole session, so a process that resumed one counts what is younger than itself (AGENT-17).
+//! file tells those of each response, the service tier in which it was asked for, and what it has searched. It holds the whole session, so a process that resumed one counts what is younger than itself (AGENT-17).
 
 use super::line::{Payload, RolloutLine};
 use crate::agent::lenient::Object;
 use crate::agent::records::{Recorded, RecordedMessage};
-use crate::cost::{Billed, Statement, TokenUsage};
+use crate::cost::{Billed, ServiceTier, Statement, TokenUsage};
 use crate::time::Timestamp;
 
 /// Reads the lines of the rollout file of one session, which may grow meanwhile.
@@ -15,6 +15,9 @@ pub struct Rollout {
     /// What is older belongs to an earlier process.
     since: Option<Timestamp>,
     model: String,
+    tier: ServiceTier,
+    /// Searches of the web of the response that is being read.
+    searches: u64,
     /// What the session has used until the line that was read last.
     total: TokenUsage,
     before: TokenUsage,
@@ -32,6 +35,8 @@ impl Rollout {
         Self {
             since,
             model: String::new(),
+            tier: ServiceTier::Standard,
+            searches: 0,
             total: TokenUsage::ZERO,
             before: TokenUsage::ZERO,
             messages: Vec::new(),
@@ -59,6 +64,14 @@ impl Rollout {
         match (line.kind.as_deref(), payload.kind.as_deref()) {
             (Some("turn_context"), _) => self.model = payload.model.into_owned().unwrap_or_default(),
             (Some("token_usage_record"), _) => self.response(payload, is_earlier),
+            (Some("event_msg"), Some("thread_settings_applied")) => {
+                let settings = payload.thread_settings.0.unwrap_or_default();
+                self.tier = ServiceTier::named(settings.service_tier.as_deref().unwrap_or_default());
+            }
+            (Some("response_item"), Some("web_search_call")) => {
+                let is_search = payload.action.0.is_some_and(|action| action.is_search());
+                self.searches += u64::from(is_search && !is_earlier);
+            }
             (Some("compacted"), _) => self.compacted |= !is_earlier,
             (Some("event_msg"), Some("token_count")) => self.sum(&payload, is_earlier),
             _ => {}
@@ -108,10 +121,15 @@ impl Rollout {
             self.before = self.total;
             return;
         }
+        let billed = Billed {
+            web_searches: std::mem::take(&mut self.searches),
+            tier: self.tier,
+            ..Billed::from(tokens)
+        };
         self.messages.push(RecordedMessage {
             id,
             model: self.model.clone(),
-            billed: Billed::from(tokens),
+            billed,
             word: Statement::Final,
         });
     }
@@ -124,6 +142,7 @@ impl Rollout {
             before: self.before,
             compacted: std::mem::take(&mut self.compacted),
             incomplete: self.cut_short,
+            ends_open: self.cut_short,
         }
     }
 }
@@ -163,6 +182,25 @@ mod tests {
         let recorded = rollout(Some("2026-11-23T10:00:02.000Z"), &[CONTEXT, FIRST, SECOND]);
         assert_eq!((recorded.messages.len(), recorded.before.total()), (1, 107));
     }
+
+    // covers: AGENT-17, AGENT-34
+    #[test]
+    fn a_response_has_the_tier_of_its_session_and_the_searches_before_it() {
+        const FAST: &str = r#"{"timestamp":"2026-11-23T10:00:00.500Z","type":"event_msg","payload":{"type":"thread_settings_applied","thread_settings":{"model":"gpt-5.5","service_tier":"priority"}}}"#;
+        const SEARCH: &str = r#"{"timestamp":"2026-11-23T10:00:00.600Z","type":"response_item","payload":{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"weather"}}}"#;
+        const OPEN: &str = r#"{"timestamp":"2026-11-23T10:00:00.700Z","type":"response_item","payload":{"type":"web_search_call","id":"ws_2","status":"completed","action":{"type":"open_page","url":"http://x"}}}"#;
+        let told = |since: Option<&str>| -> Vec<_> {
+            let lines = [CONTEXT, FAST, SEARCH, SEARCH, OPEN, FIRST, SECOND];
+            let messages = rollout(since, &lines).messages;
+            let billed = messages.iter().map(|message| message.billed);
+            billed.map(|billed| (billed.web_searches, billed.tier)).collect()
+        };
+        let fast = ServiceTier::Priority;
+        assert_eq!(told(None), [(2, fast), (0, fast)]);
+        // Those of an earlier process were paid for with it; its settings stay.
+        assert_eq!(told(Some("2026-11-23T10:00:02.000Z")), [(0, fast)]);
+    }
+
     // covers: AGENT-18
     #[test]
     fn a_conversation_that_this_process_shortened_is_told_once() {

@@ -160,6 +160,8 @@ impl GeminiDecoder {
                 added,
                 is_new: true,
                 is_lower_bound: self.untold,
+                // It is told when everything is spent, so nothing is left to be stopped.
+                is_unpriced: false,
                 parent_tool_use_id: None,
             }));
         }

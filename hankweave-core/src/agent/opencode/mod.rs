@@ -128,9 +128,14 @@ impl OpencodeDecoder {
 
     fn used(&mut self, part: &Part<'_>) -> Option<AgentEvent> {
         let billed = part.billed();
+        // A price that the user gives comes first.
+        let given = self.prices.given_for(&self.model).map(|rate| rate.price(&billed));
         let stated = part.cost().filter(|cost| *cost > Usd::ZERO);
-        let cost = stated.or_else(|| billed.price(&self.model, &self.prices));
-        self.untold |= cost.is_none() && billed.tokens != TokenUsage::ZERO;
+        let cost = given
+            .or(stated)
+            .or_else(|| billed.price(&self.model, &self.prices));
+        let is_unpriced = cost.is_none() && billed.tokens != TokenUsage::ZERO;
+        self.untold |= is_unpriced;
         let added = ModelUsage {
             tokens: billed.tokens,
             cost: cost.unwrap_or(Usd::ZERO),
@@ -147,6 +152,7 @@ impl OpencodeDecoder {
             added,
             is_new: true,
             is_lower_bound: self.is_lower_bound(),
+            is_unpriced,
             parent_tool_use_id: None,
         }))
     }

@@ -33,6 +33,8 @@ pub(super) struct Message<'l> {
     pub(super) role: Text<'l>,
     pub(super) content: List<Object<Block<'l>>>,
     pub(super) model: Text<'l>,
+    /// Who serves the model.
+    pub(super) provider: Text<'l>,
     pub(super) usage: Object<Usage>,
     pub(super) stop_reason: Text<'l>,
     pub(super) error_message: Text<'l>,
@@ -85,7 +87,7 @@ impl Usage {
                 cache_read_tokens: self.cache_read.or_none(),
             },
             long_cache_writes: self.cache_write1h.or_none(),
-            web_searches: 0,
+            ..Billed::default()
         }
     }
 

@@ -32,6 +32,7 @@ pub struct PiDecoder {
     session: Option<SessionId>,
     /// Of the message that was begun last.
     model: Option<String>,
+    provider: Option<String>,
     /// Of all messages.
     usage: UsageTotals,
     /// The messages that have ended: one may be told twice, and counts once (AGENT-31).
@@ -175,10 +176,12 @@ impl PiDecoder {
         let usage = message.usage.0.as_ref()?;
         if let Some(model) = message.model.as_deref() {
             self.model = Some(model.to_owned());
+            self.provider = message.provider.as_deref().map(str::to_owned);
         }
         let model = self.model.clone().unwrap_or_else(|| OWN_MODEL.to_owned());
         let (tokens, cost) = (usage.billed().tokens, self.cost(usage, &model));
-        self.untold |= cost.is_none() && tokens != TokenUsage::ZERO;
+        let is_unpriced = cost.is_none() && tokens != TokenUsage::ZERO;
+        self.untold |= is_unpriced;
         let cost = cost.unwrap_or(Usd::ZERO);
         let whole = ModelUsage {
             tokens: tokens.at_least(self.told.tokens),
@@ -201,12 +204,25 @@ impl PiDecoder {
             added,
             is_new,
             is_lower_bound: self.is_lower_bound(),
+            is_unpriced,
             parent_tool_use_id: None,
         }))
     }
 
-    /// What pi counts itself, which is nothing for a model without a price in its own list.
+    /// The money, by the price that the user gives, else by what pi counts itself, which is nothing for a model without a price in its own list.
     fn cost(&self, usage: &Usage, model: &str) -> Option<Usd> {
+        let of_provider = self
+            .provider
+            .as_deref()
+            .map(|provider| format!("{provider}/{model}"));
+        let names = [of_provider.as_deref(), Some(model)];
+        let given = names
+            .into_iter()
+            .flatten()
+            .find_map(|name| self.prices.given_for(name));
+        if let Some(rate) = given {
+            return Some(rate.price(&usage.billed()));
+        }
         let stated = usage.cost().filter(|cost| *cost > Usd::ZERO);
         stated.or_else(|| usage.billed().price(model, &self.prices))
     }

@@ -197,7 +197,10 @@ impl CostReport<'_> {
 }
 
 fn line(text: &mut String, name: &str, status: &str, figures: Figures) -> std::fmt::Result {
-    let cost = figures.codon_cost;
+    let cost = match figures.is_lower_bound && figures.codon_cost == Usd::ZERO {
+        true => figures.codon_cost.told(true),
+        false => figures.codon_cost.to_string(),
+    };
     let spend = figures.spend.told(figures.is_lower_bound);
     let tokens = figures.tokens.total();
     writeln!(

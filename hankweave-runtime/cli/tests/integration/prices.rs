@@ -1,5 +1,6 @@
 //! Prices: the list, what is laid over it, and limits in dollars that nobody can count.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -139,6 +140,138 @@ fn a_price_that_is_given_counts_and_holds_the_limit() {
     .unwrap();
     // 100 tokens at $1000 and 10 at $5000 a million.
     assert_eq!(state["runs"][0]["codons"][0]["finalCost"], json!(0.15));
+}
+
+/// The codon with this id of the only run.
+fn record(project: &TestProject) -> Value {
+    project.state(&project.directory())["runs"][0]["codons"][0].clone()
+}
+
+/// A codon with a script of one answer of 110,000 tokens.
+fn scripted(project: &TestProject, model: &str) -> Value {
+    project.write(
+        "s.json",
+        r#"{"turns": [{"text": "x", "usage": {"input": 100000, "output": 10000}}]}"#,
+    );
+    json!({"id": "a", "name": "A", "model": model, "agent": {"script": "s.json"}, "continuationMode": "fresh", "promptText": "go"})
+}
+
+// An alias is no model of the scripted agent, which has prices for models alone.
+// covers: HANK-6, AGENT-46
+#[test]
+fn a_script_whose_model_has_no_price_costs_an_unknown_amount_and_its_limit_is_refused() {
+    for model in ["sonnet", "house-model"] {
+        let project = project();
+        project.write_hank(&json!({"hank": [scripted(&project, model)]}));
+        let refused = project.run(["run", "--headless", "--max-cost", "0.01"]);
+        refused.expect_code(65);
+        assert!(
+            refused.stderr.contains("nobody here knows the price"),
+            "{refused}"
+        );
+        let finished = project.run(["run", "--headless"]);
+        finished.expect_code(0);
+        let record = record(&project);
+        assert_eq!(
+            (&record["finalCost"], &record["costIsLowerBound"]),
+            (&json!(0), &json!(true))
+        );
+        for shown in [&finished.stderr, &project.run(["status"]).stdout] {
+            assert!(
+                shown.contains("unknown") && !shown.contains("$0.0000"),
+                "{model}: {shown}"
+            );
+        }
+    }
+    let project = project();
+    project.write("mine.json", HOUSE);
+    project.write_hank(&json!({"hank": [scripted(&project, "house-model")]}));
+    let run = ["run", "--headless", "--max-cost", "1000", "--prices", "mine.json"];
+    project.run(run).expect_code(0);
+    // 100,000 tokens at $1000 and 10,000 at $5000 a million.
+    let record = record(&project);
+    assert_eq!(
+        (&record["finalCost"], &record["costIsLowerBound"]),
+        (&json!(150), &Value::Null)
+    );
+}
+
+// The name that claude resolves leads to a model of somebody else.
+// covers: AGENT-46
+#[test]
+fn an_agent_whose_dollars_are_limited_is_ended_at_its_first_answer_without_a_price() {
+    let mut project = project();
+    let mut codon = codon(&project, "house-model");
+    codon["agent"] = json!("claude");
+    codon["model"] = json!("sonnet");
+    // It would go on for ever.
+    let script = project.directory().join("agent.sh");
+    let text = std::fs::read_to_string(&script).unwrap();
+    let before: Vec<&str> = text.lines().filter(|line| !line.contains("\"result\"")).collect();
+    std::fs::write(
+        &script,
+        format!("#!/bin/sh\n{}\nexec tail -f /dev/null\n", before.join("\n")),
+    )
+    .unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    project.set("HANKWEAVE_CLAUDE_PATH", &script);
+    project.write_hank(&json!({"hank": [codon]}));
+    let finished = project.run(["run", "--headless"]);
+    finished.expect_code(1);
+    let record = record(&project);
+    let reason = &record["failureReason"];
+    assert_eq!(
+        (&record["status"], &reason["retriable"]),
+        (&json!("failed"), &json!(false)),
+        "{record:#}"
+    );
+    let message = reason["message"].as_str().unwrap();
+    for part in [
+        "`house-model`",
+        "--prices FILE",
+        r#"{"models": {"house-model": {"input": 3, "output": 15}}}"#,
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(project.left_behind(), []);
+}
+
+// covers: AGENT-46
+#[test]
+fn a_price_that_is_given_comes_before_the_money_that_an_agent_reports() {
+    for basis in ["list", "unknown"] {
+        for (arguments, cost) in [
+            (&["run", "--headless", "--prices", "mine.json"][..], Some(0.15)),
+            (&["run", "--headless"], (basis == "list").then_some(7.0)),
+        ] {
+            let project = project();
+            project.write("mine.json", HOUSE);
+            let mut codon = codon(&project, "house-model");
+            codon.as_object_mut().unwrap().remove("budget");
+            let script = project.directory().join("agent.sh");
+            let text = std::fs::read_to_string(&script).unwrap();
+            let usage = format!(
+                r#"{{"house-model":{{"inputTokens":100,"outputTokens":10,"costUSD":7,"costBasis":"{basis}"}}}}"#
+            );
+            let stated = format!(
+                r#""type":"result","total_cost_usd":7,"modelUsage":{usage},"model_usage_since_last_result":{usage}"#
+            );
+            std::fs::write(&script, text.replace(r#""type":"result""#, &stated)).unwrap();
+            project.write_hank(&json!({"hank": [codon]}));
+            project.run(arguments).expect_code(0);
+            let record = record(&project);
+            assert_eq!(
+                record["finalCost"].as_f64(),
+                cost.or(Some(0.0)),
+                "{basis} {arguments:?}"
+            );
+            assert_eq!(
+                record["costIsLowerBound"] == true,
+                cost.is_none(),
+                "{basis} {arguments:?}"
+            );
+        }
+    }
 }
 
 // Nobody heard the agent to its end: where it keeps what it writes down stands in its hank, and what its model costs on the command line.

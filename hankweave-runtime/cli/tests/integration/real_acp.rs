@@ -274,6 +274,39 @@ fn opencode_and_gemini_do_the_work_of_codons() {
     }
 }
 
+// covers: AGENT-46
+#[test]
+fn opencode_and_gemini_cost_what_the_user_says_and_without_a_price_opencode_is_ended() {
+    let server = serve();
+    for (name, model, speaker) in natives(&server) {
+        let call = json!({"op": "bash", "command": "printf hello > note.txt", "description": "Write"});
+        let turns = json!([
+            {"text": "I write.", "usage": {"input": 1000, "output": 50}, "tools": [call]},
+            {"text": "Done.", "usage": {"input": 1100, "output": 20}}]);
+        server.play(scenario(json!({"turns": turns})));
+        let project = native(name, model, &speaker, &server);
+        let prices = json!({"models": {model: {"input": 10, "output": 100}}});
+        project.write("mine.json", prices.to_string());
+        let run = ["run", "--headless", "--max-cost", "5", "--prices", "mine.json"];
+        let finished = project.run(run);
+        let done = record(&project, &finished);
+        assert_eq!(done["finalCost"], 0.028, "{name}: {done:#}");
+        assert_eq!(done["costIsLowerBound"], Value::Null, "{name}: {done:#}");
+
+        if name == "opencode" {
+            server.play(scenario(json!({"turns": turns})));
+            let project = native(name, model, &speaker, &server);
+            let before = server.served().len();
+            let finished = project.run(["run", "--headless", "--max-cost", "5"]);
+            finished.expect_code(1);
+            let record = record(&project, &finished);
+            let message = record["failureReason"]["message"].to_string();
+            assert!(message.contains("--prices FILE"), "{message}");
+            assert!(server.served().len() <= before + 2, "it was ended");
+        }
+    }
+}
+
 // covers: AGENT-28, AGENT-29
 #[test]
 fn opencode_and_gemini_fail_and_stop_as_they_should() {

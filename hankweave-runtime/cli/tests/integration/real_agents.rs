@@ -208,6 +208,155 @@ fn what_a_failed_run_used_is_counted() {
     }
 }
 
+/// What codex asks for in a faster tier, and what its provider searches.
+// covers: AGENT-17, AGENT-34
+#[test]
+fn tiers_of_service_and_searches_of_codex_cost_what_was_served() {
+    let searches = json!({"text": "Found.", "usage": {"input": 1000, "output": 50, "cache_read": 2000, "web_searches": 3},
+        "tools": [{"op": "bash", "command": "true", "description": "Work"}]});
+    for agent in RealAgent::all().filter(|agent| agent.name == "codex") {
+        for (tier, times) in [
+            ("", 10),
+            ("service_tier = \"fast\"\n", 25),
+            ("service_tier = \"flex\"\n", 5),
+        ] {
+            let (project, server) = agent.stage(json!({"turns": [searches, end()]}));
+            let settings = project.home().join(".codex/config.toml");
+            let text = std::fs::read_to_string(&settings).unwrap();
+            std::fs::write(&settings, format!("{tier}{text}")).unwrap();
+            let mut only = agent.codon("work", "fresh", "TASK");
+            only["model"] = json!("gpt-5.5");
+            project.write_hank(&json!({"hank": [only]}));
+
+            run(&project).expect_code(0);
+
+            // $5 in, $30 out and $0.50 from the cache.
+            let rates = Rates {
+                input: 500 * times,
+                output: 3_000 * times,
+                write: 500 * times,
+                write_1h: 500 * times,
+                read: 50 * times,
+                tells_writes: false,
+            };
+            assert!(!assert_true_at(&rates, &project, &server), "{tier}");
+            let run = only_run(&project);
+            assert_eq!(codon(&run, "work")["costIsLowerBound"], Value::Null, "{tier}");
+        }
+        // A tier whose price nobody knows.
+        let (project, server) = agent.stage(json!({"turns": [end()]}));
+        let settings = project.home().join(".codex/config.toml");
+        let text = std::fs::read_to_string(&settings).unwrap();
+        std::fs::write(&settings, format!("service_tier = \"fast\"\n{text}")).unwrap();
+        project.write("mine.json", r#"{"models": {"gpt-5.5": {"input": 1.25, "output": 10, "cacheWrite": 1.25, "cacheRead": 0.125}}}"#);
+        let mut only = agent.codon("work", "fresh", "TASK");
+        only["model"] = json!("gpt-5.5");
+        project.write_hank(&json!({"hank": [only]}));
+        project
+            .run(["run", "--headless", "--prices", "mine.json"])
+            .expect_code(0);
+        agent.assert_true(&project, &server);
+        assert_eq!(codon(&only_run(&project), "work")["costIsLowerBound"], true);
+    }
+}
+
+/// The same request would get the same half answer, and would be paid for again.
+// covers: AGENT-9
+#[test]
+fn an_answer_that_the_output_limit_of_codex_cuts_is_paid_for_once() {
+    for agent in RealAgent::all().filter(|agent| agent.name == "codex") {
+        let cut = json!({"text": "It stops in the midd", "stop_reason": "max_tokens", "usage": {"input": 310, "output": 32_000}, "repeat": "forever"});
+        let (project, server) = agent.stage(json!({"turns": [cut]}));
+        let mut only = agent.codon("work", "fresh", "TASK");
+        only["onFailure"] = json!("retry");
+        only["retryConfig"] = json!({"delayMs": 0});
+        project.write_hank(&json!({"hank": [only]}));
+
+        run(&project).expect_code(1);
+
+        assert_eq!(server.served().len(), 1, "{:#?}", server.served());
+        agent.assert_true(&project, &server);
+        let record = codon(&only_run(&project), "work").clone();
+        assert_eq!(record["failureReason"]["retriable"], false, "{record:#}");
+        assert_eq!(record["costIsLowerBound"], Value::Null, "{record:#}");
+    }
+}
+
+// covers: AGENT-46
+#[test]
+fn a_price_that_the_user_gives_counts_for_every_agent() {
+    for agent in RealAgent::all() {
+        let (project, server) = agent.stage(json!({"turns": [work(), end()]}));
+        let price = json!({"input": 30, "output": 150, "cacheWrite": 30, "cacheRead": 3});
+        project.write("mine.json", json!({"models": {agent.model: price}}).to_string());
+        project.write_hank(&json!({"hank": [agent.codon("work", "fresh", "TASK")]}));
+
+        project
+            .run(["run", "--headless", "--max-cost", "5", "--prices", "mine.json"])
+            .expect_code(0);
+
+        let rates = Rates {
+            input: 30_000,
+            output: 150_000,
+            write: 30_000,
+            write_1h: 60_000,
+            read: 3_000,
+            tells_writes: agent.rates.tells_writes,
+        };
+        assert!(!assert_true_at(&rates, &project, &server));
+    }
+}
+
+/// Pi has a model without a price, so nobody can count the dollars; the file of the hint helps.
+// covers: AGENT-46
+#[test]
+fn pi_is_ended_at_its_first_answer_when_its_dollars_are_limited_and_have_no_price() {
+    for agent in RealAgent::all().filter(|agent| agent.name == "pi") {
+        let (project, server) = agent.stage(json!({"turns": [work(), work(), work(), end()]}));
+        let models = project.home().join(".pi/agent/models.json");
+        let mut settings: Value = serde_json::from_str(&std::fs::read_to_string(&models).unwrap()).unwrap();
+        settings["providers"]["scripted"]["models"][0]["cost"] =
+            json!({"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0});
+        std::fs::write(&models, settings.to_string()).unwrap();
+        project.write_hank(&json!({"hank": [agent.codon("work", "fresh", "TASK")]}));
+
+        let finished = project.run(["run", "--headless", "--max-cost", "0.01"]);
+        finished.expect_code(1);
+        let record = codon(&only_run(&project), "work").clone();
+        let message = record["failureReason"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("`scripted-model`") && message.contains("--prices FILE"),
+            "{message}"
+        );
+        assert!(server.served().len() <= 2, "{:#?}", server.served());
+        assert!(
+            finished.stderr.contains("unknown") && !finished.stderr.contains("$0.0000"),
+            "{finished}"
+        );
+
+        let validated = project.run(["validate", "--max-cost", "0.5"]);
+        let hint = &validated.stdout[validated.stdout.find(r#"{"models""#).unwrap()..];
+        project.write("mine.json", hint.lines().next().unwrap());
+        project
+            .run([
+                "run",
+                "--new",
+                "--headless",
+                "--max-cost",
+                "0.5",
+                "--prices",
+                "mine.json",
+            ])
+            .expect_code(0);
+        let state = project.state(&project.directory());
+        let record = codon(&state["runs"][0], "work");
+        assert!(
+            record["finalCost"].as_f64().unwrap() > 0.0 && record["costIsLowerBound"].is_null(),
+            "{record:#}"
+        );
+    }
+}
+
 // covers: HANK-37, AGENT-17
 #[test]
 fn a_budget_stops_an_agent_at_most_one_answer_late() {

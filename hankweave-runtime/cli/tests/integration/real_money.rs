@@ -200,6 +200,121 @@ fn the_money_of_sub_agents_counts_at_once() {
     assert!(used[1] <= 12_040, "{} tokens were written", used[1]);
 }
 
+// Claude guesses the price of a model that it does not know.
+// covers: AGENT-46
+#[test]
+fn a_model_that_claude_does_not_know_costs_what_the_user_says_or_an_unknown_amount() {
+    let price = json!({"input": 30, "output": 150, "cacheWrite": 37.5, "cacheRead": 3});
+    let tenfold = Rates {
+        input: 30_000,
+        output: 150_000,
+        write: 37_500,
+        write_1h: 60_000,
+        read: 3_000,
+        tells_writes: true,
+    };
+    for model in ["house-model", "claude-sonnet-4-5"] {
+        let Some((project, server)) = stage("", json!({"turns": [long_answer(0), end()]})) else {
+            return;
+        };
+        project.write("mine.json", json!({"models": {model: price}}).to_string());
+        project.write_hank(&hank(&server, &json!({"model": model})));
+        project
+            .run(["run", "--headless", "--prices", "mine.json"])
+            .expect_code(0);
+        assert!(!assert_true_at(&tenfold, &project, &server), "{model}");
+        assert!(!recorded(&project).1, "{model}");
+    }
+    let Some((project, server)) = stage("", json!({"turns": [long_answer(0), end()]})) else {
+        return;
+    };
+    project.write_hank(&hank(&server, &json!({"model": "house-model"})));
+    let finished = run(&project);
+    finished.expect_code(0);
+    let (used, lower_bound) = recorded(&project);
+    assert_eq!((used[1], used[4], lower_bound), (4_040, 0, true), "{finished}");
+    let refused = project.run(["run", "--headless", "--new", "--max-cost", "1"]);
+    refused.expect_code(65);
+    assert!(refused.stderr.contains("claude guesses it"), "{refused}");
+}
+
+/// One sub-agent whose second answer never ends, and one that works on, and whose fifth answer costs $0.0609 and has a tool that never returns.
+fn delegates(background: bool) -> Value {
+    let task = |name: &str| {
+        json!({"op": "task", "description": name, "prompt": format!("DELEGATED-{name}: work"), "subagent": "general-purpose",
+            "background": background})
+    };
+    let both = json!({"text": "I delegate.", "tools": [task("SILENT"), task("BUSY")], "usage": {"input": 1000, "output": 40}});
+    let dear = json!({"text": "I wait.", "usage": {"input": 300, "output": 4000},
+        "tools": [{"op": "bash", "command": "touch half.txt; tail -f /dev/null", "description": "Wait", "timeout": 300_000}]});
+    let busy: Vec<Value> = (0..4).map(step).chain([dear, long_answer(1), end()]).collect();
+    json!([
+        {"name": "silent", "when": {"first_user": "DELEGATED-SILENT"}, "turns": [step(9), cut_off()]},
+        {"name": "busy", "when": {"first_user": "DELEGATED-BUSY"}, "turns": busy},
+        {"name": "next", "when": {"user": "NEXT-TASK"}, "turns": [end()]},
+        {"name": "main", "turns": [both, end()]}])
+}
+
+/// How a codon is ended while its sub-agents work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Budget,
+    Ceiling,
+    Stop,
+    Skip,
+}
+
+// The last result of claude leaves out the answers of sub-agents that are being written.
+// covers: AGENT-8
+#[test]
+fn parallel_sub_agents_that_are_ended_cost_what_was_served_or_are_marked() {
+    for (ending, background) in [
+        (Ending::Budget, false),
+        (Ending::Budget, true),
+        (Ending::Ceiling, false),
+        (Ending::Stop, true),
+        (Ending::Stop, false),
+        (Ending::Skip, true),
+        (Ending::Skip, false),
+    ] {
+        let Some((project, server)) = stage("/bin/sh", json!({"lanes": delegates(background)})) else {
+            return;
+        };
+        let more = match ending {
+            Ending::Budget => json!({"budget": {"maxDollars": 0.05}}),
+            Ending::Ceiling | Ending::Stop | Ending::Skip => json!({}),
+        };
+        project.write_hank(&json!({"hank": [
+            real(&server, "a", "fresh", "TASK", &more), real(&server, "next", "fresh", "NEXT-TASK", &json!({}))]}));
+        let program = env!("CARGO_BIN_EXE_hankweave");
+        let run = |options: &str| project.run(["-c", &format!("'{program}' run --headless {options}")]);
+        match ending {
+            Ending::Budget => drop(run("").expect_code(0)),
+            Ending::Ceiling => drop(run("--max-cost 0.05").expect_code(3)),
+            Ending::Stop => {
+                let running = format!(
+                    "'{program}' run --headless & until [ -e half.txt ]; do sleep 0.05; done; '{program}' stop; wait $!"
+                );
+                project.run(["-c", &running]);
+            }
+            Ending::Skip => {
+                let ended = r#"ended() { until grep -Eqs "\"status\": ?\"$1\"" .hankweave/state.json; do sleep 0.05; done; }"#;
+                let half = "until [ -e half.txt ]; do sleep 0.05; done";
+                let typed = format!(
+                    "{ended}; echo next; {half}; echo skip; ended skipped; echo next; ended completed; echo quit"
+                );
+                type_commands(&project, &typed).expect_code(0);
+            }
+        }
+        assert_eq!(project.left_behind(), []);
+        println!("{ending:?}, background: {background}");
+        assert_true_at(&Rates::SONNET, &project, &server);
+        let served = server.served();
+        let is_uncertain = served.iter().any(|served| served.begun && !served.whole);
+        assert!(is_uncertain && recorded(&project).1, "{ending:?}: {served:#?}");
+    }
+}
+
 #[test]
 fn a_summed_up_conversation_costs_what_was_served() {
     let full = json!({"error": {"status": 400, "type": "invalid_request_error",

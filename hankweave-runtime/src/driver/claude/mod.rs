@@ -49,7 +49,7 @@ fn invocation(host: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Resu
         env: environment(launch, host.user_id()),
         interrupt_first: true,
         records: transcripts.map(|transcripts| Arc::new(transcripts) as Arc<dyn RecordSource>),
-        ..Invocation::plain(program, args, ClaudeDecoder::of(launch))
+        ..Invocation::plain(program, args, ClaudeDecoder::of(launch).knowing_no_other_prices())
     })
 }
 
@@ -61,7 +61,9 @@ fn arguments(launch: &Launch, system_prompt: Option<&Path>) -> Vec<OsString> {
         .into();
     args.extend(["--include-partial-messages", "--forward-subagent-text", "--model"].map(OsString::from));
     args.push((&launch.model).into());
-    if let Some(dollars) = launch.max_dollars {
+    // Claude would count at its own prices, and stop too early or too late by those of the user.
+    let counts_alike = launch.prices.given().next().is_none();
+    if let Some(dollars) = launch.max_dollars.filter(|_| counts_alike) {
         args.extend(["--max-budget-usd".into(), dollars.as_dollars().to_string().into()]);
     }
     if let Some(session) = &launch.resume {
@@ -96,6 +98,7 @@ fn environment(launch: &Launch, user_id: u32) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use hankweave_core::cost::Usd;
+    use hankweave_core::cost::pricing::Prices;
     use hankweave_core::id::SessionId;
 
     use super::*;
@@ -138,6 +141,13 @@ mod tests {
         let mut launch = launch();
         launch.max_dollars = Some(Usd::from_micros(1));
         assert!(line(&launch, None).contains(" --max-budget-usd 0.000001 "));
+        let rate = launch.prices.find("claude-opus-5").unwrap().1.rate;
+        let given = Prices::default().with([("claude-opus-5".to_owned(), rate)], "mine.json");
+        launch.prices = Arc::new(given);
+        assert!(
+            !line(&launch, None).contains("--max-budget-usd"),
+            "it would count at other prices"
+        );
     }
 
     // covers: HANK-49

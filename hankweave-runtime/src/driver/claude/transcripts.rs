@@ -140,6 +140,7 @@ impl Reading {
             self.transcript.cut_short();
         }
         // A last line without its end was being written.
+        self.transcript.end_file();
         Ok(())
     }
 

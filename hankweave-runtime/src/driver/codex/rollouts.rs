@@ -21,11 +21,13 @@ const USUAL_HOME: &str = ".codex";
 const MOST_BYTES: u64 = 512 << 20;
 
 /// Most lines hold what was said, and are long; these tell what it cost, and that a conversation was shortened.
-const KINDS: [&str; 4] = [
+const KINDS: [&str; 6] = [
     "\"turn_context\"",
     "\"token_usage_record\"",
     "\"token_count\"",
     "\"compacted\"",
+    "\"thread_settings_applied\"",
+    "\"web_search_call\"",
 ];
 
 /// Size of one read.

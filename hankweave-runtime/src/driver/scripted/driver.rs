@@ -40,7 +40,8 @@ impl ScriptedDriver {
             Some(program) => program.clone(),
             None => self.own_program()?,
         };
-        let invocation = Invocation::plain(program, arguments(&launch), ClaudeDecoder::of(&launch));
+        let decoder = ClaudeDecoder::of(&launch).knowing_no_other_prices();
+        let invocation = Invocation::plain(program, arguments(&launch), decoder);
         self.host.run(launch, invocation)
     }
 

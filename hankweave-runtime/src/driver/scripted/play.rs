@@ -182,7 +182,9 @@ impl Player {
     fn message(&mut self, turn: &Turn, number: usize) -> io::Result<()> {
         let id = format!("msg_{}_{number}", self.session.prompts);
         let tokens = TokenUsage::from(turn.usage);
-        let cost = pricing::price(&self.stream.model, &tokens).unwrap_or(Usd::ZERO);
+        let price = pricing::price(&self.stream.model, &tokens);
+        self.usage.lower_bound |= price.is_none() && tokens != TokenUsage::ZERO;
+        let cost = price.unwrap_or(Usd::ZERO);
         self.usage.add(&self.stream.model, ModelUsage { tokens, cost });
         if let Some(thinking) = &turn.thinking {
             let thinking = self.variables.fill(thinking, number);

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::cost::{ModelUsage, TokenUsage, UsageTotals};
 use serde_json::{Map, Value, json};
 
@@ -36,7 +37,7 @@ impl Stream {
         self.line(json!({"type": "user", "message": message, "parent_tool_use_id": null}))
     }
 
-    /// The closing line: `own` is this process, `session` all processes of the session, as with claude.
+    /// The closing line: `own` is this process, `session` all processes of the session, as with claude. It states no money for a model without a price.
     pub(super) fn result(
         &self,
         text: &str,
@@ -51,7 +52,7 @@ impl Stream {
         };
         self.line(json!({
             "usage": api_usage(own.tokens),
-            "total_cost_usd": session.cost,
+            "total_cost_usd": (!session.lower_bound).then_some(session.cost),
             "modelUsage": model_usage(session),
             "model_usage_since_last_result": model_usage(own),
             "permission_denials": [],
@@ -98,16 +99,18 @@ fn api_usage(tokens: TokenUsage) -> Value {
 }
 
 fn model_usage(totals: &UsageTotals) -> Map<String, Value> {
-    let entry = |usage: &ModelUsage| {
+    let prices = Prices::listed();
+    let entry = |model: &str, usage: &ModelUsage| {
+        let cost = prices.find(model).map(|_| usage.cost);
         json!({
             "inputTokens": usage.tokens.input_tokens, "outputTokens": usage.tokens.output_tokens,
             "cacheReadInputTokens": usage.tokens.cache_read_tokens,
-            "cacheCreationInputTokens": usage.tokens.cache_creation_tokens, "costUSD": usage.cost,
+            "cacheCreationInputTokens": usage.tokens.cache_creation_tokens, "costUSD": cost,
         })
     };
     totals
         .models
         .iter()
-        .map(|(model, usage)| (model.clone(), entry(usage)))
+        .map(|(model, usage)| (model.clone(), entry(model, usage)))
         .collect()
 }

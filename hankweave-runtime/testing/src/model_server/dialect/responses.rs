@@ -37,10 +37,16 @@ pub(super) fn stream(reply: &Reply<'_>) -> Vec<Frame> {
             json!({"output_index": index, "item": item}),
         );
     }
-    events.push(
-        "response.completed",
-        json!({"response": response(reply, &id, &items)}),
-    );
+    let mut whole = response(reply, &id, &items);
+    let event = match reply.stop_reason.as_deref() {
+        Some("max_tokens") => {
+            whole["status"] = json!("incomplete");
+            whole["incomplete_details"] = json!({"reason": "max_output_tokens"});
+            "response.incomplete"
+        }
+        _ => "response.completed",
+    };
+    events.push(event, json!({"response": whole}));
     events.0
 }
 
@@ -85,7 +91,8 @@ fn started(item: &Value) -> Value {
 }
 
 fn items(reply: &Reply<'_>) -> Vec<Value> {
-    let mut items = Vec::new();
+    let searches = 0..reply.usage.web_searches;
+    let mut items: Vec<Value> = searches.map(|_| web_search(reply)).collect();
     if !reply.thinking.is_empty() {
         let summary = json!([{"type": "summary_text", "text": reply.thinking}]);
         items.push(json!({"type": "reasoning", "id": reply.ids.next("rs_"), "summary": summary}));
@@ -99,6 +106,14 @@ fn items(reply: &Reply<'_>) -> Vec<Value> {
     }
     items.extend(reply.calls.iter().map(|call| call_item(reply, call)));
     items
+}
+
+/// A search that the provider made itself, for which it charges.
+fn web_search(reply: &Reply<'_>) -> Value {
+    json!({
+        "type": "web_search_call", "id": reply.ids.next("ws_"), "status": "completed",
+        "action": {"type": "search", "query": "what is new"},
+    })
 }
 
 fn call_item(reply: &Reply<'_>, call: &ToolCall) -> Value {
