@@ -12,7 +12,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::{OpenDirectory, Rollback, RollbackError, RollbackTarget, RunOptions, Shutdown};
 use serde_json::json;
 
-use crate::args::{Global, Point, RollbackArgs};
+use crate::args::{Global, OnHangup, Point, RollbackArgs};
 use crate::directory::{existing_state_dir, takes_clients};
 use crate::exit::{Failure, FailureKind};
 use crate::failures::{open_failure, rollback_failure};
@@ -58,7 +58,7 @@ pub(crate) fn go_back(global: &Global, back: &Back<'_>) -> Result<ExitCode, Fail
         // What was begun is finished, unless somebody insists: then whatever starts next finishes it.
         tokio::select! {
             biased;
-            never = signals::watch(shutdown.clone()) => match never {},
+            never = signals::watch(shutdown.clone(), OnHangup::Stop) => match never {},
             () = shutdown.force_token().cancelled() => None,
             performed = perform(global, back, &log) => Some(performed),
         }

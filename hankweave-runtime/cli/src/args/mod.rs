@@ -105,7 +105,7 @@ Exit codes:
   74   the disk does not read or write
   75   another instance works in the directory
   130  stopped by SIGINT (Ctrl+C)
-  143  stopped by SIGTERM";
+  143  stopped by SIGTERM, or by SIGHUP as when the terminal is closed";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

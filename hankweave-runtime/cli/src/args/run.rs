@@ -42,6 +42,9 @@ pub(crate) struct RunArgs {
     /// No live view and no questions, even on a terminal.
     #[arg(long)]
     pub(crate) headless: bool,
+    /// What to do when the terminal is closed (SIGHUP).
+    #[arg(long, value_enum, value_name = "ACTION", default_value_t = OnHangup::Stop)]
+    pub(crate) on_hangup: OnHangup,
     /// Replace files in the output directory; otherwise a copy whose name is taken gets another one.
     #[arg(long)]
     pub(crate) overwrite_output: bool,
@@ -66,6 +69,15 @@ pub(crate) enum Recover {
     LastSuccess,
     /// Keep the files as they are and run the codon again.
     CrashPoint,
+}
+
+/// Action for a closed terminal. Under `nohup` SIGHUP stops nothing in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnHangup {
+    /// Stop in order, as SIGTERM does; the next run continues.
+    Stop,
+    /// Continue without the terminal; `hankweave attach` follows the run.
+    Continue,
 }
 
 impl From<Recover> for Recovery {

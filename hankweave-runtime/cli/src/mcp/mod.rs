@@ -21,7 +21,7 @@ use self::attached::Attached;
 use self::refusal::{Refusal, TOOL_NOT_FOUND};
 use self::schema::{Described, TOOLS};
 use self::tools::Tools;
-use crate::args::{Global, McpArgs};
+use crate::args::{Global, McpArgs, OnHangup};
 use crate::exit::{Failure, FailureKind};
 use crate::logging;
 use crate::registry::{Registry, with_registry};
@@ -39,7 +39,7 @@ async fn serve(registry: &Registry) -> Result<ExitCode, Failure> {
     let server = Server(Tools::new(registry.clone(), attached.clone()));
     let shutdown = Shutdown::new();
     let served = tokio::select! {
-        never = signals::watch(shutdown.clone()) => match never {},
+        never = signals::watch(shutdown.clone(), OnHangup::Stop) => match never {},
         () = shutdown.requested() => Ok(()),
         served = speak(server) => served,
     };

@@ -13,7 +13,7 @@ use hankweave_tasks::layers::Layers;
 use tokio::net::TcpListener;
 
 use super::{metrics, options, sweep, tell_row};
-use crate::args::{Global, WorkerArgs};
+use crate::args::{Global, OnHangup, WorkerArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::registry::{tasks_folder, with_runtime};
 use crate::screen::tell;
@@ -58,7 +58,7 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
         Ok(())
     };
     tokio::select! {
-        never = signals::watch(shutdown.clone()) => match never {},
+        never = signals::watch(shutdown.clone(), OnHangup::Stop) => match never {},
         never = page => match never {},
         done = async { tokio::try_join!(registered, served) } => done.map(|_| stopped(&shutdown)),
     }
