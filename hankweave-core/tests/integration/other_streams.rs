@@ -141,7 +141,9 @@ fn both_are_told_in_the_order_in_which_it_happened() {
 // covers: AGENT-28
 #[test]
 fn an_answer_that_opencode_asks_for_again_makes_a_lower_bound() {
-    let step = |kind: &str, rest: &str| format!(r#"{{"type":"{kind}","sessionID":"s-1","part":{{"messageID":"m-1"{rest}}}}}"#);
+    let step = |kind: &str, rest: &str| {
+        format!(r#"{{"type":"{kind}","sessionID":"s-1","part":{{"messageID":"m-1"{rest}}}}}"#)
+    };
     let end = r#","id":"p-1","reason":"stop","cost":0.25,"tokens":{"input":10,"output":5}"#;
     for (starts, is_lower_bound) in [(1, false), (2, true)] {
         let mut decoder = OpencodeDecoder::new("scripted/m");

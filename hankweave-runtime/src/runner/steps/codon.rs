@@ -161,6 +161,24 @@ fn session(state: &HankweaveState, thread: &ExecutionThread, id: &CodonId) -> Op
     };
     let own = thread.continuation_session(plan, id).cloned();
     own.or_else(|| before()?.continuation_session(plan, id).cloned())
+        .or_else(|| unheard_session(state, thread, id).cloned())
+}
+
+/// The session of the codon before, which was skipped before a message of its agent was counted. Some agents say only at their end how many there were, so it
+/// may well exist; where it does not, the agent [begins a new one](was_lost).
+fn unheard_session<'t>(
+    state: &HankweaveState,
+    thread: &'t ExecutionThread,
+    id: &CodonId,
+) -> Option<&'t SessionId> {
+    let plan = &state.execution_plan;
+    let position = plan.iter().position(|entry| entry.codon_id == *id)?;
+    let continues = plan[position].codon.continues_previous();
+    let previous = &plan.get(position.checked_sub(1).filter(|_| continues)?)?.codon_id;
+    let mut codons = thread.codons.iter().map(|entry| &entry.codon);
+    let newest = codons.find(|codon| codon.codon_id() == previous)?;
+    let was_skipped = newest.status() == CodonStatus::Skipped;
+    newest.claude_session_id().filter(|_| was_skipped)
 }
 
 /// The session of a codon that met the usage limit of its provider, in which it goes on.
