@@ -1,6 +1,5 @@
 //! What to say about errors of the library, and what to type then.
 
-use std::io;
 use std::path::Path;
 
 use hankweave_core::id::CheckpointSha;
@@ -18,15 +17,6 @@ use hankweave_runtime::{OpenError, RollbackError, RunError, ServeError};
 use crate::directory::takes_clients;
 use crate::exit::{Failure, FailureKind};
 use crate::typed::{Change, Typed, in_folder, path_word};
-
-/// The system starts no threads, as when another program of the user starts processes without end.
-pub(crate) fn no_threads(error: &io::Error) -> Failure {
-    Failure::new(
-        FailureKind::Io,
-        format!("the system starts no more threads: {error}"),
-    )
-    .hint("`ulimit -u` shows how many processes and threads you may have; end some, then type the same again")
-}
 
 pub(crate) fn hank_failure(error: &LoadHankError) -> Failure {
     let init = |folder: &Path| format!("`{}` writes a hank to start from", in_folder("init", folder));
@@ -114,7 +104,7 @@ pub(crate) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
             .hint("name a file or folder beside the execution directory with --data PATH, or another directory with -e DIR"),
         OpenError::Output { source, .. } => {
             let kind = match source.kind() {
-                io::ErrorKind::InvalidInput => FailureKind::Input,
+                std::io::ErrorKind::InvalidInput => FailureKind::Input,
                 _ => FailureKind::Io,
             };
             Failure::from_error(kind, error)

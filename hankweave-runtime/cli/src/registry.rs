@@ -24,7 +24,6 @@ use hankweave_tasks::{Coordinator, Lifecycle, Locks, Postgres, Sqlite};
 use crate::args::Place;
 use crate::config;
 use crate::exit::{Failure, FailureKind};
-use crate::failures::no_threads;
 use crate::settings::Flags;
 use crate::typed::tasks as typed;
 
@@ -76,7 +75,7 @@ pub(crate) fn with_registry<T>(
 /// Waits for work of which other threads do a part.
 pub(crate) fn with_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     make_new_files_private();
-    let runtime = lasting_runtime().map_err(|error| no_threads(&error))?;
+    let runtime = lasting_runtime().map_err(|error| Failure::no_threads(&error))?;
     let done = runtime.block_on(work);
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();

@@ -19,12 +19,12 @@ use hankweave_runtime::world::disk::{Disk, IoError, RealDisk, replace};
 use hankweave_runtime::{ExecutionDir, Shutdown};
 use serde_json::json;
 
-use crate::args::{Global, OnHangup, ReplayArgs, Speed};
+use crate::args::{Global, ReplayArgs, Speed};
 use crate::directory::existing_state_dir;
 use crate::exit::{Failure, FailureKind};
 use crate::report::{Known, Report};
 use crate::screen::{come_back, is_drawable, tell};
-use crate::signals;
+use crate::signals::{self, HangUp};
 use crate::state::read_execution;
 
 /// How many entries are read at once.
@@ -51,7 +51,7 @@ pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Fai
     };
     let shutdown = Shutdown::new();
     let stopped = runtime.block_on(async {
-        let mut watch = pin!(signals::watch(shutdown.clone(), OnHangup::Stop));
+        let mut watch = pin!(signals::watch(shutdown.clone(), HangUp::Stops));
         tokio::select! {
             biased;
             never = &mut watch => match never {},

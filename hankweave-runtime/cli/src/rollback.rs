@@ -12,7 +12,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::{OpenDirectory, Rollback, RollbackError, RollbackTarget, RunOptions, Shutdown};
 use serde_json::json;
 
-use crate::args::{Global, OnHangup, Point, RollbackArgs};
+use crate::args::{Global, Point, RollbackArgs};
 use crate::directory::{existing_state_dir, takes_clients};
 use crate::exit::{Failure, FailureKind};
 use crate::failures::{open_failure, rollback_failure};
@@ -21,7 +21,7 @@ use crate::output;
 use crate::report::{counted, restoring};
 use crate::screen::{is_drawable, one_line, tell};
 use crate::server_log::ServerLog;
-use crate::signals;
+use crate::signals::{self, HangUp};
 use crate::typed::{Change, Typed};
 
 pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, Failure> {
@@ -58,7 +58,7 @@ pub(crate) fn go_back(global: &Global, back: &Back<'_>) -> Result<ExitCode, Fail
         // What was begun is finished, unless somebody insists: then whatever starts next finishes it.
         tokio::select! {
             biased;
-            never = signals::watch(shutdown.clone(), OnHangup::Stop) => match never {},
+            never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
             () = shutdown.force_token().cancelled() => None,
             performed = perform(global, back, &log) => Some(performed),
         }

@@ -31,7 +31,7 @@ use crate::browser::Browser;
 use crate::commands;
 use crate::config;
 use crate::exit::{Failure, FailureKind};
-use crate::failures::{hank_failure, no_threads, open_failure, run_failure, serve_failure};
+use crate::failures::{hank_failure, open_failure, run_failure, serve_failure};
 use crate::keyboard::Keyboard;
 use crate::logging;
 use crate::notify::{Commands, News, Notifier};
@@ -79,7 +79,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         typed: Typed::by(&args.invocation),
         waits: !configuration.flag(Setting::Autostart),
     };
-    let runtime = lasting_runtime().map_err(|error| no_threads(&error))?;
+    let runtime = lasting_runtime().map_err(|error| Failure::no_threads(&error))?;
     let ended = runtime.block_on(serve(&start, builder, &log, known));
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
@@ -161,7 +161,7 @@ async fn serve(
         report.notice(warning);
     }
     let shutdown = Shutdown::new();
-    let mut watch = pin!(signals::watch(shutdown.clone(), args.on_hangup));
+    let mut watch = pin!(signals::watch(shutdown.clone(), args.on_hangup.into()));
     // A stop that is requested while the directory is being opened takes effect afterwards; a second request takes effect at once.
     let opened = tokio::select! {
         biased;

@@ -7,11 +7,18 @@ use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::{Shutdown, StopCause};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::args::OnHangup;
+/// What SIGHUP does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HangUp {
+    /// Stops in order.
+    Stops,
+    /// Nothing.
+    Ignored,
+}
 
 /// The first signal stops in order, the second one forces. A hang-up stops as well and never forces: one closed terminal can send several. A program started
 /// with `nohup` outlives its terminal.
-pub(crate) async fn watch(shutdown: Shutdown, on_hangup: OnHangup) -> Infallible {
+pub(crate) async fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> Infallible {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
@@ -28,10 +35,10 @@ pub(crate) async fn watch(shutdown: Shutdown, on_hangup: OnHangup) -> Infallible
         tokio::select! {
             _ = interrupt.recv() => shutdown.request(StopCause::Interrupt),
             _ = terminate.recv() => shutdown.request(StopCause::Terminate),
-            () = received(&mut hang_up) => match on_hangup {
-                OnHangup::Continue => tracing::info!("SIGHUP: the run continues, as --on-hangup asks"),
-                OnHangup::Stop if shutdown.cause().is_none() => shutdown.request(StopCause::HangUp),
-                OnHangup::Stop => {}
+            () = received(&mut hang_up) => match hang_up_does {
+                HangUp::Ignored => tracing::info!("SIGHUP: the run continues, as --on-hangup asks"),
+                HangUp::Stops if shutdown.cause().is_none() => shutdown.request(StopCause::HangUp),
+                HangUp::Stops => {}
             },
         }
     }

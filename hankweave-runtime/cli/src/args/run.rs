@@ -12,6 +12,7 @@ use hankweave_runtime::Invocation;
 
 use super::HankArgs;
 use super::values::{agent, dollars, duration, seconds};
+use crate::signals::HangUp;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -78,6 +79,15 @@ pub(crate) enum OnHangup {
     Stop,
     /// Continue without the terminal; `hankweave attach` follows the run.
     Continue,
+}
+
+impl From<OnHangup> for HangUp {
+    fn from(on_hangup: OnHangup) -> Self {
+        match on_hangup {
+            OnHangup::Stop => Self::Stops,
+            OnHangup::Continue => Self::Ignored,
+        }
+    }
 }
 
 impl From<Recover> for Recovery {
