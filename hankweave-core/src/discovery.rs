@@ -138,9 +138,10 @@ fn millis(duration: Duration) -> u64 {
 pub struct ProcessFacts {
     /// The current boot of the machine; `None` where the system does not tell.
     pub boot_id: Option<String>,
-    /// When the process with this pid started, in clock ticks since boot; `None` when there is none or the system does not tell.
+    /// When the process with this pid started, in clock ticks since boot; `None` when there is none, when it has ended and was not reaped, or when the system
+    /// does not tell.
     pub start_ticks: Option<u64>,
-    /// Whether there is a process with this pid.
+    /// Whether there is a process with this pid that has not ended.
     pub is_alive: bool,
 }
 
@@ -175,12 +176,29 @@ impl LockRecord {
     }
 }
 
-/// Finds field 22 of a `/proc/<pid>/stat` line: when the process started, in clock ticks since boot. The second field is the program's name in
-/// parentheses and may itself hold spaces and parentheses, so counting begins after the last one.
+/// Returns field 22 of a `/proc/<pid>/stat` line: when the process started, in clock ticks since boot. `None` for a process that [has ended](has_ended).
 #[must_use]
 pub fn start_ticks(stat: &str) -> Option<u64> {
+    match has_ended(stat) {
+        true => None,
+        false => fields(stat)?.nth(19)?.parse().ok(),
+    }
+}
+
+/// Whether a `/proc/<pid>/stat` line is that of a zombie: it has ended, and its parent, which may never do so, has not reaped it yet. While other threads of
+/// a process run, its first one may be a zombie.
+#[must_use]
+pub fn has_ended(stat: &str) -> bool {
+    let threads = || fields(stat)?.nth(17)?.parse::<u32>().ok();
+    let state = fields(stat).and_then(|mut fields| fields.next());
+    matches!(state, Some("Z" | "X")) && threads().is_none_or(|threads| threads <= 1)
+}
+
+/// The fields from the third on. The second one is the program's name in parentheses and may itself hold spaces and parentheses, so counting begins after
+/// the last one.
+fn fields(stat: &str) -> Option<impl Iterator<Item = &str>> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_ascii_whitespace().nth(19)?.parse().ok()
+    Some(after_name.split_ascii_whitespace())
 }
 
 #[cfg(test)]
@@ -192,6 +210,30 @@ mod tests {
         let stat = "42 (a) b) S 1 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 1000 5 1844";
         assert_eq!(start_ticks(stat), Some(987_654));
         assert_eq!(start_ticks("42"), None);
+    }
+
+    // covers: L2
+    #[test]
+    fn a_process_that_was_not_reaped_has_ended() {
+        let stat = |state: &str, threads: u32| {
+            format!(
+                "42 (a) b) {state} 1 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 {threads} 0 987654 1000 5 1844"
+            )
+        };
+        for (state, threads, ticks) in [
+            ("S", 1, Some(987_654)),
+            ("Z", 1, None),
+            ("X", 0, None),
+            ("Z", 3, Some(987_654)),
+        ] {
+            let stat = stat(state, threads);
+            assert_eq!(
+                (start_ticks(&stat), has_ended(&stat)),
+                (ticks, ticks.is_none()),
+                "{stat}"
+            );
+        }
+        assert!(!has_ended("42"));
     }
 
     // covers: L2

@@ -11,6 +11,8 @@ pub enum StopCause {
     Interrupt,
     /// SIGTERM.
     Terminate,
+    /// SIGHUP, as when the terminal is closed.
+    HangUp,
     /// The embedding program, or a client.
     Request,
     /// A client that wants an end at once.
@@ -23,7 +25,8 @@ impl StopCause {
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Interrupt => 130,
-            Self::Terminate => 143,
+            // Scripts know this code as that of a run which was ended from outside.
+            Self::Terminate | Self::HangUp => 143,
             Self::Request | Self::ForcedRequest => 3,
         }
     }
@@ -34,6 +37,7 @@ impl StopCause {
         match self {
             Self::Interrupt => "interrupted by SIGINT",
             Self::Terminate => "terminated by SIGTERM",
+            Self::HangUp => "hung up by SIGHUP",
             Self::Request => "stopped on request",
             Self::ForcedRequest => "stopped by force on request",
         }

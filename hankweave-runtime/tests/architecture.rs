@@ -73,7 +73,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("server_log", ""),
     ("settings", ""),
     ("signals", ""),
-    ("args", "screen"),
+    ("args", "screen signals"),
     ("exit", "screen"),
     ("question", "screen"),
     ("report", "screen"),

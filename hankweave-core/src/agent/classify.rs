@@ -129,11 +129,12 @@ impl Iterator for Parts<'_> {
     type Item = (f64, Unit);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let text = self.0.trim_start_matches([' ', ',']);
+        let text = self.0.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
+        let text = text.strip_prefix("and ").unwrap_or(text);
         let is_number = |c: char| c.is_ascii_digit() || c == '.';
         let (number, rest) = text.split_at(text.find(|c| !is_number(c)).unwrap_or(text.len()));
         let number: f64 = number.trim_end_matches('.').parse().ok()?;
-        let rest = rest.trim_start_matches(' ');
+        let rest = rest.trim_start();
         let end = rest
             .find(|c: char| !c.is_ascii_alphabetic())
             .unwrap_or(rest.len());
@@ -147,6 +148,7 @@ impl Iterator for Parts<'_> {
             "m" | "min" | "mins" | "minute" | "minutes" => Unit::Seconds(60.0),
             "h" | "hr" | "hrs" | "hour" | "hours" => Unit::Seconds(3_600.0),
             "d" | "day" | "days" => Unit::Seconds(86_400.0),
+            "w" | "week" | "weeks" => Unit::Seconds(604_800.0),
             _ => Unit::Unknown,
         };
         Some((number, unit))

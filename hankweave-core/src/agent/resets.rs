@@ -1,39 +1,143 @@
 //! When the usage limit of a provider ends, as its words say it (AGENT-12).
 
-use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::TimeZone;
+mod clock;
+mod zones;
 
 use super::classify::wait;
 use crate::time::Timestamp;
 
-/// The data of a time zone by its name, such as `Europe/Berlin`, in the form of TZif; without a name that of the machine.
+use self::clock::clock_time;
+
+/// The data of a time zone by its name, such as `Europe/Berlin`, in the form of TZif; without a name that of the machine, which may be a POSIX string as well.
 pub type ZoneData<'a> = &'a dyn Fn(Option<&str>) -> Option<Vec<u8>>;
 
 /// The moment at which the usage limit ends of which `text` speaks, as it was read at `now`; `None` when it says none.
 ///
-/// Read are what codex prints, `try again at 3:05 PM`, `at Nov 26th, 2026 3:05 PM` or `in 2 hours 5 minutes`, what claude prints, `resets 4pm (UTC)`, `resets 3:01pm (Europe/Berlin)`, `resets Nov 26, 2:44pm (UTC)`, and the older
-/// `limit reached|1795449600`. Clock times are of whole minutes, so the limit has ended when the minute has. One without a date is the next
-/// such time, or one that is over for less than an hour: a limit that ends while its words are read does not last another day.
+/// Read are durations (`try again in 2 hours 5 minutes`, `reset after 18h20m`), clock times on the twelve and the twenty-four hour clock with or without a day
+/// (`resets 4pm (UTC)`, `reset at 7pm (Asia/Tokyo)`, `at Nov 26th, 2026 3:05 PM`, `tomorrow at 9:30`, `Thu 10:00 AM`), ISO 8601, and seconds since 1970
+/// (`limit reached|1795449600`). Zones are names, abbreviations or offsets; without one the machine's counts. Clock times are of whole minutes, so the limit has
+/// ended when the minute has. One without a date is the next such time, or one that is over for less than an hour: a limit that ends while its words are
+/// read does not last another day.
 #[must_use]
 pub fn limit_ends_at(text: &str, now: Timestamp, zone: ZoneData<'_>) -> Option<Timestamp> {
     let lower_case = text.to_ascii_lowercase();
-    if !lower_case.contains("limit") {
+    let is_about_a_limit = ABOUT.iter().any(|word| lower_case.contains(word));
+    if !is_about_a_limit {
         return None;
     }
-    if let Some((_, epoch)) = lower_case.split_once("limit reached|") {
-        return moment(leading_number(epoch)?);
-    }
-    let behind = |word: &'static str| {
-        let found = lower_case.match_indices(word);
-        found.map(move |(at, word)| &text[at + word.len()..])
-    };
-    let clock = behind("resets ").chain(behind("try again at "));
-    let mut clock = clock.filter_map(|rest| clock_time(rest, now, zone));
-    clock.next().or_else(|| {
-        let is_of_a_plan = lower_case.contains("usage limit");
-        let rest = behind("try again in ").next().filter(|_| is_of_a_plan)?;
-        Some(now.after(wait(&rest.to_ascii_lowercase(), 1_000)?))
+    let fields = FIELDS.iter().find_map(|field| field.read(&lower_case, now));
+    fields.or_else(|| {
+        let is_of_a_plan = OF_A_PLAN.iter().any(|word| lower_case.contains(word));
+        // An ASCII letter has the same place in both.
+        BEFORE.iter().find_map(|before| {
+            let mut found = lower_case.match_indices(before.words);
+            found.find_map(|(at, words)| {
+                let rest = &text[at + words.len()..];
+                let rest = rest.strip_prefix(['s', 'S']).unwrap_or(rest);
+                let may_be_short = before.is_of_a_limit || is_of_a_plan;
+                duration(rest, now)
+                    .filter(|_| may_be_short)
+                    .or_else(|| clock_time(rest, now, zone))
+            })
+        })
     })
+}
+
+/// A text without any of these speaks of no limit.
+const ABOUT: [&str; 4] = ["limit", "quota", "exhausted", "credits"];
+
+/// A text without any of these may mean the limit of single requests, which is waited for otherwise.
+const OF_A_PLAN: [&str; 3] = ["usage limit", "quota", "session limit"];
+
+/// Words in front of a time.
+struct Before {
+    words: &'static str,
+    /// They always speak of a limit, whatever the text is about.
+    is_of_a_limit: bool,
+}
+
+/// In this order: what says most clearly when the limit ends comes first.
+const BEFORE: [Before; 5] = [
+    Before {
+        words: "reset",
+        is_of_a_limit: true,
+    },
+    Before {
+        words: "try again",
+        is_of_a_limit: false,
+    },
+    Before {
+        words: "available again",
+        is_of_a_limit: true,
+    },
+    Before {
+        words: "retry",
+        is_of_a_limit: false,
+    },
+    Before {
+        words: "until",
+        is_of_a_limit: false,
+    },
+];
+
+/// A number that programs read.
+struct Field {
+    /// In front of it, in lower case.
+    name: &'static str,
+    /// It counts seconds from now on instead of from 1970 on.
+    is_from_now: bool,
+}
+
+const FIELDS: [Field; 5] = [
+    Field {
+        name: "limit reached|",
+        is_from_now: false,
+    },
+    Field {
+        name: "resets_in_seconds",
+        is_from_now: true,
+    },
+    Field {
+        name: "resets_at",
+        is_from_now: false,
+    },
+    Field {
+        name: "resetsat",
+        is_from_now: false,
+    },
+    Field {
+        name: "x-ratelimit-reset",
+        is_from_now: false,
+    },
+];
+
+impl Field {
+    fn read(&self, lower_case: &str, now: Timestamp) -> Option<Timestamp> {
+        let (_, rest) = lower_case.split_once(self.name)?;
+        let number = leading_number(rest.trim_start_matches(['"', '\'', '\\', ':', '=', ' ']))?;
+        match self.is_from_now {
+            true => Some(now.after(std::time::Duration::from_secs(u64::try_from(number).ok()?))),
+            // A small number is no point in time, but a date, or seconds from now on.
+            false => moment(Some(number).filter(|number| *number > EPOCH)?),
+        }
+    }
+}
+
+/// More than any date or duration, in seconds: September 2001.
+const EPOCH: i64 = 1_000_000_000;
+
+/// `in 2 days 3 hours`, ` after 18h20m10s`
+fn duration(rest: &str, now: Timestamp) -> Option<Timestamp> {
+    let lower_case = rest.trim_start_matches([' ', ':']).to_ascii_lowercase();
+    let span = ["in ", "after "]
+        .iter()
+        .find_map(|word| lower_case.strip_prefix(word))?;
+    let about = ["about ", "approximately ", "around ", "~"];
+    let span = about
+        .iter()
+        .find_map(|word| span.strip_prefix(word))
+        .unwrap_or(span);
+    Some(now.after(wait(span, 1_000)?))
 }
 
 /// A number of seconds, or of milliseconds, since 1970.
@@ -52,109 +156,6 @@ fn leading_number(text: &str) -> Option<i64> {
     text[..digits].parse().ok()
 }
 
-/// `Nov 26, 2:44pm (Europe/Berlin)`, `at 4pm`
-fn clock_time(text: &str, now: Timestamp, zone: ZoneData<'_>) -> Option<Timestamp> {
-    let (text, zone_name) = match text.split_once('(') {
-        // Another `resets` may follow; a zone stands right behind its time.
-        Some((before, behind)) if before.len() <= LONGEST_TIME => (before, Some(behind.split_once(')')?.0)),
-        _ => (text, None),
-    };
-    let zone = time_zone(zone_name, zone)?;
-    let now = jiff::Timestamp::from_millisecond(now.as_millis()).ok()?;
-    let here = zone.to_datetime(now);
-    let words = text.to_ascii_lowercase();
-    let mut words = words
-        .split([' ', ',', '\u{b7}'])
-        .filter(|word| !matches!(*word, "" | "at" | "on"))
-        .peekable();
-    let month = words.next_if(|word| month(word).is_some()).and_then(month);
-    let day = match month {
-        Some(_) => Some(i8::try_from(leading_number(words.next()?)?).ok()?),
-        None => None,
-    };
-    let year = words
-        .next_if(|word| word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_digit()))
-        .and_then(|word| word.parse().ok());
-    let clock = words.next()?;
-    let half = words.next_if(|word| matches!(word.trim_end_matches('.'), "am" | "pm"));
-    let time = time_of_day(&format!("{clock}{}", half.unwrap_or_default()))?;
-    let resolve = |date: Date| resolve(&zone, date.to_datetime(time));
-    let (Some(month), Some(day)) = (month, day) else {
-        let today = resolve(here.date())?;
-        let is_over = now.duration_since(today).as_secs() >= 60 * 60;
-        return end_of_minute(match is_over {
-            true => resolve(here.date().tomorrow().ok()?)?,
-            false => today,
-        });
-    };
-    let this_year = resolve(Date::new(year.unwrap_or(here.year()), month, day).ok()?)?;
-    // In December one may read of January.
-    let is_long_over = year.is_none() && now.duration_since(this_year).as_secs() > 180 * 24 * 60 * 60;
-    end_of_minute(match is_long_over {
-        true => resolve(Date::new(here.year() + 1, month, day).ok()?)?,
-        false => this_year,
-    })
-}
-
-/// The longest text of a day and a time, with some room.
-const LONGEST_TIME: usize = 40;
-
-fn resolve(zone: &TimeZone, datetime: DateTime) -> Option<jiff::Timestamp> {
-    zone.to_ambiguous_timestamp(datetime).compatible().ok()
-}
-
-fn end_of_minute(moment: jiff::Timestamp) -> Option<Timestamp> {
-    Some(Timestamp::from_millis(
-        moment.as_millisecond().checked_add(60_000)?,
-    ))
-}
-
-fn time_zone(name: Option<&str>, data: ZoneData<'_>) -> Option<TimeZone> {
-    let is_utc = |name: &str| {
-        ["UTC", "GMT", "Z"]
-            .iter()
-            .any(|utc| name.eq_ignore_ascii_case(utc))
-    };
-    match name {
-        Some(name) if is_utc(name) => Some(TimeZone::UTC),
-        name => TimeZone::tzif(name.unwrap_or("local"), &data(name)?).ok(),
-    }
-}
-
-fn month(word: &str) -> Option<i8> {
-    const MONTHS: [&str; 12] = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ];
-    let start = word.get(..3)?;
-    let at = MONTHS.iter().position(|month| *month == start)?;
-    word.bytes()
-        .all(|byte| byte.is_ascii_alphabetic())
-        .then_some(())?;
-    i8::try_from(at + 1).ok()
-}
-
-/// `4pm`, `3:01pm`, `14:30`
-fn time_of_day(word: &str) -> Option<Time> {
-    let word = word.trim_end_matches(['.', ';']);
-    let (clock, afternoon) = match (word.strip_suffix("am"), word.strip_suffix("pm")) {
-        (Some(clock), _) => (clock, Some(false)),
-        (_, Some(clock)) => (clock, Some(true)),
-        (None, None) => (word, None),
-    };
-    let (hour, minute) = match clock.split_once(':') {
-        Some((hour, minute)) => (hour.parse::<i8>().ok()?, minute.parse::<i8>().ok()?),
-        // A bare number is no time.
-        None => (clock.parse::<i8>().ok().filter(|_| afternoon.is_some())?, 0),
-    };
-    let hour = match (afternoon, hour) {
-        (None, hour) => hour,
-        (Some(_), 0 | 13..) => return None,
-        (Some(false), hour) => hour % 12,
-        (Some(true), hour) => hour % 12 + 12,
-    };
-    Time::new(hour, minute, 0, 0).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,6 +165,9 @@ mod tests {
         let footer = match name {
             Some("Europe/Berlin") => "\nCET-1\n",
             Some("America/New_York") => "\nEST5EDT,M3.2.0,M11.1.0\n",
+            Some("America/Los_Angeles") => "\nPST8PDT,M3.2.0,M11.1.0\n",
+            Some("Asia/Tokyo") => "\nJST-9\n",
+            Some("Etc/GMT+5") => "\n<-05>5\n",
             None => "\nXXX-2\n",
             Some(_) => return None,
         };
@@ -244,6 +248,170 @@ mod tests {
         }
         // That of one request is no limit of a plan.
         check("Rate limit reached. Please try again in 20s.", now, None);
+    }
+
+    /// Texts of agents and providers, as their users report them, on Monday, November 23, 2026; the machine is at UTC+2.
+    const WORDINGS: &[(&str, &str)] = &[
+        (
+            "Claude usage limit reached. Your limit will reset at 7pm (Asia/Tokyo).",
+            "2026-11-24T10:01:00Z",
+        ),
+        (
+            "Claude usage limit reached. Your limit will reset at 1pm (Etc/GMT+5).",
+            "2026-11-23T18:01:00Z",
+        ),
+        (
+            "You've hit your session limit \u{b7} resets 8:30pm (Asia/Tokyo)",
+            "2026-11-24T11:31:00Z",
+        ),
+        (
+            "Weekly limit reached \u{b7} resets 10am (America/Los_Angeles) \u{b7} /upgrade to Max or turn on /extra-usage",
+            "2026-11-23T18:01:00Z",
+        ),
+        (
+            "5-hour limit reached \u{2219} resets 7pm (Europe/Berlin)",
+            "2026-11-23T18:01:00Z",
+        ),
+        (
+            "Opus weekly limit reached \u{2219} resets Dec 6, 1pm",
+            "2026-12-06T11:01:00Z",
+        ),
+        (
+            "You've reached your limit. Resets Thu 10:00 AM",
+            "2026-11-26T08:01:00Z",
+        ),
+        (
+            "Usage limit reached, resets 5pm (status 429)",
+            "2026-11-23T15:01:00Z",
+        ),
+        (
+            "API Error: usage limit reached, resets at 4 p.m. (America/New York)",
+            "2026-11-23T21:01:00Z",
+        ),
+        ("limit resets 15:45 (Europe/Berlin)", "2026-11-23T14:46:00Z"),
+        (
+            "You've hit your usage limit. Upgrade to Pro or try again at Nov 30th, 2026 10:05 AM.",
+            "2026-11-30T08:06:00Z",
+        ),
+        (
+            "You've hit your usage limit. Try again at Dec 20, 2026, 7:38\u{202f}AM.",
+            "2026-12-20T05:39:00Z",
+        ),
+        (
+            "You've hit your usage limit. Upgrade, or try again at 10 de dec. de 2026, 11:52.",
+            "2026-12-10T09:53:00Z",
+        ),
+        (
+            "You've hit your usage limit. Try again in 5 days 22 hours 11\nminutes.",
+            "2026-11-29T11:42:03Z",
+        ),
+        (
+            "You've hit your usage limit or try again in 2 days, 3 hours and 5 minutes.",
+            "2026-11-25T16:36:03Z",
+        ),
+        (
+            r#"{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","resets_at":1795449600}}"#,
+            "2026-11-23T16:00:00Z",
+        ),
+        (
+            r#"{"error":{"type":"usage_limit_reached","resets_in_seconds":3600}}"#,
+            "2026-11-23T14:31:03Z",
+        ),
+        (
+            "Usage limit reached for gemini-3-flash. Access resets at 10:57\u{202f}PM GMT-3.",
+            "2026-11-24T01:58:00Z",
+        ),
+        (
+            "You have exhausted your capacity on this model. Your quota will reset after 18h20m10s.",
+            "2026-11-24T07:51:13Z",
+        ),
+        (
+            "You exceeded your current quota. Please retry in 33.4s.",
+            "2026-11-23T13:31:36.400Z",
+        ),
+        (
+            "quota: Usage limit reached for 5 hour. Your limit will reset at 2026-11-23 18:55:29",
+            "2026-11-23T16:55:30Z",
+        ),
+        (
+            "Weekly/Monthly Limit Exhausted. Your limit will reset at 2026-11-27T12:05:49",
+            "2026-11-27T10:06:49Z",
+        ),
+        (
+            "limit reached, \"resetAt\": \"x\", it resets at 2026-11-24T09:30:00+02:00",
+            "2026-11-24T07:30:00Z",
+        ),
+        (
+            "You've reached your Kiro usage limit. Credits reset on 2026-12-01.",
+            "2026-11-30T22:01:00Z",
+        ),
+        (
+            "Daily analysis limit reached. Your limit will reset at Nov 24, 11:59 PM PT.",
+            "2026-11-25T08:00:00Z",
+        ),
+        (
+            "Daily limit reached! Your limit will reset at 12:00 AM IST",
+            "2026-11-23T18:31:00Z",
+        ),
+        (
+            "limit reached, try again tomorrow at 9:30 UTC+9",
+            "2026-11-24T00:31:00Z",
+        ),
+        (
+            "limit reached, available again at 9am tomorrow",
+            "2026-11-24T07:01:00Z",
+        ),
+        (
+            "limit reached, resets Tuesday at noon PST",
+            "2026-11-24T20:01:00Z",
+        ),
+        (
+            "limit reached, resets Wednesday, November 25, 6:00 PM (UTC +1)",
+            "2026-11-25T17:01:00Z",
+        ),
+        ("limit reached, resets at midnight EST", "2026-11-24T05:01:00Z"),
+        (
+            "Rate limit exceeded: free-models-per-day, {\"X-RateLimit-Reset\":\"1795478400000\"}",
+            "2026-11-24T00:00:00Z",
+        ),
+        ("limit reached, resets at 1795449600", "2026-11-23T16:00:00Z"),
+        ("limit reached, resets in about 2h", "2026-11-23T15:31:03Z"),
+        (
+            "limit reached, resets 6:00 PM Pacific time",
+            "2026-11-24T02:01:00Z",
+        ),
+        ("limit reached, resets at 18:00 -0330", "2026-11-23T21:31:00Z"),
+    ];
+
+    // covers: AGENT-12, F10
+    #[test]
+    fn all_wordings_of_agents_and_providers_are_read() {
+        let now = Timestamp::parse("2026-11-23T13:31:03Z").unwrap();
+        let found = WORDINGS.iter().map(|(text, _)| limit_ends_at(text, now, &zone));
+        let wrong: Vec<_> = WORDINGS
+            .iter()
+            .zip(found)
+            .filter(|((_, ends), found)| *found != Some(Timestamp::parse(ends).unwrap()))
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    /// A container may know neither zones nor its own.
+    // covers: AGENT-12
+    #[test]
+    fn a_machine_without_zones_is_at_utc_and_may_say_its_zone_in_words() {
+        let now = Timestamp::parse("2026-11-23T13:31:03Z").unwrap();
+        let text = "usage limit reached, resets 7pm";
+        let ends = |zone: ZoneData<'_>| limit_ends_at(text, now, zone).map(|ends| ends.to_string());
+        assert_eq!(ends(&|_| None).unwrap(), "2026-11-23T19:01:00.000Z");
+        assert_eq!(
+            ends(&|_| Some(b"JST-9".to_vec())).unwrap(),
+            "2026-11-24T10:01:00.000Z"
+        );
+        assert_eq!(
+            ends(&|_| Some(b"\xff nonsense".to_vec())).unwrap(),
+            "2026-11-23T19:01:00.000Z"
+        );
     }
 
     #[test]

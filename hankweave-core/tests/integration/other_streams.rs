@@ -169,6 +169,26 @@ fn both_are_told_in_the_order_in_which_it_happened() {
     }
 }
 
+/// opencode begins the step anew, and tells nothing of the answer that was lost.
+// covers: AGENT-28
+#[test]
+fn an_answer_that_opencode_asks_for_again_makes_a_lower_bound() {
+    let step = |kind: &str, rest: &str| {
+        format!(r#"{{"type":"{kind}","sessionID":"s-1","part":{{"messageID":"m-1"{rest}}}}}"#)
+    };
+    let end = r#","id":"p-1","reason":"stop","cost":0.25,"tokens":{"input":10,"output":5}"#;
+    for (starts, is_lower_bound) in [(1, false), (2, true)] {
+        let mut decoder = OpencodeDecoder::new("scripted/m");
+        let mut events = Vec::new();
+        let started = std::iter::repeat_n(step("step_start", ""), starts);
+        for line in started.chain([step("step_finish", end)]) {
+            decoder.hear(AgentLine::Text(&line), &mut events);
+        }
+        assert_eq!(decoder.usage().lower_bound, is_lower_bound);
+        assert_eq!(decoder.usage().cost, Usd::from_dollars(0.25).unwrap());
+    }
+}
+
 // covers: AGENT-28, AGENT-29
 #[test]
 fn a_refused_key_is_a_failure_and_a_killed_run_costs_at_least_what_it_told() {

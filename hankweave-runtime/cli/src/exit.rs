@@ -1,6 +1,7 @@
 //! Exit codes (CLI-1).
 
 use std::fmt::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -60,6 +61,14 @@ impl Failure {
     /// The error with its whole chain of causes (CLI-3).
     pub(crate) fn from_error(kind: FailureKind, error: &(dyn std::error::Error + 'static)) -> Self {
         Self::new(kind, chain(error))
+    }
+
+    /// The system starts no threads, as when another program of the user starts processes without end.
+    pub(crate) fn no_threads(error: &io::Error) -> Self {
+        let message = format!("the system starts no more threads: {error}");
+        Self::new(FailureKind::Io, message).hint(
+            "`ulimit -u` shows how many processes and threads you may have; end some, then type the same again",
+        )
     }
 
     /// What is wrong, without the hint.

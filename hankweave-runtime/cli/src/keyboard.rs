@@ -96,8 +96,14 @@ pub(crate) fn is_ours() -> bool {
 
 /// Waits a moment until a key can be read; `false` when none was pressed, and while another program has the terminal: who reads then is stopped.
 /// Waits for the terminal, and takes no key from it.
+///
+/// # Errors
+///
+/// When the terminal was closed.
 fn is_pressed() -> io::Result<bool> {
     let stdin = io::stdin();
+    // Nobody would ever get it back otherwise, and every look would be in vain.
+    tcgetpgrp(&stdin)?;
     let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
     let wanted = if is_ours() { &mut wanted[..] } else { &mut [] };
     match poll(wanted, Some(&MOMENT)) {

@@ -11,6 +11,7 @@ use hankweave_core::hank::{Setting, SettingValue};
 use hankweave_core::id::TaskId;
 use hankweave_runtime::error::chain;
 use hankweave_runtime::world::World;
+use hankweave_runtime::world::blocking::lasting_runtime;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk, parent};
 use hankweave_runtime::world::environment::{Environment, make_new_files_private};
 use hankweave_task_model::TaskError;
@@ -74,12 +75,7 @@ pub(crate) fn with_registry<T>(
 /// Waits for work of which other threads do a part.
 pub(crate) fn with_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     make_new_files_private();
-    let failed = |error: io::Error| Failure::from_error(FailureKind::Io, &error);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(failed)?;
+    let runtime = lasting_runtime().map_err(|error| Failure::no_threads(&error))?;
     let done = runtime.block_on(work);
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();

@@ -24,7 +24,7 @@ use crate::directory::existing_state_dir;
 use crate::exit::{Failure, FailureKind};
 use crate::report::{Known, Report};
 use crate::screen::{come_back, is_drawable, tell};
-use crate::signals;
+use crate::signals::{self, HangUp};
 use crate::state::read_execution;
 
 /// How many entries are read at once.
@@ -51,7 +51,7 @@ pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Fai
     };
     let shutdown = Shutdown::new();
     let stopped = runtime.block_on(async {
-        let mut watch = pin!(signals::watch(shutdown.clone()));
+        let mut watch = pin!(signals::watch(shutdown.clone(), HangUp::Stops));
         tokio::select! {
             biased;
             never = &mut watch => match never {},

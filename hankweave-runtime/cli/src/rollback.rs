@@ -21,7 +21,7 @@ use crate::output;
 use crate::report::{counted, restoring};
 use crate::screen::{is_drawable, one_line, tell};
 use crate::server_log::ServerLog;
-use crate::signals;
+use crate::signals::{self, HangUp};
 use crate::typed::{Change, Typed};
 
 pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, Failure> {
@@ -58,7 +58,7 @@ pub(crate) fn go_back(global: &Global, back: &Back<'_>) -> Result<ExitCode, Fail
         // What was begun is finished, unless somebody insists: then whatever starts next finishes it.
         tokio::select! {
             biased;
-            never = signals::watch(shutdown.clone()) => match never {},
+            never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
             () = shutdown.force_token().cancelled() => None,
             performed = perform(global, back, &log) => Some(performed),
         }

@@ -16,6 +16,7 @@ use hankweave_runtime::hank_files;
 use hankweave_runtime::instance_lock::Exclusion;
 use hankweave_runtime::state_manager::Subscription;
 use hankweave_runtime::world::World;
+use hankweave_runtime::world::blocking::lasting_runtime;
 use hankweave_runtime::world::environment::make_new_files_private;
 use hankweave_runtime::{
     Builder, ExecutionDir, Hankweave, OutputDirectory, Recovery, RunOptions, RunOutcome, RunResult,
@@ -78,11 +79,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         typed: Typed::by(&args.invocation),
         waits: !configuration.flag(Setting::Autostart),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let runtime = lasting_runtime().map_err(|error| Failure::no_threads(&error))?;
     let ended = runtime.block_on(serve(&start, builder, &log, known));
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
@@ -164,7 +161,7 @@ async fn serve(
         report.notice(warning);
     }
     let shutdown = Shutdown::new();
-    let mut watch = pin!(signals::watch(shutdown.clone()));
+    let mut watch = pin!(signals::watch(shutdown.clone(), args.on_hangup.into()));
     // A stop that is requested while the directory is being opened takes effect afterwards; a second request takes effect at once.
     let opened = tokio::select! {
         biased;

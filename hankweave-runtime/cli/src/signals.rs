@@ -5,10 +5,20 @@ use std::process::ExitCode;
 
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::{Shutdown, StopCause};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The first signal stops in order, the second one forces. A program started with `nohup` outlives its terminal.
-pub(crate) async fn watch(shutdown: Shutdown) -> Infallible {
+/// What SIGHUP does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HangUp {
+    /// Stops in order.
+    Stops,
+    /// Nothing.
+    Ignored,
+}
+
+/// The first signal stops in order, the second one forces. A hang-up stops as well and never forces: one closed terminal can send several. A program started
+/// with `nohup` outlives its terminal.
+pub(crate) async fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> Infallible {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
@@ -22,18 +32,24 @@ pub(crate) async fn watch(shutdown: Shutdown) -> Infallible {
         signal(SignalKind::hangup()).ok()
     };
     loop {
-        let hung_up = async {
-            match &mut hang_up {
-                Some(hang_up) => hang_up.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        let cause = tokio::select! {
-            _ = interrupt.recv() => StopCause::Interrupt,
-            _ = terminate.recv() => StopCause::Terminate,
-            _ = hung_up => StopCause::Terminate,
-        };
-        shutdown.request(cause);
+        tokio::select! {
+            _ = interrupt.recv() => shutdown.request(StopCause::Interrupt),
+            _ = terminate.recv() => shutdown.request(StopCause::Terminate),
+            () = received(&mut hang_up) => match hang_up_does {
+                HangUp::Ignored => tracing::info!("SIGHUP: the run continues, as --on-hangup asks"),
+                HangUp::Stops if shutdown.cause().is_none() => shutdown.request(StopCause::HangUp),
+                HangUp::Stops => {}
+            },
+        }
+    }
+}
+
+/// Waits for a signal that is caught.
+async fn received(signal: &mut Option<Signal>) {
+    match signal {
+        // Its sender lives as long as the program.
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
     }
 }
 

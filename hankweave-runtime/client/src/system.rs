@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use hankweave_core::discovery::{ProcessFacts, start_ticks};
+use hankweave_core::discovery::{ProcessFacts, has_ended, start_ticks};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, test_kill_process};
 
@@ -30,11 +30,13 @@ pub(super) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 pub(super) fn process(pid: u32) -> ProcessFacts {
     let text = |path: &str| std::fs::read_to_string(path).ok();
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let stat = text(&format!("/proc/{pid}/stat"));
+    // One that we may not signal is alive.
+    let exists = number.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH));
     ProcessFacts {
         boot_id: text("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()),
-        start_ticks: text(&format!("/proc/{pid}/stat")).and_then(|stat| start_ticks(&stat)),
-        // One that we may not signal is alive.
-        is_alive: number.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH)),
+        start_ticks: stat.as_deref().and_then(start_ticks),
+        is_alive: exists && !stat.as_deref().is_some_and(has_ended),
     }
 }
 

@@ -130,7 +130,9 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) session: Option<SessionId>,
     /// The session is its own: it was interrupted and goes on where it stopped.
     pub(crate) in_own_session: bool,
-    /// The session that it would go on with stayed on another machine: the agent begins a new one (RUN-27).
+    /// The session is that of a codon that was skipped: an agent that was ended before it wrote its session down does not know it.
+    pub(crate) in_skipped_session: bool,
+    /// The session that it would go on with stayed on another machine (RUN-27), or its agent does not know it: the agent begins a new one.
     pub(crate) session_is_elsewhere: bool,
     /// Every pattern of `checkpointedFiles` from the first entry of the plan to this one.
     pub(crate) patterns: Vec<String>,

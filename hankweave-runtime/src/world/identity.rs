@@ -1,6 +1,6 @@
 //! Who a process is, beyond its reusable number.
 
-use hankweave_core::discovery::start_ticks;
+use hankweave_core::discovery::{has_ended, start_ticks};
 
 /// Answers what the operating system knows about processes and about this boot.
 ///
@@ -15,11 +15,11 @@ pub trait Identity: Send + Sync + std::fmt::Debug {
     /// Identifies the current boot of the machine; `None` where the system does not tell.
     fn boot_id(&self) -> Option<String>;
 
-    /// When process `pid` started, in clock ticks since boot; `None` when there is no such process or the system
+    /// When process `pid` started, in clock ticks since boot; `None` when there is no such process, when it is a zombie, or when the system
     /// does not tell.
     fn start_ticks(&self, pid: u32) -> Option<u64>;
 
-    /// Whether process `pid` exists. Only the answer "no such process" counts as no: a process that we may not signal
+    /// Whether process `pid` exists and is no zombie. Otherwise only the answer "no such process" counts as no: a process that we may not signal
     /// is alive (STATE-37).
     fn is_alive(&self, pid: u32) -> bool;
 }
@@ -43,15 +43,21 @@ impl Identity for SystemIdentity {
     }
 
     fn start_ticks(&self, pid: u32) -> Option<u64> {
-        start_ticks(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        start_ticks(&stat(pid)?)
     }
 
     fn is_alive(&self, pid: u32) -> bool {
         let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
             return false;
         };
-        rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
+        let exists = rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH);
+        let number = pid.as_raw_nonzero().get().unsigned_abs();
+        exists && !stat(number).is_some_and(|stat| has_ended(&stat))
     }
+}
+
+fn stat(pid: u32) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()
 }
 
 #[cfg(test)]

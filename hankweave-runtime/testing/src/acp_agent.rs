@@ -164,6 +164,8 @@ impl Agent {
                 with["content"].as_str().unwrap_or_default(),
             )
             .expect("the workspace is writable"),
+            "unless" if fs::exists(with["path"].as_str().unwrap_or_default()).unwrap_or(false) => {}
+            "unless" => return self.step(&with["step"], prompt),
             "ask" => self.ask(with, 1),
             "storm" => self.ask(&with["ask"], with["count"].as_u64().unwrap_or(1)),
             "detach" => {

@@ -10,6 +10,7 @@
 //! - [`project`]: a throw-away project in which the built `hankweave` binary runs, isolated from the user;
 //! - [`postgres`]: a PostgreSQL server of their own;
 //! - [`restate`]: a Restate server of their own, and what stands before several workers;
+//! - [`pty`]: a terminal that a test can close while a program uses it;
 //! - [`TinyDisk`]: a file system that is too small;
 //! - [`processes`]: which processes a test has left behind.
 
@@ -22,6 +23,7 @@ pub mod model_server;
 pub mod postgres;
 pub mod processes;
 pub mod project;
+pub mod pty;
 pub mod restate;
 pub mod sshd;
 mod tiny_disk;

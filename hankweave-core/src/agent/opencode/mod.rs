@@ -84,6 +84,8 @@ impl OpencodeDecoder {
         let part = line.part.0.unwrap_or_default();
         match line.kind.as_deref() {
             Some("step_start") => {
+                // An answer whose connection was lost is asked for again, and may have been paid for all the same.
+                self.untold |= self.is_asking;
                 self.is_asking = true;
                 self.last = None;
             }

@@ -159,7 +159,7 @@ Exit codes:
   74   disk error
   75   directory in use by another process
   130  stopped by SIGINT (Ctrl+C)
-  143  stopped by SIGTERM
+  143  stopped by SIGTERM, or by SIGHUP (closed terminal)
 
 Examples:
   hankweave run my-hank --max-cost 5 --max-time 8h

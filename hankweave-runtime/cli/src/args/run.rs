@@ -12,6 +12,7 @@ use hankweave_runtime::Invocation;
 
 use super::HankArgs;
 use super::values::{agent, dollars, duration, seconds};
+use crate::signals::HangUp;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -48,6 +49,9 @@ pub(crate) struct RunArgs {
     /// Plain lines and no questions, even on a terminal
     #[arg(long, help_heading = "Watch")]
     pub(crate) headless: bool,
+    /// What to do when the terminal is closed (SIGHUP)
+    #[arg(long, value_enum, value_name = "ACTION", default_value_t = OnHangup::Stop, help_heading = "Watch")]
+    pub(crate) on_hangup: OnHangup,
     /// Address for clients; token required
     ///
     /// Any address but the loopback opens the server to other machines.
@@ -80,6 +84,24 @@ pub(crate) enum Recover {
     LastSuccess,
     /// Keep the files and restart the codon
     CrashPoint,
+}
+
+/// Action for a closed terminal. Under `nohup` SIGHUP stops nothing in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnHangup {
+    /// Stop in order, as after SIGTERM; the next run continues
+    Stop,
+    /// Continue without the terminal; `hankweave attach` follows the run
+    Continue,
+}
+
+impl From<OnHangup> for HangUp {
+    fn from(on_hangup: OnHangup) -> Self {
+        match on_hangup {
+            OnHangup::Stop => Self::Stops,
+            OnHangup::Continue => Self::Ignored,
+        }
+    }
 }
 
 impl From<Recover> for Recovery {

@@ -33,7 +33,9 @@ pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, Failure
     }
     let failed = |error: io::Error| Failure::from_error(FailureKind::Io, &error);
     let mut git = git(&catalogue, args.execution(), args.stat, [from, to])?;
-    let git = git.spawn().map_err(failed)?;
+    let not_started =
+        |error: io::Error| Failure::new(FailureKind::Io, format!("failed to start git: {error}"));
+    let git = git.spawn().map_err(not_started)?;
     match pager() {
         Some(pager) => through(git, pager),
         None => show(git, print),

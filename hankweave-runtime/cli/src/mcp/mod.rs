@@ -26,7 +26,7 @@ use crate::exit::{Failure, FailureKind};
 use crate::logging;
 use crate::registry::{Registry, with_registry};
 use crate::screen;
-use crate::signals::{self, stopped};
+use crate::signals::{self, HangUp, stopped};
 
 pub(crate) fn mcp(global: &Global, args: &McpArgs) -> Result<ExitCode, Failure> {
     logging::install(global);
@@ -39,7 +39,7 @@ async fn serve(registry: &Registry) -> Result<ExitCode, Failure> {
     let server = Server(Tools::new(registry.clone(), attached.clone()));
     let shutdown = Shutdown::new();
     let served = tokio::select! {
-        never = signals::watch(shutdown.clone()) => match never {},
+        never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
         () = shutdown.requested() => Ok(()),
         served = speak(server) => served,
     };

@@ -49,6 +49,7 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Fai
         return match left {
             Left::ByKey => Ok(ExitCode::SUCCESS),
             Left::Terminated => Ok(ExitCode::from(StopCause::Terminate.exit_code())),
+            Left::HungUp => Ok(ExitCode::from(StopCause::HangUp.exit_code())),
             Left::Ended(ended) => {
                 tell(format!("{ended}\n"));
                 ended_failure(&ended, typed.as_ref()).map_or(Ok(ExitCode::SUCCESS), Err)

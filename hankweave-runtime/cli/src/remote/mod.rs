@@ -135,9 +135,10 @@ fn connect_failure(error: &ConnectError, typed: Option<&Typed>) -> Failure {
             .hint("it is starting, or it is no `run`; try again in a moment"),
         ConnectError::Unauthorized { .. } => Failure::from_error(FailureKind::Input, error)
             .hint("HANKWEAVE_TOKEN, and HANKWEAVE_READONLY_TOKEN for reading, must hold what the run was started with; without them the tokens in .hankweave are taken"),
-        ConnectError::Find(FindError::Token { .. })
-        | ConnectError::Connect { .. }
-        | ConnectError::Upgrade { .. } => Failure::from_error(FailureKind::Io, error),
+        ConnectError::Connect { .. } => Failure::from_error(FailureKind::Io, error).hint(became(typed)),
+        ConnectError::Find(FindError::Token { .. }) | ConnectError::Upgrade { .. } => {
+            Failure::from_error(FailureKind::Io, error)
+        }
         ConnectError::Refused { .. } => Failure::from_error(FailureKind::Failed, error),
     }
 }

@@ -17,11 +17,23 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::Text;
 use super::full::is_taken;
+use super::lost::{InfallibleTerm, is_lost};
 
 /// How often the lines are drawn anew.
 const TICK: Duration = Duration::from_millis(120);
 
-static FOOT: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+/// How often the lines are written at most, in times a second.
+const MOST_WRITES: u8 = 20;
+
+static FOOT: LazyLock<MultiProgress> = LazyLock::new(|| MultiProgress::with_draw_target(target()));
+
+/// Standard error, if it is a terminal. Drawing on it never fails: indicatif would panic, and end the run.
+fn target() -> ProgressDrawTarget {
+    match Term::stderr().is_term() {
+        true => ProgressDrawTarget::term_like_with_hz(Box::new(InfallibleTerm::stderr()), MOST_WRITES),
+        false => ProgressDrawTarget::hidden(),
+    }
+}
 
 /// How many feet are shown. While there is none, writers do not wait for one another: each may have a reader of its own.
 static SHOWN: AtomicUsize = AtomicUsize::new(0);
@@ -30,6 +42,7 @@ static SHOWN: AtomicUsize = AtomicUsize::new(0);
 pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     match SHOWN.load(Relaxed) {
         0 => write(),
+        _ if is_lost() => write(),
         _ => FOOT.suspend(write),
     }
 }
@@ -72,7 +85,7 @@ pub(super) fn set_aside() {
 
 /// Draws again.
 pub(super) fn show_again() {
-    FOOT.set_draw_target(ProgressDrawTarget::stderr());
+    FOOT.set_draw_target(target());
 }
 
 /// How much room there is, in characters.

@@ -3,17 +3,19 @@
 //! The terminal is given back as it was however the program ends: by [`Full`] being dropped, or by [`give_back`] where nothing is dropped.
 
 use std::collections::VecDeque;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Stdout, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use console::Term;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{self, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
+use ratatui::crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
 use ratatui::layout::Rect;
 use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 
 use super::area;
+use super::lost::{InfallibleWriter, is_lost, note_lost};
 
 /// More of what others print is forgotten, the oldest first.
 const KEPT_BYTES: usize = 256 << 10;
@@ -59,8 +61,8 @@ pub(super) fn is_taken() -> bool {
     held().is_some()
 }
 
-/// What ratatui draws on.
-type Screen = Terminal<CrosstermBackend<io::Stdout>>;
+/// Terminal of ratatui, which complains on standard error when it cannot show the cursor again, and panics when that fails as well.
+type Screen = Terminal<CrosstermBackend<InfallibleWriter<Stdout>>>;
 
 /// The whole screen.
 pub(crate) struct Full {
@@ -90,20 +92,29 @@ impl Full {
     /// An empty screen. Its size is fixed: where ratatui follows the size itself, it asks the terminal where the cursor is, and whoever reads keys gets the
     /// answer.
     fn empty() -> io::Result<(Screen, (u16, u16))> {
-        let size = terminal::size()?;
+        let size = size()?;
         execute!(io::stdout(), Clear(ClearType::All))?;
         let viewport = Viewport::Fixed(Rect::new(0, 0, size.0, size.1));
         let options = TerminalOptions { viewport };
-        let terminal = Terminal::with_options(CrosstermBackend::new(io::stdout()), options)?;
+        let terminal =
+            Terminal::with_options(CrosstermBackend::new(InfallibleWriter(io::stdout())), options)?;
         Ok((terminal, size))
     }
 
     /// Draws what has changed. A terminal that has another size now is drawn anew.
+    ///
+    /// # Errors
+    ///
+    /// When the terminal was closed.
     pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        if terminal::size()? != self.size {
+        if size()? != self.size {
             self.begin_anew()?;
         }
-        self.terminal.draw(draw).map(drop)
+        self.terminal.draw(draw)?;
+        match is_lost() {
+            true => Err(closed()),
+            false => Ok(()),
+        }
     }
 
     /// Lets the shell have the screen, before the program is stopped.
@@ -121,6 +132,20 @@ impl Full {
         (self.terminal, self.size) = Self::empty()?;
         Ok(())
     }
+}
+
+/// Columns and lines of the terminal. crossterm would start a program to find out where the terminal does not say.
+fn size() -> io::Result<(u16, u16)> {
+    if !io::stdout().is_terminal() {
+        note_lost();
+        return Err(closed());
+    }
+    let (lines, columns) = Term::stdout().size();
+    Ok((columns, lines))
+}
+
+fn closed() -> io::Error {
+    io::Error::other("the terminal was closed")
 }
 
 impl Drop for Full {

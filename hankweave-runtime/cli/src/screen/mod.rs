@@ -7,6 +7,7 @@ mod area;
 mod full;
 mod harmless;
 mod json;
+mod lost;
 mod text;
 
 use std::io::{self, IsTerminal as _, Write};

@@ -40,6 +40,8 @@ pub(crate) enum Left {
     ByKey,
     /// The program is to end.
     Terminated,
+    /// The terminal was closed.
+    HungUp,
     /// The run has ended, or the connection with it.
     Ended(Ended),
 }
@@ -90,7 +92,7 @@ pub(crate) async fn watch(client: &mut Client, mut known: Known) -> io::Result<L
         tokio::select! {
             biased;
             _ = terminated.recv() => return Ok(Left::Terminated),
-            _ = hung_up.recv() => return Ok(Left::Terminated),
+            _ = hung_up.recv() => return Ok(Left::HungUp),
             _ = interrupted.recv() => return Ok(Left::ByKey),
             _ = stopped.recv() => {
                 full.lend()?;
@@ -98,10 +100,12 @@ pub(crate) async fn watch(client: &mut Client, mut known: Known) -> io::Result<L
                 keyboard.again();
                 full.take_again()?;
             }
-            _ = tick.tick() => full.draw(|frame| watched.draw(frame))?,
+            _ = tick.tick() => if full.draw(|frame| watched.draw(frame)).is_err() {
+                return Ok(Left::HungUp);
+            },
             key = &mut pressed => {
                 let Ok(key) = key else {
-                    return Ok(Left::ByKey);
+                    return Ok(Left::HungUp);
                 };
                 if keys.press(key).is_some_and(|key| watched.press(key)) {
                     return Ok(ended.map_or(Left::ByKey, Left::Ended));

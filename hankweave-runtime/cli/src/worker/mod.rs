@@ -25,7 +25,7 @@ use crate::logging;
 use crate::output;
 use crate::registry::{Registry, with_registry};
 use crate::screen::{self, tell};
-use crate::signals::{self, stopped};
+use crate::signals::{self, HangUp, stopped};
 use crate::task::line;
 
 pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, Failure> {
@@ -62,7 +62,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     let page = metrics::serve(listener, async || worker.page().await);
     let shutdown = Shutdown::new();
     let worked = tokio::select! {
-        never = signals::watch(shutdown.clone()) => match never {},
+        never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
         never = page => match never {},
         worked = worker.work(&shutdown) => worked,
     };

@@ -17,7 +17,7 @@ use crate::args::{Global, WorkerArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::registry::{tasks_folder, with_runtime};
 use crate::screen::tell;
-use crate::signals::{self, stopped};
+use crate::signals::{self, HangUp, stopped};
 
 pub(super) fn worker(global: &Global, args: &WorkerArgs, admin: &str) -> Result<ExitCode, Failure> {
     let root = tasks_folder(&args.place)?;
@@ -58,7 +58,7 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
         Ok(())
     };
     tokio::select! {
-        never = signals::watch(shutdown.clone()) => match never {},
+        never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
         never = page => match never {},
         done = async { tokio::try_join!(registered, served) } => done.map(|_| stopped(&shutdown)),
     }

@@ -406,6 +406,41 @@ fn stopped(project: &TestProject, said: &str) -> Finished {
     running.finish_within(Duration::from_secs(60))
 }
 
+/// A codon that was stopped after its work is done continues in its session, and has nothing left to do there.
+// covers: AGENT-24
+#[test]
+fn work_of_an_attempt_that_was_stopped_counts_for_the_one_that_continues_it() {
+    let first = |step: Value| json!({"unless": {"path": "go", "step": step}});
+    for (works, rig, code) in [
+        (true, false, 0),
+        (true, true, 0),
+        (false, false, 1),
+        (false, true, 1),
+    ] {
+        let work = if works {
+            writes()
+        } else {
+            json!({"say": "nothing"})
+        };
+        let turn = json!([first(work), {"say": "ready"}, {"raw": "now"}, first(json!({"wait": true}))]);
+        let rig_setup = json!([{"type": "command", "command": {"run": "echo rig > rig.txt"}}]);
+        let more = if rig {
+            json!({"rigSetup": rig_setup})
+        } else {
+            json!({})
+        };
+        let project = stage(&json!({"turn": turn}), &more);
+        stopped(&project, "\"now\"").expect_code(143);
+        project.write("go", "");
+        let finished = project.run(["run", "--headless", "--recover", "session"]);
+        finished.expect_code(code);
+        let state = project.state(&project.directory());
+        let record = codon(&state["runs"][0], "only");
+        let status = if works { "completed" } else { "failed" };
+        assert_eq!(record["status"], status, "{record:#}");
+    }
+}
+
 // covers: AGENT-23, AGENT-14
 #[test]
 fn a_stopped_agent_is_told_to_cancel_and_leaves_nothing_behind() {

@@ -326,3 +326,54 @@ fn an_agent_that_begins_another_session_is_given_its_task_again() {
     assert!(done.ends_with("second, wait for go\n"), "{done}");
     assert_eq!(project.left_behind(), []);
 }
+
+/// An agent that was skipped before it wrote its session down does not know it afterwards, as gemini.
+// covers: RUN-3
+#[test]
+fn a_codon_that_continues_a_skipped_one_begins_anew_where_the_agent_does_not_know_its_session() {
+    let mut project = project();
+    let program = project.write(
+        "bin/gemini",
+        r#"#!/bin/sh
+case "$*" in *--version*) echo 0.61.0; exit ;; esac
+cat > /dev/null
+case "$*" in *--resume*) echo 'Error resuming session: No previous sessions found for this project.' >&2; exit 42 ;; esac
+echo "{\"type\":\"init\",\"session_id\":\"s-$$\",\"model\":\"gemini-2.5-pro\"}"
+echo '{"type":"message","role":"assistant","content":"I work."}'
+echo '{"type":"tool_use","tool_id":"t-1","tool_name":"look","parameters":{}}'
+[ -e go ] || exec sleep 600
+echo '{"type":"result","status":"success","stats":{}}'
+"#,
+    );
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    project.set("HANKWEAVE_GEMINI_PATH", program);
+    project.set("GEMINI_API_KEY", "k");
+    let codon = |id: &str, mode: &str| json!({"id": id, "name": id, "agent": "gemini", "model": "gemini-2.5-pro", "continuationMode": mode, "promptText": "x"});
+    project.write_hank(&json!({"hank": [codon("one", "fresh"), codon("two", "continue-previous")]}));
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(|line| line.contains("\"type\":\"assistant.action\"") && line.contains("I work."));
+    project.write("go", "");
+    project.run(["skip"]).expect_code(0);
+    let finished = running.finish_within(std::time::Duration::from_secs(120));
+    finished.expect_code(0);
+    assert!(
+        finished.stdout.contains("two runs again from its beginning"),
+        "{finished}"
+    );
+    let state = project.state(&project.directory());
+    let codons = state["runs"][0]["codons"].as_array().unwrap();
+    let ends: Vec<_> = codons
+        .iter()
+        .map(|codon| {
+            (
+                codon["codonId"].as_str().unwrap(),
+                codon["status"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        ends,
+        [("one", "skipped"), ("two", "failed"), ("two", "completed")]
+    );
+    assert_eq!(codons[1]["failureReason"]["interruptedBy"], "lost-session");
+}

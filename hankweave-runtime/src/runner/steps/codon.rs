@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{self, Meter};
-use hankweave_core::codon::CodonExecution;
+use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::document::{HankweaveState, PlanEntry};
 use hankweave_core::hank::OnExceeded;
 use hankweave_core::id::{CodonId, SessionId};
@@ -64,7 +64,13 @@ pub(super) async fn run_codon(
     }
     let in_own_session = own_session.is_some();
     let wanted = own_session.cloned().or_else(|| session(state, thread, id));
-    let reached = reachable(context, id, wanted.clone()).await;
+    let reached = match &wanted {
+        Some(session) if was_lost(thread, id, session) => None,
+        _ => reachable(context, id, wanted.clone()).await,
+    };
+    let in_skipped_session = reached
+        .as_ref()
+        .is_some_and(|session| was_skipped(thread, session));
     let session_is_elsewhere = wanted.is_some() && reached.is_none();
     let codon = CodonRun {
         cost_is_lower_bound: AtomicBool::new(false),
@@ -73,6 +79,7 @@ pub(super) async fn run_codon(
         entry,
         config,
         in_own_session: in_own_session && !session_is_elsewhere,
+        in_skipped_session: in_skipped_session && !in_own_session,
         session: reached,
         session_is_elsewhere,
         patterns: without_own_files(checkpoint_patterns(&state.execution_plan, id), &context.own_files),
@@ -145,6 +152,24 @@ fn session(state: &HankweaveState, thread: &ExecutionThread, id: &CodonId) -> Op
     };
     let own = thread.continuation_session(plan, id).cloned();
     own.or_else(|| before()?.continuation_session(plan, id).cloned())
+        .or_else(|| unheard_session(state, thread, id).cloned())
+}
+
+/// The session of the codon before, which was skipped before a message of its agent was counted. Some agents say only at their end how many there were, so it
+/// may well exist; where it does not, the agent [begins a new one](was_lost).
+fn unheard_session<'t>(
+    state: &HankweaveState,
+    thread: &'t ExecutionThread,
+    id: &CodonId,
+) -> Option<&'t SessionId> {
+    let plan = &state.execution_plan;
+    let position = plan.iter().position(|entry| entry.codon_id == *id)?;
+    let continues = plan[position].codon.continues_previous();
+    let previous = &plan.get(position.checked_sub(1).filter(|_| continues)?)?.codon_id;
+    let mut codons = thread.codons.iter().map(|entry| &entry.codon);
+    let newest = codons.find(|codon| codon.codon_id() == previous)?;
+    let was_skipped = newest.status() == CodonStatus::Skipped;
+    newest.claude_session_id().filter(|_| was_skipped)
 }
 
 /// The session of a codon that met the usage limit of its provider, in which it goes on.
@@ -152,6 +177,25 @@ fn limited_session<'t>(thread: &'t ExecutionThread, id: &CodonId) -> Option<&'t 
     let newest = thread.codons.first()?.codon.codon_id();
     let was_limited = thread.interruption() == Some(InterruptedBy::UsageLimit);
     thread.own_session().filter(|_| was_limited && newest == id)
+}
+
+/// Whether the newest attempt of the codon has found that its agent does not know this session.
+fn was_lost(thread: &ExecutionThread, id: &CodonId, session: &SessionId) -> bool {
+    let newest = thread
+        .codons
+        .first()
+        .filter(|newest| newest.codon.codon_id() == id);
+    newest.is_some_and(|newest| {
+        newest.codon.interruption() == Some(InterruptedBy::LostSession)
+            && newest.continuation_session_id.as_ref() == Some(session)
+    })
+}
+
+/// Whether this is the session of a codon that was skipped.
+fn was_skipped(thread: &ExecutionThread, session: &SessionId) -> bool {
+    let mut codons = thread.codons.iter().map(|entry| &entry.codon);
+    let of_session = codons.find(|codon| codon.claude_session_id() == Some(session));
+    of_session.is_some_and(|codon| codon.status() == CodonStatus::Skipped)
 }
 
 /// The session, unless its transcript stayed on another machine (RUN-27): then the agent begins a new one, and somebody is told.

@@ -1,0 +1,55 @@
+//! Usage limits in the words of agents.
+
+use std::time::Duration;
+
+use hankweave_testing::TestProject;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::project;
+
+fn limited(result: &str) -> TestProject {
+    let project = project();
+    let opening = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"none"}"#;
+    let line = json!({"type": "result", "subtype": "success", "is_error": true, "result": result});
+    project.write(
+        "agent.sh",
+        format!("cat > /dev/null\necho '{opening}'\ncat result.json\nexit 1\n"),
+    );
+    project.write("result.json", format!("{line}\n"));
+    project.write_hank(&json!({"hank": [{"id": "one", "name": "one", "agent": {"command": ["sh", "agent.sh"], "stream": "claude"},
+        "continuationMode": "fresh", "promptText": "x"}]}));
+    project
+}
+
+/// Any zone is known, whatever the machine has, and each wording ends in a pause instead of a failure.
+// covers: F10, AGENT-12
+#[test]
+fn a_limit_in_any_words_pauses_a_run_that_may_not_wait_so_long() {
+    for words in [
+        "Claude usage limit reached. Your limit will reset at 7pm (Asia/Tokyo).",
+        "You've hit your usage limit. Upgrade to Pro or try again in 5 days 22 hours 11 minutes.",
+        "Usage limit reached for gemini-3-flash-preview. Access resets at 10:57\u{202f}PM GMT-3.",
+        "You have exhausted your capacity on this model. Your quota will reset after 18h20m10s.",
+        "Weekly limit reached \u{b7} resets Thu 10:00 AM",
+    ] {
+        let project = limited(words);
+        let ended = project.run(["run", "--headless", "--max-wait", "1"]);
+        ended.expect_code(3);
+        let state = project.state(&project.directory());
+        let failure = &state["runs"][0]["codons"][0]["failureReason"];
+        assert_eq!(failure["interruptedBy"], "usage-limit", "{words}: {failure:#}");
+        let told: Option<Value> = failure.get("retryAt").cloned();
+        assert!(told.is_some_and(|at| at.is_string()), "{failure:#}");
+    }
+}
+
+// covers: F10
+#[test]
+fn a_run_waits_for_a_limit_in_other_words() {
+    let project = limited("Claude usage limit reached. Your limit will reset at 7pm (Asia/Tokyo).");
+    let mut running = project.start(["run", "--headless", "--json", "--max-wait", "2d"]);
+    running.wait_for_line(|line| line.contains("usage-limit"));
+    running.signal(Signal::TERM);
+    running.finish_within(Duration::from_secs(120)).expect_code(143);
+}
