@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use hankweave_core::id::is_model_name;
 use serde::{Deserialize, Serialize};
 
 /// The command line of a run, without what is said for one start only. Paths are as they were typed.
@@ -31,4 +32,67 @@ pub struct GivenOption {
     /// The value is a path.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_path: bool,
+}
+
+impl GivenOption {
+    /// Whether another machine repeats it in its hints when the run moves there: limits, names of models and how a run behaves. What starts a program, reaches an
+    /// address, opens this machine to others or names a place is of the machine where it was typed (RUN-33).
+    #[must_use]
+    pub fn travels(&self) -> bool {
+        let is_amount = |value: &str| {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.';
+            !value.is_empty() && value.bytes().all(plain)
+        };
+        match (self.name.as_str(), self.value.as_deref()) {
+            ("max-cost" | "max-time" | "max-wait" | "port", Some(value)) => is_amount(value),
+            ("model", Some(value)) => is_model_name(value),
+            (
+                "no-autostart"
+                | "file-contents"
+                | "overwrite-output"
+                | "strict-state"
+                | "ignore-rig-failures",
+                None,
+            ) => true,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: RUN-33
+    #[test]
+    fn what_starts_or_reaches_something_stays_where_it_was_typed() {
+        let travels = |name: &str, value: Option<&str>| {
+            let value = value.map(str::to_owned);
+            let name = name.to_owned();
+            GivenOption {
+                name,
+                value,
+                is_path: false,
+            }
+            .travels()
+        };
+        assert!(travels("max-cost", Some("2.50")) && travels("max-wait", Some("1h30m")));
+        assert!(travels("model", Some("claude-opus-5")) && travels("no-autostart", None));
+        for (name, value) in [
+            ("max-cost 1; touch X #", None),
+            ("max-cost", Some("1; touch X")),
+            ("max-cost", None),
+            ("no-autostart", Some("x")),
+            ("model", Some("$(touch X)")),
+            ("notify", Some("bell")),
+            ("agent", Some("claude")),
+            ("listen", Some("0.0.0.0")),
+            ("registry", Some("sqlite:x")),
+            ("remote", Some("x")),
+            ("output", Some("/etc")),
+            ("allow-no-lock", None),
+        ] {
+            assert!(!travels(name, value), "{name} {value:?}");
+        }
+    }
 }

@@ -101,7 +101,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     ("thread", "args directory exit output report screen state"),
     ("checkpoints", "args directory exit output screen state typed"),
-    ("config", "args exit failures output screen settings"),
+    ("config", "args exit failures output screen settings typed"),
     ("registry", "args config exit settings typed"),
     ("completions", "args exit output registry state"),
     ("lock", "args exit output registry screen"),
@@ -176,20 +176,21 @@ const REMOTE: &[(&str, &str)] = &[
     ("git", "error url"),
     ("fetch", "error execution git url"),
     ("manifest", "contents error execution"),
+    ("limits", "error git manifest"),
     ("files", "contents error"),
     ("sessions", "contents error files manifest"),
     ("snapshot", "contents error files manifest sessions"),
-    ("record", "book contents error git manifest"),
+    ("record", "book contents error git limits manifest"),
     (
         "push",
         "book error execution fetch git manifest record snapshot url",
     ),
-    ("verify", "error manifest record snapshot"),
+    ("verify", "error manifest record sessions snapshot"),
     ("place", "error files"),
     ("unpack", "contents error git manifest record"),
     (
         "arrive",
-        "book error execution fetch files git manifest place push record sessions unpack url verify",
+        "book error execution fetch files git limits manifest place push record sessions unpack url verify",
     ),
 ];
 

@@ -4,6 +4,8 @@
 //! these are git folders and files named like one, our own state, its backups and damaged copies. At the root
 //! of the workspace they are the linked data source and the archive of rig outputs as well.
 
+use super::reserved::{fold, is_git};
+
 /// Prefix of the temporary files that a restore writes beside their target.
 pub const RESTORE_TEMPORARY: &str = ".hankweave.restore-";
 
@@ -22,36 +24,17 @@ pub fn is_excluded(name: &[u8], at_root: bool) -> bool {
     // The first letter decides most names; one that is not ASCII may be ignored.
     let may_be = |first: &u8| !first.is_ascii() || matches!(first, b'.' | b'g' | b'G' | b'r' | b'R');
     if !name.first().is_some_and(may_be) {
-        return false;
+        return name.contains(&b'\\') && is_git(name);
+    }
+    if is_git(name) {
+        return true;
     }
     let name = fold(name);
-    is_git(&name)
-        || name == ".hankweave"
+    name == ".hankweave"
         || name.starts_with(".hankweave.backup-")
         || name.starts_with(".hankweave.damaged-")
         || name.starts_with(RESTORE_TEMPORARY)
         || at_root && AT_ROOT.iter().any(|folder| name.eq_ignore_ascii_case(folder))
-}
-
-/// Whether some system takes `name` for `.git`: Windows also by its short name, with spaces and dots after
-/// it, or with the name of a data stream.
-fn is_git(name: &str) -> bool {
-    let base = name.split(':').next().unwrap_or(name);
-    matches!(base.trim_end_matches([' ', '.']), ".git" | "git~1")
-}
-
-/// `name` in lower case and without the code points that macOS ignores in names.
-fn fold(name: &[u8]) -> String {
-    String::from_utf8_lossy(name)
-        .chars()
-        .filter(|character| !is_ignorable(*character))
-        .flat_map(char::to_lowercase)
-        .collect()
-}
-
-fn is_ignorable(character: char) -> bool {
-    matches!(character,
-        '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod read;
 mod reader;
 mod redirects;
 mod references;
+pub mod reserved;
 mod runnable;
 #[cfg(feature = "schema")]
 mod schema;

@@ -5,15 +5,13 @@
 
 use super::exclude;
 use super::patterns::{PatternError, Patterns};
+use super::reserved::{is_git, is_state_folder};
 
 /// The most patterns of one list (X4).
 pub const MAX_GLOBS: usize = 256;
 
 /// Nobody writes a longer pattern.
 const MAX_GLOB_BYTES: usize = 1024;
-
-/// The state folder, which no rig may write into, at any depth; compared without case.
-const STATE_FOLDER: &str = ".hankweave";
 
 /// Names at the root of a workspace that belong to hankweave as well; compared without case.
 const PROTECTED: [&str; 2] = [exclude::DATA, exclude::ARCHIVE];
@@ -47,7 +45,7 @@ pub fn reference(path: &str) -> Result<Vec<&str>, &'static str> {
             ".." => {
                 names.pop().ok_or("must not lead out of the folder of the hank")?;
             }
-            name if is_git(name) => return Err("must not name or pass through `.git`"),
+            name if is_git(name.as_bytes()) => return Err("must not name or pass through `.git`"),
             name => names.push(name),
         }
     }
@@ -71,13 +69,13 @@ pub fn copy_target(path: &str) -> Result<Vec<&str>, &'static str> {
     if names.contains(&"..") {
         return Err("must not contain `..`");
     }
-    if names.iter().any(|name| is_git(name)) {
+    if names.iter().any(|name| is_git(name.as_bytes())) {
         return Err("must not name or pass through `.git`");
     }
     let Some(first) = names.first() else {
         return Err("must not be the workspace itself");
     };
-    let is_state = |name: &&str| name.eq_ignore_ascii_case(STATE_FOLDER);
+    let is_state = |name: &&str| is_state_folder(name.as_bytes());
     let mut protected = PROTECTED.iter();
     if names.iter().any(is_state) || protected.any(|name| name.eq_ignore_ascii_case(first)) {
         return Err("must not be in a folder that belongs to hankweave");
@@ -130,14 +128,6 @@ fn check_portable(path: &str) -> Result<(), &'static str> {
         [drive, b':', ..] if drive.is_ascii_alphabetic() => Err("must not begin with a drive letter"),
         _ => Ok(()),
     }
-}
-
-/// Whether a file system may take `name` for `.git`: in any case, with ignored characters after it, or by the
-/// short name that Windows gives it.
-#[must_use]
-pub fn is_git(name: &str) -> bool {
-    let name = name.trim_end_matches(['.', ' ']);
-    name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case("git~1")
 }
 
 #[cfg(test)]

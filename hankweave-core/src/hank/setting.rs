@@ -120,6 +120,30 @@ impl Setting {
         Some(variable)
     }
 
+    /// Whether the user alone says it, on the command line, in a variable or in their own hankweave.json. A folder may have come from elsewhere, and must not decide
+    /// whom this machine gives its tasks and runs to, and whose tasks it does (CLI-62).
+    #[must_use]
+    pub const fn is_of_the_user(self) -> bool {
+        match self {
+            Self::Registry | Self::Remote => true,
+            Self::Port
+            | Self::Autostart
+            | Self::Agent
+            | Self::Model
+            | Self::AnthropicBaseUrl
+            | Self::OutputDirectory
+            | Self::DataHashTimeLimit
+            | Self::ShimIdleTimeout
+            | Self::SettleSeconds
+            | Self::MaxWaitSeconds
+            | Self::IgnoreRigFailures
+            | Self::Notify
+            | Self::Prices
+            | Self::MaxDollars
+            | Self::MaxTimeSeconds => false,
+        }
+    }
+
     /// The default; `None` for a setting without one.
     #[must_use]
     pub const fn default(self) -> Option<SettingValue> {

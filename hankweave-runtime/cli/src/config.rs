@@ -20,7 +20,8 @@ use crate::exit::{Failure, FailureKind};
 use crate::failures::{hank_failure, hank_with_mistakes};
 use crate::output;
 use crate::screen::{Text, tell};
-use crate::settings::{Configuration, Flags, SettingsError, Source};
+use crate::settings::{Configuration, Flags, SettingsError, Source, of_user};
+use crate::typed::{path_word, word};
 
 /// Shows what `run` with the same flags would go by, and where each value came from; starts nothing and writes nothing.
 pub(crate) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Failure> {
@@ -51,18 +52,32 @@ pub(crate) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuratio
     configuration.map_err(|error| match error {
         SettingsError::Bad(_) => Failure::from_error(FailureKind::Input, &error)
             .hint("nothing was written; `hankweave schema config` says which settings there are"),
-        SettingsError::Unreadable(_) => Failure::from_error(FailureKind::Io, &error)
+        SettingsError::Unreadable { .. } => Failure::from_error(FailureKind::Io, &error)
             .hint("nothing was written; mend the disk, then type the same again"),
     })
 }
 
-/// The remote that is typed or that the settings name (CLI-61).
-pub(crate) fn remote(typed: Option<&str>, world: &World) -> Result<Option<String>, Failure> {
+/// The remote that is typed or that the settings name (CLI-61). One that only the folder names is refused with `command`, in which it stands for `URL`.
+pub(crate) fn remote(typed: Option<&str>, world: &World, command: &str) -> Result<Option<String>, Failure> {
     let given = typed.map(|url| (Setting::Remote, SettingValue::Text(url.to_owned())));
     let configuration = resolve(None, &Flags::from_iter(given))?;
+    if let Some(planted) = configuration.refused(Setting::Remote) {
+        let command = command.replace("URL", &word(planted));
+        return Err(refused("remote", &format!("`hankweave {command}`")));
+    }
     Ok(configuration
         .text(Setting::Remote)
         .map(|url| absolute(world, url)))
+}
+
+/// What a folder says and only the user may say (CLI-62).
+pub(crate) fn refused(name: &str, takes_it: &str) -> Failure {
+    let own = of_user(&Environment::of_process());
+    let own = own.map_or_else(String::new, |file| {
+        format!(", and {} in every folder", path_word(&file))
+    });
+    let told = format!("hankweave.json of this folder names a {name}, and a folder may come from anybody");
+    Failure::new(FailureKind::Usage, told).hint(format!("if you know it, {takes_it} takes it{own}"))
 }
 
 /// The world in which agents find the settings that are theirs, and sentinels their models.
@@ -140,6 +155,7 @@ fn as_json(configuration: &Configuration, hank: Option<&str>) -> Value {
                 Source::Variable(name) => ("environment", Some(name), None),
                 Source::Hank(place) => ("hank", None, *place),
                 Source::File(place) => ("file", None, *place),
+                Source::User(place) => ("user", None, *place),
                 Source::Default => ("default", None, None),
             };
             let entry = json!({
@@ -154,6 +170,7 @@ fn as_json(configuration: &Configuration, hank: Option<&str>) -> Value {
         .collect();
     json!({
         "file": configuration.file,
+        "userFile": configuration.user_file,
         "hank": hank,
         "settings": settings,
         "warnings": configuration.warnings,
@@ -169,6 +186,13 @@ fn as_text(configuration: &Configuration, hank: &str) -> Text {
             Source::Flag => "command line".to_owned(),
             Source::Variable(name) => name.clone(),
             Source::Hank(place) => at(hank, *place),
+            Source::User(place) => {
+                let file = configuration
+                    .user_file
+                    .as_deref()
+                    .map(|file| file.display().to_string());
+                at(&file.unwrap_or_default(), *place)
+            }
             Source::File(place) => at(configuration.file.unwrap_or_default(), *place),
             Source::Default => "default".to_owned(),
         };

@@ -301,6 +301,12 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &Typed) -> Failure 
             Failure::from_error(FailureKind::Failed, error)
                 .hint(format!("move `{path}` away and try again; nothing was changed"))
         }
+        RollbackError::Restore(RestoreError::Repository { .. }) => {
+            Failure::from_error(FailureKind::Input, error).hint(format!(
+                "nothing was changed; git would start what the settings there name, so `{}` lists the checkpoints to go to instead",
+                typed.command("checkpoints")
+            ))
+        }
         RollbackError::Restore(RestoreError::History(_)) => {
             let (verify, list) = (typed.command("checkpoints verify"), typed.command("checkpoints"));
             Failure::from_error(FailureKind::Io, error).hint(format!(

@@ -25,7 +25,7 @@ use crate::args::Place;
 use crate::config;
 use crate::exit::{Failure, FailureKind};
 use crate::settings::Flags;
-use crate::typed::tasks as typed;
+use crate::typed::{tasks as typed, word};
 
 /// A registry that answers, and the files of its tasks.
 #[derive(Clone)]
@@ -103,6 +103,11 @@ fn placed(place: &Place) -> Result<(String, PathBuf), Failure> {
         .clone()
         .map(|url| (Setting::Registry, SettingValue::Text(url)));
     let configuration = config::resolve(None, &Flags::from_iter(given))?;
+    if let Some(planted) = configuration.refused(Setting::Registry) {
+        let planted = word(planted);
+        let takes_it = format!("`export HANKWEAVE_REGISTRY={planted}` or `--registry {planted}`");
+        return Err(config::refused("registry", &takes_it));
+    }
     let data = || data_folder(&Environment::of_process());
     let url = match configuration.text(Setting::Registry) {
         Some(url) => url.to_owned(),

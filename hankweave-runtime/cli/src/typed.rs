@@ -13,7 +13,7 @@ use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::{ExecutionDir, GivenOption, Invocation};
 
-use crate::args::{Place, counts_for_validate};
+use crate::args::{Place, repeated_by};
 use crate::screen::one_line;
 
 /// The variable that names an execution directory where no `-e` does.
@@ -92,16 +92,16 @@ impl Typed {
 
     /// The same with changes.
     pub(crate) fn run_with(&self, changes: &[Change<'_>]) -> String {
-        self.whole("run", changes, |_| true)
+        self.whole("run", changes)
     }
 
     /// The command that checks the hank as the run would start with it.
     pub(crate) fn validate(&self) -> String {
-        self.whole("validate", &[], counts_for_validate)
+        self.whole("validate", &[])
     }
 
     /// A command about the hank, with what the run had as far as the command takes it.
-    fn whole(&self, subcommand: &str, changes: &[Change<'_>], takes: fn(&str) -> bool) -> String {
+    fn whole(&self, subcommand: &str, changes: &[Change<'_>]) -> String {
         let run = &self.run;
         // Settings of a file count where it is, so that is where the command has to be typed.
         let has_settings = |folder: &Path| RealDisk.metadata_followed(&folder.join(SETTINGS_FILE)).is_ok();
@@ -123,12 +123,13 @@ impl Typed {
             Some(execution) => words.push(format!("-e {}", path_word(&place(&execution)))),
             None => {}
         }
+        let takes = repeated_by(subcommand);
         let changed = |option: &&GivenOption| {
             let is_it = |change: &Change<'_>| match change {
                 Change::Flag(name) | Change::Set(name, _) | Change::Without(name) => option.name == *name,
                 Change::ThrownAway => false,
             };
-            takes(&option.name) && !changes.iter().any(is_it)
+            takes(option) && !changes.iter().any(is_it)
         };
         let kept = run.options.iter().filter(changed);
         words.extend(kept.map(|option| match &option.value {
@@ -325,7 +326,6 @@ pub(crate) fn about_file(subcommand: &str, state: &Path) -> String {
     format!("hankweave {subcommand} --state {}", path_word(state))
 }
 
-/// A path as one word of a shell, which is taken for no option.
 /// A command about tasks, with the registry and the folder that were named.
 pub(crate) fn tasks(place: &Place, arguments: &str) -> String {
     let mut words = format!("hankweave {arguments}");
@@ -338,23 +338,29 @@ pub(crate) fn tasks(place: &Place, arguments: &str) -> String {
     words
 }
 
+/// A path as one word of a shell, which is taken for no option.
 pub(crate) fn path_word(path: &Path) -> String {
     match path.as_os_str().as_bytes().first() {
-        Some(b'-') => word(Path::new(".").join(path).as_os_str()),
-        _ => word(path.as_os_str()),
+        Some(b'-') => os_word(Path::new(".").join(path).as_os_str()),
+        _ => os_word(path.as_os_str()),
     }
 }
 
 fn valued(name: &str, value: &str) -> String {
-    let value_word = word(OsStr::new(value));
+    let value_word = word(value);
     match value.starts_with('-') {
         true => format!("--{name}={value_word}"),
         false => format!("--{name} {value_word}"),
     }
 }
 
-/// A text as one word of a shell. What a terminal would not show as it is stands there as numbers, which the shell turns back.
-fn word(text: &OsStr) -> String {
+/// A text as one word of a shell.
+pub(crate) fn word(text: &str) -> String {
+    os_word(OsStr::new(text))
+}
+
+/// The same for any bytes. What a terminal would not show as it is stands there as numbers, which the shell turns back.
+fn os_word(text: &OsStr) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+@%,:=".contains(character);
     match text.to_str() {
         Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),

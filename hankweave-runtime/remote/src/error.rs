@@ -129,6 +129,18 @@ pub enum RemoteError {
         /// What is wrong.
         what: String,
     },
+    /// It would take more room here than this machine gives to what comes from elsewhere.
+    #[error("what the remote has of this run is larger than is taken: {what}")]
+    TooLarge {
+        /// What is larger, and than what.
+        what: String,
+    },
+    /// The variable for the room that is given holds no size.
+    #[error("`{value}` in HANKWEAVE_MAX_SIZE is no size")]
+    BadSize {
+        /// What it holds.
+        value: String,
+    },
     /// A later version has pushed it.
     #[error("the run was pushed by another version of hankweave (format {found})")]
     Format {

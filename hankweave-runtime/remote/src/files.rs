@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use hankweave_core::hank::reserved::check_written;
 use hankweave_runtime::world::disk::{Disk, FileKind, IoError};
 
 use crate::contents::{Content, Source};
@@ -46,7 +47,9 @@ pub(crate) fn walk(
             for name in list(disk, path)? {
                 let usable = name
                     .to_str()
-                    .filter(|name| !name.ends_with(".tmp") && !name.contains('\n') && *name != ".git");
+                    .filter(|name| !name.ends_with(".tmp") && !name.contains('\n'))
+                    // No other machine would write them.
+                    .filter(|name| check_written(name.as_bytes()).is_ok());
                 if let Some(name) = usable {
                     walk(
                         disk,

@@ -10,8 +10,8 @@ use std::time::Duration;
 use hankweave_core::agent::ProcessExit;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::find_program;
-use hankweave_runtime::world::process::{CommandSpec, SpawnedProcess, Stdin, environment};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use hankweave_runtime::world::process::{CommandSpec, GroupSignal, SpawnedProcess, Stdin, environment};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::time::timeout;
 
 use crate::error::RemoteError;
@@ -150,6 +150,48 @@ impl Git {
     /// Runs a command that may refuse.
     pub(crate) async fn ask(&self, action: &'static str, arguments: &[&str]) -> Result<Answer, RemoteError> {
         self.with_input(action, arguments, Vec::new()).await
+    }
+
+    /// Runs a command and shows each of its lines, which end with `end`, while it prints; a line that is longer than `longest` or that `visit` refuses ends it.
+    pub(crate) async fn each_line(
+        &self,
+        action: &'static str,
+        arguments: &[&str],
+        end: u8,
+        longest: usize,
+        mut visit: impl FnMut(&[u8]) -> Result<(), RemoteError>,
+    ) -> Result<(), RemoteError> {
+        let mut process = self.start(action, arguments, Stdin::Closed)?;
+        let printed = std::mem::replace(&mut process.stdout, Box::pin(tokio::io::empty()));
+        let mut printed = BufReader::with_capacity(64 << 10, printed);
+        let lines = async {
+            let mut line = Vec::new();
+            loop {
+                line.clear();
+                let mut limited = (&mut printed).take(longest as u64);
+                let read = limited.read_until(end, &mut line).await;
+                let read = read.map_err(|source| RemoteError::Process { action, source })?;
+                match line.strip_suffix(&[end]) {
+                    Some(line) => visit(line)?,
+                    None if read == 0 => return Ok(()),
+                    None => return Err(RemoteError::corrupt("a name in it is longer than any file has")),
+                }
+            }
+        };
+        let lines = timeout(PATIENCE, lines).await;
+        let limit = PATIENCE;
+        let lines = lines.unwrap_or(Err(RemoteError::TimedOut { action, limit }));
+        drop(printed);
+        if lines.is_err() {
+            // What it says of that is not worth more than why it was ended.
+            let _ = process.control.signal_group(GroupSignal::Kill);
+        }
+        let answer = self.finish(action, process).await?;
+        lines?;
+        match answer.exit.is_success() {
+            true => Ok(()),
+            false => Err(RemoteError::corrupt(answer.said)),
+        }
     }
 
     /// The same with something to read.

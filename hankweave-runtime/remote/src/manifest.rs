@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use hankweave_core::hank::reserved::{check_written, repository_among};
 use hankweave_core::id::{CheckpointSha, SessionId};
+use hankweave_runtime::GivenOption;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -68,7 +70,8 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// What of this file is no matter of one machine; `hank_is_along` says that the hank lies in the execution directory.
+    /// What of this file is no matter of one machine, and starts and reaches nothing on another; `hank_is_along` says that the hank lies in the execution
+    /// directory.
     pub(crate) fn of(file: &[u8], hank_is_along: bool) -> Self {
         let file: Value = serde_json::from_slice(file).unwrap_or_default();
         let options = file["invocation"]["options"]
@@ -78,10 +81,7 @@ impl Meta {
         let hank_path = file["hankPath"].as_str().filter(|_| !hank_is_along);
         Self {
             hank_path: hank_path.map(str::to_owned),
-            options: options
-                .into_iter()
-                .filter(|option| option["isPath"] != true)
-                .collect(),
+            options: harmless(&options),
         }
     }
 
@@ -94,13 +94,22 @@ impl Meta {
         let mut file = json!({"hankPath": path});
         if let Some(hank) = hank {
             let place = place_of(hank);
-            file["invocation"] = json!({"folder": root, "hank": place, "options": self.options});
+            file["invocation"] = json!({"folder": root, "hank": place, "options": harmless(&self.options)});
             if place != "." {
                 file["invocation"]["execution"] = json!(root);
             }
         }
         Some(file)
     }
+}
+
+/// The options that a hint may repeat on another machine (RUN-33).
+fn harmless(options: &[Value]) -> Vec<Value> {
+    let is_harmless = |option: &&Value| {
+        let given = GivenOption::deserialize(*option);
+        given.is_ok_and(|given| given.travels())
+    };
+    options.iter().filter(is_harmless).cloned().collect()
 }
 
 /// A hank as it is named on a command line.
@@ -161,6 +170,7 @@ impl Manifest {
                 )));
             }
         }
+        self.check_hank()?;
         let is_branch = |name: &String| name.bytes().all(|byte| byte.is_ascii_graphic());
         let shas = self.branches.values().map(String::as_str);
         let shas = shas.chain(self.checkpoint.iter().map(CheckpointSha::as_str));
@@ -171,13 +181,35 @@ impl Manifest {
     }
 }
 
+impl Manifest {
+    /// The hank is one of the files, and these make no repository of git anywhere.
+    fn check_hank(&self) -> Result<(), RemoteError> {
+        let files = self
+            .files
+            .keys()
+            .filter_map(|file| file.strip_prefix(HANK)?.strip_prefix('/'));
+        if let Some(folder) = repository_among(files.map(str::as_bytes)) {
+            let folder = String::from_utf8_lossy(folder);
+            return Err(RemoteError::corrupt(format!(
+                "it brings a git repository at `{}`",
+                folder.escape_debug()
+            )));
+        }
+        let is_beneath = |hank: &String| is_allowed(&format!("{HANK}/{hank}"));
+        match self.hank.as_ref().is_none_or(is_beneath) {
+            true => Ok(()),
+            false => Err(RemoteError::corrupt("the place of its hank")),
+        }
+    }
+}
+
 /// Whether this is the full name of a commit.
 pub(crate) fn is_sha(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What lies in the state directory and is of this machine alone, or has another way: checkpoints, locks, tokens, what is unfinished.
-pub(crate) fn is_of_this_machine(name: &str) -> bool {
+/// What lies in the state directory and is of this machine alone, or has another way: checkpoints, locks, tokens, what is unfinished. No version has ever taken it along.
+fn is_of_this_machine(name: &str) -> bool {
     const NAMES: [&str; 10] = [
         "execution-meta.json",
         "remote.json",
@@ -196,8 +228,32 @@ pub(crate) fn is_of_this_machine(name: &str) -> bool {
     set_aside || NAMES.contains(&name) || name.ends_with(".tmp")
 }
 
-/// Whether a record may hold a file at this path: it leads to one of the three places and nowhere else.
+/// What of the state directory goes along, by the first name of its path: what belongs to the history of runs, and nothing that somebody else has put there.
+pub(crate) fn is_of_a_record(path: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "state.json",
+        "state.log",
+        "events",
+        "runs",
+        "outputs",
+        "sentinels",
+        "data.json",
+        "archive-manifest.json",
+        // Sessions of the scripted agent; everything else there is of this machine.
+        "tmp/scripted-sessions",
+    ];
+    let is_beneath = |name: &&str| {
+        let rest = path.strip_prefix(*name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    NAMES.iter().any(|name| is_beneath(&name))
+}
+
+/// Whether a record may hold a file at this path: it leads to one of the three places and nowhere else, and to nothing that git reads for itself.
 fn is_allowed(path: &str) -> bool {
+    if check_written(path.as_bytes()).is_err() {
+        return false;
+    }
     let names: Vec<&str> = path.split('/').collect();
     let plain = |name: &&str| !matches!(*name, "" | "." | "..") && !name.contains(['\0', '\n']);
     let all_plain = names.iter().all(plain);
@@ -206,7 +262,7 @@ fn is_allowed(path: &str) -> bool {
             let is_session = names[1..].len() == 3 && names[1..3] == ["tmp", "scripted-sessions"];
             all_plain && (is_session || !is_of_this_machine(first))
         }
-        Some((&HANK, [first, ..])) => all_plain && !matches!(*first, ".hankweave" | ".git"),
+        Some((&HANK, [_, ..])) => all_plain,
         Some((&SESSIONS, [_, _, ..])) => all_plain,
         _ => false,
     }
@@ -239,6 +295,11 @@ mod tests {
             "state/tmp/scripted-sessions/a/b",
             "state//x",
             "hank/.git/config",
+            "hank/sub/.git/config",
+            "hank/.GIT/config",
+            "hank/sub/git~1/config",
+            "hank/sub/.git./config",
+            "state/outputs/.git/config",
             "hank/.hankweave/token",
             "hank/a\nb",
             "sessions/x",

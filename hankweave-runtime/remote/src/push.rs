@@ -1,6 +1,7 @@
 //! Pushing a run: its record with its checkpoints, against what the remote has (RUN-28, TASK-62).
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use hankweave_core::document::{HankweaveState, RunRecord};
 use hankweave_core::id::{CheckpointSha, SessionId};
@@ -260,6 +261,11 @@ impl<'w> Local<'w> {
             theirs: record,
             kept: self.keep(ours).await,
         })
+    }
+
+    /// The repository of the checkpoints here.
+    pub(crate) fn checkpoints(&self) -> PathBuf {
+        self.dir.checkpoints()
     }
 
     pub(crate) async fn is_ancestor(&self, old: &str, new: &str) -> Result<bool, RemoteError> {

@@ -15,9 +15,13 @@ use crate::book::WRITTEN;
 use crate::contents::{Content, piece_path};
 use crate::error::RemoteError;
 use crate::git::Git;
+use crate::limits::ArrivalLimits;
 use crate::manifest::{FILE, Manifest};
 
 const ACTION: &str = "write the record";
+
+/// The longest entry of a tree, in bytes.
+const LONGEST_ENTRY: usize = 64 << 10;
 
 /// The names of the pieces of a record by their paths.
 pub(crate) type Pieces = BTreeMap<String, String>;
@@ -49,7 +53,7 @@ impl Earlier {
             true => Ok(Some(Self {
                 commit: commit.to_owned(),
                 manifest: manifest(git, commit).await?,
-                pieces: pieces(git, commit).await?,
+                pieces: pieces(git, commit, &ArrivalLimits::none()).await?,
             })),
             false => Ok(None),
         }
@@ -217,33 +221,35 @@ pub(crate) async fn manifest(git: &Git, commit: &str) -> Result<Manifest, Remote
     }
 }
 
-/// The pieces of a record.
-pub(crate) async fn pieces(git: &Git, commit: &str) -> Result<Pieces, RemoteError> {
-    let listed = git
-        .ask("list a record", &["ls-tree", "-r", "-z", "--full-tree", commit])
-        .await?;
-    if !listed.exit.is_success() {
-        return Err(RemoteError::corrupt(listed.said));
-    }
+/// The pieces of a record, as far as they are within the limits.
+pub(crate) async fn pieces(git: &Git, commit: &str, limits: &ArrivalLimits) -> Result<Pieces, RemoteError> {
     let mut pieces = Pieces::new();
-    for entry in listed
-        .printed
-        .split(|byte| *byte == 0)
-        .filter(|entry| !entry.is_empty())
-    {
+    let mut entries = 0;
+    let visit = |entry: &[u8]| {
+        entries += 1;
+        if entries > limits.entries {
+            return Err(RemoteError::TooLarge {
+                what: format!("the record has more than {} pieces and folders", limits.entries),
+            });
+        }
         let entry = std::str::from_utf8(entry)
             .ok()
             .and_then(|entry| entry.split_once('\t'));
         let parsed = entry.and_then(|(facts, path)| match facts.split(' ').collect::<Vec<_>>()[..] {
-            ["100644", "blob", name] => Some((path, name)),
+            ["100644", "blob", name] => Some((path, Some(name))),
+            ["040000", "tree", _] => Some((path, None)),
             _ => None,
         });
         let (path, name) =
             parsed.ok_or_else(|| RemoteError::corrupt("it holds something that is no file"))?;
-        if path != FILE {
+        if let Some(name) = name.filter(|_| path != FILE) {
             pieces.insert(path.to_owned(), name.to_owned());
         }
-    }
+        Ok(())
+    };
+    let arguments = ["ls-tree", "-r", "-t", "-z", "--full-tree", commit];
+    git.each_line("list a record", &arguments, 0, LONGEST_ENTRY, visit)
+        .await?;
     Ok(pieces)
 }
 

@@ -19,7 +19,7 @@ use hankweave_runtime::world::disk::{Disk, IoError, parent, replace};
 use crate::contents::Content;
 use crate::error::RemoteError;
 use crate::files::{add, walk};
-use crate::manifest::{SESSIONS, STATE};
+use crate::manifest::{Manifest, SESSIONS, STATE};
 
 /// The newest ones come along; a run goes on with one of these.
 const MOST: usize = 64;
@@ -99,7 +99,7 @@ pub(crate) fn collect(
 }
 
 /// All sessions, those of the newest runs first.
-fn of(state: &HankweaveState) -> Vec<SessionId> {
+pub(crate) fn of(state: &HankweaveState) -> Vec<SessionId> {
     let codons = state.runs.iter().flat_map(|run| run.codons.iter().rev());
     let named = codons.filter_map(|codon| codon.claude_session_id());
     let mut seen = BTreeSet::new();
@@ -157,6 +157,68 @@ pub(crate) fn bring(world: &World, work_dir: &Path, file: &str, bytes: &[u8]) ->
         Some((place, bytes)) => put(&*world.disk, &place, &bytes),
         None => Ok(()),
     }
+}
+
+/// Checks that the files of sessions in a record are of the sessions that it names, under the names that their agents give them.
+pub(crate) fn check(manifest: &Manifest) -> Result<(), RemoteError> {
+    if manifest.sessions.len() > MOST {
+        return Err(RemoteError::corrupt("it has more sessions than come along"));
+    }
+    let is_named = |file: &str| {
+        let mut named = manifest.sessions.iter().map(SessionId::as_str);
+        named.any(|session| belongs_to(file, session))
+    };
+    match manifest.files.keys().find(|file| is_one(file) && !is_named(file)) {
+        None => Ok(()),
+        Some(file) => Err(RemoteError::corrupt(format!(
+            "the file `{}` is of none of its sessions",
+            file.escape_debug()
+        ))),
+    }
+}
+
+/// Whether a file of a record belongs to a session, and not to a run.
+fn is_one(file: &str) -> bool {
+    let scripted = |file: &str| {
+        file.strip_prefix(STATE)
+            .is_some_and(|rest| rest.starts_with(SCRIPTED))
+    };
+    file.split('/').next() == Some(SESSIONS) || scripted(file)
+}
+
+/// Whether a file of a record is one that an agent, by the name that it gives to it, keeps for this session. Which files agents keep that this version does not know
+/// nobody can tell; these go nowhere.
+fn belongs_to(file: &str, session: &str) -> bool {
+    if !is_plain(session) {
+        return false;
+    }
+    if let Some(name) = file
+        .strip_prefix(STATE)
+        .and_then(|rest| rest.strip_prefix(SCRIPTED))
+    {
+        return name.strip_suffix(".json") == Some(session);
+    }
+    let beneath = file
+        .strip_prefix(SESSIONS)
+        .and_then(|rest| rest.strip_prefix('/'));
+    let Some((agent, name)) = beneath.and_then(|beneath| beneath.split_once('/')) else {
+        return false;
+    };
+    match agent {
+        "claude" => claude::belongs_to(name, session),
+        "codex" => codex::belongs_to(name, session),
+        "pi" => pi::belongs_to(name, session),
+        _ => true,
+    }
+}
+
+/// Where sessions of the scripted agent stand beneath `state`.
+const SCRIPTED: &str = "/tmp/scripted-sessions/";
+
+/// Whether a name of a file has only letters, digits and marks that no shell and no system reads as something else.
+fn is_plain_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain)
 }
 
 fn placed<'b>(

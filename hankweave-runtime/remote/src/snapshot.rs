@@ -17,7 +17,7 @@ use hankweave_runtime::world::disk::{Disk, IoError, read_if_present};
 use crate::contents::{Content, PIECE, Source};
 use crate::error::RemoteError;
 use crate::files::{add, list, walk};
-use crate::manifest::{HANK, Meta, STATE, is_of_this_machine};
+use crate::manifest::{HANK, Meta, STATE, is_of_a_record};
 use crate::sessions::{self, Sessions};
 
 /// A live run replaces state.json every now and then; this often it is read again.
@@ -205,7 +205,7 @@ fn others(disk: &dyn Disk, state_dir: &Path, contents: &mut Vec<Content>) -> Res
     for name in list(disk, state_dir)? {
         let Some(name) = name
             .to_str()
-            .filter(|name| !is_of_this_machine(name) && !has_its_own_way(name))
+            .filter(|name| is_of_a_record(name) && !has_its_own_way(name))
         else {
             continue;
         };

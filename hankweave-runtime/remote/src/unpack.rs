@@ -18,15 +18,16 @@ const ACTION: &str = "read the record";
 /// The longest line with which git announces a piece, in bytes.
 const LONGEST_HEAD: u64 = 200;
 
-/// Writes each file to the place that `goes_to` tells, where nothing is yet.
+/// Writes each file to the place that `goes_to` tells, where nothing is yet; what goes nowhere is passed over.
 pub(crate) async fn unpack(
     world: &World,
     git: &Git,
     manifest: &Manifest,
     pieces: &Pieces,
-    goes_to: &(dyn Fn(&str) -> PathBuf + Sync),
+    goes_to: &(dyn Fn(&str) -> Option<PathBuf> + Sync),
 ) -> Result<(), RemoteError> {
-    let names = manifest.pieces().filter_map(|(_, piece)| pieces.get(&piece));
+    let wanted = manifest.pieces().filter(|(file, _)| goes_to(file).is_some());
+    let names = wanted.filter_map(|(_, piece)| pieces.get(&piece));
     let wanted: String = names.map(|name| format!("{name}\n")).collect();
     let stdin = match wanted.is_empty() {
         true => Stdin::Closed,
@@ -37,7 +38,8 @@ pub(crate) async fn unpack(
     let mut printed = BufReader::with_capacity(64 << 10, printed);
     let read = async {
         for (file, length) in &manifest.files {
-            let mut out = create(world, goes_to(file)).await?;
+            let Some(place) = goes_to(file) else { continue };
+            let mut out = create(world, place).await?;
             let mut written = 0;
             for number in 0..length.div_ceil(PIECE) {
                 let piece = next(&mut printed, &piece_path(file, number)).await?;

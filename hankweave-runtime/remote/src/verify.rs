@@ -14,6 +14,7 @@ use hankweave_runtime::world::World;
 use crate::error::RemoteError;
 use crate::manifest::Manifest;
 use crate::record::{Earlier, Pieces};
+use crate::sessions;
 use crate::snapshot;
 
 /// The tree of a record holds what its manifest says and nothing else, and the record follows the one before it.
@@ -47,6 +48,14 @@ pub(crate) fn content(world: &World, dir: &ExecutionDir, manifest: &Manifest) ->
     let state = snapshot::document(&found).map_err(|error| RemoteError::corrupt(error.to_string()))?;
     if found.log.damaged_lines > 0 {
         return Err(RemoteError::corrupt("lines of state.log"));
+    }
+    let of_its_runs = sessions::of(&state);
+    if manifest
+        .sessions
+        .iter()
+        .any(|session| !of_its_runs.contains(session))
+    {
+        return Err(RemoteError::corrupt("it brings a session of none of its runs"));
     }
     journal(world, dir, manifest)?;
     let damaged = |error: &(dyn std::error::Error + 'static)| RemoteError::corrupt(chain(error));

@@ -196,6 +196,7 @@ contract! {
     a_folder_in_the_place_of_a_file_is_saved_and_replaced,
     a_file_in_the_place_of_a_folder_is_saved_and_replaced,
     a_restore_refuses_to_remove_what_it_cannot_save,
+    a_restore_makes_no_repository_of_git,
     a_safety_checkpoint_leads_back,
     an_interrupted_restore_can_be_finished,
     a_planned_restore_changes_nothing,
@@ -584,6 +585,43 @@ fn a_restore_refuses_to_remove_what_it_cannot_save(fixture: &Fixture) {
     );
     assert_eq!(photograph(&fixture.path("thing")), before);
     fixture.reads("z", "2");
+}
+
+// covers: X13
+fn a_restore_makes_no_repository_of_git(fixture: &Fixture) {
+    fixture.write("a", "1");
+    let parts = ["HEAD", "config", "objects/x", "refs/heads/main"];
+    for path in parts {
+        fixture.write(path, "x");
+    }
+    let whole = fixture.create();
+    // What is one already stays one.
+    fixture.write("a", "2");
+    let changed = fixture.create();
+    fixture.restore(&whole, &changed);
+    for folder in ["objects", "refs"] {
+        fs::remove_dir_all(fixture.path(folder)).unwrap();
+    }
+    fs::remove_file(fixture.path("HEAD")).unwrap();
+    fixture.write("a", "3");
+    let plain = fixture.create();
+    let refused = fixture
+        .store
+        .restore(&restore_request(&whole, &plain))
+        .unwrap_err();
+    assert!(
+        matches!(&refused, RestoreError::Repository { path } if path.as_bytes() == b"HEAD"),
+        "{refused}"
+    );
+    fixture.reads("a", "3");
+    // The rest of it makes one as well, when a part is there.
+    fixture.write("HEAD", "x");
+    let head = fixture.create();
+    let refused = fixture
+        .store
+        .restore(&restore_request(&whole, &head))
+        .unwrap_err();
+    assert!(matches!(refused, RestoreError::Repository { .. }), "{refused}");
 }
 
 // covers: G8

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use git2::Oid;
 use hankweave_core::hank::exclude::{RESTORE_TEMPORARY, is_excluded};
+use hankweave_core::hank::reserved::{RepositoryShape, is_never_a_link};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
@@ -17,7 +18,7 @@ use super::snapshot::{self, Snapshot};
 use super::stat_cache::StatCache;
 use super::tree::{Change, ChangeKind, Entry, FileMode, Listing, changes};
 use super::workspace::Workspace;
-use super::{Counted, Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
+use super::{CheckpointError, Counted, Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
 use crate::world::disk::open_folder_in;
 use crate::world::environment::umask_of_user;
 
@@ -68,6 +69,7 @@ pub(super) fn prepare(
     let current =
         snapshot::take(workspace, &selection, cache, blobs, counted).map_err(RestoreError::Safety)?;
     let plan = plan(&current, left, &target)?;
+    refuse_repository(workspace, &plan)?;
     Ok(Prepared {
         current,
         target,
@@ -85,8 +87,13 @@ fn plan(current: &Snapshot, left: &Listing, target: &Listing) -> Result<RestoreP
     let delete = left
         .paths()
         .filter(|path| !target.contains(path.as_bytes()) && current.files.contains(path.as_bytes()));
+    let is_link = |path: &TreePath| {
+        let entry = target.get(path.as_bytes());
+        entry.is_some_and(|entry| entry.mode == FileMode::Link)
+    };
+    let may_be = |path: &TreePath| !(is_link(path) && is_never_a_link(path.split().1));
     let plan = RestorePlan {
-        write: write.filter(ours).collect(),
+        write: write.filter(ours).filter(may_be).collect(),
         delete: delete.filter(|path| ours(path)).cloned().collect(),
     };
     match current
@@ -99,6 +106,41 @@ fn plan(current: &Snapshot, left: &Listing, target: &Listing) -> Result<RestoreP
             reason: *reason,
         }),
         None => Ok(plan),
+    }
+}
+
+/// Fails when the plan would turn a workspace that is no repository into one: git, started in it, would do what the settings there say (X13).
+fn refuse_repository(workspace: &Workspace, plan: &RestorePlan) -> Result<(), RestoreError> {
+    let first = |path: &TreePath| path.parts().next().unwrap_or_default().to_owned();
+    let is_part = |path: &&TreePath| {
+        let mut shape = RepositoryShape::default();
+        shape.add(&first(path));
+        shape != RepositoryShape::default()
+    };
+    let Some(path) = plan.write.iter().find(is_part) else {
+        return Ok(());
+    };
+    let (mut before, mut after) = (RepositoryShape::default(), RepositoryShape::default());
+    for name in RepositoryShape::NAMES.map(str::as_bytes) {
+        let there = workspace.has_entry(name).map_err(|error| {
+            RestoreError::Safety(CheckpointError::Workspace {
+                path: workspace.locate(name),
+                source: error.into(),
+            })
+        })?;
+        if there {
+            before.add(name);
+        }
+        if there && !plan.delete.iter().any(|path| path.as_bytes() == name) {
+            after.add(name);
+        }
+    }
+    for path in &plan.write {
+        after.add(&first(path));
+    }
+    match after.is_repository() && !before.is_repository() {
+        true => Err(RestoreError::Repository { path: path.clone() }),
+        false => Ok(()),
     }
 }
 

@@ -391,6 +391,12 @@ pub enum RestoreError {
         /// Why it cannot be saved.
         reason: SkipReason,
     },
+    /// The files would make the workspace a repository of git, whose settings start programs (X13). No file was changed.
+    #[error("the checkpoint would turn the workspace into a git repository of its own: `{path}`")]
+    Repository {
+        /// A file of it that would be written.
+        path: TreePath,
+    },
     /// A file could not be written or deleted. Others may have been changed; call again to finish.
     #[error("failed to restore `{path}`")]
     Write {

@@ -73,6 +73,15 @@ impl Workspace {
         self.path.join(std::ffi::OsStr::from_bytes(path))
     }
 
+    /// Whether there is anything directly in the workspace with this name.
+    pub(super) fn has_entry(&self, name: &[u8]) -> Result<bool, Errno> {
+        match rustix::fs::statat(&self.root, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Opens the folder `folder`; empty means the workspace itself.
     pub(super) fn folder(&self, folder: &[u8]) -> Result<OwnedFd, Errno> {
         self.folder_or(folder, |_, _, error| Err(error))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use hankweave_core::codon::LoopContext;
 use hankweave_core::hank::exclude::{ARCHIVE, is_excluded};
-use hankweave_core::hank::{PatternError, Patterns, paths};
+use hankweave_core::hank::{PatternError, Patterns};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -304,7 +304,7 @@ fn workspace_path(path: &str) -> io::Result<&Path> {
     let mut names = path.split('/').enumerate();
     let is_ours = names
         .any(|(depth, name)| is_excluded(name.as_bytes(), depth == 0) && !(depth == 0 && name == ARCHIVE));
-    match is_ours || paths::is_git(path) {
+    match is_ours {
         true => Err(refused()),
         false => Ok(Path::new(path)),
     }

@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::world::disk::{Disk, Folder, PathError};
+use hankweave_core::hank::reserved::check_written;
 
-/// Protected names in a workspace: git's own folder and hankweave's state.
-const PROTECTED: [&str; 2] = [".git", ".hankweave"];
+use crate::world::disk::{Disk, Folder, PathError};
 
 /// Why a copy may not go where it should.
 #[derive(Debug, thiserror::Error)]
@@ -19,12 +19,12 @@ pub enum TargetError {
         to: PathBuf,
     },
     /// The target names a protected folder.
-    #[error("copy target `{to}` names the protected folder `{name}`")]
+    #[error("copy target `{to}` {rule}")]
     Protected {
         /// The target as written.
         to: PathBuf,
-        /// The folder.
-        name: &'static str,
+        /// To whom it belongs.
+        rule: &'static str,
     },
     /// The folder that should hold the target is missing.
     #[error("the parent of copy target `{to}` does not exist")]
@@ -65,12 +65,11 @@ pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<Ta
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => return Err(outside()),
         }
     }
-    if let Some(name) = protected(&parts.iter().collect::<PathBuf>()) {
-        return Err(TargetError::Protected {
-            to: to.to_owned(),
-            name,
-        });
-    }
+    let names: PathBuf = parts.iter().collect();
+    check_written(names.as_os_str().as_bytes()).map_err(|rule| TargetError::Protected {
+        to: to.to_owned(),
+        rule,
+    })?;
     let name = parts.pop().ok_or_else(outside)?;
     let missing = |source| TargetError::Parent {
         to: to.to_owned(),
@@ -82,9 +81,7 @@ pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<Ta
         .real_path(&root.join(parts.iter().collect::<PathBuf>()))
         .map_err(missing)?;
     let inside = parent.strip_prefix(&root).map_err(|_| left())?;
-    if protected(inside).is_some() {
-        return Err(left());
-    }
+    check_written(inside.as_os_str().as_bytes()).map_err(|_| left())?;
     // The real path has no links; one that is there now was planted since.
     let folder = disk.open_folder(&root).map_err(missing)?;
     let folder = match folder.folder(inside) {
@@ -97,12 +94,6 @@ pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<Ta
         name: name.to_owned(),
         path: parent.join(name),
     })
-}
-
-/// The protected name among the parts of `path`. Compared without case, for file systems that do not know it.
-fn protected(path: &Path) -> Option<&'static str> {
-    let mut parts = path.components().filter_map(|part| part.as_os_str().to_str());
-    parts.find_map(|part| PROTECTED.into_iter().find(|name| name.eq_ignore_ascii_case(part)))
 }
 
 #[cfg(test)]
@@ -133,10 +124,18 @@ mod tests {
         assert!(matches!(refused("missing/x"), TargetError::Parent { .. }));
     }
 
-    // covers: X3
+    // covers: X3, X13
     #[test]
     fn protected_folders_are_refused_at_any_depth() {
-        for to in [".git", ".GIT/config", "sub/.git", ".hankweave/state.json"] {
+        for to in [
+            ".git",
+            ".GIT/config",
+            "sub/.git",
+            "sub/.git./config",
+            "sub/git~1/config",
+            "sub/.g\u{200c}it",
+            ".hankweave/state.json",
+        ] {
             assert!(matches!(refused(to), TargetError::Protected { .. }), "{to}");
         }
     }

@@ -1,21 +1,20 @@
 //! Where the answers of a sentinel are kept (SENT-11).
 
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use hankweave_core::hank::reserved::check_written;
 use hankweave_core::id::CodonId;
 use hankweave_core::sentinel::{Answer, OutputFormat, SentinelConfig, SentinelSettings};
 use hankweave_core::time::Timestamp;
 use serde_json::json;
 
 use crate::paths::ExecutionDir;
-use crate::world::disk::{Disk, Found};
+use crate::world::disk::{Disk, Folder, Found};
 
 /// Where sentinels write, beneath the state directory.
 const OUTPUTS: &str = "outputs";
-
-/// Names in the workspace that are not theirs.
-const PROTECTED: [&str; 2] = [".git", ".hankweave"];
 
 /// The files of one sentinel.
 #[derive(Debug, Clone)]
@@ -120,11 +119,11 @@ impl Place {
                 _ => return Err(format!("`{path}` leads out of its folder")),
             }
         }
-        let first = names.first().ok_or_else(|| format!("`{path}` names no file"))?;
-        if PROTECTED.iter().any(|name| first.eq_ignore_ascii_case(name)) {
-            return Err(format!("`{path}` names a protected folder"));
+        if names.is_empty() {
+            return Err(format!("`{path}` names no file"));
         }
         let beneath: PathBuf = names.iter().collect();
+        check_written(beneath.as_os_str().as_bytes()).map_err(|rule| format!("`{path}` {rule}"))?;
         Ok(match path.contains('/') {
             true => Self::Workspace(beneath),
             false => Self::Managed(Path::new(OUTPUTS).join(id).join(beneath)),
@@ -144,15 +143,27 @@ impl Place {
     }
 
     fn append(&self, disk: &dyn Disk, dir: &ExecutionDir, bytes: &[u8]) -> io::Result<()> {
+        let (root, path) = self.open(disk, dir)?;
+        Ok(root.make(path, |folder, name| folder.append_file(name, bytes))?)
+    }
+
+    /// The folder to write beneath, and the path there. Nothing of the workspace that git would read for itself is written.
+    fn open(&self, disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<(Box<dyn Folder>, &Path)> {
         let (root, path) = self.parts(dir);
-        Ok(disk
-            .open_folder(&root)?
-            .make(path, |folder, name| folder.append_file(name, bytes))?)
+        let root = disk.open_folder(&root)?;
+        let is_of_git = match self {
+            Self::Workspace(path) => root.leads_into_repository(path)?,
+            Self::Managed(_) => false,
+        };
+        match is_of_git {
+            true => Err(io::Error::other(format!("`{}` belongs to git", path.display()))),
+            false => Ok((root, path)),
+        }
     }
 
     fn replace(&self, disk: &dyn Disk, dir: &ExecutionDir, bytes: &[u8]) -> io::Result<()> {
-        let (root, path) = self.parts(dir);
-        let put = disk.open_folder(&root)?.make(path, |folder, name| {
+        let (root, path) = self.open(disk, dir)?;
+        let put = root.make(path, |folder, name| {
             match folder.open(name) {
                 Ok(Found::Folder(_)) => return Err(io::ErrorKind::IsADirectory.into()),
                 Ok(Found::File(_) | Found::Other(_)) => folder.remove(name)?,
@@ -214,7 +225,7 @@ mod tests {
         assert!(read(".hankweave/outputs/s/all.jsonl").starts_with(r#"{"text":"one","timestamp":"1970"#));
     }
 
-    // covers: SENT-11
+    // covers: SENT-11, X13
     #[test]
     fn no_answer_leads_out_of_the_workspace() {
         for path in [
@@ -225,6 +236,10 @@ mod tests {
             ".hankweave/state.json",
             ".",
             "./.GIT/x",
+            "vendor/lib/.git/config",
+            "vendor/lib/GIT~1/config",
+            "vendor/.git. /config",
+            "vendor/.hankweave/token",
         ] {
             assert!(outputs(json!({"file": path})).is_err(), "{path}");
         }
@@ -243,6 +258,18 @@ mod tests {
             );
             assert!(written.is_err(), "{path}");
         }
+        for part in ["bare/objects", "bare/refs"] {
+            fs::create_dir_all(dir.root().join(part)).unwrap();
+        }
+        let head = outputs(json!({"file": "bare/HEAD"})).unwrap();
+        head.write(
+            &RealDisk,
+            &dir,
+            &said("ref: refs/heads/main"),
+            Timestamp::UNIX_EPOCH,
+        )
+        .unwrap_err();
+        assert!(!dir.root().join("bare/HEAD").exists());
         assert!(!folder.path().join("x").exists());
         assert_eq!(fs::read_to_string(folder.path().join("secret")).unwrap(), "x");
     }

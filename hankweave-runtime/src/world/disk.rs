@@ -12,6 +12,7 @@ mod folder;
 mod place;
 mod real;
 mod real_folder;
+mod repository;
 mod spare;
 
 use std::ffi::OsString;

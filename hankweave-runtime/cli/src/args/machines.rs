@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::Execution;
+use super::values::size;
 
 #[derive(Debug, Args)]
 pub(crate) struct PushArgs {
@@ -25,6 +26,16 @@ pub(crate) struct PullArgs {
     /// Take the remote's history when both sides continued; this one stays there
     #[arg(long)]
     pub(crate) replace: bool,
+    #[command(flatten)]
+    pub(crate) limits: ArrivalArgs,
+}
+
+/// How much may arrive.
+#[derive(Debug, Args)]
+pub(crate) struct ArrivalArgs {
+    /// Take at most this much, unpacked, such as `8GiB` [default: 2GiB] [env: HANKWEAVE_MAX_SIZE].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) max_size: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -38,4 +49,6 @@ pub(crate) struct CloneArgs {
     /// Run to clone: id of its first run or of its task, or start of one
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
+    #[command(flatten)]
+    pub(crate) limits: ArrivalArgs,
 }

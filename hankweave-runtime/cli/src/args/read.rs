@@ -74,12 +74,28 @@ fn beside_execution(matches: &ArgMatches) -> Option<(&'static str, &'static str)
     Some((first, named.next().or(other.map(|(_, name)| name))?))
 }
 
-/// Whether `validate` has this option of `run` as well.
-pub(crate) fn counts_for_validate(name: &str) -> bool {
+/// Tells of an option that is remembered of a run whether this subcommand repeats it. The note lies beside the run and may come from anywhere: what `run` does not
+/// remember itself, by its name and with a value or without, is in no hint.
+pub(crate) fn repeated_by(subcommand: &str) -> impl Fn(&GivenOption) -> bool + use<> {
     let command = super::command();
-    let validate = command.find_subcommand("validate");
-    let mut options = validate.into_iter().flat_map(clap::Command::get_arguments);
-    options.any(|option| option.get_long() == Some(name))
+    let options = |name: &str, is_repeated: fn(&clap::Arg) -> bool| -> Vec<(String, bool)> {
+        let found = command.find_subcommand(name).into_iter();
+        let options = found
+            .flat_map(clap::Command::get_arguments)
+            .filter(|option| is_repeated(option));
+        let named = options
+            .filter_map(|option| Some((option.get_long()?.to_owned(), option.get_action().takes_values())));
+        named.collect()
+    };
+    let (run, taken) = (options("run", is_repeated), options(subcommand, |_| true));
+    move |given| {
+        let given = (given.name.clone(), given.value.is_some());
+        run.contains(&given) && taken.contains(&given)
+    }
+}
+
+fn is_repeated(option: &clap::Arg) -> bool {
+    !option.is_global_set() && !NOT_REPEATED.contains(&option.get_id().as_str())
 }
 
 /// Options of `run` that count for one start only, and what an [`Invocation`] holds apart.
@@ -101,10 +117,9 @@ fn given(run: &clap::Command, matches: &ArgMatches) -> Vec<GivenOption> {
         let is_known = matches.ids().any(|known| known == id);
         is_known && matches.value_source(id) == Some(ValueSource::CommandLine)
     };
-    let repeated = run.get_arguments().filter(|argument| {
-        let id = argument.get_id().as_str();
-        !argument.is_global_set() && !NOT_REPEATED.contains(&id) && is_typed(id)
-    });
+    let repeated = run
+        .get_arguments()
+        .filter(|argument| is_repeated(argument) && is_typed(argument.get_id().as_str()));
     let hints = [ValueHint::AnyPath, ValueHint::DirPath, ValueHint::FilePath];
     let option = |argument: &clap::Arg| {
         let value = || matches.get_raw(argument.get_id().as_str())?.next_back();

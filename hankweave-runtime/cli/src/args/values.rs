@@ -66,6 +66,12 @@ pub(super) fn lease(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A size in bytes, or with a unit.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    hankweave_remote::parse_size(text)
+        .ok_or_else(|| "a size is a whole number above 0, in bytes or with a unit such as 8GiB".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,9 @@ fn kind(error: &RemoteError) -> FailureKind {
         | RemoteError::Diverged { .. }
         | RemoteError::Behind { .. }
         | RemoteError::Superseded { .. } => FailureKind::Failed,
-        RemoteError::BadUrl { .. } | RemoteError::NoRemote => FailureKind::Usage,
+        RemoteError::BadUrl { .. } | RemoteError::BadSize { .. } | RemoteError::NoRemote => {
+            FailureKind::Usage
+        }
         RemoteError::Busy { .. } | RemoteError::Live { .. } => FailureKind::Held,
         RemoteError::NothingRecorded
         | RemoteError::Unreadable { .. }
@@ -29,6 +31,7 @@ fn kind(error: &RemoteError) -> FailureKind {
         | RemoteError::NoSuchRun { .. }
         | RemoteError::Several { .. }
         | RemoteError::Corrupt { .. }
+        | RemoteError::TooLarge { .. }
         | RemoteError::Format { .. }
         | RemoteError::Occupied { .. } => FailureKind::Input,
         RemoteError::Process { .. }
@@ -75,6 +78,10 @@ fn hint(error: &RemoteError, typed: &Typed) -> Option<String> {
         RemoteError::Corrupt { .. } => {
             "nothing was changed here; push it again from a machine that has it whole, to another remote if need be".to_owned()
         }
+        RemoteError::TooLarge { .. } => {
+            "nothing was changed here; if you trust the remote, take more with `--max-size 16GiB` or HANKWEAVE_MAX_SIZE=16GiB".to_owned()
+        }
+        RemoteError::BadSize { .. } => "write it as 8GiB, or in bytes".to_owned(),
         RemoteError::Format { .. } => "use the version of hankweave that pushed it".to_owned(),
         RemoteError::Occupied { .. } => "name another directory behind URL".to_owned(),
         _ => return None,

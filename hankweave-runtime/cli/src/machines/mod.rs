@@ -6,15 +6,15 @@ mod words;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use hankweave_remote::{Arrived, Cloning, Outcome, Pulling, Push, Pushed, RemoteError};
+use hankweave_remote::{Arrived, Cloning, MAX_SIZE_VARIABLE, Outcome, Pulling, Push, Pushed, RemoteError};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
-use hankweave_runtime::world::environment::make_new_files_private;
+use hankweave_runtime::world::environment::{Environment, make_new_files_private};
 use serde_json::json;
 
 use self::failures::failure;
-use crate::args::{CloneArgs, Global, PullArgs, PushArgs};
+use crate::args::{ArrivalArgs, CloneArgs, Global, PullArgs, PushArgs};
 use crate::config::remote;
 use crate::directory::{existing_state_dir, is_served};
 use crate::exit::{Failure, FailureKind};
@@ -50,7 +50,7 @@ pub(crate) fn pull(global: &Global, args: &PullArgs) -> Result<ExitCode, Failure
     make_new_files_private();
     let dir = existing(&args.execution.execution)?;
     let typed = Typed::about(&args.execution.execution);
-    let world = World::real();
+    let world = world(&args.limits);
     let order = Pulling {
         url: wanted(None, &world, &dir)?,
         replace: args.replace,
@@ -64,8 +64,8 @@ pub(crate) fn pull(global: &Global, args: &PullArgs) -> Result<ExitCode, Failure
 pub(crate) fn clone(global: &Global, args: &CloneArgs) -> Result<ExitCode, Failure> {
     logging::install(global);
     make_new_files_private();
-    let world = World::real();
-    let url = remote(args.remote.as_deref(), &world)?;
+    let world = world(&args.limits);
+    let url = remote(args.remote.as_deref(), &world, "clone URL")?;
     let url = url.ok_or_else(|| {
         Failure::new(FailureKind::Usage, "nobody says where from")
             .hint("name the repository: `hankweave clone URL`")
@@ -87,12 +87,23 @@ pub(crate) fn clone(global: &Global, args: &CloneArgs) -> Result<ExitCode, Failu
     report(global, &directory, &cloned)
 }
 
+/// The world in which so much may arrive.
+fn world(limits: &ArrivalArgs) -> World {
+    match limits.max_size {
+        Some(size) => {
+            let environment = Environment::of_process();
+            World::with_environment(environment.with(MAX_SIZE_VARIABLE, &size.to_string()))
+        }
+        None => World::real(),
+    }
+}
+
 /// The remote for a run: one that it has been on already wins over the settings.
 fn wanted(typed: Option<&str>, world: &World, dir: &ExecutionDir) -> Result<Option<String>, Failure> {
     let is_known = matches!(hankweave_remote::remembered(&*world.disk, dir), Ok(Some(_)));
     match typed.is_none() && is_known {
         true => Ok(None),
-        false => remote(typed, world),
+        false => remote(typed, world, "push --remote URL"),
     }
 }
 

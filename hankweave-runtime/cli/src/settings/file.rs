@@ -1,13 +1,25 @@
-//! hankweave.json in the working directory.
+//! hankweave.json in the working directory, and that of the user.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hankweave_core::hank::{Level, RuntimeFile};
 use hankweave_runtime::hank_files::{RefError, read_named};
 use hankweave_runtime::world::disk::{Disk, PathError};
+use hankweave_runtime::world::environment::Environment;
 
-/// Its name; it is looked for in the working directory alone.
+/// Its name, in the working directory and in the user's folder for settings.
 pub(super) const NAME: &str = "hankweave.json";
+
+/// Where the user's own file is: `hankweave/hankweave.json` in `XDG_CONFIG_HOME`, or in `.config` at home.
+pub(crate) fn of_user(environment: &Environment) -> Option<PathBuf> {
+    let absolute = |name| {
+        let path = environment.get(name).map(Path::new);
+        path.filter(|path| path.is_absolute())
+    };
+    let home = || Some(absolute("HOME")?.join(".config"));
+    let folder = absolute("XDG_CONFIG_HOME").map(Path::to_owned).or_else(home)?;
+    Some(folder.join("hankweave").join(NAME))
+}
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -18,13 +30,25 @@ pub(super) struct Found {
     pub(super) warnings: Vec<String>,
 }
 
+/// Reads the user's own file. Where it cannot be reached, as with a home that is somebody else's, there is none: nobody asked for it.
+pub(super) fn read_of_user(disk: &dyn Disk, path: &Path) -> Result<Found, RefError> {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    match disk.metadata_followed(path) {
+        Err(error) if matches!(error.kind(), NotADirectory | NotFound | PermissionDenied) => {
+            Ok(Found::default())
+        }
+        _ => read(disk, path),
+    }
+}
+
 /// A missing file is fine; one that cannot be read or holds a mistake is not (HANK-56). An error is one of the system's.
-pub(super) fn read(disk: &dyn Disk) -> Result<Found, RefError> {
+pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Found, RefError> {
+    let name = path.display().to_string();
     let unreadable = |reason: String| Found {
-        errors: vec![format!("{NAME}: error: {reason}")],
+        errors: vec![format!("{name}: error: {reason}")],
         ..Found::default()
     };
-    let bytes = match read_named(disk, Path::new(NAME)) {
+    let bytes = match read_named(disk, path) {
         Ok(bytes) => bytes,
         Err(RefError::Path(PathError::Missing)) => return Ok(Found::default()),
         Err(error) if error.is_of_the_system() => return Err(error),
@@ -36,7 +60,7 @@ pub(super) fn read(disk: &dyn Disk) -> Result<Found, RefError> {
     let file = RuntimeFile::parse(&text);
     let told = |level| {
         let problems = file.problems.iter().filter(move |problem| problem.level == level);
-        problems.map(|problem| problem.display_in(NAME)).collect()
+        problems.map(|problem| problem.display_in(&name)).collect()
     };
     Ok(Found {
         errors: told(Level::Error),

@@ -1,6 +1,7 @@
 //! Which layer wins (HANK-57).
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_core::budget::Ceiling;
@@ -24,6 +25,8 @@ pub(crate) enum Source {
     Hank(Option<Position>),
     /// hankweave.json.
     File(Option<Position>),
+    /// hankweave.json of the user.
+    User(Option<Position>),
     Default,
 }
 
@@ -33,6 +36,10 @@ pub(crate) struct Configuration {
     settings: BTreeMap<Setting, (Option<SettingValue>, Source)>,
     /// The name of the file that was read, if there is one.
     pub(crate) file: Option<&'static str>,
+    /// The user's own file, if there is one.
+    pub(crate) user_file: Option<PathBuf>,
+    /// What the folder says and only the user may say, where the user says nothing.
+    refused: BTreeMap<Setting, SettingValue>,
     /// What a person should know about the file.
     pub(crate) warnings: Vec<String>,
 }
@@ -44,12 +51,18 @@ pub(crate) enum SettingsError {
     #[error("the settings cannot be used\n{}", .0.join("\n"))]
     Bad(Vec<String>),
     /// The system failed to read the file.
-    #[error("failed to read `{}`", file::NAME)]
-    Unreadable(#[source] RefError),
+    #[error("failed to read `{}`", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: RefError,
+    },
 }
 
 impl Configuration {
-    /// Reads hankweave.json and the environment and lays the flags, the hank and the defaults around them.
+    /// Reads both hankweave.json and the environment and lays the flags, the hank and the defaults around them.
     ///
     /// # Errors
     ///
@@ -63,8 +76,16 @@ impl Configuration {
         let Found {
             file,
             mut errors,
-            warnings,
-        } = file::read(disk).map_err(SettingsError::Unreadable)?;
+            mut warnings,
+        } = file::read(disk, Path::new(file::NAME)).map_err(unreadable(Path::new(file::NAME)))?;
+        let user_path = file::of_user(environment);
+        let user = user_path
+            .as_deref()
+            .map(|path| file::read_of_user(disk, path).map_err(unreadable(path)));
+        let user = user.transpose()?;
+        let user = user.unwrap_or_default();
+        errors.extend(user.errors);
+        warnings.extend(user.warnings);
         let variables = variables(environment, &mut errors);
         if !errors.is_empty() {
             return Err(SettingsError::Bad(errors));
@@ -74,9 +95,25 @@ impl Configuration {
             variables,
             hank,
             file: file.as_ref().map(|file| &file.settings),
+            user: user.file.as_ref().map(|file| &file.settings),
         };
+        let refused = layers.refused();
+        warnings.extend(refused.iter().map(|(setting, place)| {
+            let at = place.map_or_else(String::new, |place| format!(":{}:{}", place.line, place.column));
+            let name = setting.name();
+            format!(
+                "{}{at}: warning: {name}: has no effect here: only you say it",
+                file::NAME
+            )
+        }));
+        let said = |setting: &Setting| layers.of(*setting).0.is_some();
+        let refused = refused.into_keys().filter(|setting| !said(setting));
+        let refused =
+            refused.filter_map(|setting| Some((setting, file.as_ref()?.settings.get(&setting)?.0.clone())));
         Ok(Self {
+            refused: refused.collect(),
             settings: Setting::ALL.map(|setting| (setting, layers.of(setting))).into(),
+            user_file: user_path.filter(|_| user.file.is_some()),
             file: file.is_some().then_some(file::NAME),
             warnings,
         })
@@ -90,6 +127,14 @@ impl Configuration {
 
     fn value(&self, setting: Setting) -> Option<&SettingValue> {
         self.settings.get(&setting).and_then(|(value, _)| value.as_ref())
+    }
+
+    /// What the folder says of a setting that is the user's, where the user says nothing.
+    pub(crate) fn refused(&self, setting: Setting) -> Option<&str> {
+        match self.refused.get(&setting) {
+            Some(SettingValue::Text(text)) => Some(text),
+            _ => None,
+        }
     }
 
     pub(crate) fn flag(&self, setting: Setting) -> bool {
@@ -158,6 +203,11 @@ impl Configuration {
     }
 }
 
+fn unreadable(path: &Path) -> impl FnOnce(RefError) -> SettingsError {
+    let path = path.to_owned();
+    move |source| SettingsError::Unreadable { path, source }
+}
+
 /// What `HANKWEAVE_RUNTIME_…` says; two of them have a shorter name as well.
 fn variables(
     environment: &Environment,
@@ -197,6 +247,7 @@ struct Layers<'l> {
     variables: BTreeMap<Setting, (SettingValue, String)>,
     hank: Option<&'l Hank>,
     file: Option<&'l BTreeMap<Setting, (SettingValue, Option<Position>)>>,
+    user: Option<&'l BTreeMap<Setting, (SettingValue, Option<Position>)>>,
 }
 
 impl Layers<'_> {
@@ -207,8 +258,15 @@ impl Layers<'_> {
         if let Some((value, name)) = self.variables.get(&setting) {
             return (Some(value.clone()), Source::Variable(name.clone()));
         }
-        let file = self.file.and_then(|file| file.get(&setting));
+        let file = self.file.filter(|_| !setting.is_of_the_user());
+        let file = file.and_then(|file| file.get(&setting));
         let file = file.map(|(value, place)| (value.clone(), Source::File(*place)));
+        let user = self.user.and_then(|user| user.get(&setting));
+        let user = user.map(|(value, place)| (value.clone(), Source::User(*place)));
+        let file = match setting {
+            Setting::MaxDollars | Setting::MaxTimeSeconds => lower(file, user),
+            _ => file.or(user),
+        };
         let found = match setting {
             Setting::MaxDollars | Setting::MaxTimeSeconds => lower(self.budget(setting), file),
             _ => self.overridden(setting).or(file),
@@ -217,6 +275,13 @@ impl Layers<'_> {
             Some((value, source)) => (Some(value), source),
             None => (setting.default(), Source::Default),
         }
+    }
+
+    /// What the folder says and only the user may say.
+    fn refused(&self) -> BTreeMap<Setting, Option<Position>> {
+        let said = self.file.into_iter().flatten();
+        let refused = said.filter(|(setting, _)| setting.is_of_the_user());
+        refused.map(|(setting, (_, place))| (*setting, *place)).collect()
     }
 
     fn overridden(&self, setting: Setting) -> Option<(SettingValue, Source)> {
@@ -288,6 +353,7 @@ mod tests {
             variables: variables(&environment, &mut errors),
             hank: Some(&hank),
             file: Some(&file.settings),
+            user: None,
         };
         assert!(errors.is_empty());
         let text = |text: &str| Some(SettingValue::Text(text.to_owned()));
@@ -325,6 +391,36 @@ mod tests {
         );
     }
 
+    // covers: CLI-62
+    #[test]
+    fn a_folder_does_not_say_where_tasks_and_runs_go_and_the_user_does() {
+        let text = r#"{"registry": "sqlite:x", "remote": "ssh://x/y", "model": "m", "port": 1}"#;
+        let (folder, user) = (RuntimeFile::parse(text), RuntimeFile::parse(text));
+        let none = Flags::new();
+        let mut layers = Layers {
+            flags: &none,
+            variables: BTreeMap::new(),
+            hank: None,
+            file: Some(&folder.settings),
+            user: None,
+        };
+        for setting in [Setting::Registry, Setting::Remote] {
+            assert_eq!(layers.of(setting), (None, Source::Default));
+        }
+        assert!(matches!(layers.of(Setting::Model), (Some(_), Source::File(_))));
+        assert_eq!(
+            layers.refused().into_keys().collect::<Vec<_>>(),
+            [Setting::Registry, Setting::Remote]
+        );
+        layers.user = Some(&user.settings);
+        for setting in [Setting::Registry, Setting::Remote] {
+            assert!(matches!(layers.of(setting), (Some(_), Source::User(_))));
+        }
+        assert!(matches!(layers.of(Setting::Port), (Some(_), Source::File(_))));
+        layers.file = None;
+        assert!(matches!(layers.of(Setting::Port), (Some(_), Source::User(_))));
+    }
+
     // covers: HANK-30
     #[test]
     fn ceilings_of_hank_and_file_lower_each_other_and_the_command_line_replaces_them() {
@@ -339,6 +435,7 @@ mod tests {
             variables: BTreeMap::new(),
             hank: Some(&hank),
             file: Some(&file.settings),
+            user: None,
         };
         let none = Flags::new();
         let (value, source) = with(&none).of(Setting::MaxDollars);

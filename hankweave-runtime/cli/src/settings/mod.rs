@@ -1,4 +1,4 @@
-//! Settings of the runtime from all their layers: command line, environment, hank, hankweave.json, defaults.
+//! Settings of the runtime from all their layers: command line, environment, hank, hankweave.json of the folder, that of the user, defaults.
 //!
 //! What a setting is called and which values it takes is in [`hankweave_core::hank::Setting`]; here the layers meet, and each value keeps where it
 //! came from. Nothing is written.
@@ -6,4 +6,5 @@
 mod file;
 mod layers;
 
+pub(crate) use file::of_user;
 pub(crate) use layers::{Configuration, Flags, SettingsError, Source};

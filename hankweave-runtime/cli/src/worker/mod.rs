@@ -91,7 +91,7 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, Failure> {
     options.jobs = args.jobs.into();
     options.once = args.once;
     options.lease = args.lease;
-    options.remote = remote(args.remote.as_deref(), world)?;
+    options.remote = remote(args.remote.as_deref(), world, "worker --remote URL")?;
     options.orphan_after = args.orphan_after;
     options.checkpoints_by_risk = args.checkpoints == CheckpointPolicy::Risk;
     options.packs_checkpoints = args.pack_checkpoints;

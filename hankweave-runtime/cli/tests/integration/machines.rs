@@ -59,7 +59,7 @@ impl Between {
     }
 
     /// A file of a record, out of its only piece.
-    fn recorded(&self, reference: &str, file: &str) -> Value {
+    pub(crate) fn recorded(&self, reference: &str, file: &str) -> Value {
         let text = self.git(&["cat-file", "blob", &format!("{reference}:{file}")]);
         serde_json::from_str(&text).unwrap()
     }
@@ -359,6 +359,95 @@ fn when_both_sides_went_on_both_are_named_and_nothing_is_lost() {
         assert_eq!(push(&laptop, &[])["outcome"], "up-to-date");
         laptop.run(["run", "--headless"]).expect_code(0);
     }
+}
+
+/// A run that ends and a new one, from one machine to the other and back, five times each.
+// covers: CLI-50, RUN-28
+#[test]
+fn a_run_goes_to_and_fro_ten_times() {
+    let (between, laptop, server) = (Between::new(), project(), project());
+    write_hank(&laptop);
+    free(&laptop.directory());
+    laptop.run(["run", "--headless"]).expect_code(0);
+    push(&laptop, &["--remote", &between.url()]);
+    clone(&server, &between.url());
+    let sides = [
+        (&server, server.directory().join("work")),
+        (&laptop, laptop.directory()),
+    ];
+    for turn in 0..10 {
+        let ((from, there), (to, here)) = (&sides[turn % 2], &sides[(turn + 1) % 2]);
+        from.run(["run", "--headless", "--new", &there.to_string_lossy()])
+            .expect_code(0);
+        from.run(["push", "-e", &there.to_string_lossy()]).expect_code(0);
+        let pulled = to.run(["pull", "--json", "-e", &here.to_string_lossy()]);
+        assert_eq!(
+            pulled.expect_code(0).json_document()["outcome"],
+            "arrived",
+            "turn {turn}"
+        );
+        assert_eq!(to.state(here), from.state(there), "turn {turn}");
+        assert_eq!(done(here), "one\ntwo\n".repeat(turn + 2), "turn {turn}");
+    }
+    for (machine, directory) in &sides {
+        let verify = ["checkpoints", "verify", "-e", &directory.to_string_lossy()];
+        machine.run(verify).expect_code(0);
+    }
+    assert!(between.references("/kept/").is_empty());
+}
+
+/// What gave way is not lost with the next pull, nor with the one after that.
+// covers: CLI-51, RUN-28
+#[test]
+fn each_history_that_gives_way_stays_within_reach() {
+    let (between, laptop, server) = (Between::new(), project(), project());
+    write_hank(&laptop);
+    free(&laptop.directory());
+    laptop.run(["run", "--headless"]).expect_code(0);
+    push(&laptop, &["--remote", &between.url()]);
+    clone(&server, &between.url());
+    let work = server.directory().join("work");
+    let mut given_way = Vec::new();
+    for turn in 0..5 {
+        for (machine, directory) in [(&server, &work), (&laptop, &laptop.directory())] {
+            std::fs::write(
+                directory.join("note.txt"),
+                format!("{turn} in {}", directory.display()),
+            )
+            .unwrap();
+            machine
+                .run(["run", "--headless", "--new", &directory.to_string_lossy()])
+                .expect_code(0);
+        }
+        push(&server, &["-e", "work"]);
+        let state = laptop.state(&laptop.directory());
+        let last = state["runs"][0]["codons"]
+            .as_array()
+            .unwrap()
+            .last()
+            .unwrap()
+            .clone();
+        given_way.push(last["completionCheckpoint"].as_str().unwrap().to_owned());
+        laptop.run(["pull"]).expect_code(1);
+        let pulled = laptop
+            .run(["pull", "--replace", "--json"])
+            .expect_code(0)
+            .json_document();
+        assert!(pulled["kept"].is_string(), "turn {turn}: {pulled}");
+        assert_eq!(
+            laptop.state(&laptop.directory()),
+            server.state(&work),
+            "turn {turn}"
+        );
+        for (turn, lost) in given_way.iter().enumerate() {
+            let note = laptop.checkpoints_git(&laptop.directory(), &["show", &format!("{lost}:note.txt")]);
+            note.expect_code(0);
+            let expected = format!("{turn} in {}", laptop.directory().display());
+            assert_eq!(note.stdout, expected);
+        }
+    }
+    assert_eq!(between.references("/kept/").len(), 5);
+    laptop.run(["checkpoints", "verify"]).expect_code(0);
 }
 
 /// Every object of the remote is cut, emptied or turned over in turn; whatever comes of that, it is told, and nothing is half done here.

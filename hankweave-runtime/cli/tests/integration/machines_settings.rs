@@ -1,4 +1,4 @@
-//! The remote stands in hankweave.json or in a variable.
+//! The remote stands in the user's own hankweave.json or in a variable.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,9 @@ fn the_remote_of_the_settings_serves_push_pull_clone_and_workers() {
     let (between, other) = (Between::new(), Between::new());
     let (laptop, mut server) = (project(), project());
     write_hank(&laptop);
-    laptop.write("hankweave.json", json!({"remote": between.url()}).to_string());
+    let own = laptop.home().join(".config/hankweave/hankweave.json");
+    std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+    std::fs::write(own, json!({"remote": between.url()}).to_string()).unwrap();
     run_half(&laptop);
     let pushed = laptop.run(["push", "--json"]).expect_code(0).json_document();
     assert_eq!(
@@ -43,7 +45,7 @@ fn the_remote_of_the_settings_serves_push_pull_clone_and_workers() {
     };
     assert_eq!(
         (&shown(&laptop)["value"], &shown(&laptop)["source"]),
-        (&json!(between.url()), &json!("file"))
+        (&json!(between.url()), &json!("user"))
     );
     server.set("HANKWEAVE_REMOTE", "https://ann:secret@example.org/runs.git");
     let secret = shown(&server);

@@ -80,8 +80,13 @@ impl Place {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Three codons in one session; where no file `go` lies beside the hank, each behind the first waits for it.
+    /// Three codons in one session; each waits for its file `go`.
     pub(crate) fn write_hank(&self) {
+        self.write_hank_of(&["one", "two", "three"]);
+    }
+
+    /// The same with these codons.
+    fn write_hank_of(&self, ids: &[&str]) {
         let codon = |id: &str, mode: &str| {
             let go = self.folder.path().join(format!("go-{id}"));
             let wait = format!(
@@ -93,8 +98,9 @@ impl Place {
             json!({"id": id, "name": id, "agent": {"script": format!("{id}.json")}, "continuationMode": mode,
                 "promptText": id, "checkpointedFiles": ["*.txt"]})
         };
-        let next = "continue-previous";
-        let hank = json!({"hank": [codon("one", "fresh"), codon("two", next), codon("three", next)]});
+        let mode = |place: usize| if place == 0 { "fresh" } else { "continue-previous" };
+        let codons = ids.iter().enumerate().map(|(place, id)| codon(id, mode(place)));
+        let hank = json!({"hank": codons.collect::<Vec<_>>()});
         std::fs::write(self.hank().join("hank.json"), hank.to_string()).unwrap();
     }
 
@@ -105,6 +111,10 @@ impl Place {
 
     fn create(&self) {
         self.write_hank();
+        self.create_task();
+    }
+
+    fn create_task(&self) {
         let hank = self.folder.path().to_string_lossy().into_owned();
         let create = ["task", "create", "Report", "--hank", &*hank, "--id", TASK];
         self.machines[0].run(create).expect_code(0);
@@ -278,6 +288,32 @@ fn is_followed_elsewhere(place: &Place) {
     let late = place.machines[0].run(["push", "-e", "copy"]);
     assert!(matches!(late.code, Some(0 | 1)), "{late}");
     place.git(&["fsck", "--strict", "--no-dangling"]);
+}
+
+/// Each worker is killed behind its codon, and the next one works on the other machine.
+// covers: TASK-60, TASK-61
+#[test]
+fn a_task_goes_from_machine_to_machine_and_back_and_back_again() {
+    let place = Place::new();
+    let codons = ["one", "two", "three", "four", "five"];
+    place.write_hank_of(&codons);
+    place.create_task();
+    let [others @ .., last] = &codons;
+    for (turn, codon) in others.iter().enumerate() {
+        place.go(&[codon]);
+        let worker = place.start(turn % 2, &format!("worker-{turn}"));
+        place.until_pushed(codon);
+        assert_eq!(worker.kill().signal, Some(9));
+    }
+    place.go(&[last]);
+    place.complete(0, "last");
+    let state = place.state(0);
+    assert_eq!(completed(&state), codons, "{state:#}");
+    assert_eq!(done(&place.workspace(0)), "one\ntwo\nthree\nfour\nfive\n");
+    let messages = place.messages(0);
+    // A killed worker may take with it what it had to tell.
+    let fetched = messages.matches("Run fetched from its remote").count();
+    assert!(fetched >= 2, "{messages}");
 }
 
 /// The worker on the first machine sleeps beyond its lease while its run goes on; when it wakes, the task has gone on elsewhere.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use hankweave_core::hank::reserved::RepositoryShape;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{GitCheckpoints, OpenRequest};
 use hankweave_runtime::world::World;
@@ -12,8 +13,10 @@ use crate::error::RemoteError;
 use crate::execution::Execution;
 use crate::fetch::SEEN;
 use crate::git::Git;
-use crate::manifest::{Manifest, STATE};
+use crate::limits::ArrivalLimits;
+use crate::manifest::{HANK, Manifest, STATE, is_of_a_record};
 use crate::record::{self, Pieces};
+use crate::sessions;
 use crate::unpack::unpack;
 use crate::verify;
 
@@ -55,6 +58,7 @@ pub(super) struct Came {
     pub(super) manifest: Manifest,
     pub(super) pieces: Pieces,
     pub(super) book: Book,
+    limits: ArrivalLimits,
 }
 
 impl Came {
@@ -63,15 +67,18 @@ impl Came {
         record: String,
         execution: Execution,
         url: &str,
+        limits: ArrivalLimits,
     ) -> Result<Self, RemoteError> {
         let manifest = record::manifest(&git, &record).await?;
+        limits.check_manifest(&manifest)?;
+        sessions::check(&manifest)?;
         if manifest.execution != execution {
             return Err(RemoteError::corrupt(format!(
                 "it is that of {}",
                 manifest.execution
             )));
         }
-        let pieces = record::pieces(&git, &record).await?;
+        let pieces = record::pieces(&git, &record, &limits).await?;
         let book = Book {
             url: url.to_owned(),
             execution,
@@ -83,12 +90,25 @@ impl Came {
             manifest,
             pieces,
             book,
+            limits,
         })
     }
 
-    /// Puts its branches and its files beneath a directory that is not in use yet, and verifies them there.
-    pub(super) async fn prepare(&self, world: &World, temporary: &ExecutionDir) -> Result<(), RemoteError> {
+    /// Puts its branches and its files beneath a directory that is not in use yet, and verifies them there, for a run whose files are in `place`.
+    pub(super) async fn prepare(
+        &self,
+        world: &World,
+        temporary: &ExecutionDir,
+        place: &Path,
+    ) -> Result<(), RemoteError> {
         verify::shape(&self.manifest, &self.pieces, None)?;
+        self.limits.check_objects(&self.git).await?;
+        if let Some(checkpoint) = &self.manifest.checkpoint {
+            self.limits
+                .check_checkpoint(&self.git, checkpoint.as_str())
+                .await?;
+        }
+        self.refuse_repository(world, place).await?;
         let mut orders = format!("update {SEEN} {}\n", self.record);
         for (branch, tip) in &self.manifest.branches {
             orders.push_str(&format!("update refs/heads/{branch} {tip}\n"));
@@ -111,14 +131,61 @@ impl Came {
             .run(move || verify::content(&own, &place, &manifest))
             .await
     }
+
+    /// Files of the hank and of the checkpoint, with what is in the directory already, must not make a repository of it: git, started there, would do what the
+    /// settings say (X13).
+    async fn refuse_repository(&self, world: &World, place: &Path) -> Result<(), RemoteError> {
+        let mut shape = RepositoryShape::default();
+        let hank = self
+            .manifest
+            .files
+            .keys()
+            .filter_map(|file| file.strip_prefix(HANK));
+        for path in hank {
+            let name = path.trim_start_matches('/').split('/').next();
+            shape.add(name.unwrap_or_default().as_bytes());
+        }
+        if let Some(checkpoint) = &self.manifest.checkpoint {
+            let arguments = ["ls-tree", "-z", "--name-only", "--full-tree", checkpoint.as_str()];
+            let mut each = |name: &[u8]| {
+                shape.add(name);
+                Ok(())
+            };
+            self.git
+                .each_line("look at the checkpoint", &arguments, 0, 64 << 10, &mut each)
+                .await?;
+        }
+        if shape == RepositoryShape::default() {
+            return Ok(());
+        }
+        let (disk, place) = (world.disk.clone(), place.to_owned());
+        let there = move || {
+            let names = RepositoryShape::NAMES.into_iter();
+            names
+                .filter(|name| disk.metadata(&place.join(name)).is_ok())
+                .collect::<Vec<_>>()
+        };
+        let there = world.blocking.run(there).await;
+        let mut before = RepositoryShape::default();
+        for name in there {
+            before.add(name.as_bytes());
+            shape.add(name.as_bytes());
+        }
+        match shape.is_repository() && !before.is_repository() {
+            true => Err(RemoteError::corrupt(
+                "its files would make a git repository of the directory",
+            )),
+            false => Ok(()),
+        }
+    }
 }
 
-/// Where a file of a record lies at first.
-fn goes_to(temporary: &ExecutionDir, file: &str) -> PathBuf {
+/// Where a file of a record lies at first; `None` for one that an earlier version took along and that belongs to no record.
+fn goes_to(temporary: &ExecutionDir, file: &str) -> Option<PathBuf> {
     match file.split_once('/') {
-        Some((STATE, rest)) => temporary.state_dir().join(rest),
+        Some((STATE, rest)) => is_of_a_record(rest).then(|| temporary.state_dir().join(rest)),
         // Until it is known where they belong.
-        _ => staging(temporary).join(file),
+        _ => Some(staging(temporary).join(file)),
     }
 }
 

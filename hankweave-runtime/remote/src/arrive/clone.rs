@@ -11,6 +11,7 @@ use super::came::{Came, new_repository};
 use super::finish::Finishing;
 use crate::error::RemoteError;
 use crate::fetch::{choose, fetch};
+use crate::limits::ArrivalLimits;
 use crate::place::{Workshop, is_occupied};
 use crate::url::check_url;
 
@@ -32,6 +33,7 @@ pub struct Cloning {
 /// [`RemoteError`]; then there is no directory.
 pub async fn clone(world: &World, order: &Cloning) -> Result<Arrived, RemoteError> {
     check_url(&order.url)?;
+    let limits = ArrivalLimits::of(world)?;
     let (own, into) = (world.clone(), order.into.clone());
     let occupied = move || is_occupied(&*own.disk, &into);
     if world.blocking.run(occupied).await? {
@@ -47,8 +49,8 @@ pub async fn clone(world: &World, order: &Cloning) -> Result<Arrived, RemoteErro
         .without_questions()
         .await?;
     let record = fetch(&git, &order.url, &execution).await?;
-    let came = Came::look(git, record, execution, &order.url).await?;
-    came.prepare(world, &temporary).await?;
+    let came = Came::look(git, record, execution, &order.url, limits).await?;
+    came.prepare(world, &temporary, temporary.root()).await?;
     let work = Finishing {
         world: world.clone(),
         final_dir: ExecutionDir::new(real_place(world, &order.into)?),

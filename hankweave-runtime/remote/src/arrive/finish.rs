@@ -17,7 +17,7 @@ use super::Arrived;
 use super::came::{Came, open_store, staging};
 use crate::error::RemoteError;
 use crate::files::list;
-use crate::manifest::{HANK, SESSIONS, is_of_this_machine};
+use crate::manifest::{HANK, SESSIONS, is_of_a_record};
 use crate::place::sync_everything;
 use crate::sessions;
 
@@ -185,7 +185,7 @@ impl Finishing {
         let disk = &*self.world.disk;
         self.bring_scripted(temporary)?;
         let new: BTreeSet<String> = names(disk, &temporary.state_dir(), |name| name != "tmp")?;
-        let is_of_the_record = |name: &str| !is_of_this_machine(name) || OUR_NOTES.contains(&name);
+        let is_of_the_record = |name: &str| is_of_a_record(name) || OUR_NOTES.contains(&name);
         let old = names(disk, &self.final_dir.state_dir(), is_of_the_record)?;
         let synced = sync_everything(temporary.root());
         synced.map_err(IoError::at("sync", temporary.root()))?;

@@ -1,5 +1,6 @@
 //! A directory that is brought up to date.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -14,12 +15,19 @@ use super::finish::Finishing;
 use crate::book::{self, Book, remembered};
 use crate::error::RemoteError;
 use crate::execution::Execution;
-use crate::fetch::{fetch, head};
+use crate::fetch::{SEEN, fetch, head};
 use crate::git::Git;
+use crate::limits::ArrivalLimits;
 use crate::push::{Local, Push, Written};
 use crate::record;
 use crate::url::shown;
 use crate::verify;
+
+/// The references of what gave way, each followed by the name of its commit.
+const BEFORE: &str = "refs/hankweave/before/";
+
+/// The branches of safety checkpoints.
+const SAFETY: &str = "refs/heads/recovery/";
 
 /// How a directory is brought up to date.
 #[derive(Debug, Clone, Default)]
@@ -125,11 +133,12 @@ async fn take_over(
     let left = local.draft.manifest.checkpoint.clone();
     let temporary = begin(world, dir).await?;
     let git = new_repository(world, &temporary, dir.root()).await?;
-    copy_checkpoints(&git, dir).await?;
-    let came = Came::look(git, record, local.book.execution, &local.book.url).await?;
+    copy_checkpoints(&git, &local, &record).await?;
+    let Book { execution, url, .. } = local.book;
+    let came = Came::look(git, record, execution, &url, ArrivalLimits::of(world)?).await?;
     let base = local.base.as_ref().filter(|_| !replace);
     verify::shape(&came.manifest, &came.pieces, base)?;
-    came.prepare(world, &temporary).await?;
+    came.prepare(world, &temporary, dir.root()).await?;
     let work = Finishing {
         world: world.clone(),
         final_dir: dir.clone(),
@@ -146,16 +155,33 @@ async fn take_over(
         .await
 }
 
-/// What gave way stays within reach, and is none of the branches of what came.
-async fn copy_checkpoints(git: &Git, dir: &ExecutionDir) -> Result<(), RemoteError> {
+/// Copies the record, and what gives way to it, into the new repository.
+async fn copy_checkpoints(git: &Git, local: &Local<'_>, record: &str) -> Result<(), RemoteError> {
     const ACTION: &str = "copy the checkpoints";
-    let old = dir.checkpoints();
-    let references = [
-        "+refs/hankweave/*:refs/hankweave/*",
-        "+refs/heads/*:refs/hankweave/before/*",
-    ];
+    let mut references = vec![format!("+{SEEN}:{SEEN}")];
+    references.extend(give_way_references(local, record).await?);
+    let references: Vec<&str> = references.iter().map(String::as_str).collect();
+    let old = local.checkpoints();
     let copied = git.fetch(ACTION, &old.to_string_lossy(), &references).await?;
     copied.or_refused(ACTION).map(drop)
+}
+
+/// References to everything that the record does not lead to. It stays within reach under its own name, not under that of a branch of the record: names of
+/// branches return with every pull, and git refuses to fetch two references into one. Safety checkpoints stay what they are, so that only the newest are kept.
+async fn give_way_references(local: &Local<'_>, record: &str) -> Result<Vec<String>, RemoteError> {
+    let unmerged = format!("--no-merged={record}");
+    let format = "--format=%(objectname) %(refname)";
+    let arguments = ["for-each-ref", &unmerged, format, "refs/heads", "refs/hankweave"];
+    let listed = local.git.run("list the checkpoints", &arguments).await?;
+    let mut seen = BTreeSet::new();
+    let references = listed.lines().filter_map(|line| line.split_once(' '));
+    let references = references.filter(|(commit, name)| name.starts_with(SAFETY) || seen.insert(*commit));
+    Ok(references
+        .map(|(commit, name)| match name.starts_with(SAFETY) {
+            true => format!("+{name}:{name}"),
+            false => format!("+{name}:{BEFORE}{commit}"),
+        })
+        .collect())
 }
 
 fn nothing_new(local: &Local<'_>, record: String) -> Arrived {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::FileKind;
 
-use super::home;
+use super::{home, is_plain_name};
 use crate::contents::Content;
 use crate::error::RemoteError;
 use crate::files::{add, list};
@@ -35,8 +35,32 @@ pub(super) fn collect(world: &World, session: &str, contents: &mut Vec<Content>)
     Ok(())
 }
 
-/// Where a file belongs for a run in `work_dir`.
+/// Whether the file is one of this session: its transcript, or one in the folder beside that.
+pub(super) fn belongs_to(file: &str, session: &str) -> bool {
+    let rest = file.strip_prefix(session);
+    rest.is_some_and(|rest| rest == ".jsonl" || rest.starts_with('/'))
+}
+
+/// Whether claude writes down such files itself: conversations of sub-agents, and what tools have answered. What it remembers is none.
+fn is_known(file: &str) -> bool {
+    match file.split('/').collect::<Vec<_>>()[..] {
+        [transcript] => is_plain_name(transcript),
+        [_, folder @ ("subagents" | "tool-results"), name] => {
+            let ends: &[&str] = match folder {
+                "subagents" => &[".jsonl", ".json"],
+                _ => &[".txt", ".json"],
+            };
+            is_plain_name(name) && ends.iter().any(|end| name.ends_with(end))
+        }
+        _ => false,
+    }
+}
+
+/// Where a file belongs for a run in `work_dir`; `None` for one that claude does not write there.
 pub(super) fn place(world: &World, work_dir: &Path, file: &str) -> Option<PathBuf> {
+    if !is_known(file) {
+        return None;
+    }
     Some(projects(world)?.join(project_of(work_dir)?).join(file))
 }
 

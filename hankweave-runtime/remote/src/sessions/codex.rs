@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hankweave_runtime::world::World;
 
-use super::{Found, found, home};
+use super::{Found, found, home, is_plain_name};
 use crate::contents::Content;
 use crate::error::RemoteError;
 use crate::files::add;
@@ -23,12 +23,31 @@ pub(super) fn collect(
 ) -> Result<(), RemoteError> {
     let end = format!("-{session}.jsonl");
     // After a fork of old versions there may be another one of an earlier day.
-    match files.iter().rev().find(|found| found.name.ends_with(&end)) {
+    let is_it = |found: &&Found| found.name.ends_with(&end) && belongs_to(&found.name, session);
+    match files.iter().rev().find(is_it) {
         Some(found) => {
             let place = format!("{SESSIONS}/codex/{}", found.name);
             add(&*world.disk, &found.path, &place, contents)
         }
         None => Ok(()),
+    }
+}
+
+/// Whether the file is the one that codex keeps for this session.
+pub(super) fn belongs_to(file: &str, session: &str) -> bool {
+    let is_number =
+        |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
+    match file.split('/').collect::<Vec<_>>()[..] {
+        [year, month, day, name] => {
+            let end = format!("-{session}.jsonl");
+            is_number(year, 4)
+                && is_number(month, 2)
+                && is_number(day, 2)
+                && is_plain_name(name)
+                && name.starts_with("rollout-")
+                && name.ends_with(&end)
+        }
+        _ => false,
     }
 }
 

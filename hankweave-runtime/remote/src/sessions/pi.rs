@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hankweave_runtime::world::World;
 use serde_json::{Value, json};
 
-use super::{Found, MAX_BYTES, found, home};
+use super::{Found, MAX_BYTES, found, home, is_plain_name};
 use crate::contents::{Content, Source};
 use crate::manifest::SESSIONS;
 
@@ -26,12 +26,19 @@ pub(super) fn collect(world: &World, files: &[Found], session: &str, contents: &
     let path = &found.path;
     let bytes = world.disk.read(path, MAX_BYTES).unwrap_or_default();
     let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.filter(|name| belongs_to(name, session));
     if let (Some(bytes), Some(name)) = (working_in(&bytes, ""), name) {
         contents.push(Content {
             path: format!("{SESSIONS}/pi/{name}"),
             source: Source::Bytes(bytes),
         });
     }
+}
+
+/// Whether the file is the one that pi keeps for this session.
+pub(super) fn belongs_to(file: &str, session: &str) -> bool {
+    let end = format!("_{session}.jsonl");
+    is_plain_name(file) && file.len() > end.len() && file.ends_with(&end)
 }
 
 /// Where a file belongs for a run in `work_dir`.

@@ -106,6 +106,9 @@ pub(super) fn changed_nothing(error: &RollbackError) -> bool {
 pub(super) fn changes_nothing(error: &RestoreError) -> bool {
     matches!(
         error,
-        RestoreError::History(_) | RestoreError::Safety(_) | RestoreError::InTheWay { .. }
+        RestoreError::History(_)
+            | RestoreError::Safety(_)
+            | RestoreError::InTheWay { .. }
+            | RestoreError::Repository { .. }
     )
 }

@@ -2,9 +2,10 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use hankweave_core::hank::paths::is_git;
+use hankweave_core::hank::reserved::is_git;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::{Folder, Found};
@@ -50,7 +51,7 @@ impl CopyRules {
     /// Whether a copy leaves out what is at `path`, relative to the folder of the hank. A folder that is left out is so with all that is in it.
     #[must_use]
     pub fn leave_out(&self, path: &Path, is_folder: bool) -> bool {
-        let name = path.file_name().and_then(OsStr::to_str);
+        let name = path.file_name().map(OsStr::as_bytes);
         name.is_some_and(is_git) || self.0.matched(path, is_folder).is_ignore()
     }
 }

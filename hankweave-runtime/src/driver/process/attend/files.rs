@@ -2,10 +2,12 @@
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::hank::exclude::DATA;
+use hankweave_core::hank::reserved::check_written;
 
 use crate::world::World;
 use crate::world::disk::{Disk, FileKind, Folder, Found};
@@ -97,7 +99,11 @@ impl Workspace {
         let Place::Own(path) = self.place(path)? else {
             return Err("is of the data, which is only read".to_owned());
         };
+        check_written(path.as_os_str().as_bytes())?;
         let folder = self.disk().open_folder(&self.root).map_err(told)?;
+        if folder.leads_into_repository(&path).map_err(told)? {
+            return Err("belongs to git".to_owned());
+        }
         let new = format!(".hankweave-{}.tmp", self.world.ids.nonce());
         let written = folder.make(&path, |folder: &dyn Folder, name| {
             let mode = match folder.open(name) {
@@ -264,6 +270,32 @@ mod tests {
         assert_eq!(read(&workspace, &table).await.unwrap(), "d");
         write(&workspace, &table).await.unwrap_err();
         assert_eq!(fs::read_to_string(place.path().join("data/table")).unwrap(), "d");
+    }
+
+    /// Settings and hooks of git start programs, whatever an agent may execute itself.
+    // covers: AGENT-26, X13
+    #[tokio::test]
+    async fn nothing_that_git_reads_for_itself_is_written() {
+        let (place, workspace) = stage();
+        for folder in [".git", "in/.git", "bare/objects", "bare/refs"] {
+            fs::create_dir_all(place.path().join("work").join(folder)).unwrap();
+        }
+        fs::write(place.path().join("work/.git/config"), "old").unwrap();
+        for path in [
+            ".git/config",
+            ".git/hooks/post-commit",
+            ".GIT/config",
+            "in/.git/config",
+            "new/.git",
+            "new/git~1/config",
+            "bare/HEAD",
+            "in/.hankweave/token",
+        ] {
+            write(&workspace, path).await.unwrap_err();
+        }
+        assert_eq!(read(&workspace, ".git/config").await.unwrap(), "old");
+        write(&workspace, ".gitignore").await.unwrap();
+        write(&workspace, "bare/README").await.unwrap();
     }
 
     /// Whoever has the old file open reads it to its end, a new one that cannot be written whole takes no place, and nothing else is left.

@@ -1,0 +1,224 @@
+//! How much a machine takes from a remote, so that nothing that is small there fills the disk here (RUN-32).
+
+use hankweave_runtime::world::World;
+
+use crate::error::RemoteError;
+use crate::git::Git;
+use crate::manifest::Manifest;
+
+/// The variable that says how many bytes are taken.
+pub const VARIABLE: &str = "HANKWEAVE_MAX_SIZE";
+
+/// The default of it.
+const BYTES: u64 = 2 << 30;
+
+/// The longest line of a list of git's, in bytes.
+const LONGEST_LINE: usize = 64 << 10;
+
+/// Limits on what arrives, none of which a history of runs reaches by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArrivalLimits {
+    /// Bytes of all files together, once for the record and once for the files of its checkpoint.
+    pub bytes: u64,
+    /// Files of the record, and files and folders of its checkpoint.
+    pub entries: u64,
+    /// Objects of git.
+    pub objects: u64,
+    /// Folders inside one another.
+    pub depth: usize,
+}
+
+impl Default for ArrivalLimits {
+    fn default() -> Self {
+        Self {
+            bytes: BYTES,
+            entries: 2_000_000,
+            objects: 20_000_000,
+            depth: 256,
+        }
+    }
+}
+
+impl ArrivalLimits {
+    /// Those of this machine: what `HANKWEAVE_MAX_SIZE` says, else the defaults.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError::BadSize`] when the variable holds no size.
+    pub fn of(world: &World) -> Result<Self, RemoteError> {
+        let Some(value) = world.environment.get(VARIABLE).filter(|value| !value.is_empty()) else {
+            return Ok(Self::default());
+        };
+        let value = value.to_string_lossy();
+        let bytes = parse_size(&value).ok_or_else(|| RemoteError::BadSize {
+            value: value.escape_debug().to_string(),
+        })?;
+        Ok(Self {
+            bytes,
+            ..Self::default()
+        })
+    }
+
+    /// For what this machine has written itself.
+    pub(crate) fn none() -> Self {
+        Self {
+            bytes: u64::MAX,
+            entries: u64::MAX,
+            objects: u64::MAX,
+            depth: usize::MAX,
+        }
+    }
+
+    /// What a record says of its files.
+    pub(crate) fn check_manifest(&self, manifest: &Manifest) -> Result<(), RemoteError> {
+        let mut counted = Counted::new(*self, "the record");
+        for (path, length) in &manifest.files {
+            counted.add(path.as_bytes(), *length)?;
+        }
+        Ok(())
+    }
+
+    /// The objects that came: none is larger than all files may be together, because one is read into memory.
+    pub(crate) async fn check_objects(&self, git: &Git) -> Result<(), RemoteError> {
+        let arguments = [
+            "cat-file",
+            "--batch-all-objects",
+            "--unordered",
+            "--batch-check=%(objectsize)",
+        ];
+        let (limits, mut objects) = (*self, 0);
+        let visit = |line: &[u8]| {
+            objects += 1;
+            let size = number(line).unwrap_or(u64::MAX);
+            if objects > limits.objects {
+                return Err(too_large("it has", objects, "objects", limits.objects));
+            }
+            match size > limits.bytes {
+                true => Err(too_large("one of its objects has", size, "bytes", limits.bytes)),
+                false => Ok(()),
+            }
+        };
+        git.each_line("look at what was fetched", &arguments, b'\n', LONGEST_LINE, visit)
+            .await
+    }
+
+    /// The files of a checkpoint, which a clone or a pull brings back. Folders count: a few that hold one another many times have no end.
+    pub(crate) async fn check_checkpoint(&self, git: &Git, checkpoint: &str) -> Result<(), RemoteError> {
+        let arguments = ["ls-tree", "-r", "-t", "-l", "-z", "--full-tree", checkpoint];
+        let mut counted = Counted::new(*self, "its checkpoint");
+        let visit = |entry: &[u8]| {
+            let tab = entry
+                .iter()
+                .position(|byte| *byte == b'\t')
+                .unwrap_or(entry.len());
+            let (facts, path) = entry.split_at(tab);
+            let size = facts.rsplit(|byte| *byte == b' ').next().and_then(number);
+            counted.add(path, size.unwrap_or(0))
+        };
+        git.each_line("look at the checkpoint", &arguments, 0, LONGEST_LINE, visit)
+            .await
+    }
+}
+
+/// Files that have been counted.
+struct Counted {
+    limits: ArrivalLimits,
+    of: &'static str,
+    bytes: u64,
+    entries: u64,
+}
+
+impl Counted {
+    fn new(limits: ArrivalLimits, of: &'static str) -> Self {
+        Self {
+            limits,
+            of,
+            bytes: 0,
+            entries: 0,
+        }
+    }
+
+    fn add(&mut self, path: &[u8], length: u64) -> Result<(), RemoteError> {
+        self.bytes = self.bytes.saturating_add(length);
+        self.entries += 1;
+        let depth = path.iter().filter(|byte| **byte == b'/').count();
+        let Self { limits, of, .. } = self;
+        if self.bytes > limits.bytes {
+            return Err(too_large(of, self.bytes, "bytes or more", limits.bytes));
+        }
+        if self.entries > limits.entries {
+            return Err(too_large(of, self.entries, "files or more", limits.entries));
+        }
+        match depth > limits.depth {
+            true => Err(too_large(
+                of,
+                depth as u64,
+                "folders inside one another",
+                limits.depth as u64,
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+fn too_large(of: &str, found: u64, unit: &str, limit: u64) -> RemoteError {
+    let of = match of.ends_with("has") {
+        true => of.to_owned(),
+        false => format!("{of} has"),
+    };
+    RemoteError::TooLarge {
+        what: format!("{of} {found} {unit}, of at most {limit}"),
+    }
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.trim().parse().ok()
+}
+
+/// A size such as `1048576`, `512MiB` or `8GB`, above 0.
+#[must_use]
+pub fn parse_size(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 9] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("kB", 1_000),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+    ];
+    let text = text.trim();
+    let unit = UNITS.into_iter().find(|(unit, _)| text.ends_with(unit));
+    let (unit, factor) = unit.unwrap_or(("", 1));
+    let digits = text.strip_suffix(unit)?.trim_end();
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = digits.parse().ok().filter(|_| plain)?;
+    number.checked_mul(factor).filter(|size| *size > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: RUN-32
+    #[test]
+    fn a_size_has_a_unit_or_is_in_bytes() {
+        for (text, size) in [
+            ("1048576", Some(1 << 20)),
+            ("512MiB", Some(512 << 20)),
+            ("8 GB", Some(8_000_000_000)),
+            ("0", None),
+            ("", None),
+            ("GiB", None),
+            ("-1", None),
+            ("+1", None),
+            ("1.5GiB", None),
+            ("99999999999TiB", None),
+            ("much", None),
+        ] {
+            assert_eq!(parse_size(text), size, "{text}");
+        }
+    }
+}
