@@ -207,14 +207,17 @@ impl Prices {
     ///
     /// `model` is the name an agent reports: that of the list, or with a provider before a slash or dot, a
     /// release after it, or a note in brackets (`anthropic/claude-sonnet-4-5-20250929[1m]`,
-    /// `us.anthropic.claude-haiku-4-5-20251001-v1:0`).
+    /// `us.anthropic.claude-haiku-4-5-20251001-v1:0`), or dots in its version (`anthropic/claude-sonnet-4.5`).
     #[must_use]
     pub fn find(&self, model: &str) -> Option<(&str, &Price)> {
         let unnoted = without_note(model);
         let own = unnoted.rsplit('/').next().unwrap_or(unnoted);
         let own = own.rsplit_once("anthropic.").map_or(own, |(_, own)| own);
-        let names = [model, unnoted, own, family(own)];
-        let found = names.iter().find_map(|name| self.models.get_key_value(*name))?;
+        let listed = |names: &[&str]| names.iter().find_map(|name| self.models.get_key_value(*name));
+        // OpenRouter writes the version of a model with a dot: `anthropic/claude-sonnet-4.5`.
+        let dashed = || Some(own.replace('.', "-")).filter(|dashed| dashed != own);
+        let found = listed(&[model, unnoted, own, family(own)])
+            .or_else(|| dashed().and_then(|own| listed(&[&own, family(&own)])))?;
         Some((found.0, found.1))
     }
 
@@ -309,6 +312,8 @@ mod tests {
             "claude-sonnet-4-5-20250929",
             "anthropic/claude-sonnet-4-5",
             "anthropic/claude-sonnet-4-5-20250929[1m]",
+            "anthropic/claude-sonnet-4.5",
+            "openrouter/anthropic/claude-sonnet-4.5",
             "claude-sonnet-4-5[1m]",
             "claude-sonnet-4-5@20250929",
             "claude-sonnet-4-5-latest",

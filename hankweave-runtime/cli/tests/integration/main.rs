@@ -73,6 +73,7 @@ mod resume;
 mod rollback;
 mod run_screen;
 mod sentinel_models;
+mod sentinel_money;
 mod sentinels;
 mod soak;
 mod socket;

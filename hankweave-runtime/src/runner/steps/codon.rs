@@ -1,7 +1,7 @@
 //! One codon of a run: its session, its limits and its results, and the commands that come meanwhile.
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
@@ -21,6 +21,7 @@ use super::super::error::RunError;
 use crate::arrival;
 use crate::codon::{self, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
 use crate::recovery::without_own_files;
+use crate::sentinel::Allowance;
 
 /// How a codon went, as far as the loop needs to know.
 pub(super) enum Ran {
@@ -69,6 +70,7 @@ pub(super) async fn run_codon(
     let codon = CodonRun {
         cost_is_lower_bound: AtomicBool::new(false),
         watchers: Mutex::default(),
+        allowance: Arc::new(Allowance::new(&limits, orders.token())),
         run: context,
         entry,
         config,
@@ -131,7 +133,7 @@ fn paused(walked: &CodonExecution) -> Ran {
 fn has_notes(codon: &CodonExecution) -> bool {
     codon.budget_exceeded().is_some()
         || codon.context_exceeded()
-        || codon.cost_is_lower_bound()
+        || codon.agent_cost_is_lower_bound()
         || codon.loop_check().is_some()
 }
 
