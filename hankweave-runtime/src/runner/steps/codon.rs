@@ -19,9 +19,8 @@ use super::super::aftermath::{Aftermath, Unpublished};
 use super::super::command::{Accepted, Command, Inbox, Refusal, Request, answer};
 use super::super::error::RunError;
 use crate::arrival;
-use crate::codon::{self, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
+use crate::codon::{self, Allowance, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
 use crate::recovery::without_own_files;
-use crate::sentinel::Allowance;
 
 /// How a codon went, as far as the loop needs to know.
 pub(super) enum Ran {
