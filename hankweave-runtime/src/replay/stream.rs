@@ -148,7 +148,7 @@ impl Stream {
         Ok(difference)
     }
 
-    /// Counts what is recorded of one message. What has no model is the sum at the end.
+    /// Counts what is recorded of one message. What has no model is the sum at the end (WIRE-35).
     pub(super) fn told(&mut self, event: &Event) {
         let Event::TokenUsage {
             input_tokens,

@@ -1,4 +1,4 @@
-//! Asking the model of a sentinel (SENT-15 to SENT-18).
+//! Asking the model of a sentinel (SENT-15 to SENT-18), and what is known of its bill (SENT-21).
 
 use std::borrow::Cow;
 use std::ffi::OsString;
