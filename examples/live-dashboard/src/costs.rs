@@ -112,6 +112,7 @@ mod tests {
             total_cost: Usd::from_micros(cost),
             cost_is_lower_bound: None,
             model_id: None,
+            message: None,
             context_tokens: None,
             context_window: None,
         };

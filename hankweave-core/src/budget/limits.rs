@@ -30,6 +30,9 @@ pub struct Limits {
     pub of_the_ceiling: OfTheCeiling,
     /// The money that is left of the ceiling, for the agent and the sentinels of the codon together (SENT-10).
     pub left_of_ceiling: Option<Usd>,
+    /// The money that is left of the limit of its loop, for agents and sentinels together. It holds back the sentinels alone: that of the agent is in
+    /// `dollars` (SENT-20).
+    pub left_of_loop: Option<Usd>,
 }
 
 /// Which limits of a codon are what is left of the ceiling: when one of those is reached, the ceiling is used
@@ -125,6 +128,7 @@ pub(super) fn resolve(hank: &Hank, ceiling: Ceiling, account: &Account<'_>, entr
             time: time_of_ceiling,
         },
         left_of_ceiling: scope.left_of_ceiling(),
+        left_of_loop: scope.left_of_loop(),
     }
 }
 
@@ -147,6 +151,11 @@ impl Scope<'_> {
     fn left_of_ceiling(&self) -> Option<Usd> {
         let total = self.ceiling.max_dollars?;
         Some(total.saturating_sub(self.account.spent))
+    }
+
+    fn left_of_loop(&self) -> Option<Usd> {
+        let cap = self.of_loop()?.max_dollars?;
+        Some(cap.saturating_sub(self.account.dollars_of_loop(self.found?)))
     }
 
     /// The lowest of all limits, and whether that is what is left of the ceiling.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{BudgetExceeded, CheckpointType, CodonExecution, Fail, LoopCheck};
+use super::{BudgetExceeded, CheckpointType, CodonExecution, Fail, LoopCheck, SentinelState};
 use crate::agent::{FailureReason, InterruptedBy};
 use crate::id::CheckpointSha;
 use crate::time::Timestamp;
@@ -91,9 +91,16 @@ impl CodonExecution {
         self.extra_mut().insert(LOOP_CHECK, check);
     }
 
-    /// Whether the codon cost more than is recorded, and nobody knows how much: its agent was cut off in an answer.
+    /// Whether the codon cost more than is recorded: its agent did, or one of its sentinels.
     #[must_use]
     pub fn cost_is_lower_bound(&self) -> bool {
+        let of_sentinels = || self.sentinels().iter().any(SentinelState::cost_is_lower_bound);
+        self.agent_cost_is_lower_bound() || of_sentinels()
+    }
+
+    /// Whether the agent of the codon cost more than is recorded, and nobody knows how much: it was cut off in an answer.
+    #[must_use]
+    pub fn agent_cost_is_lower_bound(&self) -> bool {
         self.extra().get(COST_IS_LOWER_BOUND) == Some(&Value::Bool(true))
     }
 

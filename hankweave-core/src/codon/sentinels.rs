@@ -223,6 +223,9 @@ pub struct SentinelState {
     pub total_triggers: u64,
     /// What the calls cost, in US dollars.
     pub total_cost: Usd,
+    /// Requests that may have cost more than `totalCost` has of them: those without an answer yet, those that were cut off, and those without a price.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub uncounted_requests: u64,
     /// Whether it still watches.
     pub status: SentinelStatus,
     /// When it stopped watching.
@@ -235,6 +238,19 @@ pub struct SentinelState {
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
+}
+
+impl SentinelState {
+    /// Whether it has cost more than is known.
+    #[must_use]
+    pub const fn cost_is_lower_bound(&self) -> bool {
+        self.uncounted_requests > 0
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Whether a sentinel still watches.

@@ -241,12 +241,13 @@ impl Prices {
     ///
     /// `model` is the name an agent reports: that of the list, or with a provider before a slash or dot, a
     /// release after it, or a note in brackets (`anthropic/claude-sonnet-4-5-20250929[1m]`,
-    /// `us.anthropic.claude-haiku-4-5-20251001-v1:0`). An agent may also leave out the provider with which a user has given the price.
+    /// `us.anthropic.claude-haiku-4-5-20251001-v1:0`), or dots in its version (`anthropic/claude-sonnet-4.5`, as OpenRouter writes it). An agent may also leave out the provider with which a user has given the price.
     #[must_use]
     pub fn find(&self, model: &str) -> Option<(&str, &Price)> {
         let unnoted = without_note(model);
         let own = own_name(unnoted);
-        let names = [model, unnoted, own, family(own)];
+        let dashed = own.replace('.', "-");
+        let names = [model, unnoted, own, family(own), &dashed, family(&dashed)];
         let found = || names.iter().filter_map(|name| self.models.get_key_value(*name));
         let given = found().find(|(_, price)| price.given_by.is_some());
         let found = given.or_else(|| found().next());
@@ -383,6 +384,8 @@ mod tests {
             "claude-sonnet-4-5-20250929",
             "anthropic/claude-sonnet-4-5",
             "anthropic/claude-sonnet-4-5-20250929[1m]",
+            "anthropic/claude-sonnet-4.5",
+            "openrouter/anthropic/claude-sonnet-4.5",
             "claude-sonnet-4-5[1m]",
             "claude-sonnet-4-5@20250929",
             "claude-sonnet-4-5-latest",

@@ -36,7 +36,7 @@ impl HankweaveState {
         same.fold(UsageTotals::default(), |mut used, record| {
             used.tokens += record.agent_tokens();
             used.cost += record.agent_cost();
-            used.lower_bound |= record.cost_is_lower_bound();
+            used.lower_bound |= record.agent_cost_is_lower_bound();
             used
         })
     }

@@ -40,6 +40,8 @@ pub struct Answer {
     pub value: Option<Value>,
     /// What it cost.
     pub cost: Usd,
+    /// Whether it cost more, and nobody knows how much.
+    pub cost_is_lower_bound: bool,
     /// The tokens that it used.
     pub tokens: TokenUsage,
     /// What it asks for, and why.
@@ -109,7 +111,7 @@ impl Answer {
                 ..TokenUsage::ZERO
             },
             ask: object.ask.map(|ask| (ask, object.reason)),
-            value: None,
+            ..Self::default()
         })
     }
 }

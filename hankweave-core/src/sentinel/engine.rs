@@ -147,6 +147,13 @@ impl Engine {
         Some(next)
     }
 
+    /// Gives up everything that waits, and returns how many times to act these were.
+    pub fn give_up(&mut self) -> usize {
+        let given_up = std::iter::from_fn(|| self.next_firing()).count();
+        self.dropped += given_up as u64;
+        given_up
+    }
+
     /// How often it has to act still.
     #[must_use]
     pub fn waiting(&self) -> usize {
@@ -159,7 +166,7 @@ impl Engine {
         self.fired
     }
 
-    /// How many times to act were given up because it was too far behind.
+    /// How many times to act were given up: it was too far behind, or nothing may be asked any more.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped

@@ -23,6 +23,8 @@ pub struct Tally {
     pub triggers: u64,
     /// What the answers cost.
     pub cost: Usd,
+    /// Requests of which that is not known: they have no answer yet, were cut off, or have no price.
+    pub uncounted: u64,
 }
 
 /// A sentinel and its figures, as they are recorded.
@@ -84,6 +86,7 @@ impl Tracked {
             last_call,
             triggers,
             cost,
+            uncounted,
         } = self.tally;
         let unloaded = match &self.life {
             SentinelLife::Unloaded(unloaded) => Some((unloaded.unloaded_at, unloaded.reason)),
@@ -98,6 +101,7 @@ impl Tracked {
             last_llm_call_at: last_call,
             total_triggers: triggers,
             total_cost: cost,
+            uncounted_requests: uncounted,
             status: match unloaded {
                 Some(_) => SentinelStatus::Unloaded,
                 None => SentinelStatus::Active,

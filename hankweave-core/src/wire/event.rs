@@ -152,20 +152,20 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_tool_use_id: Option<String>,
     },
-    /// The costs of a codon so far.
+    /// What a codon has used so far, with all its processes: published after each message of a model, and when the agent reports another sum at its end.
     #[serde(rename = "token.usage")]
     TokenUsage {
         /// The codon.
         codon_id: CodonId,
-        /// Prompt tokens outside the cache.
+        /// Prompt tokens outside the cache, of the codon so far.
         input_tokens: u64,
-        /// Tokens that the model wrote.
+        /// Tokens that models wrote, of the codon so far.
         output_tokens: u64,
-        /// Tokens written to the cache.
+        /// Tokens written to the cache, of the codon so far.
         cache_creation_tokens: u64,
-        /// Tokens read from the cache.
+        /// Tokens read from the cache, of the codon so far.
         cache_read_tokens: u64,
-        /// What the codon has cost so far, in US dollars.
+        /// What the codon has cost so far, in US dollars; its sentinels not included.
         total_cost: Usd,
         /// It has cost more, and nobody knows yet how much.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,6 +173,10 @@ pub enum Event {
         /// The model, when it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model_id: Option<String>,
+        /// What the message itself has used so far. Absent when the sum at the end of the agent is reported, and in journals of older versions, in which
+        /// the fields above have what was new in the message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<TokenUsage>,
         /// How many tokens the conversation of the agent itself has by now; absent for sub-agents.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context_tokens: Option<u64>,
@@ -489,6 +493,9 @@ pub enum Event {
         content: Value,
         /// What the answer cost, in US dollars.
         cost: Usd,
+        /// It has cost more, and nobody knows how much.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_is_lower_bound: Option<bool>,
         /// What the answer used.
         tokens: SentinelTokens,
         /// How many events it is about.
@@ -524,6 +531,12 @@ pub enum Event {
         error_type: Option<String>,
         /// What it cost, in US dollars.
         final_cost: Usd,
+        /// It has cost more, and nobody knows how much.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_is_lower_bound: Option<bool>,
+        /// How many times to act it has given up, because too many waited or nothing might be asked any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        dropped: Option<u64>,
         /// How often it asked, failures included.
         llm_call_count: u64,
     },

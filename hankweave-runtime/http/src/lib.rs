@@ -62,9 +62,10 @@ impl HttpClient {
     async fn answer(&self, request: HttpRequest) -> Result<HttpAnswer, HttpError> {
         let _open = self.open.acquire().await;
         let timeout = request.timeout;
-        let failed = |error: reqwest::Error| match error.is_timeout() {
-            true => HttpError::Timeout(timeout),
-            false => HttpError::Network(told(&error.without_url())),
+        let failed = |error: reqwest::Error| match (error.is_timeout(), error.is_connect()) {
+            (true, _) => HttpError::Timeout(timeout),
+            (false, true) => HttpError::Unreached(told(&error.without_url())),
+            (false, false) => HttpError::Network(told(&error.without_url())),
         };
         let mut asked = self
             .client()?

@@ -84,7 +84,8 @@ fn each_language_is_understood_by_a_server_of_its_own() {
             reply,
             Ok(Reply {
                 said: Said::Text("It is 42.".to_owned()),
-                tokens
+                tokens,
+                cost: None,
             }),
             "{api:?}"
         );
@@ -126,7 +127,7 @@ fn a_server_that_hangs_is_given_up_and_one_that_hangs_up_is_an_error_of_the_netw
         .unwrap()
         .local_addr()
         .unwrap();
-    assert!(matches!(ask(post(nobody)), Err(HttpError::Network(_))));
+    assert!(matches!(ask(post(nobody)), Err(HttpError::Unreached(_))));
 }
 
 /// Reads the head of a request and answers with these bytes.

@@ -81,6 +81,9 @@ impl Provider {
             PRICE.times(books.served),
         );
         match (least..=most).contains(&recorded) {
+            true if recorded < most && !state.cost_is_lower_bound() => Err(format!(
+                "SENT-21: {recorded:?} is recorded of {books:?} as all of it"
+            )),
             true => Ok(()),
             false => Err(format!("SENT-10: {recorded:?} is recorded of {books:?}")),
         }

@@ -22,7 +22,7 @@ use crate::hank_files::LoadedHank;
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
 use crate::presence::Presence;
-use crate::sentinel::Watchers;
+use crate::sentinel::{Allowance, Watchers};
 use crate::shutdown::Shutdown;
 use crate::state_manager::{PersistenceError, StateManager, Ticket, TransitionError};
 use crate::world::World;
@@ -145,6 +145,8 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) orders: Orders,
     /// Its sentinels, as long as they work.
     pub(crate) watchers: Mutex<Option<Watchers>>,
+    /// Whether these may ask their models.
+    pub(crate) allowance: Arc<Allowance>,
     /// Its agent used more than is known.
     pub(crate) cost_is_lower_bound: AtomicBool,
 }
@@ -236,7 +238,7 @@ impl CodonRun<'_> {
         }
     }
 
-    /// The same for the event that publishes the end of the codon.
+    /// Whether the agent cost more than is known, for events.
     pub(super) fn published_lower_bound(&self) -> Option<bool> {
         let is_lower_bound = self.cost_is_lower_bound.load(Ordering::Relaxed);
         is_lower_bound.then_some(true)

@@ -7,8 +7,8 @@ use std::time::Duration;
 use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
 use hankweave_core::codon::Active as _;
 use hankweave_core::codon::{
-    BudgetExceeded, CheckpointType, Codon, Complete, Completed, Edge, Fail, Failed, LoopCheck, Preparing,
-    Skip, Skipped,
+    BudgetExceeded, CheckpointType, Codon, Complete, Completed, Edge, Executed, Fail, Failed, LoopCheck,
+    Preparing, SentinelState, Sentinels, Skip, Skipped,
 };
 use hankweave_core::cost::Usd;
 use hankweave_core::event::StateEvent;
@@ -68,6 +68,26 @@ struct Measured {
     run: Duration,
 }
 
+/// What a codon cost.
+#[derive(Debug, Clone, Copy)]
+struct Costs {
+    agent: Usd,
+    sentinels: Usd,
+    /// The sentinels cost more than is known.
+    sentinels_cost_more: bool,
+}
+
+impl Costs {
+    fn of(agent: Usd, sentinels: &Sentinels<Executed>) -> Self {
+        let (states, cost) = sentinels.recorded();
+        Self {
+            agent,
+            sentinels: cost,
+            sentinels_cost_more: states.iter().any(SentinelState::cost_is_lower_bound),
+        }
+    }
+}
+
 /// What record and event say of an end besides the state.
 struct Told {
     exit_status: ExitStatus,
@@ -100,7 +120,7 @@ where
         failure_reason: None,
         notes,
     };
-    let cost = |end: &Codon<Completed>| (end.final_cost, end.sentinels.recorded().1);
+    let cost = |end: &Codon<Completed>| Costs::of(end.final_cost, &end.sentinels);
     let completed = codon.last_step(running, complete, told, cost).await?;
     Ok(CodonEnd::Completed(completed))
 }
@@ -207,7 +227,7 @@ impl CodonRun<'_> {
             failure_reason: Some(reason),
             notes,
         };
-        let cost = |end: &Codon<Failed>| (end.partial_cost, end.sentinels.recorded().1);
+        let cost = |end: &Codon<Failed>| Costs::of(end.partial_cost, &end.sentinels);
         match self.last_step(codon, fail, told, cost).await {
             Ok(failed) => Ended::Codon(CodonEnd::Failed(failed)),
             Err(unrecorded) => unrecorded.into(),
@@ -300,7 +320,7 @@ impl CodonRun<'_> {
             failure_reason: None,
             notes,
         };
-        let cost = |end: &Codon<Skipped>| (end.partial_cost, end.sentinels.recorded().1);
+        let cost = |end: &Codon<Skipped>| Costs::of(end.partial_cost, &end.sentinels);
         match self.last_step(codon, skip, told, cost).await {
             Ok(skipped) => Ended::Codon(CodonEnd::Skipped(skipped)),
             Err(unrecorded) => unrecorded.into(),
@@ -313,7 +333,7 @@ impl CodonRun<'_> {
         mut codon: Codon<S>,
         edge: E,
         told: Told,
-        cost: impl FnOnce(&Codon<E::To>) -> (Usd, Usd),
+        cost: impl FnOnce(&Codon<E::To>) -> Costs,
     ) -> Result<Codon<E::To>, TransitionError>
     where
         S: Watched,
@@ -328,15 +348,18 @@ impl CodonRun<'_> {
         Ok(end)
     }
 
-    async fn publish_end(&self, (cost, of_sentinels): (Usd, Usd), told: Told, time: Measured) {
+    async fn publish_end(&self, costs: Costs, told: Told, time: Measured) {
         let ignores = self.config.failure_policy() == OnFailure::Ignore;
         let is_ignored = |reason: &FailureReason| ignores && !reason.interrupted;
         let event = Event::CodonCompleted {
             codon_id: self.entry.codon_id.clone(),
             success: matches!(told.exit_status, ExitStatus::Success),
-            cost,
-            sentinel_cost: Some(of_sentinels).filter(|cost| *cost != Usd::ZERO),
-            cost_is_lower_bound: self.published_lower_bound(),
+            cost: costs.agent,
+            sentinel_cost: Some(costs.sentinels).filter(|cost| *cost != Usd::ZERO),
+            cost_is_lower_bound: match costs.sentinels_cost_more {
+                true => Some(true),
+                false => self.published_lower_bound(),
+            },
             duration: u64::try_from(time.codon.as_millis()).unwrap_or(u64::MAX),
             exit_status: told.exit_status,
             failure_ignored: told

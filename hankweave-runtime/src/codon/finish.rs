@@ -16,7 +16,11 @@ use super::run::{Outcome, Work};
 use super::watchers::Watched;
 
 /// Ends the codon by what comes first (RUN-10).
-pub(super) async fn finish(codon: &CodonRun<'_>, mut running: Codon<Running>, work: Work) -> Stage<CodonEnd> {
+pub(super) async fn finish(
+    codon: &CodonRun<'_>,
+    mut running: Codon<Running>,
+    mut work: Work,
+) -> Stage<CodonEnd> {
     let (exit, stopped) = match &work.outcome {
         Outcome::Ended(exit) => (exit.clone(), None),
         Outcome::Stopped(why, exit) => (exit.clone(), Some(why.clone())),
@@ -32,6 +36,10 @@ pub(super) async fn finish(codon: &CodonRun<'_>, mut running: Codon<Running>, wo
     }
     if !codon.is_watched() {
         return end(codon, running, work, &exit).await;
+    }
+    codon.allowance.note_agent(exit.usage.cost);
+    if work.exceeded(&exit.usage).is_some() {
+        codon.allowance.close();
     }
     // What the agent has written last is theirs to see as well.
     codon.run.watch.survey(codon).await;
@@ -108,6 +116,7 @@ pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Runni
         total_cost: cost,
         cost_is_lower_bound: codon.published_lower_bound(),
         model_id: None,
+        message: None,
         context_tokens: None,
         context_window: None,
     };

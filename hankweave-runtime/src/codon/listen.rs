@@ -221,6 +221,7 @@ impl<'a> Listener<'a> {
         self.meter.message(usage.usage, added, from_sub_agent);
         self.running.add_current_cost(added.cost);
         self.running.add_current_tokens(added.tokens.into());
+        self.codon.allowance.note_agent(self.running.current_cost);
         let costs = StateEvent::CostsIncremented {
             run_id: run_id.clone(),
             codon_id: codon_id.clone(),
@@ -238,15 +239,17 @@ impl<'a> Listener<'a> {
             };
             drop(self.codon.run.transition(count).await);
         }
+        let so_far = self.running.current_tokens.usage;
         let is_of_context = self.tells_messages && !from_sub_agent;
         wire::Event::TokenUsage {
             codon_id,
-            input_tokens: added.tokens.input_tokens,
-            output_tokens: added.tokens.output_tokens,
-            cache_creation_tokens: added.tokens.cache_creation_tokens,
-            cache_read_tokens: added.tokens.cache_read_tokens,
+            input_tokens: so_far.input_tokens,
+            output_tokens: so_far.output_tokens,
+            cache_creation_tokens: so_far.cache_creation_tokens,
+            cache_read_tokens: so_far.cache_read_tokens,
             total_cost: self.running.current_cost,
             cost_is_lower_bound: is_lower_bound.then_some(true),
+            message: Some(usage.usage.tokens),
             context_tokens: is_of_context.then(|| prompt(usage.usage.tokens)),
             context_window: self.window(&usage.model).filter(|_| is_of_context),
             model_id: Some(usage.model),

@@ -39,6 +39,7 @@ pub(crate) use watch::{FileWatcher, tree_now};
 use self::context::{Ended, Stage};
 use self::proof::Proof;
 use self::run::SoFar;
+pub(crate) use crate::sentinel::Allowance;
 use crate::state_manager::TransitionError;
 
 /// Runs one codon to its end.

@@ -189,6 +189,7 @@ pub(super) async fn run(
             }
         };
         if matches!(why, Halt::OverBudget) {
+            codon.allowance.close();
             reached = listener.meter.exceeded(codon.begun.elapsed());
         }
         stop(codon, agent.control.as_ref()).await;

@@ -111,6 +111,7 @@ fn context(codon: &CodonRun<'_>) -> Context {
         env: codon.config.env.clone(),
         run: codon.run.run_id.clone(),
         codon: codon.entry.codon_id.clone(),
+        allowance: Arc::clone(&codon.allowance),
         demand: Arc::new(demand),
     }
 }
@@ -153,8 +154,17 @@ impl CodonRun<'_> {
         };
         let records = match recorded {
             Ok(receipt) => {
+                let no_more_time = async {
+                    self.time_is_over().await;
+                    self.allowance.close();
+                    std::future::pending::<()>().await;
+                };
                 let cut = async {
-                    self.interrupted().await;
+                    tokio::select! {
+                        biased;
+                        _ = self.interrupted() => {}
+                        () = no_more_time => {}
+                    }
                 };
                 watchers.drain(receipt.seq, Instant::now() + DRAIN, cut).await
             }

@@ -24,6 +24,8 @@ pub(super) struct Stream {
     recording: Recording,
     /// What the single messages of the record come to at the prices of their run: the log of codex tells tokens alone.
     messages: ProcessUsage,
+    /// The sum that was recorded last.
+    so_far: TokenUsage,
     /// The model of the last one.
     model: String,
     /// How many of them there were.
@@ -93,6 +95,7 @@ impl Stream {
             codon: codon.clone(),
             recording: Recording::new(Arc::clone(disk), log, decoder),
             messages: ProcessUsage::priced_by(Arc::clone(past.prices)),
+            so_far: TokenUsage::ZERO,
             model: past.model.unwrap_or(&agent).to_owned(),
             agent,
             counted: 0,
@@ -145,25 +148,35 @@ impl Stream {
         Ok(difference)
     }
 
-    /// Counts what is recorded of one message. What has no model is the sum at the end.
+    /// Counts what is recorded of one message. What has no model is the sum at the end (WIRE-35).
     pub(super) fn told(&mut self, event: &Event) {
         let Event::TokenUsage {
             input_tokens,
             output_tokens,
             cache_creation_tokens,
             cache_read_tokens,
-            model_id: Some(model),
+            model_id,
+            message,
             ..
         } = event
         else {
             return;
         };
-        self.model.clone_from(model);
-        self.count(TokenUsage {
+        let tokens = TokenUsage {
             input_tokens: *input_tokens,
             output_tokens: *output_tokens,
             cache_creation_tokens: *cache_creation_tokens,
             cache_read_tokens: *cache_read_tokens,
+        };
+        let before = std::mem::replace(&mut self.so_far, tokens);
+        let Some(model) = model_id else { return };
+        self.model.clone_from(model);
+        // Journals of older versions have what is new in the message in the place of the sum so far.
+        let is_sum = message.is_some();
+        self.count(if is_sum {
+            tokens.at_least(before) - before
+        } else {
+            tokens
         });
     }
 
@@ -204,7 +217,7 @@ impl Stream {
         while self.next()?.is_some() {}
         let exit = ProcessExit::Exited(i32::from(!was_heard));
         let outcome = self.recording.finish(ProcessEnd::of(exit, EndedBy::Itself));
-        let known = !record.cost_is_lower_bound() && !outcome.usage.lower_bound;
+        let known = !record.agent_cost_is_lower_bound() && !outcome.usage.lower_bound;
         let (usage, tells_usage) = match self.agent.as_str() {
             // What was used at least is the same as well where nothing but the log has told it.
             "acp" | "gemini" | "opencode" | "pi" => (outcome.usage, true),

@@ -29,8 +29,12 @@ pub(super) enum CallError {
     Prompt(#[from] PromptError),
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
+    /// With the number of requests that may be billed all the same.
     #[error("the model gave no answer: {0}")]
-    Model(Refusal),
+    Model(Refusal, u64),
+    /// No question may be asked any more.
+    #[error("nothing was asked: {0}")]
+    Withheld(&'static str),
     #[error("the model does not answer this: {0}")]
     Refused(String),
     #[error("the answer of the model does not have its form: {0}")]
@@ -45,8 +49,26 @@ impl CallError {
         match self {
             Self::Start(error) => is_lasting(error),
             Self::Endpoint(_) => true,
-            Self::Model(refusal) => refusal.fatal,
+            Self::Model(refusal, _) => refusal.fatal,
             _ => false,
+        }
+    }
+
+    /// Number of requests that may have cost something. `costs` says whether a command is known to cost something.
+    pub(super) const fn uncounted(&self, costs: bool) -> u64 {
+        match self {
+            Self::Model(_, uncounted) => *uncounted,
+            Self::Timeout(_) | Self::Failed { .. } | Self::TooLong | Self::NotUtf8 | Self::Answer(_) => {
+                costs as u64
+            }
+            // These are paid with the answer, or were never asked.
+            Self::Start(_)
+            | Self::Prompt(_)
+            | Self::Endpoint(_)
+            | Self::Withheld(_)
+            | Self::Refused(_)
+            | Self::Form(_)
+            | Self::NotRecorded(_) => 0,
         }
     }
 
@@ -54,7 +76,9 @@ impl CallError {
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Prompt(_) => "template-render-failed",
-            Self::Endpoint(_) | Self::Model(_) | Self::Refused(_) | Self::Form(_) => "llm-call-failed",
+            Self::Endpoint(_) | Self::Model(..) | Self::Withheld(_) | Self::Refused(_) | Self::Form(_) => {
+                "llm-call-failed"
+            }
             _ => "command-failed",
         }
     }

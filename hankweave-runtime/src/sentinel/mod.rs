@@ -3,6 +3,7 @@
 //! One task follows the events for all sentinels of a codon. What a sentinel decides is in `hankweave_core::sentinel`; a sentinel that acts runs its command
 //! or asks its model, one at a time, while the task goes on listening.
 
+mod allowance;
 mod call;
 mod command;
 mod files;
@@ -27,6 +28,7 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
+pub(crate) use self::allowance::Allowance;
 use self::files::Outputs;
 use self::model::Model;
 pub(crate) use self::unloadable::unloadable;
@@ -56,6 +58,8 @@ pub(crate) struct Context {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) run: RunId,
     pub(crate) codon: CodonId,
+    /// Whether models may be asked.
+    pub(crate) allowance: Arc<Allowance>,
     /// Carries out what a sentinel asks for.
     pub(crate) demand: Arc<dyn Fn(Demand) + Send + Sync>,
 }

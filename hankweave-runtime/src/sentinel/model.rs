@@ -1,4 +1,4 @@
-//! Asking the model of a sentinel (SENT-15 to SENT-18).
+//! Asking the model of a sentinel (SENT-15 to SENT-18), and what is known of its bill (SENT-21).
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -13,6 +13,7 @@ use hankweave_core::sentinel::model::{
     Endpoint, EndpointError, Exchange, Form, Question, Refusal, Reply, Said, read_reply, request_body,
 };
 use hankweave_core::sentinel::{Answer, Firing, LlmParams, SentinelConfig};
+use serde_json::json;
 
 use super::Context;
 use super::call::CallError;
@@ -30,6 +31,14 @@ const MOST_RETRIES: u64 = 2;
 
 /// The wait before the second try; each further one takes twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
+
+/// Tokens that cost nothing only where all tokens do.
+const A_MILLION_OF_EACH: TokenUsage = TokenUsage {
+    input_tokens: 1_000_000,
+    output_tokens: 1_000_000,
+    cache_creation_tokens: 1_000_000,
+    cache_read_tokens: 1_000_000,
+};
 
 /// A provider that asks for a longer wait is not waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -54,7 +63,17 @@ pub(super) struct Asked {
     question: Question,
     pub(super) cost: Usd,
     pub(super) tokens: TokenUsage,
+    /// Requests that may have cost more than `cost` has of them.
+    pub(super) uncounted: u64,
     pub(super) is_repaired: bool,
+}
+
+/// What the requests of one question cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bill {
+    pub(super) cost: Usd,
+    /// Requests of which that is not known.
+    pub(super) uncounted: u64,
 }
 
 /// What came of a question that was answered and has to be paid.
@@ -138,14 +157,23 @@ impl Model {
             prompt,
             cost: Usd::ZERO,
             tokens: TokenUsage::ZERO,
+            uncounted: 0,
             is_repaired: false,
         })
     }
 
-    /// What these tokens cost; nothing where no price is known.
-    pub(super) fn price(&self, tokens: TokenUsage) -> Usd {
-        let price = Billed::from(tokens).price(self.config.model_name(), &self.prices);
-        price.unwrap_or(Usd::ZERO)
+    /// What a reply cost: what its provider says, else its tokens at their price; `None` where nobody knows.
+    fn cost(&self, endpoint: &Endpoint, reply: &Reply) -> Option<Usd> {
+        if let Some(cost) = reply.cost.filter(|_| endpoint.reports_cost) {
+            return Some(cost);
+        }
+        let price = |tokens: TokenUsage| Billed::from(tokens).price(self.config.model_name(), &self.prices);
+        let is_reported = reply.tokens != TokenUsage::ZERO;
+        match price(reply.tokens) {
+            Some(cost) => Some(cost).filter(|_| is_reported || price(A_MILLION_OF_EACH) == Some(Usd::ZERO)),
+            // What answers on this machine sends no bill.
+            None => endpoint.is_local().then_some(Usd::ZERO),
+        }
     }
 
     /// What the model said, as an answer if it is one.
@@ -170,21 +198,47 @@ impl Model {
         }
     }
 
-    async fn ask(&self, context: &Context, question: &Question) -> Result<Reply, CallError> {
+    async fn ask(&self, context: &Context, question: &Question) -> Result<(Reply, Bill), CallError> {
         let endpoint = endpoint(&self.config, context)?;
-        let body = request_body(endpoint.api, question).to_string().into_bytes();
+        let mut body = request_body(endpoint.api, question);
+        if endpoint.reports_cost {
+            body["usage"] = json!({"include": true});
+        }
+        let body = body.to_string().into_bytes();
         let most = self.params.max_retries.unwrap_or(MOST_RETRIES);
-        let (mut retries, mut wait) = (0, FIRST_WAIT);
+        let (mut retries, mut wait, mut uncounted) = (0, FIRST_WAIT, 0);
+        let mut place = context.allowance.admit().await;
         loop {
+            if place.is_none() {
+                return Err(CallError::Withheld(context.allowance.why_closed()));
+            }
             let refusal = match self.ask_once(context, &endpoint, body.clone()).await {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => {
+                    let cost = self.cost(&endpoint, &reply);
+                    let bill = Bill {
+                        uncounted: uncounted + u64::from(cost.is_none()),
+                        cost: cost.unwrap_or(Usd::ZERO),
+                    };
+                    return Ok((reply, bill));
+                }
                 Err(refusal) => refusal,
             };
+            // Others may ask while this one waits.
+            drop(place.take());
+            uncounted += u64::from(refusal.billable);
             let asked_for = refusal.retry_after.unwrap_or(wait);
             if !refusal.retriable || retries == most || asked_for > LONGEST_WAIT {
-                return Err(CallError::Model(refusal));
+                return Err(CallError::Model(refusal, uncounted));
             }
-            tokio::time::sleep(asked_for).await;
+            tokio::select! {
+                biased;
+                () = context.allowance.closed() => {}
+                () = tokio::time::sleep(asked_for) => place = context.allowance.admit().await,
+            }
+            // What is not asked once more stays without an answer.
+            if place.is_none() {
+                return Err(CallError::Model(refusal, uncounted));
+            }
             retries += 1;
             wait *= 2;
         }
@@ -232,14 +286,14 @@ impl Model {
 
 impl Asked {
     /// Asks, and judges what was said. The question comes back with what is to be paid for it.
-    pub(super) async fn ask(mut self, context: &Context) -> Result<(Self, Usd, Judged), CallError> {
-        let Reply { said, tokens } = self.model.ask(context, &self.question).await?;
-        let cost = self.model.price(tokens);
-        self.cost += cost;
+    pub(super) async fn ask(mut self, context: &Context) -> Result<(Self, Bill, Judged), CallError> {
+        let (Reply { said, tokens, .. }, bill) = self.model.ask(context, &self.question).await?;
+        self.cost += bill.cost;
+        self.uncounted += bill.uncounted;
         self.tokens += tokens;
         let model = Arc::clone(&self.model);
         let judged = context.world.blocking.run(move || model.judge(said)).await;
-        Ok((self, cost, judged))
+        Ok((self, bill, judged))
     }
 
     /// The same once more, with what was wrong with its answer.
@@ -266,6 +320,10 @@ fn unanswered(error: HttpError) -> Refusal {
     Refusal {
         retriable: classify(&message, false).retriable,
         fatal: matches!(error, HttpError::Unavailable(_)),
+        billable: match error {
+            HttpError::Timeout(_) | HttpError::Network(_) | HttpError::TooLong => true,
+            HttpError::Unreached(_) | HttpError::Unavailable(_) => false,
+        },
         retry_after: None,
         message,
     }

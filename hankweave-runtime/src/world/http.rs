@@ -54,7 +54,10 @@ pub enum HttpError {
     /// Within the time of the request.
     #[error("the request timed out after {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The server was not reached, or the connection broke.
+    /// The server was not reached: it knows nothing of the request.
+    #[error("network error: {0}")]
+    Unreached(String),
+    /// The connection broke.
     #[error("network error: {0}")]
     Network(String),
     /// The answer is longer than 4 MiB.

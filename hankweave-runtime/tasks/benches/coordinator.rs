@@ -235,6 +235,7 @@ async fn steps(coordinator: &dyn Coordinator, tasks: usize) -> f64 {
                     expected_version: version,
                     token,
                     steps: vec![step],
+                    cost: None,
                 };
                 version = coordinator.change(change).await.expect("it is ours").row.version;
                 done += 1;
@@ -287,6 +288,7 @@ async fn cycles(coordinator: &dyn Coordinator) -> f64 {
                 expected_version,
                 token: acquired.held.token,
                 steps: vec![step],
+                cost: None,
             };
             coordinator.change(change).await.expect("it is ours");
             coordinator.release(release()).await.expect("it is ours");

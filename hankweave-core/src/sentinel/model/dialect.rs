@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Api, Form, Question};
 use crate::agent::classify::{Classification, classify};
-use crate::cost::TokenUsage;
+use crate::cost::{TokenUsage, Usd};
 
 /// An error of a provider is told up to here, in letters.
 const MOST_OF_AN_ERROR: usize = 500;
@@ -20,8 +20,10 @@ const MOST_OF_AN_ERROR: usize = 500;
 pub struct Reply {
     /// What it said.
     pub said: Said,
-    /// What is billed for it; nothing where the provider does not tell.
+    /// The tokens that are billed for it; none where the provider does not report them.
     pub tokens: TokenUsage,
+    /// The amount that is billed for it, where the provider reports that.
+    pub cost: Option<Usd>,
 }
 
 /// What a model said.
@@ -47,6 +49,8 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
     /// Whether every other question will be refused as well, as with a key that is not valid.
     pub fatal: bool,
+    /// Whether the request may be billed although there is no answer that can be used.
+    pub billable: bool,
 }
 
 /// The body of a request, as JSON.
@@ -82,6 +86,7 @@ pub fn read_reply(api: Api, status: u16, retry_after: Option<&str>, body: &[u8])
         retriable: true,
         retry_after: None,
         fatal: false,
+        billable: true,
     };
     let read = read.ok_or_else(no_answer)?;
     let reply = match api {
@@ -113,6 +118,7 @@ fn refused(status: u16, retry_after: Option<&str>, read: Option<&Value>, body: &
         retriable,
         retry_after,
         fatal: matches!(status, 401..=404),
+        billable: false,
     }
 }
 

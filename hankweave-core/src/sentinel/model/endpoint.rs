@@ -57,6 +57,8 @@ struct Provider {
     base_variable: Option<&'static str>,
     /// The variable of its key; it goes to the address of this provider alone, or to the one that the user has named.
     key_variable: Option<&'static str>,
+    /// Whether its answers say what they cost, in US dollars.
+    reports_cost: bool,
 }
 
 const PROVIDERS: [Provider; 5] = [
@@ -66,6 +68,7 @@ const PROVIDERS: [Provider; 5] = [
         base_url: "https://api.anthropic.com",
         base_variable: Some("ANTHROPIC_BASE_URL"),
         key_variable: Some("ANTHROPIC_API_KEY"),
+        reports_cost: false,
     },
     Provider {
         name: "openai",
@@ -73,6 +76,7 @@ const PROVIDERS: [Provider; 5] = [
         base_url: "https://api.openai.com/v1",
         base_variable: Some("OPENAI_BASE_URL"),
         key_variable: Some("OPENAI_API_KEY"),
+        reports_cost: false,
     },
     Provider {
         name: "google",
@@ -80,6 +84,7 @@ const PROVIDERS: [Provider; 5] = [
         base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
         base_variable: None,
         key_variable: Some("GEMINI_API_KEY"),
+        reports_cost: false,
     },
     Provider {
         name: "openrouter",
@@ -87,6 +92,7 @@ const PROVIDERS: [Provider; 5] = [
         base_url: "https://openrouter.ai/api/v1",
         base_variable: None,
         key_variable: Some("OPENROUTER_API_KEY"),
+        reports_cost: true,
     },
     Provider {
         name: "ollama",
@@ -94,6 +100,7 @@ const PROVIDERS: [Provider; 5] = [
         base_url: "http://127.0.0.1:11434/v1",
         base_variable: None,
         key_variable: None,
+        reports_cost: false,
     },
 ];
 
@@ -113,6 +120,8 @@ pub struct Endpoint {
     pub key_variable: Option<String>,
     /// The model, as the provider calls it.
     pub model: String,
+    /// Whether its answers say what they cost, in US dollars.
+    pub reports_cost: bool,
 }
 
 /// Why a model cannot be asked.
@@ -197,7 +206,10 @@ impl Provider {
             .base_url
             .or_else(of_user)
             .unwrap_or_else(|| self.base_url.to_owned());
-        at(own.api.unwrap_or(self.api), &base, key_variable, model)
+        Endpoint {
+            reports_cost: self.reports_cost,
+            ..at(own.api.unwrap_or(self.api), &base, key_variable, model)
+        }
     }
 }
 
@@ -217,6 +229,7 @@ fn at(api: Api, base: &str, key_variable: Option<String>, model: &str) -> Endpoi
         url: format!("{}{}", base.trim_end_matches('/'), api.path()),
         key_variable,
         model: model.to_owned(),
+        reports_cost: false,
     }
 }
 

@@ -78,6 +78,11 @@ fn uncounted(
     if prices.find(model).is_some() {
         return None;
     }
+    let endpoint = Endpoint::of(config, variable);
+    let is_elsewhere = config.endpoint.as_ref().is_some_and(|own| own.base_url.is_some());
+    if !is_elsewhere && endpoint.as_ref().is_ok_and(|endpoint| endpoint.reports_cost) {
+        return None;
+    }
     let hint = "give it one as `prices` in hankweave.json; what costs nothing has the price 0";
     let (level, message) = match limited || config.max_dollars.is_some() {
         true => (
@@ -85,10 +90,10 @@ fn uncounted(
             format!("the limit in dollars cannot be held: no price is known of `{model}`"),
         ),
         // What answers on this machine sends no bill.
-        false if Endpoint::of(config, variable).is_ok_and(|endpoint| endpoint.is_local()) => return None,
+        false if endpoint.is_ok_and(|endpoint| endpoint.is_local()) => return None,
         false => (
             Level::Warning,
-            format!("no price is known of `{model}`, so what it costs is not counted"),
+            format!("no price is known of `{model}`, so what it costs is unknown"),
         ),
     };
     Some((level, message, Some(hint.to_owned())))

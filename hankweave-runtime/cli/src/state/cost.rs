@@ -102,6 +102,8 @@ struct SentinelCost<'a> {
     id: &'a SentinelId,
     model: &'a str,
     total_cost: Usd,
+    #[serde(rename = "costIsLowerBound", skip_serializing_if = "std::ops::Not::not")]
+    is_lower_bound: bool,
     llm_call_count: u64,
 }
 
@@ -155,6 +157,7 @@ impl<'a> SentinelCost<'a> {
             id: &sentinel.id,
             model: &sentinel.model,
             total_cost: sentinel.total_cost,
+            is_lower_bound: sentinel.cost_is_lower_bound(),
             llm_call_count: sentinel.llm_call_count,
         }
     }
@@ -183,11 +186,8 @@ impl CostReport<'_> {
                 )?;
                 for sentinel in &codon.sentinels {
                     let name = format!("    sentinel {}", sentinel.id);
-                    writeln!(
-                        text,
-                        "{name:<38} {:>20} {:>10} {:>18}",
-                        "", "", sentinel.total_cost
-                    )?;
+                    let cost = sentinel.total_cost.told(sentinel.is_lower_bound);
+                    writeln!(text, "{name:<38} {:>20} {:>10} {cost:>18}", "", "")?;
                 }
             }
         }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde_json::json;
 
-use super::show::line;
+use super::show::{in_table, line};
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
 use crate::exit::Failure;
 use crate::output;
@@ -131,18 +131,50 @@ pub(super) async fn counts(registry: &Registry) -> Result<BTreeMap<&'static str,
     Ok(counts)
 }
 
+/// What the tasks of each status have cost, all attempts together. A task that was deleted is not among them.
+pub(super) async fn costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskCost>, Failure> {
+    let mut costs: BTreeMap<_, _> = STATUSES
+        .map(|status| (status.as_str(), TaskCost::default()))
+        .into();
+    let mut offset = 0;
+    loop {
+        let page = registry.coordinator.tasks(ListQuery {
+            filter: TaskFilter::default(),
+            offset,
+            limit: Some(PAGE),
+        });
+        let page = page.await.map_err(|error| registry.failure(&error))?;
+        for row in &page {
+            let sum = costs.entry(row.record.status().as_str()).or_default();
+            *sum = [*sum, TaskCost::of(&row.record).unwrap_or_default()]
+                .into_iter()
+                .sum();
+        }
+        offset += PAGE;
+        if (page.len() as u64) < PAGE {
+            return Ok(costs);
+        }
+    }
+}
+
 pub(super) async fn stats(global: &Global, registry: &Registry) -> Result<ExitCode, Failure> {
     let counts = counts(registry).await?;
     let total: u64 = counts.values().sum();
+    let costs = costs(registry).await?;
+    let all: TaskCost = costs.values().copied().sum();
     if global.json() {
-        return output::print_json(&json!({"total": total, "byStatus": counts}));
+        let by_status: BTreeMap<_, _> = costs.iter().map(|(status, cost)| (status, cost.cost)).collect();
+        return output::print_json(&json!({"total": total, "byStatus": counts, "cost": all.cost,
+            "costIsLowerBound": all.cost_is_lower_bound, "costByStatus": by_status}));
     }
-    let mut text = format!("{total} {}\n", if total == 1 { "task" } else { "tasks" });
+    let tasks = if total == 1 { "task" } else { "tasks" };
+    let mut text = format!("{total} {tasks}, {}\n", all.cost.told(all.cost_is_lower_bound));
     for status in STATUSES {
+        let (name, cost) = (status.as_str(), costs[status.as_str()]);
         text.push_str(&format!(
-            "  {:<10} {:>6}\n",
-            status.as_str(),
-            counts[status.as_str()]
+            "  {name:<10} {:>6} {:>12}\n",
+            counts[name],
+            in_table(cost)
         ));
     }
     output::print(text)?;

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use hankweave_task_model::registry::TaskCost;
 use serde_json::{Value, json};
 
 use super::health::ORPHAN_AFTER;
-use super::list::{STATUSES, counts};
+use super::list::{STATUSES, costs, counts};
 use crate::args::{Global, TaskMetricsArgs};
 use crate::exit::Failure;
 use crate::output;
@@ -45,6 +46,19 @@ async fn rows(registry: &Registry) -> Result<Vec<(String, Value)>, Failure> {
     let locks = registry.locks.summary().await.map_err(failed)?;
     let mut rows = vec![("tasks_total".to_owned(), json!(counts.values().sum::<u64>()))];
     rows.extend(STATUSES.map(|status| (format!("tasks_{status}"), json!(counts[status.as_str()]))));
+    let costs = costs(registry).await?;
+    let all: TaskCost = costs.values().copied().sum();
+    rows.push(("tasks_cost_usd".to_owned(), json!(all.cost)));
+    rows.push((
+        "tasks_cost_is_lower_bound".to_owned(),
+        json!(u8::from(all.cost_is_lower_bound)),
+    ));
+    rows.extend(STATUSES.map(|status| {
+        (
+            format!("tasks_{status}_cost_usd"),
+            json!(costs[status.as_str()].cost),
+        )
+    }));
     rows.push(("tasks_orphaned".to_owned(), json!(orphans.len())));
     rows.push(("locks_active".to_owned(), json!(locks.active_locks)));
     let oldest = locks.oldest_lock.map_or(0, |oldest| oldest.age);

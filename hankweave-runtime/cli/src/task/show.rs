@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
-use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::TaskStatus;
 use hankweave_task_model::{Decision, LogQuery};
 use serde_json::{Value, json};
@@ -14,7 +14,13 @@ use crate::output;
 use crate::registry::Registry;
 use crate::screen::one_line;
 
-/// Id, status, owner, time and name.
+/// An amount in a column.
+pub(super) fn in_table(cost: TaskCost) -> String {
+    let mark = if cost.cost_is_lower_bound { "≥ " } else { "" };
+    format!("{mark}{}", cost.cost)
+}
+
+/// Id, status, owner, time, cost and name.
 pub(crate) fn line(row: &TaskRow) -> String {
     let record = &row.record;
     let asked = if row.cancel_requested_at.is_some() {
@@ -23,11 +29,12 @@ pub(crate) fn line(row: &TaskRow) -> String {
         ""
     };
     format!(
-        "{:<24}  {:<10} {:<12}  {}  {}{asked}\n",
+        "{:<24}  {:<10} {:<12}  {}  {:>10}  {}{asked}\n",
         row.id().as_str(),
         record.status().as_str(),
         one_line(record.owner()),
         record.created_at(),
+        TaskCost::of(record).map_or_else(|| "-".to_owned(), in_table),
         one_line(record.name()),
     )
 }
@@ -55,6 +62,12 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     ] {
         add(&mut text, label, &record[name]);
     }
+    // The files are of this machine, and ahead of the registry while a run works; those of another machine may be behind it.
+    let of_files = data.as_ref().and_then(TaskCost::of_data);
+    let noted = [TaskCost::of(&row.record), of_files]
+        .into_iter()
+        .flatten()
+        .max_by_key(|cost| cost.cost);
     let data = json!(data);
     // A task that was called off has no error of its own; why a worker did that is in its result.
     let error = match row.record.status() {
@@ -64,7 +77,10 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     add(&mut text, "error", error);
     add(&mut text, "hank", &record["metadata"]["run"]["hank"]);
     add(&mut text, "running", &data["running"]);
-    add(&mut text, "cost", &json!(data["cost"].as_f64().map(dollars)));
+    // A task of an older version has the cost of its last attempt in its files alone.
+    let of_last = || data["cost"].as_f64().map(dollars);
+    let cost = noted.map(TaskCost::told).or_else(of_last);
+    add(&mut text, "cost", &json!(cost));
     for codon in data["codons"].as_array().into_iter().flatten() {
         let ended = if codon["success"] == true {
             "completed"

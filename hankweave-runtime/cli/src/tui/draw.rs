@@ -156,7 +156,8 @@ fn sentinels(view: &View, model: &Model, width: usize) -> Vec<Line<'static>> {
     };
     let rows = model.sentinels.iter().map(|(id, watcher)| {
         let said: String = watcher.said.replace('\n', " ").chars().take(width).collect();
-        let cost = watcher.cost.to_string();
+        let mark = if watcher.is_lower_bound { "≥ " } else { "" };
+        let cost = format!("{mark}{}", watcher.cost);
         format!("{:<16} {:>7} {cost:>9}  {said}", id.as_str(), watcher.answers)
     });
     listed(view, head, rows)

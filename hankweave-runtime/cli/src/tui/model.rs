@@ -72,6 +72,8 @@ pub(super) struct Watcher {
     pub(super) said: String,
     pub(super) answers: u64,
     pub(super) cost: Usd,
+    /// It has cost more than is known.
+    pub(super) is_lower_bound: bool,
 }
 
 impl Model {
@@ -167,6 +169,7 @@ impl Model {
                 sentinel_id,
                 content,
                 cost,
+                cost_is_lower_bound,
                 ..
             } => self.watcher(sentinel_id, |watcher| {
                 watcher.said = content
@@ -174,7 +177,13 @@ impl Model {
                     .map_or_else(|| content.to_string(), str::to_owned);
                 watcher.answers += 1;
                 watcher.cost += *cost;
+                watcher.is_lower_bound |= *cost_is_lower_bound == Some(true);
             }),
+            Event::SentinelUnloaded {
+                sentinel_id,
+                cost_is_lower_bound: Some(true),
+                ..
+            } => self.watcher(sentinel_id, |watcher| watcher.is_lower_bound = true),
             Event::SentinelError {
                 sentinel_id, message, ..
             } => self.watcher(sentinel_id, |watcher| watcher.said = format!("failed: {message}")),

@@ -141,6 +141,59 @@ fn a_client_sees_everything_that_can_happen_in_a_run() {
     check_data(&guest);
 }
 
+/// All fields of `token.usage` say what the codon has used so far, and `message` what the message has.
+// covers: WIRE-35
+#[test]
+fn usage_is_that_of_the_codon_so_far_in_every_field() {
+    let project = project();
+    let turn = json!({"text": "on", "usage": {"input": 1_000, "output": 10, "cacheRead": 5}});
+    project.write("script.json", json!({"turns": [turn, turn, turn]}).to_string());
+    let dear = json!({"id": "big", "name": "Big", "command": ["wc", "-l"], "execution": {"strategy": "count", "threshold": 10},
+        "trigger": {"type": "event", "on": ["token.usage"], "conditions": [
+            {"path": "inputTokens", "operator": "greaterThan", "value": 1_500},
+            {"path": "message.inputTokens", "operator": "lessThan", "value": 1_500}]}});
+    let codon = json!({"id": "a", "name": "A", "agent": {"script": "script.json"}, "model": MODEL, "continuationMode": "fresh", "promptText": "go",
+        "sentinels": [{"sentinelConfig": dear, "settings": {"reportToWebsocket": {"triggers": true}}}]});
+    project.write_hank(&json!({"hank": [codon]}));
+    let finished = project.run(["run", "--headless", "--json"]);
+    let lines = finished.expect_code(0).json_lines();
+    let of = |kind: &str| -> Vec<Value> {
+        let lines = lines.iter().filter(|line| line["type"] == kind);
+        lines.map(|line| line["data"].clone()).collect()
+    };
+    let usage = of("token.usage");
+    let field = |name: &str| -> Vec<u64> {
+        usage
+            .iter()
+            .map(|data| data[name].as_u64().unwrap_or_else(|| panic!("{name} in {data}")))
+            .collect()
+    };
+    assert_eq!(field("inputTokens")[..3], [1_000, 2_000, 3_000]);
+    // As claude itself, it reports what it wrote at its end.
+    assert_eq!(field("outputTokens")[..3], [1, 2, 3]);
+    assert_eq!(field("outputTokens").last(), Some(&30));
+    assert_eq!(field("cacheReadTokens")[..3], [5, 10, 15]);
+    let message =
+        json!({"inputTokens": 1_000, "outputTokens": 1, "cacheCreationTokens": 0, "cacheReadTokens": 5});
+    assert!(
+        usage[..3].iter().all(|data| data["message"] == message),
+        "{usage:#?}"
+    );
+    let costs: Vec<f64> = usage
+        .iter()
+        .map(|data| data["totalCost"].as_f64().unwrap())
+        .collect();
+    assert!(costs[..3].windows(2).all(|two| two[0] < two[1]), "{costs:?}");
+    // The sum that an agent reports at its end is that of its messages.
+    assert!(
+        usage[3..]
+            .iter()
+            .all(|data| data["inputTokens"] == 3_000 && data.get("message").is_none())
+    );
+    // Two of the three are beyond 1,500 tokens so far, and none by itself.
+    assert_eq!(of("sentinel.triggered")[0]["eventCount"], 2);
+}
+
 /// What the events say, where nothing else shows it.
 fn check_data(guest: &Guest) {
     let actions: BTreeSet<&str> = of(guest, "assistant.action")

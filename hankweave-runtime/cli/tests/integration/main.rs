@@ -80,6 +80,7 @@ mod rollback;
 mod run_screen;
 mod scarce_threads;
 mod sentinel_models;
+mod sentinel_money;
 mod sentinels;
 mod soak;
 mod socket;

@@ -302,6 +302,73 @@ echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","tex
 echo '{"type":"turn.completed","usage":{"input_tokens":'$all',"output_tokens":'$written'}}'
 "#;
 
+/// It uses 1000 tokens, and 2000 in the next message of the same process.
+const TWO_MESSAGES: &str = r#"#!/bin/sh
+cat > /dev/null
+mkdir -p "$HOME/.codex/sessions/2026/11/25"
+file="$HOME/.codex/sessions/2026/11/25/rollout-t-1.jsonl"
+at=$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ)
+record() {
+  echo '{"timestamp":"'$at'","type":"token_usage_record","payload":{"response_id":"r-'$2'","usage":{"input_tokens":'$1',"output_tokens":1},"thread_token_usage":{"input_tokens":'$2',"output_tokens":'$3'}}}' >> "$file"
+  echo '{"type":"item.completed","item":{"id":"item_'$3'","type":"agent_message","text":"Done."}}'
+}
+echo '{"type":"thread.started","thread_id":"t-1"}'
+echo '{"type":"turn.started"}'
+echo '{"timestamp":"'$at'","type":"turn_context","payload":{"model":"gpt-5.1-codex"}}' >> "$file"
+record 1000 1000 1
+record 2000 3000 2
+echo '{"type":"turn.completed","usage":{"input_tokens":3000,"output_tokens":2}}'
+"#;
+
+/// Rewrites a journal as older versions wrote it: with what is new in a message in the place of the sum so far.
+fn as_of_older_versions(journal: &str) -> String {
+    let mut before = 0;
+    let lines = journal.lines().map(|line| {
+        let mut entry: Value = serde_json::from_str(line).unwrap();
+        let data = entry["data"].as_object_mut().unwrap();
+        if data.contains_key("totalCost") && data.remove("message").is_some() {
+            let so_far = data["inputTokens"].as_u64().unwrap();
+            data["inputTokens"] = json!(so_far - before);
+            data["outputTokens"] = json!(1);
+            before = so_far;
+        }
+        format!("{entry}\n")
+    });
+    lines.collect()
+}
+
+// covers: CLI-33, RUN-22, WIRE-35
+#[test]
+fn messages_count_once_in_journals_of_this_version_and_of_older_ones() {
+    let mut project = project();
+    let file = project.home().join("codex");
+    fs::write(&file, TWO_MESSAGES).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    project.set("HANKWEAVE_CODEX_PATH", file);
+    let hank = two("codex", "gpt-5.1-codex");
+    project.write_hank(&json!({"hank": [hank["hank"][0]]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    let events = project.directory().join(".hankweave/events");
+    let (place, journal) = contents(&events).into_iter().next().unwrap();
+    let journal = String::from_utf8(journal).unwrap();
+    let told: Vec<(u64, Value)> = journal
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|entry| entry["type"] == "token.usage" && entry["data"]["modelId"].is_string())
+        .map(|entry| {
+            let data = &entry["data"];
+            (
+                data["inputTokens"].as_u64().unwrap(),
+                data["message"]["inputTokens"].clone(),
+            )
+        })
+        .collect();
+    assert_eq!(told, [(1000, json!(1000)), (3000, json!(2000))]);
+    replay(&project, 0);
+    fs::write(place, as_of_older_versions(&journal)).unwrap();
+    replay(&project, 0);
+}
+
 /// Not a story: what the next one starts as its agent.
 #[test]
 #[ignore = "it is the agent of another test"]

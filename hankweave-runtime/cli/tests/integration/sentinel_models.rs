@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 
 use crate::support::{assert_usd, codon, project, shell_agent};
 
-const KEY: &str = "sk-only-for-the-provider";
+pub(crate) const KEY: &str = "sk-only-for-the-provider";
 
 /// claude-haiku-4-5, in US dollars for a million tokens.
 const INPUT: f64 = 1.0;
 const OUTPUT: f64 = 5.0;
 
 /// What one answer of the server costs that uses 1,000 tokens in and 200 out.
-const ONE_ANSWER: f64 = (1_000.0 * INPUT + 200.0 * OUTPUT) / 1e6;
+pub(crate) const ONE_ANSWER: f64 = (1_000.0 * INPUT + 200.0 * OUTPUT) / 1e6;
 
 /// Sentinels bring no tools, by which agents are told from what they ask beside.
-fn server(turns: Value) -> ModelServer {
+pub(crate) fn server(turns: Value) -> ModelServer {
     let turns: Vec<Value> = turns
         .as_array()
         .unwrap()
         .iter()
         .map(|turn| {
             let mut turn = turn.clone();
-            if turn.get("error").is_none() {
+            if turn.get("error").is_none() && turn.get("usage").is_none() {
                 turn["usage"] = json!({"input": 1_000, "output": 200});
             }
             turn
@@ -36,7 +36,7 @@ fn server(turns: Value) -> ModelServer {
 }
 
 /// A sentinel that asks about what the agent says, and `more`.
-fn sentinel(more: Value) -> Value {
+pub(crate) fn sentinel(more: Value) -> Value {
     let mut config = json!({"id": "narrator", "name": "N", "model": "anthropic/claude-haiku-4-5",
         "userPromptText": "In {{ codonId }}: {% for event in events %}{{ event.data.content }}{% endfor %}",
         "trigger": {"type": "event", "on": ["assistant.action"]}, "execution": {"strategy": "immediate"}});
@@ -48,7 +48,7 @@ fn sentinel(more: Value) -> Value {
 }
 
 /// A project of one codon, watched by this one.
-fn watched(server: &ModelServer, sentinel: Value, settings: Value, prompt: &str) -> TestProject {
+pub(crate) fn watched(server: &ModelServer, sentinel: Value, settings: Value, prompt: &str) -> TestProject {
     let mut project = project();
     project
         .set("ANTHROPIC_BASE_URL", server.url())
@@ -61,14 +61,14 @@ fn watched(server: &ModelServer, sentinel: Value, settings: Value, prompt: &str)
     project
 }
 
-struct Story {
-    finished: Finished,
+pub(crate) struct Story {
+    pub(crate) finished: Finished,
     lines: Vec<Value>,
-    codon: Value,
+    pub(crate) codon: Value,
     state: Value,
 }
 
-fn run(project: &TestProject, code: i32) -> Story {
+pub(crate) fn run(project: &TestProject, code: i32) -> Story {
     let finished = project.run(["run", "--headless", "--json"]);
     finished.expect_code(code);
     let state = project.state(&project.directory());
@@ -81,7 +81,7 @@ fn run(project: &TestProject, code: i32) -> Story {
 }
 
 impl Story {
-    fn of(&self, kind: &str) -> Vec<&Value> {
+    pub(crate) fn of(&self, kind: &str) -> Vec<&Value> {
         let lines = self.lines.iter().filter(|line| line["type"] == kind);
         lines.map(|line| &line["data"]).collect()
     }
@@ -93,7 +93,7 @@ impl Story {
 }
 
 /// The bodies of the questions.
-fn asked(server: &ModelServer) -> Vec<Value> {
+pub(crate) fn asked(server: &ModelServer) -> Vec<Value> {
     let requests = server.requests();
     requests
         .iter()
@@ -384,7 +384,7 @@ fn a_model_that_cannot_be_asked_is_told_before_the_start() {
 
     let far = json!({"model": "far/llama", "endpoint": {"baseUrl": "http://far.example/v1"}});
     let told = watched(&server, sentinel(far), json!({}), "go").run(["validate"]);
-    let why = "no price is known of `far/llama`, so what it costs is not counted";
+    let why = "no price is known of `far/llama`, so what it costs is unknown";
     assert!(told.expect_code(0).stdout.contains(why), "{told}");
     let local =
         json!({"model": "here/llama", "endpoint": {"baseUrl": "http://127.0.0.1:9/v1"}, "maxDollars": 1});

@@ -351,6 +351,145 @@ fn all_is_done_once(project: &TestProject) {
     assert_eq!(project.left_behind(), []);
 }
 
+/// Fails for $0.90 in the first attempt, and ends well for $0.45 in the next. While there is a file `hold` it spends $0.30 and works on.
+const DEAR: &str = r#"
+cat > /dev/null
+say() {
+  printf '{"type":"result","subtype":"success","is_error":%s,"session_id":"s-%s","result":"%s","num_turns":1,' "$1" "$$" "$3"
+  printf '"total_cost_usd":%s,"usage":{"input_tokens":10,"output_tokens":5},"model_usage_since_last_result":' "$2"
+  printf '{"shell":{"inputTokens":10,"outputTokens":5,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"costUSD":%s}}}\n' "$2"
+}
+printf '{"type":"system","subtype":"init","session_id":"s-%s","model":"claude-sonnet-4-5","cwd":"/","tools":[]}\n' $$
+if [ -e "$HOME/hold" ]; then
+  printf '{"type":"assistant","session_id":"s-%s","parent_tool_use_id":null,"message":{"id":"m-%s","role":"assistant",' $$ $$
+  printf '"model":"claude-sonnet-4-5","stop_reason":"end_turn","content":[{"type":"text","text":"dear"}],"usage":{"input_tokens":100000,"output_tokens":0}}}\n'
+  exec sleep 600
+fi
+if [ -e "$HOME/tried" ]; then say false 0.45 done; else touch "$HOME/tried"; say true 0.90 "it does not work"; fi
+"#;
+
+fn write_dear_hank(project: &TestProject) {
+    let agent = json!({"command": ["sh", project.write("dear.sh", DEAR)], "stream": "claude"});
+    project.write_hank(
+        &json!({"hank": [{"id": "draft", "name": "draft", "model": "claude-sonnet-4-5", "agent": agent,
+        "continuationMode": "fresh", "promptText": "go"}]}),
+    );
+}
+
+/// All attempts of the task cost `all`, and the last of them `last`, wherever that is shown.
+#[track_caller]
+fn costs(project: &TestProject, all: f64, last: f64) {
+    let near = |value: &Value, expected: f64, place: &str| {
+        let value = value
+            .as_f64()
+            .unwrap_or_else(|| panic!("no amount in {place}: {value}"));
+        assert!(
+            (value - expected).abs() < 1e-6,
+            "{place}: {value} is not {expected}"
+        );
+    };
+    let both = |value: &Value, place: &str| {
+        near(&value["cost"], all, place);
+        near(&value["lastAttemptCost"], last, place);
+    };
+    let json = |arguments: &[&str]| project.run(arguments).expect_code(0).json_document();
+    let told = shown(project, "report-7");
+    both(&told["task"], "task show");
+    both(&told["data"], "state.json");
+    if told["task"]["status"] == "completed" {
+        both(&told["task"]["result"]["data"], "the result");
+    }
+    both(&json(&["task", "list", "--json"])["tasks"][0], "task list");
+    let stats = json(&["task", "stats", "--json"]);
+    near(&stats["cost"], all, "task stats");
+    let status = told["task"]["status"].as_str().unwrap().to_owned();
+    near(&stats["costByStatus"][&status], all, "task stats by status");
+    let metrics = json(&["task", "metrics", "--json"]);
+    near(&metrics["metrics"]["tasks_cost_usd"], all, "task metrics");
+    near(
+        &metrics["metrics"][format!("tasks_{status}_cost_usd")],
+        all,
+        "task metrics by status",
+    );
+    let folder = told["folder"].as_str().unwrap();
+    let workspace = format!("{folder}/workspace");
+    let run = json(&["state", "cost", "-e", &workspace, "--json"]);
+    near(&run["total"]["spend"], all, "the record of the runs");
+    let (sum, part) = (format!("${all:.4}"), format!("${last:.4}"));
+    let of_people = project.run(["task", "show", "report-7"]).stdout;
+    let expected = match all > last {
+        true => format!("{sum}, of which the last attempt {part}\n"),
+        false => format!("{sum}\n"),
+    };
+    assert!(of_people.contains(&expected), "{of_people}");
+    for command in ["list", "stats"] {
+        let of_people = project.run(["task", command]).stdout;
+        assert!(of_people.contains(&sum), "{of_people}");
+    }
+}
+
+fn a_resumed_task_costs_all_its_attempts(project: &TestProject) {
+    write_dear_hank(project);
+    create(project, "report-7");
+    let listed = project.run(["task", "list"]).stdout;
+    assert!(listed.contains("  -  "), "what has not run has no cost: {listed}");
+    project.run(["worker", "--once"]).expect_code(0);
+    costs(project, 0.90, 0.90);
+    project.run(["task", "resume", "report-7"]).expect_code(0);
+    costs(project, 0.90, 0.90);
+    project.run(["worker", "--once"]).expect_code(0);
+    costs(project, 1.35, 0.45);
+}
+
+// covers: TASK-121
+#[test]
+fn a_task_that_was_resumed_costs_all_its_attempts() {
+    a_resumed_task_costs_all_its_attempts(&project());
+}
+
+// covers: TASK-121
+#[test]
+fn a_task_that_was_resumed_costs_all_its_attempts_over_postgresql() {
+    let database = match Database::create() {
+        Ok(database) => database,
+        Err(skip) => return println!("skipped: {skip}"),
+    };
+    let mut project = project();
+    project.set("HANKWEAVE_REGISTRY", database.url());
+    a_resumed_task_costs_all_its_attempts(&project);
+}
+
+/// A worker that is killed can note nothing; the record of its run knows what it spent.
+// covers: TASK-121
+#[test]
+fn what_a_killed_worker_spent_counts_for_the_next_one() {
+    let project = project();
+    write_dear_hank(&project);
+    std::fs::write(project.home().join("hold"), "").unwrap();
+    std::fs::write(project.home().join("tried"), "").unwrap();
+    create(&project, "report-7");
+    let mut worker = project.start(["worker", "--json", "--lease", "1s", "--owner", "w1"]);
+    worker.wait_for_line(|line| line.contains("\"status\":\"running\""));
+    let workspace = project
+        .home()
+        .join(".local/share/hankweave/tasks/report-7/workspace");
+    let journal = workspace.join(".hankweave/state.log");
+    while !std::fs::read_to_string(&journal).is_ok_and(|log| log.contains("CostsIncremented")) {
+        std::thread::yield_now();
+    }
+    worker.kill();
+    std::fs::remove_file(project.home().join("hold")).unwrap();
+    while shown(&project, "report-7")["task"]["status"] != "completed" {
+        let again = ["worker", "--once", "--orphan-after", "1s", "--lease", "5s"];
+        project.run(again).expect_code(0);
+    }
+    let told = shown(&project, "report-7");
+    let of = |name: &str| told["task"][name].as_f64().unwrap();
+    assert!((of("cost") - 0.75).abs() < 1e-6, "{told:#}");
+    assert!(of("lastAttemptCost") < 0.5, "{told:#}");
+    assert_eq!(project.left_behind(), []);
+}
+
 // covers: TASK-59
 #[test]
 fn the_figures_of_a_worker_are_there_for_prometheus() {
@@ -375,6 +514,12 @@ fn the_figures_of_a_worker_are_there_for_prometheus() {
     let page = ask("/metrics");
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
     assert!(page.contains("\nhankweave_tasks_running 0\n"), "{page}");
+    assert!(page.contains("\nhankweave_task_cost_usd_total 0\n"), "{page}");
+    write_hank(&project, "0");
+    create(&project, "report-7");
+    while !ask("/metrics").contains("\nhankweave_task_cost_usd_total 0.5\n") {
+        std::thread::yield_now();
+    }
     assert!(ask("/").starts_with("HTTP/1.1 404 "));
     worker.signal(Signal::INT);
     worker

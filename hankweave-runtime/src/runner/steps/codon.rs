@@ -1,7 +1,7 @@
 //! One codon of a run: its session, its limits and its results, and the commands that come meanwhile.
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
@@ -19,7 +19,7 @@ use super::super::aftermath::{Aftermath, Unpublished};
 use super::super::command::{Accepted, Command, Inbox, Refusal, Request, answer};
 use super::super::error::RunError;
 use crate::arrival;
-use crate::codon::{self, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
+use crate::codon::{self, Allowance, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
 use crate::recovery::without_own_files;
 
 /// How a codon went, as far as the loop needs to know.
@@ -75,6 +75,7 @@ pub(super) async fn run_codon(
     let codon = CodonRun {
         cost_is_lower_bound: AtomicBool::new(false),
         watchers: Mutex::default(),
+        allowance: Arc::new(Allowance::new(&limits, orders.token())),
         run: context,
         entry,
         config,
@@ -137,7 +138,7 @@ fn paused(walked: &CodonExecution) -> Ran {
 fn has_notes(codon: &CodonExecution) -> bool {
     codon.budget_exceeded().is_some()
         || codon.context_exceeded()
-        || codon.cost_is_lower_bound()
+        || codon.agent_cost_is_lower_bound()
         || codon.loop_check().is_some()
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hankweave_core::codon::UnloadReason;
+use hankweave_core::cost::Usd;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::SentinelId;
 use hankweave_core::sentinel::model::Conversation;
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 
 use self::turns::{Done, Turn};
 use self::watching::Changed;
-use super::{Context, Ending, Loadable, Records};
+use super::{Backend, Context, Ending, Loadable, Records};
 use crate::state_manager::{Delivery, Subscription, Ticket};
 
 /// One sentinel at work.
@@ -33,6 +34,18 @@ struct Running {
     conversation: Option<Conversation>,
     /// It waits for an answer, or for the disk.
     busy: bool,
+    /// How many questions were not asked because none may be asked any more.
+    withheld: usize,
+}
+
+impl Running {
+    /// Whether its answers cost something: those of a model, and those of a command that has said so.
+    fn costs(&self) -> bool {
+        match self.loadable.backend {
+            Backend::Model(_) => true,
+            Backend::Command => self.tracked.tally.cost > Usd::ZERO,
+        }
+    }
 }
 
 pub(super) struct Work {
@@ -75,6 +88,7 @@ impl Work {
             failures: Failures::none(&loadable.config),
             conversation: loadable.config.conversational.as_ref().map(Conversation::new),
             busy: false,
+            withheld: 0,
             loadable,
         };
         Self {
@@ -186,6 +200,10 @@ impl Work {
     /// Takes all out of service; what is not finished is cut short.
     async fn end(mut self) {
         self.waits.clear();
+        for index in 0..self.sentinels.len() {
+            self.withhold(index);
+            self.tell_withheld(index).await;
+        }
         for one in &self.sentinels {
             let (left, dropped) = (one.engine.waiting() + usize::from(one.busy), one.engine.dropped());
             if left > 0 || dropped > 0 {
@@ -198,12 +216,38 @@ impl Work {
         }
     }
 
+    /// Gives up what waits for a sentinel whose answers cost something, if nothing may be asked any more. Returns whether that is so.
+    pub(super) fn withhold(&mut self, index: usize) -> bool {
+        let one = &mut self.sentinels[index];
+        let is_withheld = !self.context.allowance.is_open() && one.costs();
+        if is_withheld {
+            one.withheld += one.engine.give_up();
+        }
+        is_withheld
+    }
+
+    async fn tell_withheld(&mut self, index: usize) {
+        let Running {
+            withheld, loadable, ..
+        } = &self.sentinels[index];
+        if *withheld > 0 {
+            let (id, why) = (&loadable.config.id, self.context.allowance.why_closed());
+            let questions = match withheld {
+                1 => "1 question was".to_owned(),
+                more => format!("{more} questions were"),
+            };
+            let message = format!("sentinel {id}: {questions} not asked, because {why}");
+            self.context.publish(Event::Info { message }).await;
+        }
+    }
+
     /// Sends the figures of all sentinels to the state document.
     pub(super) async fn record(&mut self) -> Ticket {
         let records = Records {
             states: self.sentinels.iter().map(|one| one.tracked.record()).collect(),
             cost: self.sentinels.iter().map(|one| one.tracked.tally.cost).sum(),
         };
+        self.context.allowance.note_sentinels(records.cost);
         self.figures.send_replace(records.clone());
         let event = StateEvent::SentinelStatesUpdated {
             run_id: self.context.run.clone(),
@@ -221,6 +265,9 @@ impl Work {
             return;
         }
         one.tracked.tally.triggers = one.engine.fired();
+        // What waits for a sentinel that is out of service is never asked.
+        one.engine.give_up();
+        let dropped = one.engine.dropped();
         let tally = one.tracked.tally;
         let event = Event::SentinelUnloaded {
             sentinel_id: one.loadable.config.id.clone(),
@@ -228,6 +275,8 @@ impl Work {
             reason,
             error_type: error_type.map(str::to_owned),
             final_cost: tally.cost,
+            cost_is_lower_bound: (tally.uncounted > 0).then_some(true),
+            dropped: Some(dropped).filter(|dropped| *dropped > 0),
             llm_call_count: tally.calls,
         };
         let told = one.reports.lifecycle.unwrap_or(true);

@@ -11,7 +11,7 @@ use hankweave_core::wire::{Event, SentinelTokens};
 
 use super::super::call::CallError;
 use super::super::command;
-use super::super::model::{Asked, Judged};
+use super::super::model::{Asked, Bill, Judged};
 use super::super::{Backend, Context, Demand};
 use super::Work;
 use crate::state_manager::Ticket;
@@ -22,13 +22,15 @@ pub(super) struct Turn {
     pub(super) index: usize,
     pub(super) number: u64,
     pub(super) event_count: usize,
+    /// Whether it counts among the requests of which nobody knows yet what they cost.
+    pub(super) costs: bool,
 }
 
 /// What a sentinel had to wait for.
 pub(super) enum Done {
     Answered(Answer),
     /// A model answered, which has a price, whatever the answer is worth.
-    Judged(Box<Asked>, Usd, Judged),
+    Judged(Box<Asked>, Bill, Judged),
     Failed(CallError),
     Written(Answer, io::Result<()>),
 }
@@ -37,21 +39,25 @@ impl Work {
     /// The sentinels that are idle act, each once.
     pub(super) async fn begin_turns(&mut self) {
         for index in 0..self.sentinels.len() {
+            let is_withheld = self.withhold(index);
             let one = &mut self.sentinels[index];
-            if one.busy || !one.tracked.is_active() {
+            if is_withheld || one.busy || !one.tracked.is_active() {
                 continue;
             }
             let Some(firing) = one.engine.next_firing() else {
                 continue;
             };
+            let costs = one.costs();
             one.busy = true;
             one.tracked.tally.calls += 1;
+            one.tracked.tally.uncounted += u64::from(costs);
             one.tracked.tally.triggers = one.engine.fired();
             one.tracked.tally.last_call = Some(self.context.world.clock.now());
             let turn = Turn {
                 index,
                 number: firing.number,
                 event_count: firing.events.len(),
+                costs,
             };
             // A call that a crash cuts short has been made all the same.
             let recorded = self.record().await;
@@ -97,11 +103,19 @@ impl Work {
     pub(super) async fn end_turn(&mut self, turn: Turn, done: Done) {
         match done {
             Done::Answered(answer) => {
+                self.count(turn, 0);
                 let cost = answer.cost;
                 self.answered(turn, answer, cost).await;
             }
-            Done::Judged(asked, cost, judged) => self.judged(turn, *asked, cost, judged).await,
-            Done::Failed(error) => self.unanswered(turn.index, &error).await,
+            Done::Judged(asked, bill, judged) => {
+                self.count(turn, bill.uncounted);
+                self.judged(turn, *asked, bill.cost, judged).await;
+            }
+            Done::Failed(CallError::Withheld(_)) => self.withheld(turn).await,
+            Done::Failed(error) => {
+                self.count(turn, error.uncounted(turn.costs));
+                self.unanswered(turn.index, &error).await;
+            }
             Done::Written(answer, Ok(())) => self.tell_output(turn, answer).await,
             Done::Written(answer, Err(error)) => {
                 let message = format!("the answer could not be kept: {error}");
@@ -109,6 +123,22 @@ impl Work {
                 self.tell_output(turn, answer).await;
             }
         }
+    }
+
+    /// Counts the requests of which nobody knows what they cost, in the place of the one that has ended.
+    fn count(&mut self, turn: Turn, uncounted: u64) {
+        let tally = &mut self.sentinels[turn.index].tracked.tally;
+        tally.uncounted = (tally.uncounted + uncounted).saturating_sub(u64::from(turn.costs));
+    }
+
+    /// Takes back a question that was not asked.
+    async fn withheld(&mut self, turn: Turn) {
+        self.count(turn, 0);
+        let one = &mut self.sentinels[turn.index];
+        one.busy = false;
+        one.withheld += 1;
+        one.tracked.tally.calls = one.tracked.tally.calls.saturating_sub(1);
+        drop(self.record().await);
     }
 
     /// What a model said is paid first; what has not its form is repaired once (SENT-17).
@@ -119,21 +149,27 @@ impl Work {
                     let (question, answer) = (asked.prompt, answer.text.clone());
                     conversation.add(Exchange { question, answer });
                 }
-                let (all, tokens) = (asked.cost, asked.tokens);
                 let answer = Answer {
-                    cost: all,
-                    tokens,
+                    cost: asked.cost,
+                    cost_is_lower_bound: asked.uncounted > 0,
+                    tokens: asked.tokens,
                     ..answer
                 };
                 self.answered(turn, answer, cost).await;
             }
             Judged::Flawed(said, why) if !asked.is_repaired => {
-                let recorded = self.paid(turn.index, cost).await;
+                drop(self.paid(turn.index, cost).await);
                 let one = &mut self.sentinels[turn.index];
                 if !one.tracked.is_active() {
                     return;
                 }
+                if !self.context.allowance.is_open() {
+                    (one.busy, one.withheld) = (false, one.withheld + 1);
+                    return;
+                }
                 one.tracked.tally.calls += 1;
+                one.tracked.tally.uncounted += u64::from(turn.costs);
+                let recorded = self.record().await;
                 self.call_again(turn, asked.repaired(said, &why), recorded);
             }
             Judged::Flawed(_, why) => {
@@ -271,6 +307,7 @@ impl Work {
                 },
                 content: answer.value.unwrap_or_else(|| answer.text.into()),
                 cost: answer.cost,
+                cost_is_lower_bound: answer.cost_is_lower_bound.then_some(true),
                 tokens: SentinelTokens {
                     input: answer.tokens.input_tokens,
                     output: answer.tokens.output_tokens,
@@ -284,6 +321,6 @@ impl Work {
 }
 
 async fn ask(asked: Asked, context: &Context) -> Result<Done, CallError> {
-    let (asked, cost, judged) = asked.ask(context).await?;
-    Ok(Done::Judged(Box::new(asked), cost, judged))
+    let (asked, bill, judged) = asked.ask(context).await?;
+    Ok(Done::Judged(Box::new(asked), bill, judged))
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::executions::{Execution, executions};
 use crate::logs::LogEntry;
-use crate::registry::TaskRow;
+use crate::registry::{TaskCost, TaskRow};
 use crate::task::{TaskRecord, TaskStatus};
 
 /// A try with the codons that ended in it.
@@ -96,7 +96,10 @@ fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[Attempt<'_>]) -> 
     }
     writeln!(page, "\n## Outcome: {status}\n")?;
     item(page, "Attempts", attempts.len())?;
-    item(page, "Cost", attempts.iter().map(Attempt::cost).sum::<Usd>())?;
+    // The log does not have what a codon cost that was cut off.
+    let of_codons = || attempts.iter().map(Attempt::cost).sum::<Usd>().to_string();
+    let noted = TaskCost::of(&row.record).map(|noted| noted.cost.told(noted.cost_is_lower_bound));
+    item(page, "Cost", noted.unwrap_or_else(of_codons))?;
     match &row.record {
         TaskRecord::Completed(completed) => {
             writeln!(page)?;
@@ -187,6 +190,7 @@ mod tests {
                 expected_version: self.row.version,
                 token: 1,
                 steps: vec![step],
+                cost: None,
             };
             let now = Timestamp::from_millis(1000 * i64::try_from(self.log.len()).unwrap());
             let changed = self.row.change(&change, now).unwrap();

@@ -98,6 +98,7 @@ impl Kept {
             expected_version: self.task.version,
             token: self.task.fencing_token,
             steps,
+            cost: None,
         };
         let changed = self.task.change(&change, now)?;
         Ok(Step::Task(changed.row, changed.lines))

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_task_model::lock::LockMode;
-use hankweave_task_model::registry::{Change, Changed, NewTask, TaskRow};
+use hankweave_task_model::registry::{Change, Changed, NewTask, TaskCost, TaskRow};
 use hankweave_task_model::task::{TaskResult, TaskStatus};
 use hankweave_task_model::{CheckpointId, Holder, Hooks, TaskError};
 use tokio::time::{Instant, timeout};
@@ -48,7 +48,7 @@ struct Shared {
 
 /// Moves tasks from status to status. Copies share their hooks and their figures.
 #[derive(Clone)]
-pub struct Lifecycle(Arc<Shared>, Option<Hold>, Option<Recorder>);
+pub struct Lifecycle(Arc<Shared>, Option<Hold>, Option<Recorder>, Option<TaskCost>);
 
 impl fmt::Debug for Lifecycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,19 +79,24 @@ impl Lifecycle {
             hooks: Mutex::default(),
             metrics,
         };
-        Self(Arc::new(shared), None, None)
+        Self(Arc::new(shared), None, None, None)
     }
 
     /// The same for somebody who holds the tasks already, as a worker does; each step gives the lock this lease anew.
     #[must_use]
     pub fn held_by(&self, hold: Hold) -> Self {
-        Self(self.0.clone(), Some(hold), self.2.clone())
+        Self(self.0.clone(), Some(hold), self.2.clone(), self.3)
     }
 
     /// The same for somebody beneath an engine: the files follow a step when that is recorded (TASK-86).
     #[must_use]
     pub fn recorded_by(&self, recorder: Recorder) -> Self {
-        Self(self.0.clone(), self.1.clone(), Some(recorder))
+        Self(self.0.clone(), self.1.clone(), Some(recorder), self.3)
+    }
+
+    /// The same for a worker that knows what the task has cost by now: that is noted with each step.
+    pub(crate) fn noting(&self, cost: Option<TaskCost>) -> Self {
+        Self(self.0.clone(), self.1.clone(), self.2.clone(), cost)
     }
 
     /// Waits until an engine, if there is one, has recorded a step.
@@ -383,6 +388,7 @@ impl Lifecycle {
                 expected_version: row.version,
                 token,
                 steps: step.of(row)?,
+                cost: self.3,
             };
             match self.0.coordinator.change(change).await {
                 Ok(changed) => {

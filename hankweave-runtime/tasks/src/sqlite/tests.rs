@@ -54,6 +54,7 @@ async fn work(registry: &Sqlite, name: &str) {
             expected_version: row.version,
             token,
             steps: steps(),
+            cost: None,
         };
         row = registry.change(change).await.unwrap().row;
     }

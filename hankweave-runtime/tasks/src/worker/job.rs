@@ -1,6 +1,7 @@
 //! One task: its run, its files, and how it ends (TASK-52 to TASK-55, TASK-58, TASK-67, TASK-68, TASK-102).
 
 mod carried;
+mod costs;
 mod watched;
 
 use std::convert::Infallible;
@@ -32,6 +33,7 @@ use crate::layers::{Durability, LayerError, TaskFiles, TaskLog, WORKSPACE};
 use crate::lifecycle::{Lifecycle, Step};
 use crate::locks::LockGuard;
 use crate::publish::publish;
+use costs::CostLedger;
 use watched::at;
 
 /// The exit code of a run in a directory where another one works.
@@ -114,6 +116,8 @@ pub(super) struct Job {
     shutdown: Shutdown,
     called_off: CancellationToken,
     progress: Progress,
+    /// Its costs, once an attempt was begun.
+    ledger: Option<CostLedger>,
     schedule: Schedule,
     /// The run, while there is one: it outlives the work that is dropped when the lease is lost.
     run: Option<Run>,
@@ -137,6 +141,7 @@ impl Job {
             shutdown,
             called_off: CancellationToken::new(),
             progress: Progress::default(),
+            ledger: None,
             schedule: Schedule::begin(),
             run: None,
             carrier: None,
@@ -193,6 +198,7 @@ impl Job {
             Ok(order) => self.run_order(&order).await?,
             Err(why) => Outcome::NotStarted(why),
         };
+        self.settle_ledger().await;
         let Some((step, result, end)) = self.conclusion(outcome) else {
             return Ok(JobEnd::Lost);
         };
@@ -218,7 +224,8 @@ impl Job {
     async fn step(&mut self, step: Step) -> Result<(), TaskError> {
         let mut is_unsure = false;
         loop {
-            self.row = match self.lifecycle.take(self.row.id(), &step).await {
+            let lifecycle = self.lifecycle.noting(self.ledger.map(|ledger| ledger.cost()));
+            self.row = match lifecycle.take(self.row.id(), &step).await {
                 Ok(row) => row,
                 Err(TaskError::LockBackendUnavailable(why)) => {
                     tracing::warn!(taskId = %self.row.id(), %why, "the registry is away; trying again");
@@ -273,6 +280,7 @@ impl Job {
         if let Some(outcome) = self.bring(&execution, &mut log).await? {
             return Ok(outcome);
         }
+        self.open_ledger().await;
         self.record_what_is_here().await;
         let outcome = self.run_when_free(order, &execution, &mut log).await?;
         self.carried(outcome, &mut log).await
@@ -380,6 +388,7 @@ impl Job {
             } => (Level::Error, format!("Codon {codon} failed"), data.clone()),
         };
         log.append(&[self.files.entry(level, message, Some(data))])?;
+        self.report_costs();
         self.save_progress(None).await?;
         if let Milestone::Ended { codon, success, .. } = milestone {
             let agent = codon.clone();
@@ -406,14 +415,14 @@ impl Job {
     }
 
     async fn save_progress(&mut self, result: Option<Value>) -> Result<(), LayerError> {
-        let (progress, token) = (self.progress.clone(), self.token);
+        let (progress, token, cost) = (self.progress.clone(), self.token, self.cost());
         let attempt = match &self.row.record {
             TaskRecord::Running(running) => running.attempt.number(),
             _ => 0,
         };
         let save = move |files: &TaskFiles| {
             files.update_state(Some(token), |state| {
-                progress.put_into(attempt, &mut state.data);
+                progress.put_into(attempt, cost, &mut state.data);
                 state.data.insert("result".into(), json!(result));
             })
         };
@@ -467,7 +476,9 @@ impl Job {
     }
 
     fn figures(&self) -> Value {
-        json!({"cost": self.progress.cost(), "codons": self.progress.ended_codons()})
+        let mut figures = json!(self.cost());
+        figures["codons"] = json!(self.progress.ended_codons());
+        figures
     }
 
     fn result(&self, exit: ProcessExit, messages: Vec<String>) -> TaskResult {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hankweave_core::cost::Usd;
 use tokio::time::timeout;
 
 use super::Worker;
@@ -24,6 +25,8 @@ pub struct Metrics {
     pub ended: Counter,
     /// Tasks that others have taken over.
     pub lost: Counter,
+    /// What the runs of its tasks cost, in billionths of US dollars.
+    pub nano_dollars: Counter,
 }
 
 /// What all workers of a process count and time together: beneath an engine there is one for each task. Copies are the same figures.
@@ -76,6 +79,11 @@ impl Metrics {
             "hankweave_tasks_lost_total",
             "Tasks that others have taken over.",
             self.lost.get(),
+        );
+        page.counter(
+            "hankweave_task_cost_usd_total",
+            "What the runs of this worker cost, in US dollars.",
+            Usd::from_nanos(self.nano_dollars.get()).as_dollars(),
         );
         page.gauge(
             "hankweave_tasks_running",

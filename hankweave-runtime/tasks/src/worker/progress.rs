@@ -1,5 +1,7 @@
 //! What the events of a run say about a task (TASK-54).
 
+use hankweave_core::cost::Usd;
+use hankweave_task_model::registry::TaskCost;
 use serde_json::{Map, Value, json};
 
 /// Something that is worth a line in the log.
@@ -23,7 +25,8 @@ pub(super) enum Milestone {
 pub(super) struct Progress {
     running: Option<String>,
     codons: Vec<Value>,
-    cost: f64,
+    cost: Usd,
+    cost_is_lower_bound: bool,
 }
 
 impl Progress {
@@ -43,9 +46,10 @@ impl Progress {
     }
 
     fn ended(&mut self, codon: String, data: &Value) -> Milestone {
-        let cost = data["cost"].as_f64().unwrap_or(0.0) + data["sentinelCost"].as_f64().unwrap_or(0.0);
+        let cost = dollars(&data["cost"]) + dollars(&data["sentinelCost"]);
         let success = data["success"].as_bool().unwrap_or(false);
         self.cost += cost;
+        self.cost_is_lower_bound |= data["costIsLowerBound"] == true;
         self.running = None;
         let data = json!({
             "id": codon, "success": success, "cost": cost, "duration": data["duration"],
@@ -59,18 +63,33 @@ impl Progress {
         self.codons.len()
     }
 
-    /// In US dollars.
-    pub(super) fn cost(&self) -> f64 {
+    /// What the codons that have ended cost together.
+    pub(super) fn cost(&self) -> Usd {
         self.cost
     }
 
-    /// Writes it into the data of a state: what this try has done.
-    pub(super) fn put_into(&self, attempt: u32, data: &mut Map<String, Value>) {
+    /// Whether they cost more than is known.
+    pub(super) fn cost_is_lower_bound(&self) -> bool {
+        self.cost_is_lower_bound
+    }
+
+    /// Writes it into the data of a state: what this attempt has done, and what all attempts have cost.
+    pub(super) fn put_into(&self, attempt: u32, cost: TaskCost, data: &mut Map<String, Value>) {
         data.insert("attempt".into(), json!(attempt));
         data.insert("running".into(), json!(self.running));
         data.insert("codons".into(), Value::Array(self.codons.clone()));
-        data.insert("cost".into(), json!(self.cost));
+        data.insert("cost".into(), json!(cost.cost));
+        data.insert("lastAttemptCost".into(), json!(cost.last_attempt_cost));
+        match cost.cost_is_lower_bound {
+            true => drop(data.insert("costIsLowerBound".into(), true.into())),
+            false => drop(data.shift_remove("costIsLowerBound")),
+        }
     }
+}
+
+fn dollars(amount: &Value) -> Usd {
+    let dollars = amount.as_f64().unwrap_or_default();
+    Usd::from_dollars(dollars).unwrap_or(Usd::ZERO)
 }
 
 #[cfg(test)]
@@ -92,11 +111,16 @@ mod tests {
         assert_eq!((codon.as_str(), success), ("draft", true));
         assert_eq!(progress.take(b"no json"), None);
         let mut data = Map::new();
-        progress.put_into(2, &mut data);
+        let cost = TaskCost {
+            cost: progress.cost() + progress.cost(),
+            last_attempt_cost: progress.cost(),
+            cost_is_lower_bound: progress.cost_is_lower_bound(),
+        };
+        progress.put_into(2, cost, &mut data);
         let codon = json!({"id": "draft", "success": true, "cost": 0.75, "duration": 7});
         assert_eq!(
             Value::Object(data),
-            json!({"attempt": 2, "running": null, "codons": [codon], "cost": 0.75})
+            json!({"attempt": 2, "running": null, "codons": [codon], "cost": 1.5, "lastAttemptCost": 0.75})
         );
     }
 }

@@ -218,6 +218,8 @@ pub(super) struct Usage {
     pub(super) reasoning: u64,
     /// Searches of the web; they are told when the answer ends.
     pub(super) web_searches: u64,
+    /// What OpenRouter says that the answer cost, in US dollars.
+    pub(super) cost: Option<f64>,
 }
 
 impl Usage {
@@ -241,6 +243,7 @@ impl Default for Usage {
             cache_read: 0,
             reasoning: 0,
             web_searches: 0,
+            cost: None,
         }
     }
 }

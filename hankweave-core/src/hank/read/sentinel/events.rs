@@ -79,7 +79,8 @@ const EVENTS: &[&str] = &[
      resultingState.totalSpend resultingState.currentRunCost",
     "server.idle: reason message",
     "token.usage: codonId inputTokens outputTokens cacheCreationTokens cacheReadTokens totalCost \
-     costIsLowerBound modelId contextTokens contextWindow modelUsage.**",
+     costIsLowerBound modelId message.inputTokens message.outputTokens message.cacheCreationTokens \
+     message.cacheReadTokens contextTokens contextWindow modelUsage.**",
     "progress: codonId kind subject done total endsAt",
     "info: message",
     "error: message fatal codon severity context code",
@@ -109,10 +110,11 @@ const EVENTS: &[&str] = &[
     "sentinel.loaded: sentinelId codonId model triggerType executionStrategy conversational source \
      sourcePath",
     "sentinel.triggered: sentinelId codonId triggerNumber strategy eventCount queueSize",
-    "sentinel.output: sentinelId codonId triggerNumber outputType content.** cost tokens.input \
-     tokens.output eventCount",
+    "sentinel.output: sentinelId codonId triggerNumber outputType content.** cost costIsLowerBound \
+     tokens.input tokens.output eventCount",
     "sentinel.error: sentinelId codonId errorType message retriable consecutiveFailureCount",
-    "sentinel.unloaded: sentinelId codonId reason errorType finalCost llmCallCount",
+    "sentinel.unloaded: sentinelId codonId reason errorType finalCost costIsLowerBound dropped \
+     llmCallCount",
     "server.ready: serverVersion executionPath agentRootPath dataPath port proxyPort outputDirectory",
     "pong: message timestamp clientId",
     "history.batch: events.** hasMore",

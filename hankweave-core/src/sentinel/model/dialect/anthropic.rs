@@ -38,5 +38,9 @@ pub(super) fn reply(read: &Value) -> Option<Reply> {
         cache_creation_tokens: count(usage, &["cache_creation_input_tokens"]),
         cache_read_tokens: count(usage, &["cache_read_input_tokens"]),
     };
-    Some(Reply { said, tokens })
+    Some(Reply {
+        said,
+        tokens,
+        cost: None,
+    })
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Question, Reply, Said, count, messages, system_with_form};
-use crate::cost::TokenUsage;
+use crate::cost::{TokenUsage, Usd};
 
 pub(super) fn body(question: &Question) -> Value {
     let system = system_with_form(question).map(|system| json!({"role": "system", "content": system}));
@@ -36,5 +36,20 @@ pub(super) fn reply(read: &Value) -> Option<Reply> {
         cache_read_tokens: cached,
         ..TokenUsage::ZERO
     };
-    Some(Reply { said, tokens })
+    Some(Reply {
+        said,
+        tokens,
+        cost: billed(usage),
+    })
+}
+
+/// The bill of OpenRouter, in US dollars. With a key of the user's own for the provider, that provider sends a bill as well.
+fn billed(usage: &Value) -> Option<Usd> {
+    let dollars = |value: &Value| Usd::from_dollars(value.as_f64()?).ok();
+    let cost = dollars(&usage["cost"])?;
+    let upstream = match usage["is_byok"] == true {
+        true => dollars(&usage["cost_details"]["upstream_inference_cost"])?,
+        false => Usd::ZERO,
+    };
+    Some(cost + upstream)
 }

@@ -48,5 +48,9 @@ pub(super) fn reply(read: &Value) -> Option<Reply> {
         cache_read_tokens: cached,
         ..TokenUsage::ZERO
     };
-    Some(Reply { said, tokens })
+    Some(Reply {
+        said,
+        tokens,
+        cost: None,
+    })
 }

@@ -150,6 +150,32 @@ fn an_answer_is_read_in_each_language_with_what_is_billed() {
     );
 }
 
+// covers: SENT-21
+#[test]
+fn the_bill_of_openrouter_is_read_and_that_of_a_provider_with_a_key_of_ones_own_added() {
+    let bill = |usage: Value| {
+        let choices = json!([{"message": {"content": "Hello"}}]);
+        read(Api::OpenaiChat, &json!({"choices": choices, "usage": usage})).cost
+    };
+    let details = json!({"upstream_inference_cost": 0.02});
+    assert_eq!(
+        bill(json!({"cost": 0.0031, "cost_details": details})),
+        Some(Usd::from_micros(3_100))
+    );
+    assert_eq!(
+        bill(json!({"cost": 0.001, "is_byok": true, "cost_details": details})),
+        Some(Usd::from_micros(21_000))
+    );
+    assert_eq!(
+        bill(json!({"cost": 0.001, "is_byok": true})),
+        None,
+        "half a bill is none"
+    );
+    for odd in [json!(-1), json!("0.1"), json!(null), json!({})] {
+        assert_eq!(bill(json!({"cost": odd})), None, "{odd}");
+    }
+}
+
 // covers: SENT-16
 #[test]
 fn an_error_says_whether_to_ask_once_more_and_when() {
@@ -167,6 +193,7 @@ fn an_error_says_whether_to_ask_once_more_and_when() {
             retriable: true,
             retry_after: Some(Duration::from_secs(30)),
             fatal: false,
+            billable: false,
         }
     );
     let unknown_key = refused(401, None, &told("authentication_error", "invalid x-api-key"));
@@ -209,7 +236,9 @@ fn garbage_is_no_answer_and_never_a_panic() {
         ] {
             let refusal = read_reply(api, 200, None, body.as_bytes()).unwrap_err();
             assert!(
-                refusal.retriable && refusal.message.starts_with("what came is no answer"),
+                refusal.retriable
+                    && refusal.billable
+                    && refusal.message.starts_with("what came is no answer"),
                 "{api:?} {body}"
             );
         }
@@ -219,7 +248,8 @@ fn garbage_is_no_answer_and_never_a_panic() {
             read(api, &odd),
             Reply {
                 said: Said::Text(String::new()),
-                tokens: TokenUsage::ZERO
+                tokens: TokenUsage::ZERO,
+                cost: None,
             },
             "{api:?}"
         );

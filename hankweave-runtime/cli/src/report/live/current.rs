@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use anstyle::Style;
 use console::{Alignment, measure_text_width, pad_str};
 use hankweave_core::agent::{FailureReason, InterruptedBy};
-use hankweave_core::codon::{BudgetExceeded, CheckpointType, CodonStatus};
+use hankweave_core::codon::{BudgetExceeded, CheckpointType, CodonStatus, SentinelState};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId, SentinelId};
@@ -37,7 +37,9 @@ pub(super) struct Current {
     pub(super) cost: Usd,
     /// What its sentinels have cost besides.
     pub(super) of_sentinels: Usd,
-    /// It has cost more than is known.
+    /// These have cost more than is known.
+    sentinels_cost_more: bool,
+    /// Its agent has cost more than is known.
     pub(super) is_lower_bound: bool,
     pub(super) usage: TokenUsage,
     /// How many tokens the conversation has, of how many that fit in.
@@ -80,6 +82,7 @@ impl Current {
             status: CodonStatus::Preparing,
             cost: Usd::ZERO,
             of_sentinels: Usd::ZERO,
+            sentinels_cost_more: false,
             is_lower_bound: false,
             usage: TokenUsage::ZERO,
             context: None,
@@ -100,7 +103,14 @@ impl Current {
                 final_tokens,
                 ..
             } => (self.cost, self.usage) = (*final_cost, *final_tokens),
-            StateEvent::SentinelStatesUpdated { total_cost, .. } => self.of_sentinels = *total_cost,
+            StateEvent::SentinelStatesUpdated {
+                total_cost,
+                sentinel_states,
+                ..
+            } => {
+                self.of_sentinels = *total_cost;
+                self.sentinels_cost_more = sentinel_states.iter().any(SentinelState::cost_is_lower_bound);
+            }
             StateEvent::CheckpointCreated {
                 sha, checkpoint_type, ..
             } if *checkpoint_type != CheckpointType::RigSetup => self.checkpoint = Some(sha.clone()),
@@ -127,7 +137,7 @@ impl Current {
 
     /// What the codon has cost so far, with its sentinels.
     pub(super) fn told_cost(&self) -> String {
-        (self.cost + self.of_sentinels).told(self.is_lower_bound)
+        (self.cost + self.of_sentinels).told(self.is_lower_bound || self.sentinels_cost_more)
     }
 
     /// The line that stays when it has ended; below it why, and when it has failed what was said last.

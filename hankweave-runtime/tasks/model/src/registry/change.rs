@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::error::TaskError;
 use crate::logs::{Level, LogEntry};
-use crate::registry::TaskRow;
+use crate::registry::{TaskCost, TaskRow};
 use crate::task::{TaskRecord, TaskStatus, TaskTransition};
 
 /// Steps that are taken at once, or not at all.
@@ -20,6 +20,8 @@ pub struct Change {
     pub token: u64,
     /// The steps, at least one.
     pub steps: Vec<TaskTransition>,
+    /// What the task has cost by now, from its worker.
+    pub cost: Option<TaskCost>,
 }
 
 /// A task behind a change.
@@ -55,6 +57,9 @@ impl TaskRow {
         row.updated_at = now;
         row.fencing_token = change.token;
         row.cancel_requested_at = None;
+        if let Some(cost) = change.cost {
+            row.record = super::patch::with_fields(row.record, cost.fields())?;
+        }
         let steps = change.steps.iter();
         let lines = steps
             .map(|step| row.step(step, now))

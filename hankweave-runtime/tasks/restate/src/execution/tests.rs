@@ -3,11 +3,12 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+use hankweave_core::cost::Usd;
 use hankweave_core::id::TaskId;
 use hankweave_runtime::StopCause;
 use hankweave_runtime::world::World;
 use hankweave_task_model::LogQuery;
-use hankweave_task_model::registry::NewTask;
+use hankweave_task_model::registry::{NewTask, TaskCost};
 use hankweave_tasks::layers::{Layers, WORKSPACE};
 use hankweave_tasks::worker::{Order, WorkerOptions};
 use serde_json::json;
@@ -97,7 +98,7 @@ fn run_with(run: &str, codon: &str) -> serde_json::Value {
     })
 }
 
-// covers: TASK-87
+// covers: TASK-87, TASK-121
 #[tokio::test]
 async fn a_success_that_only_the_run_has_recorded_is_recorded_once_before_the_run_goes_on() {
     let mut stage = stage("exit 1");
@@ -109,6 +110,9 @@ async fn a_success_that_only_the_run_has_recorded_is_recorded_once_before_the_ru
     // The same codon in another run is another success.
     stage.record_successes(&[("1795578587148-9tanmn-kmkxev", "draft"), first]);
     assert_eq!(stage.steps().await, ["pending", "running", "draft", "failed"]);
+    // What both of them cost is kept with the task.
+    let cost = TaskCost::of(&stage.kept.task.record).unwrap();
+    assert_eq!(cost.cost, Usd::from_micros(500_000));
 }
 
 /// A worker that is killed before the first success is recorded leaves two of them to the next one.

@@ -125,6 +125,7 @@ async fn carry_out(coordinator: &dyn Coordinator, task: &str, client: Client, ca
                 expected_version: *expected,
                 token: *token,
                 steps,
+                cost: None,
             };
             let changed = coordinator.change(change).await;
             changed.map_or_else(refused, |changed| Reply::Written(changed.row.version))

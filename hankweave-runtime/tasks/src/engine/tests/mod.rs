@@ -22,6 +22,7 @@ macro_rules! suite {
                 registry::an_update_leaves_what_is_absent_and_clears_what_is_null,
                 registry::a_step_needs_a_living_token_and_the_version_that_was_read,
                 registry::each_step_has_its_log_line_and_lines_stay_until_the_task_is_gone,
+                registry::what_a_task_has_cost_stays_with_it_whatever_its_steps,
                 claims::the_oldest_pending_task_is_claimed_and_nobody_else_gets_it,
                 claims::who_is_left_behind_is_found_only_without_a_living_lease,
                 claims::a_clock_that_jumps_loses_no_task_and_gives_none_to_two,

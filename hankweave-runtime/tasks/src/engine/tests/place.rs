@@ -160,6 +160,7 @@ impl Place {
             expected_version: row.version,
             token,
             steps: steps.into_iter().collect(),
+            cost: None,
         };
         self.coordinator.change(change).await
     }

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
+use hankweave_core::cost::Usd;
 use hankweave_task_model::Level;
-use hankweave_task_model::registry::{NewTask, Patch, TaskPatch, TaskRow};
+use hankweave_task_model::registry::{Change, NewTask, Patch, TaskCost, TaskPatch, TaskRow};
 use hankweave_task_model::task::{TaskStatus, TaskTransition};
 use serde_json::json;
 
@@ -274,4 +275,39 @@ pub(super) async fn each_step_has_its_log_line_and_lines_stay_until_the_task_is_
         .await
         .unwrap();
     assert_eq!(place.coordinator.log_lines(id("fix-3"), 0).await, Ok(vec![]));
+}
+
+// covers: TASK-121
+pub(super) async fn what_a_task_has_cost_stays_with_it_whatever_its_steps(place: Place) {
+    let create = Create {
+        task: task("fix-3"),
+        hold: Some(hold("ann")),
+    };
+    let created = place.coordinator.create(create).await.unwrap();
+    let token = created.held.unwrap().token;
+    let running = place.step(&created.row, token, [start()]).await.unwrap().row;
+    let cost = TaskCost {
+        cost: Usd::from_micros(900_000),
+        last_attempt_cost: Usd::from_micros(450_000),
+        cost_is_lower_bound: true,
+    };
+    let noting = |token| Change {
+        id: id("fix-3"),
+        expected_version: running.version,
+        token,
+        steps: vec![fail()],
+        cost: Some(cost),
+    };
+    let foreign = place.coordinator.change(noting(token + 1)).await;
+    assert_eq!(code(foreign), "STALE_TOKEN", "only its worker notes it");
+    let failed = place.coordinator.change(noting(token)).await.unwrap().row;
+    assert_eq!(failed.version, running.version + 1);
+    place
+        .step(&failed, token, [TaskTransition::Resume])
+        .await
+        .unwrap();
+    let read = place.coordinator.task(id("fix-3")).await.unwrap().unwrap();
+    assert_eq!(TaskCost::of(&read.record), Some(cost));
+    let listed = place.coordinator.tasks(ListQuery::default()).await.unwrap();
+    assert_eq!(TaskCost::of(&listed[0].record), Some(cost));
 }

@@ -358,6 +358,7 @@ async fn a_task_that_was_orphaned_too_often_fails() {
             expected_version: 1,
             token: claimed.held.unwrap().token,
             steps: vec![start],
+            cost: None,
         };
         stage.coordinator.change(change).await.unwrap();
         // With a living lease it is nobody's orphan, however old.
@@ -445,6 +446,7 @@ async fn a_task_that_was_kept_elsewhere_goes_on_with_its_lines_behind_its_token(
         expected_version: row.version,
         token,
         steps: vec![TaskTransition::Resume],
+        cost: None,
     };
     let resumed = kept.change(resume).await.unwrap();
     assert_eq!(resumed.lines[0].seq, Some(row.log_seq + 1));

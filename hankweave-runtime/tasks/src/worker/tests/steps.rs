@@ -190,6 +190,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
         expected_version: claimed.row.version,
         token: claimed.held.unwrap().token,
         steps: vec![TaskTransition::Start(start)],
+        cost: None,
     };
     stage.coordinator.change(change).await.unwrap();
     // The folder of this one is on another machine.

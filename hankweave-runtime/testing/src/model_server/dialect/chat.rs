@@ -69,10 +69,14 @@ fn non_empty(text: &str) -> Option<&str> {
 }
 
 fn usage(reply: &Reply<'_>) -> Value {
-    json!({
+    let mut usage = json!({
         "prompt_tokens": reply.usage.prompt(),
         "completion_tokens": reply.usage.output,
         "total_tokens": reply.usage.total(),
         "prompt_tokens_details": {"cached_tokens": reply.usage.cache_read},
-    })
+    });
+    if let Some(cost) = reply.usage.cost {
+        usage["cost"] = cost.into();
+    }
+    usage
 }

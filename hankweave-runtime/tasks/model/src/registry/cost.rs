@@ -1,0 +1,138 @@
+//! What a task has cost, as its registry keeps it (TASK-121).
+
+use hankweave_core::cost::Usd;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::task::TaskRecord;
+
+/// The costs of a task. They are kept among the names of its record that others wrote, so that every registry has them, and older programs keep them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskCost {
+    /// All attempts together, in US dollars.
+    pub cost: Usd,
+    /// The last attempt alone, in US dollars.
+    pub last_attempt_cost: Usd,
+    /// Whether it cost more, and nobody knows how much.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cost_is_lower_bound: bool,
+}
+
+impl TaskCost {
+    /// The costs among the data of a state; `None` where a version before this one wrote it, which had the last attempt alone.
+    #[must_use]
+    pub fn of_data(data: &Map<String, Value>) -> Option<Self> {
+        let noted = |name: &str| data.get(name).cloned().unwrap_or(Value::Null);
+        Self::of_fields(noted)
+    }
+
+    /// The costs of a task; `None` where no worker has noted any.
+    #[must_use]
+    pub fn of(record: &TaskRecord) -> Option<Self> {
+        Self::of_fields(|name| record.extra().get(name).cloned().unwrap_or(Value::Null))
+    }
+
+    fn of_fields(noted: impl Fn(&str) -> Value) -> Option<Self> {
+        let stored = json!({"cost": noted("cost"), "lastAttemptCost": noted("lastAttemptCost"),
+            "costIsLowerBound": noted("costIsLowerBound") == true});
+        serde_json::from_value(stored).ok()
+    }
+
+    /// The fields of the stored record.
+    pub(super) fn fields(self) -> [(&'static str, Option<Value>); 3] {
+        [
+            ("cost", Some(json!(self.cost))),
+            ("lastAttemptCost", Some(json!(self.last_attempt_cost))),
+            (
+                "costIsLowerBound",
+                self.cost_is_lower_bound.then_some(Value::Bool(true)),
+            ),
+        ]
+    }
+
+    /// The amounts for people, the sum first: `$1.3500, of which the last attempt $0.4500`. A single attempt has no second amount.
+    #[must_use]
+    pub fn told(self) -> String {
+        let sum = self.cost.told(self.cost_is_lower_bound);
+        match self.cost == self.last_attempt_cost {
+            true => sum,
+            false => format!("{sum}, of which the last attempt {}", self.last_attempt_cost),
+        }
+    }
+}
+
+/// The costs of several tasks together.
+impl std::iter::Sum for TaskCost {
+    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
+        costs.fold(Self::default(), |sum, next| Self {
+            cost: sum.cost + next.cost,
+            last_attempt_cost: sum.last_attempt_cost + next.last_attempt_cost,
+            cost_is_lower_bound: sum.cost_is_lower_bound || next.cost_is_lower_bound,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::id::TaskId;
+    use hankweave_core::time::Timestamp;
+
+    use super::*;
+    use crate::registry::{Change, NewTask, TaskPatch, TaskRow};
+    use crate::task::TaskTransition;
+
+    // covers: TASK-121
+    #[test]
+    fn costs_stay_with_a_task_and_a_row_of_an_older_version_has_none() {
+        let new = NewTask::new(TaskId::new("task_cost").unwrap());
+        let (row, _) = TaskRow::new(new, 0, Timestamp::UNIX_EPOCH);
+        assert_eq!(TaskCost::of(&row.record), None);
+        let cost = TaskCost {
+            cost: Usd::from_micros(1_350_000),
+            last_attempt_cost: Usd::from_micros(450_000),
+            cost_is_lower_bound: false,
+        };
+        let noted = |row: &TaskRow, cost| {
+            let change = Change {
+                id: row.id().clone(),
+                expected_version: row.version,
+                token: 0,
+                steps: vec![TaskTransition::Cancel],
+                cost: Some(cost),
+            };
+            row.change(&change, Timestamp::UNIX_EPOCH).unwrap().row
+        };
+        let row = noted(&row, cost);
+        assert_eq!(TaskCost::of(&row.record), Some(cost));
+        assert_eq!(cost.told(), "$1.3500, of which the last attempt $0.4500");
+        let stored = serde_json::to_value(&row).unwrap();
+        assert_eq!(
+            [&stored["cost"], &stored["lastAttemptCost"]],
+            [&json!(1.35), &json!(0.45)]
+        );
+        // Another note keeps them, and so does whoever stores the row.
+        let renamed = TaskPatch {
+            name: crate::registry::Patch::Set("other".into()),
+            ..TaskPatch::default()
+        };
+        let row = row.patched(renamed, Timestamp::UNIX_EPOCH).unwrap();
+        let read: TaskRow = serde_json::from_value(serde_json::to_value(&row).unwrap()).unwrap();
+        assert_eq!(TaskCost::of(&read.record), Some(cost));
+        let more = TaskCost {
+            cost_is_lower_bound: true,
+            ..cost
+        };
+        let resumed = Change {
+            id: read.id().clone(),
+            expected_version: read.version,
+            token: 0,
+            steps: vec![TaskTransition::Resume],
+            cost: None,
+        };
+        let resumed = read.change(&resumed, Timestamp::UNIX_EPOCH).unwrap().row;
+        assert_eq!(TaskCost::of(&resumed.record), Some(cost));
+        assert_eq!(TaskCost::of(&noted(&resumed, more).record), Some(more));
+        assert_eq!(more.told(), "at least $1.3500, of which the last attempt $0.4500");
+    }
+}
