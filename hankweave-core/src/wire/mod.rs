@@ -20,7 +20,7 @@ mod transition;
 pub use activity::{IdleReason, ProgressKind};
 pub use agent::{AgentAction, ExitStatus};
 pub use budget::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetTotals};
-pub use checkpoints::{CheckpointList, ListedCheckpoint};
+pub use checkpoints::{CheckpointList, LeftOutFile, LeftOutReason, ListedCheckpoint};
 pub use command::{Command, Point, Request, ShaPrefix};
 pub use direct::{Answer, Direct, Outcome, Ready, Response, Session};
 pub use event::Event;

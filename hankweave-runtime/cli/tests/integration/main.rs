@@ -37,6 +37,7 @@ mod hints;
 mod inherited;
 mod inputs;
 mod journal;
+mod left_out;
 mod logs;
 mod loops;
 mod machines;

@@ -69,6 +69,7 @@ pub(super) fn open_records(
     dir: &ExecutionDir,
     options: &RunOptions,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
+    most_bytes: u64,
 ) -> Result<Records, OpenError> {
     let state_dir = dir.state_dir();
     let lock_world = LockWorld {
@@ -110,7 +111,7 @@ pub(super) fn open_records(
     let loaded = state_manager::load(&parts, strictness).map_err(OpenError::State)?;
     let (checkpoints, report) = match checkpoints {
         Some(store) => (store, OpenReport::default()),
-        None => open_repository(world, dir)?,
+        None => open_repository(world, dir, most_bytes)?,
     };
     Ok(Records {
         lock,
@@ -125,12 +126,14 @@ pub(super) fn open_records(
 fn open_repository(
     world: &World,
     dir: &ExecutionDir,
+    most_bytes: u64,
 ) -> Result<(Arc<dyn CheckpointStore>, OpenReport), OpenError> {
     let request = checkpoint::OpenRequest {
         repository: dir.checkpoints(),
         workspace: dir.root().to_owned(),
         at: world.clock.now(),
         nonce: world.ids.nonce(),
+        most_bytes,
     };
     let (store, report) = GitCheckpoints::open(&request).map_err(OpenError::Checkpoints)?;
     Ok((Arc::new(store), report))
@@ -139,6 +142,7 @@ fn open_repository(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::MAX_FILE_BYTES;
     use crate::instance_lock::LockError;
     use crate::world::environment::Environment;
 
@@ -148,7 +152,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let world = World::with_environment(Environment::default());
         let dir = ExecutionDir::new(folder.path().to_owned());
-        let open = || open_records(&world, &dir, &RunOptions::default(), None);
+        let open = || open_records(&world, &dir, &RunOptions::default(), None, MAX_FILE_BYTES);
         let holder = open().map_err(|error| error.to_string()).ok().unwrap();
         // Whatever a start would mend: a torn line, and what is left of a save.
         let state_dir = dir.state_dir();
