@@ -95,6 +95,8 @@ mod damage_tests;
 #[cfg(test)]
 mod git_tests;
 #[cfg(test)]
+mod reading_tests;
+#[cfg(test)]
 mod real_git_tests;
 
 use counted::Counted;
@@ -104,6 +106,7 @@ pub use hankweave_core::hank::{PatternError, Patterns};
 pub use history::GitHistory;
 pub use inspect::{Damage, DamageKind};
 pub use memory::MemoryCheckpoints;
+pub(crate) use message::incomplete;
 pub use object::ObjectError;
 pub use open::{OpenError, OpenReport, OpenRequest};
 pub use review::{Obstacle, ReviewBranch, ReviewError, Work, is_usable as is_usable_for_review};
