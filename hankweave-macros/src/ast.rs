@@ -6,6 +6,7 @@ use syn::{Attribute, Expr, Generics, Ident, LitStr, Path, Type, Visibility};
 use crate::case::Case;
 
 /// `schema`, or `schema = "feature"`.
+#[derive(Clone)]
 pub(crate) struct Schemas {
     /// The feature of the user's crate with which there are any.
     pub(crate) feature: Option<LitStr>,

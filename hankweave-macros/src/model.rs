@@ -11,6 +11,7 @@ pub(crate) const STORED_METHODS: [&str; 6] =
     ["status", "is_terminal", "apply", "validate", "schema", "typed"];
 
 /// A machine that can be generated.
+#[derive(Clone)]
 pub(crate) struct Machine {
     pub(crate) name: Ident,
     /// The crate that generated code stands on, when it has another name here.
@@ -48,6 +49,7 @@ pub(crate) struct Machine {
 }
 
 /// One state.
+#[derive(Clone)]
 pub(crate) struct State {
     pub(crate) ident: Ident,
     pub(crate) docs: Vec<Attribute>,
@@ -71,6 +73,7 @@ pub(crate) struct Exit {
 }
 
 /// All edges of one name; they lead to one state.
+#[derive(Clone)]
 pub(crate) struct Method {
     pub(crate) ident: Ident,
     /// What it is called among events and in the module of steps.
@@ -86,6 +89,7 @@ pub(crate) struct Method {
 }
 
 /// One method with several outcomes.
+#[derive(Clone)]
 pub(crate) struct Branch {
     pub(crate) ident: Ident,
     /// The enum of what the caller says: the outcome, with what that demands.

@@ -2,7 +2,7 @@
 
 mod attribute;
 mod field;
-mod paths;
+pub(crate) mod paths;
 mod serde;
 
 use proc_macro2::TokenStream;

@@ -5,6 +5,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate self as hankweave_machine;
 
+mod checked;
 mod diagram;
 #[cfg(feature = "serde")]
 mod extra;
@@ -21,11 +22,12 @@ pub mod stored;
 pub mod testing;
 mod walks;
 
+pub use checked::CheckedAdd;
 #[cfg(feature = "serde")]
 pub use extra::Extra;
 pub use graph::{Edge, Field, Machine, State};
 pub use name::{Name, UnknownName};
-pub use refusal::{InvalidTransition, Refused, Violation};
+pub use refusal::{InvalidTransition, Reason, Refused, Violation};
 pub use sample::Sample;
 pub use walks::{Walk, Walks};
 
@@ -38,6 +40,9 @@ pub mod __private {
     pub use alloc::format;
     pub use alloc::string::String;
     pub use alloc::vec::Vec;
+
+    pub use crate::checked::{Assigned, Change, Pair, Sums, Unchecked};
+    pub use crate::refusal::refused;
 
     /// Lets the compiler know the type of the value before it reads the closure.
     pub fn next<T, U>(value: T, next: impl FnOnce(T) -> U) -> U {

@@ -17,7 +17,7 @@ use alloc::vec::{self, Vec};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor,
 };
-use serde::ser::{Serialize, Serializer};
+use serde::ser::Serializer;
 use serde_json::Value;
 
 use self::as_map::AsMap;
@@ -103,20 +103,15 @@ pub fn read<'de, T: Stored, D: Deserializer<'de>>(deserializer: D) -> Result<T, 
     deserializer.deserialize_map(StoredVisitor(PhantomData))
 }
 
-/// Writes a value: the tag, and after it the fields of its state.
-///
-/// # Errors
-///
-/// Fails when the format does.
-pub fn write<T: Stored, V: Serialize, S: Serializer>(
+/// What writes a value of this status: the tag, and after it the fields of its state.
+pub fn tagged<T: Stored, S: Serializer>(
     status: T::Status,
-    state: &V,
     serializer: S,
-) -> Result<S::Ok, S::Error> {
-    state.serialize(AsMap {
+) -> impl Serializer<Ok = S::Ok, Error = S::Error> {
+    AsMap {
         inner: serializer,
         tag: Some((T::TAG, status.as_str())),
-    })
+    }
 }
 
 /// Finds known names among the unknown ones: written like that, the value could not be read again.

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::model::{Entry, Field, Machine, State};
 
+use super::rehydrate::rules_name;
 use super::states::{at, serde_container, serde_field};
 use super::{Names, if_stored};
 
@@ -22,6 +23,8 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
     } = out;
     let tag = &machine.tag;
     let mirrors = machine.states.iter().map(|state| mirror(state, machine, out));
+    let writers = machine.states.iter().enumerate();
+    let writers = writers.map(|(index, state)| writer(index, state, machine, out));
     let belongs = machine.states.iter().map(|state| belongs(state, machine, out));
     let reads = machine.states.iter().map(|state| read(state, machine, out));
     let known_fields = machine.extra().is_none().then(|| {
@@ -38,6 +41,7 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
                 use #krate::stored::{self, Belongs};
 
                 #(#mirrors)*
+                #(#writers)*
 
                 #[automatically_derived]
                 impl stored::Stored for #stored {
@@ -79,7 +83,7 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 fn mirror_name(state: &State) -> Ident {
-    format_ident!("Stored{}", state.ident, span = proc_macro2::Span::call_site())
+    format_ident!("Stored{}", state.ident, span = Span::call_site())
 }
 
 fn mirror(state: &State, machine: &Machine, out: &Names) -> TokenStream {
@@ -98,6 +102,39 @@ fn mirror(state: &State, machine: &Machine, out: &Names) -> TokenStream {
         #[serde(remote = #remote)]
         struct #name {
             #(#fields)*
+        }
+    }
+}
+
+/// `Serialize` for the data of a state: with the tag, so that it can be read as the stored value that it is.
+fn writer(index: usize, state: &State, machine: &Machine, out: &Names) -> TokenStream {
+    let (ident, remote, stored, status) = (&state.ident, state.ident.to_string(), &out.stored, &out.status);
+    let name = format_ident!("Written{}", state.ident, span = Span::call_site());
+    let container = at(serde_container(&["Serialize"], machine, out), ident);
+    let fields = state.fields.iter().map(|field| {
+        let Field { ident, ty, .. } = field;
+        let serde = match field.entry {
+            Entry::Extra => quote!(#[serde(flatten)]),
+            _ => serde_field(field),
+        };
+        quote!(#serde #ident: #ty,)
+    });
+    let rules = rules_name(index);
+    quote! {
+        #container
+        #[serde(remote = #remote)]
+        struct #name {
+            #(#fields)*
+        }
+
+        #[automatically_derived]
+        impl serde::Serialize for #ident {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> ::core::result::Result<S::Ok, S::Error> {
+                if let ::core::option::Option::Some(violation) = #rules(self).first() {
+                    return ::core::result::Result::Err(serde::ser::Error::custom(violation));
+                }
+                #name::serialize(self, stored::tagged::<#stored, S>(#status::#ident, serializer))
+            }
         }
     }
 }

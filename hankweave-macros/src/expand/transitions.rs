@@ -9,7 +9,7 @@ use crate::model::{Field, Machine, Method, State};
 
 use super::states::{distinct, entered, started};
 use super::stubs::Stubs;
-use super::{Names, generics, list};
+use super::{Names, checked, generics, list};
 
 /// The traits of steps and their implementations.
 pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
@@ -308,11 +308,21 @@ fn setters(field: &Field, machine: &Machine, out: &Names) -> TokenStream {
             true => (quote!(delta), quote_spanned!(here=> +=)),
             false => (quote!(value), quote!(=)),
         };
-        let given = match record {
-            true => quote_spanned!(here=> ::core::clone::Clone::clone(&#argument)),
-            false => quote!(#argument),
+        let change = match (record, adds) {
+            (true, true) => {
+                let sum = checked::sum(field, &quote!(self.0.#ident), &out.krate);
+                let full = format!("`{ident}` cannot hold the sum; `apply` refuses such an event");
+                quote! {
+                    let event = ::core::clone::Clone::clone(&delta);
+                    ::core::assert!(#sum, #full);
+                }
+            }
+            (true, false) => quote_spanned! {here=>
+                let event = ::core::clone::Clone::clone(&value);
+                self.0.#ident = value;
+            },
+            (false, _) => quote_spanned!(here=> self.0.#ident #operator #argument;),
         };
-        let change = quote_spanned!(here=> self.0.#ident #operator #given;);
         if !record {
             return quote! {
                 #[doc = #docs]
@@ -322,15 +332,20 @@ fn setters(field: &Field, machine: &Machine, out: &Names) -> TokenStream {
             };
         }
         let transition = &out.transition;
+        let panics = adds.then(|| {
+            let panics = "Panics when the field cannot hold the sum.";
+            quote!(#[doc = ""] #[doc = "# Panics"] #[doc = ""] #[doc = #panics])
+        });
         let variant = Ident::new(&pascal(&text(&name)), Span::call_site());
         quote! {
             #[doc = #docs]
             ///
             /// Gives the event that records the change.
+            #panics
             #[must_use = "the event has to be recorded"]
             #vis fn #name(&mut self, #argument: #ty) -> #transition {
                 #change
-                #transition::#variant(#argument)
+                #transition::#variant(event)
             }
         }
     };
