@@ -153,6 +153,29 @@ pub(crate) struct Setters {
     pub(crate) record: bool,
 }
 
+/// `#[live(start = .., add, record, keeps)]`, with a `#[carry(..)]` beside it or without.
+#[derive(Default, Clone)]
+pub(crate) struct Live {
+    pub(crate) start: Option<Expr>,
+    pub(crate) setters: Setters,
+    /// What happens where the state that is left has the field as well.
+    pub(crate) again: Again,
+    /// The mark beside it that says where the value comes from.
+    pub(crate) carry: Option<Carry>,
+}
+
+/// What becomes of a live field when its state is entered from one that has it.
+#[derive(Default, Clone, Copy, PartialEq)]
+pub(crate) enum Again {
+    /// The declaration does not say.
+    #[default]
+    Unsaid,
+    /// It keeps its value.
+    Keeps,
+    /// It starts anew.
+    Restarts,
+}
+
 /// Where the value of a field comes from when its state is entered.
 #[derive(Clone)]
 pub(crate) enum Mark {
@@ -165,7 +188,7 @@ pub(crate) enum Mark {
     /// From the source state itself.
     Origin,
     /// From this expression, or from the caller when there is none; setters change it later.
-    Live { start: Option<Expr>, setters: Setters },
+    Live(Live),
     /// From this expression, for ever.
     Fixed(Expr),
 }

@@ -62,6 +62,9 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | `#[carry(other, start = e, next = f)]` | the same, but `e` where that state has none, and `f(value)` where it has one: `next = \|attempt\| attempt + 1` |
 /// | `#[carry_or_ask]`, `#[carry_or_ask(other, next = f)]` | from the state that is left, and from the caller where that state has none |
 /// | `#[live]`, `#[live(start = e, add)]` | `e`, or from the caller; later changed by `set_field`, and by `add_field` when `add` is there |
+/// | `#[live(start = e, keeps)]`, `#[live(start = e, restarts)]` | one of the two is said where a state that has the field leads here: its value there, or `e` again |
+/// | `#[live]` and `#[carry(..)]` or `#[carry_or_ask(..)]` | as carried, and later changed as live; also in the state where values start, if others lead back there |
+/// | `#[live]`, `#[live(start = e, ..)]` on a shared field | given to `new`, or `e`; in every state the value it had, and changed in each but terminal ones |
 /// | `#[live]` with `types` | the same, and changed in place by `field_mut` |
 /// | `#[live(start = e, add, record)]` | the same, and each change gives the event that records it, `DoorTransition::AddField`, for `apply` |
 /// | `#[fixed(e)]` | always `e`; a stored value with another one is refused |

@@ -8,10 +8,11 @@ pub enum DoorRecord {
     #[to(close => Closed, remove => Removed)]
     Opened {
         #[fixed({
-            impl sealed::Transition<Removed> for Closed {}
-            impl guarded::sealed::Transition<Removed> for Closed {}
-            fn forged() -> Door<Removed> {
-                Door(Removed {})
+            use guarded::sealed::Transition as Seal;
+            use {Closed as C, Door as D, Removed as R};
+            impl Seal<R> for C {}
+            fn forged() -> D<R> {
+                D(R {})
             }
             3
         })]

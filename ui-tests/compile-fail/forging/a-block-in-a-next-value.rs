@@ -6,10 +6,11 @@ pub enum DoorRecord {
     #[to(open => Opened)]
     Closed {
         #[carry(start = 0, next = {
-            impl sealed::Transition<Removed> for Closed {}
-            impl guarded::sealed::Transition<Removed> for Closed {}
-            fn forged() -> Door<Removed> {
-                Door(Removed {})
+            use guarded::sealed::Transition as Seal;
+            use {Closed as C, Door as D, Removed as R};
+            impl Seal<R> for C {}
+            fn forged() -> D<R> {
+                D(R {})
             }
             |turns: u8| turns + 1
         })]

@@ -2,7 +2,6 @@ use hankweave_core::machine;
 
 macro_rules! forge {
     () => {{
-        impl sealed::Transition<Removed> for Closed {}
         impl guarded::sealed::Transition<Removed> for Closed {}
         fn forged() -> Door<Removed> {
             Door(Removed {})

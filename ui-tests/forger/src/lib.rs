@@ -3,7 +3,6 @@
 use proc_macro::TokenStream;
 
 const FORGERY: &str = "
-    impl sealed::Transition<Removed> for Closed {}
     impl guarded::sealed::Transition<Removed> for Closed {}
     const _: () = { fn forged() -> Door<Removed> { Door(Removed {}) } };
 ";
