@@ -57,6 +57,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
     });
     let mut machine = Machine {
         name: ast.name,
+        apart: false,
         krate: ast.krate,
         types: ast.types,
         stored_form: ast.stored_form,

@@ -45,6 +45,7 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
     let cfgs: Vec<_> = attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
     let summary = format!("The `{typed}` machine: its states, and what each step demands.");
     let diagram = drawing::drawing(machine);
+    let reexported = (!machine.apart).then(|| quote!(#stored,));
     let guarded = guarded(machine);
     let types = [
         states::states(machine, &out),
@@ -87,7 +88,7 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
         }
         #(#cfgs)*
         #[allow(deprecated, reason = "whoever marks a state for others has to generate it")]
-        #vis use #module::{#typed, #stored, #status, #phase, #transition #state_trait, #graph};
+        #vis use #module::{#typed, #reexported #status, #phase, #transition #state_trait, #graph};
     }
 }
 

@@ -1,6 +1,7 @@
 //! The attribute macro of [`hankweave-machine`](https://docs.rs/hankweave-machine): one declaration becomes a state machine that the
 //! compiler checks. Depend on `hankweave-machine` alone; it exports the macro, and what generated code stands on.
 
+mod above;
 mod ast;
 mod case;
 mod check;
@@ -100,7 +101,27 @@ use proc_macro2::TokenStream as TokenStream2;
 /// generated all the same where that is possible, so that one mistake gives one message.
 #[proc_macro_attribute]
 pub fn machine(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    generate(arguments.into(), item.into()).into()
+    let item = TokenStream2::from(item);
+    match above::is_derived() {
+        false => generate(arguments.into(), item).into(),
+        true => below_a_derive(arguments.into(), item).into(),
+    }
+}
+
+/// What there is when a derive stands above: the mistake, the enum that it was derived for, and the types of the machine.
+fn below_a_derive(arguments: TokenStream2, item: TokenStream2) -> TokenStream2 {
+    let mut errors = error::Errors::default();
+    let message = "a `derive` stands below `#[machine(..)]`, which gives it to the data of each state; above, it is given the declaration, which is no enum yet";
+    errors.at(&arguments, message);
+    let as_written = above::as_written(&item);
+    let machine = parse::parse(arguments, item, &mut errors).and_then(|ast| check::check(ast, &mut errors));
+    let mut tokens = machine.map_or_else(TokenStream2::new, |mut machine| {
+        machine.apart = true;
+        expand::expand(&machine)
+    });
+    tokens.extend(as_written);
+    tokens.extend(errors.into_tokens());
+    tokens
 }
 
 /// The whole pipeline: parse, check, expand. Mistakes of the user become `compile_error!` beside the generated types.

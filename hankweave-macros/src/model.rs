@@ -14,6 +14,8 @@ pub(crate) const STORED_METHODS: [&str; 6] =
 #[derive(Clone)]
 pub(crate) struct Machine {
     pub(crate) name: Ident,
+    /// Whether the stored enum stays in the module of the machine.
+    pub(crate) apart: bool,
     /// The crate that generated code stands on, when it has another name here.
     pub(crate) krate: Option<Path>,
     /// Whether there are types alone: no events, no stored form, and nothing demanded of the data.

@@ -288,8 +288,15 @@ fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> s
         "serde" => serde::state_names(&attr, &mut state.names)?,
         "cfg" | "cfg_attr" => refuse_cfg(&attr, errors),
         _ => {
-            attribute::refuse_misspelt(&attr, Place::State)?;
-            state.attrs.push(attr);
+            match attribute::refuse_misspelt(&attr, Place::State, errors)? {
+                // What was meant is done, so that one slip gives one message.
+                Some("initial") => state.initial = Some(Initial { attr, label: None }),
+                Some("terminal") => state.terminal = Some(attr),
+                Some("again") => state.again = true,
+                Some("to") => state.unread = true,
+                Some(_) => {}
+                None => state.attrs.push(attr),
+            }
         }
     }
     Ok(())

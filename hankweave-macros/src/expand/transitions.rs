@@ -8,7 +8,7 @@ use crate::case::{pascal, text};
 use crate::model::{Field, Machine, Method, State};
 
 use super::states::{distinct, entered, started};
-use super::stubs::Stubs;
+use super::stubs::{Generic, Stubs};
 use super::{Names, checked, generics, list};
 
 /// The traits of steps and their implementations.
@@ -50,6 +50,7 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
     let narrow = (!machine.types)
         .then(|| quote!(fn narrow(stored: super::#stored) -> ::core::result::Result<Self, super::#stored>;));
     let step = step(machine, out);
+    let generic = Generic::new(machine, out).methods();
     let only_declared =
         format!("only the declaration of machine `{typed}` says what its states and steps are");
     let no_copy = format!("`{typed}<{{Self}}>` cannot be cloned: a copy would be a second right to move on");
@@ -79,6 +80,8 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
 
         /// Nobody else can name these traits, so nobody else can implement what stands on them.
         mod sealed {
+            use super::{#state_trait, #typed};
+
             /// What is behind a bound that never holds.
             pub fn never() -> ! {
                 ::core::unreachable!("the bound never holds")
@@ -86,6 +89,7 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
             #[diagnostic::on_unimplemented(message = #only_declared, label = "not a state of the declaration")]
             pub trait State: Sized {
                 #narrow
+                #generic
             }
             #[diagnostic::on_unimplemented(message = #only_declared, label = "the declaration has no such step")]
             pub trait Edge<S>: Sized {}
@@ -95,8 +99,15 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
             pub trait Active {}
             #[diagnostic::on_unimplemented(message = #only_declared, label = "the declaration has no such step")]
             pub trait Never {}
+            /// No state: nothing is implemented for it.
+            pub struct Nobody;
+            /// No state either: has what never holds for any other.
+            pub struct Nowhere;
+            impl Never for Nowhere {}
             #[diagnostic::on_unimplemented(message = #no_copy, label = #no_copy_label, note = #no_copy_note)]
             pub trait Copied<'a>: Never {}
+            #[diagnostic::do_not_recommend]
+            impl<'a> Copied<'a> for Nowhere {}
         }
 
         #step

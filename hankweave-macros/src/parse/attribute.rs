@@ -100,10 +100,14 @@ const OF_OTHERS: [(&str, &str); 13] = [
     ("substates", NO_SUPERSTATE),
 ];
 
-/// Refuses what was probably meant as a mark; the compiler would only say that there is no such attribute.
-pub(super) fn refuse_misspelt(attr: &Attribute, place: Place) -> syn::Result<()> {
+/// Refuses what was probably meant as a mark, and tells which; the compiler would only say that there is no such attribute.
+pub(super) fn refuse_misspelt(
+    attr: &Attribute,
+    place: Place,
+    errors: &mut Errors,
+) -> syn::Result<Option<&'static str>> {
     let Some(found) = attr.path().get_ident().map(Ident::to_string) else {
-        return Ok(());
+        return Ok(None);
     };
     let (other, here) = match place {
         Place::State => (Place::Field, "a field"),
@@ -122,9 +126,10 @@ pub(super) fn refuse_misspelt(attr: &Attribute, place: Place) -> syn::Result<()>
                 "there is no mark `#[{found}]`; did you mean `#[{}]`?",
                 known[mark]
             );
-            Err(Error::new_spanned(attr, message))
+            errors.at(attr, message);
+            Ok(Some(place.marks()[mark]))
         }
-        _ => Ok(()),
+        _ => Ok(None),
     }
 }
 

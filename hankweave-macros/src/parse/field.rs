@@ -71,8 +71,9 @@ fn field_attribute(field: &mut Field, attr: Attribute, errors: &mut Errors) -> s
             };
         }
         _ => {
-            attribute::refuse_misspelt(&attr, Place::Field)?;
-            field.attrs.push(attr);
+            if attribute::refuse_misspelt(&attr, Place::Field, errors)?.is_none() {
+                field.attrs.push(attr);
+            }
         }
     }
     Ok(())
