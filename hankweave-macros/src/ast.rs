@@ -12,6 +12,15 @@ pub(crate) struct Schemas {
     pub(crate) feature: Option<LitStr>,
 }
 
+/// `derive(events(..), metadata(..), statuses(..), typed(..))`.
+#[derive(Clone, Default)]
+pub(crate) struct Derives {
+    pub(crate) events: Vec<Path>,
+    pub(crate) metadata: Vec<Path>,
+    pub(crate) statuses: Vec<Path>,
+    pub(crate) typed: Vec<Path>,
+}
+
 /// One declaration.
 pub(crate) struct Ast {
     /// The name given to the attribute, `Codon`.
@@ -41,6 +50,8 @@ pub(crate) struct Ast {
     pub(crate) attrs: Vec<Attribute>,
     /// Traits to derive besides those that are always derived.
     pub(crate) derives: Vec<Path>,
+    /// Traits to derive for what is generated besides the data.
+    pub(crate) generated: Derives,
     pub(crate) storage: Storage,
     /// Fields of the variant marked `#[shared]`.
     pub(crate) shared: Vec<Field>,

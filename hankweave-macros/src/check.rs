@@ -70,6 +70,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
         docs: ast.docs,
         attrs: ast.attrs,
         derives: ast.derives,
+        generated: ast.generated,
         tag: ast.storage.tag,
         field_case: ast.storage.fields,
         shared: fields.shared,

@@ -17,7 +17,8 @@ use proc_macro2::TokenStream as TokenStream2;
 
 /// Turns the declaration of a stored enum into a typestate machine: `#[machine(Door)]`.
 ///
-/// The attribute stands above all others of the enum: a `derive` below it is given to the data of each state.
+/// The attribute stands above all others of the enum: a `derive` below it is given to the data of each state. `#[non_exhaustive]` below it keeps all enums of the
+/// machine open for more, so that other crates match with a `_`: the stored enum, the typed values, events, statuses, phases and outcomes.
 ///
 /// # Arguments
 ///
@@ -30,6 +31,7 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | `tests` | tests of every pair of states, of every stored value and of every walk are generated for `cargo test` |
 /// | `schema` | the stored enum and the transitions get JSON Schemas (feature `schema` of `hankweave-machine`) |
 /// | `schema = "feature"` | the same, if this feature of your own crate is on: say so if it is optional there, since another crate of the build may switch on that of `hankweave-machine` |
+/// | `derive(events(..), metadata(..), statuses(..), typed(..))` | what is generated derives these traits as well; data has those of `#[derive(..)]` below the attribute, and the typed value can have `Eq`, `PartialOrd`, `Ord` and `Hash` |
 /// | `crate = path` | where the companion crate is, when it is not `::hankweave_machine`: renamed, or exported by another crate |
 /// | `fields = path` | calls the macro `path!` of your own with a table of all stored fields and their types |
 ///

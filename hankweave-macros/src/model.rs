@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Attribute, Expr, GenericArgument, Generics, LitStr, Path, PathArguments, Type, Visibility};
 
-use crate::ast::{Schemas, Setters};
+use crate::ast::{Derives, Schemas, Setters};
 use crate::case::{Case, pascal, text};
 
 /// What every stored value can be asked, so that no shared field can be asked for by these names.
@@ -35,6 +35,8 @@ pub(crate) struct Machine {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) derives: Vec<Path>,
+    /// Traits to derive for what is generated besides the data.
+    pub(crate) generated: Derives,
     pub(crate) tag: String,
     /// Spelling of stored fields.
     pub(crate) field_case: Option<Case>,
@@ -176,6 +178,12 @@ impl Machine {
                 .iter()
                 .map(move |exit| (state, &self.methods[exit.method], exit))
         })
+    }
+
+    /// The attribute that keeps enums open for more, where the declaration has it.
+    pub(crate) fn non_exhaustive(&self) -> Option<&Attribute> {
+        let mut attrs = self.attrs.iter();
+        attrs.find(|attr| attr.path().is_ident("non_exhaustive"))
     }
 
     pub(crate) fn target(&self, method: &Method) -> &State {

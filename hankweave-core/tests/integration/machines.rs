@@ -1,7 +1,7 @@
 //! The machine of the run, besides the codon's.
 
 use hankweave_core::id::RunId;
-use hankweave_core::run::{self, RUN, Run, RunLife, RunStatus, RunTransition};
+use hankweave_core::run::{self, RUN, Run, RunLife, RunTransition};
 use hankweave_core::time::Timestamp;
 use serde_json::json;
 

@@ -50,6 +50,7 @@ fn data(branch: &Branch, machine: &Machine, out: &Names) -> TokenStream {
     let outcomes = outcomes(branch, machine);
     let targets = targets(&outcomes, machine);
     let (patterns, steps) = cases(&outcomes, machine);
+    let open = machine.non_exhaustive();
     let (told, given) = (derives(machine, false), super::any::derives(machine));
     let asks_docs = format!("The outcomes of `{ident}`, each with what it demands.");
     let gives_docs = format!("A {typed} after `{ident}`.");
@@ -81,12 +82,14 @@ fn data(branch: &Branch, machine: &Machine, out: &Names) -> TokenStream {
     let values = targets.iter().map(|target| quote!(#typed<#target #arguments>));
     quote! {
         #[doc = #asks_docs]
+        #open
         #told
         #vis enum #asks #asked #asked_clause {
             #(#[doc = #told_docs] #targets #contents,)*
         }
 
         #[doc = #gives_docs]
+        #open
         #given
         #[must_use = "the value is in here"]
         #vis enum #gives #generics #clause {

@@ -247,6 +247,7 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
         ..
     } = out;
     let docs = format!("A step of a {typed} as an event.");
+    let (open, asked) = (machine.non_exhaustive(), &machine.generated.events);
     let names: Vec<_> = machine.methods.iter().map(|method| text(&method.ident)).collect();
     let targets: Vec<_> = machine
         .methods
@@ -294,7 +295,8 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
     });
     quote! {
         #[doc = #docs]
-        #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq)]
+        #open
+        #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #asked)*)]
         #vis enum #transition {
             #(#variants)*
             #(#change_variants)*

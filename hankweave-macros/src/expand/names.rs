@@ -110,6 +110,7 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
 
 fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out: &Names) -> TokenStream {
     let (vis, krate) = (&out.vis, &out.krate);
+    let (open, asked) = (machine.non_exhaustive(), &machine.generated.statuses);
     let idents: Vec<_> = states.iter().map(|state| &state.ident).collect();
     let names: Vec<_> = states.iter().map(|state| &state.stored_name).collect();
     let variants = states.iter().map(|state| {
@@ -146,6 +147,7 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out
     quote! {
         #[doc = #docs]
         #unused
+        #open
         #[derive(
             ::core::fmt::Debug,
             ::core::clone::Clone,
@@ -155,6 +157,7 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out
             ::core::cmp::PartialOrd,
             ::core::cmp::Ord,
             ::core::hash::Hash
+            #(, #asked)*
         )]
         #vis enum #name {
             #(#variants)*

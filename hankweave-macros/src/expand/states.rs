@@ -24,6 +24,7 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
         krate,
         ..
     } = out;
+    let asked = &machine.generated.typed;
     let docs = format!("A value of the `{typed}` machine that is known to be in state `S`.");
     let diagram = super::drawing::drawing(machine);
     let not_a_state = format!("`{{Self}}` is not a state of machine `{typed}`");
@@ -78,7 +79,7 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
         #[doc = #read_back]
         ///
         #[doc = #diagram]
-        #[derive(::core::fmt::Debug, ::core::cmp::PartialEq)]
+        #[derive(::core::fmt::Debug, ::core::cmp::PartialEq #(, #asked)*)]
         #vis struct #typed<S: #state_trait>(S);
 
         impl<S: #state_trait> #typed<S> {
@@ -289,11 +290,12 @@ pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
 
 /// What is derived on data: with types alone what the declaration says and nothing else.
 pub(super) fn derives(machine: &Machine, is_state: bool) -> TokenStream {
-    let asked = &machine.derives;
+    let metadata = machine.generated.metadata.iter().filter(|_| !is_state);
     if machine.types {
+        let asked = machine.derives.iter().chain(metadata);
         return quote!(#[derive(#(#asked),*)]);
     }
-    let asked = asked.iter().filter(|_| is_state);
+    let asked = machine.derives.iter().filter(|_| is_state).chain(metadata);
     quote!(#[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #asked)*)])
 }
 
