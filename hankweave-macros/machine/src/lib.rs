@@ -1,7 +1,10 @@
 #![doc = include_str!("../README.md")]
-#![cfg_attr(not(feature = "serde"), no_std)]
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
 #[cfg(test)]
 extern crate self as hankweave_machine;
 
@@ -32,6 +35,10 @@ pub use sample::Sample;
 pub use walks::{Walk, Walks};
 
 pub use hankweave_macros::machine;
+
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("../docs/changing.md")]
+pub mod changing {}
 
 /// What generated code needs from other crates. Not part of the public interface.
 #[doc(hidden)]

@@ -175,6 +175,7 @@ impl<V: fmt::Debug, S: Name> Error for Refused<V, S> {}
 
 /// One field whose value its state does not allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Violation {
     /// The stored name of the field.
     pub field: Cow<'static, str>,

@@ -81,6 +81,7 @@ impl<T: KnownFields> KnownFields for Vec<T> {}
 
 /// What a stored name is for a value of one status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Belongs {
     /// A field of the state.
     Here,

@@ -7,17 +7,17 @@ use syn::{Attribute, Ident, Item};
 
 use super::hostile::expansion;
 
+fn note(attrs: &[Attribute], name: &Ident, found: &mut BTreeSet<String>) {
+    if attrs.iter().any(|attr| attr.path().is_ident("non_exhaustive")) {
+        found.insert(name.to_string());
+    }
+}
+
 fn open_enums(items: &[Item], found: &mut BTreeSet<String>) {
-    let is_open = |attrs: &[Attribute]| attrs.iter().any(|attr| attr.path().is_ident("non_exhaustive"));
-    let mut note = |attrs: &[Attribute], name: &Ident| {
-        if is_open(attrs) {
-            found.insert(name.to_string());
-        }
-    };
     for item in items {
         match item {
-            Item::Enum(item) => note(&item.attrs, &item.ident),
-            Item::Struct(item) => note(&item.attrs, &item.ident),
+            Item::Enum(item) => note(&item.attrs, &item.ident, found),
+            Item::Struct(item) => note(&item.attrs, &item.ident, found),
             Item::Mod(module) => {
                 let items = module.content.as_ref().map(|(_, items)| items.as_slice());
                 open_enums(items.unwrap_or_default(), found);
