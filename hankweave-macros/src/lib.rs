@@ -77,6 +77,8 @@ use proc_macro2::TokenStream as TokenStream2;
 /// `#[sample(e)]` gives generated tests a value for a field whose type has no `Sample`, and `#[schema(Type)]` the JSON Schema of another type.
 /// `#[serde(..)]` stays with the field wherever it is copied.
 ///
+/// Each of these words may stand as `#[machine(word)]` too, where another macro owns the bare one. What a derive is told, as in `#[schema(example = 3)]`, is left to it.
+///
 /// # What is generated
 ///
 /// For `#[machine(Door)] pub enum DoorRecord`:

@@ -122,6 +122,8 @@ pub(crate) struct Field {
     pub(crate) ty: Type,
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) serde: Vec<TokenStream>,
+    /// Whether the field says itself how it is read.
+    pub(crate) custom_read: bool,
     pub(crate) stored_name: String,
     pub(crate) aliases: Vec<String>,
     /// Whether a stored value may lack it.

@@ -64,6 +64,10 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         states: Vec::new(),
     };
     for mut variant in item.variants {
+        attribute::ours(&mut variant.attrs, errors);
+        for field in &mut variant.fields {
+            attribute::ours(&mut field.attrs, errors);
+        }
         let marked = |mark: &str| variant.attrs.iter().position(|attr| attr.path().is_ident(mark));
         if let Some(index) = marked("shared") {
             shared(variant, index, &mut ast, errors);

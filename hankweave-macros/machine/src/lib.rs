@@ -3,10 +3,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
-#[cfg(any(feature = "std", test))]
-extern crate std;
 #[cfg(test)]
 extern crate self as hankweave_machine;
+#[cfg(any(feature = "std", test))]
+extern crate std;
 
 mod checked;
 mod diagram;

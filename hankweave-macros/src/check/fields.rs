@@ -483,6 +483,7 @@ fn field_of(ast: &Ast, field: &ast::Field, entry: Entry, live: Option<Setters>) 
         ident: field.ident.clone(),
         ty: field.ty.clone(),
         attrs: field.attrs.clone(),
+        custom_read: field.serde.custom_read,
         serde,
         entry,
         live,

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 
 use crate::model::{Entry, Field, Machine, State};
 
@@ -27,6 +27,7 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
     let writers = writers.map(|(index, state)| writer(index, state, machine, out));
     let belongs = machine.states.iter().map(|state| belongs(state, machine, out));
     let reads = machine.states.iter().map(|state| read(state, machine, out));
+    let widths = widths(machine);
     let known_fields = machine.extra().is_none().then(|| {
         quote! {
             #[automatically_derived]
@@ -54,6 +55,8 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
                         }
                     }
 
+                    #widths
+
                     fn read<'de, A: serde::de::MapAccess<'de>>(
                         status: #status,
                         mut fields: stored::Fields<'de, A, Self>,
@@ -80,6 +83,41 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
             };
         },
     )
+}
+
+/// Numbers that are wider than what a format tells unasked, where a name has one type wherever it stands.
+fn widths(machine: &Machine) -> Option<TokenStream> {
+    let wide = |field: &Field| match field.value_type().to_token_stream().to_string().as_str() {
+        "u128" if !field.custom_read => Some("U128"),
+        "i128" if !field.custom_read => Some("I128"),
+        _ => None,
+    };
+    let fields = || machine.states.iter().flat_map(|state| &state.fields);
+    let of_name = |name: &str| {
+        let mut found = fields()
+            .filter(|field| field.stored_names().any(|known| known == name))
+            .map(wide);
+        let first = found.next()??;
+        found.all(|other| other == Some(first)).then_some(first)
+    };
+    let names: BTreeSet<&str> = fields().flat_map(Field::stored_names).collect();
+    let arms: Vec<_> = names
+        .into_iter()
+        .filter_map(|name| {
+            let width = format_ident!("{}", of_name(name)?);
+            Some(quote!(#name => stored::Width::#width,))
+        })
+        .collect();
+    (!arms.is_empty()).then(|| {
+        quote! {
+            fn width(name: &str) -> stored::Width {
+                match name {
+                    #(#arms)*
+                    _ => stored::Width::Any,
+                }
+            }
+        }
+    })
 }
 
 fn mirror_name(state: &State) -> Ident {

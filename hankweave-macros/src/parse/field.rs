@@ -54,6 +54,7 @@ fn field_attribute(field: &mut Field, attr: Attribute, errors: &mut Errors) -> s
     let name = attr.path().get_ident().map(Ident::to_string).unwrap_or_default();
     match name.as_str() {
         "serde" => serde::field(&attr, &mut field.serde)?,
+        "sample" | "schema" if attribute::is_of_a_derive(&attr) => field.attrs.push(attr),
         "sample" => field.sample = Some(attr.parse_args()?),
         "schema" => field.schema = Some(attr.parse_args()?),
         "cfg" | "cfg_attr" => attribute::refuse_cfg(&attr, errors),
