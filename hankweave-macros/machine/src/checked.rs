@@ -115,7 +115,7 @@ pub struct Pair<A, B>(pub A, pub B);
 impl<A: CheckedAdd<B, Sum = A>, B> Pair<A, B> {
     /// `+`.
     #[inline]
-    pub fn add(self, sums: &Sums) -> A {
+    pub fn plus(self, sums: &Sums) -> A {
         let otherwise = self.0.clone();
         sums.note(self.0.checked_add(self.1), otherwise)
     }
@@ -124,25 +124,25 @@ impl<A: CheckedAdd<B, Sum = A>, B> Pair<A, B> {
 impl<A: Checked<B>, B> Pair<A, B> {
     /// `-`.
     #[inline]
-    pub fn sub(self, sums: &Sums) -> A {
+    pub fn minus(self, sums: &Sums) -> A {
         sums.note(self.0.checked_sub(self.1), self.0)
     }
 
     /// `*`.
     #[inline]
-    pub fn mul(self, sums: &Sums) -> A {
+    pub fn times(self, sums: &Sums) -> A {
         sums.note(self.0.checked_mul(self.1), self.0)
     }
 
     /// `/`.
     #[inline]
-    pub fn div(self, sums: &Sums) -> A {
+    pub fn divided(self, sums: &Sums) -> A {
         sums.note(self.0.checked_div(self.1), self.0)
     }
 
     /// `%`.
     #[inline]
-    pub fn rem(self, sums: &Sums) -> A {
+    pub fn rest(self, sums: &Sums) -> A {
         sums.note(self.0.checked_rem(self.1), self.0)
     }
 }
@@ -159,7 +159,7 @@ pub trait Unchecked: Sized {
 
     /// `+`.
     #[inline]
-    fn add(self, _: &Sums) -> <Self::Left as Add<Self::Right>>::Output
+    fn plus(self, _: &Sums) -> <Self::Left as Add<Self::Right>>::Output
     where
         Self::Left: Add<Self::Right>,
     {
@@ -169,7 +169,7 @@ pub trait Unchecked: Sized {
 
     /// `-`.
     #[inline]
-    fn sub(self, _: &Sums) -> <Self::Left as Sub<Self::Right>>::Output
+    fn minus(self, _: &Sums) -> <Self::Left as Sub<Self::Right>>::Output
     where
         Self::Left: Sub<Self::Right>,
     {
@@ -179,7 +179,7 @@ pub trait Unchecked: Sized {
 
     /// `*`.
     #[inline]
-    fn mul(self, _: &Sums) -> <Self::Left as Mul<Self::Right>>::Output
+    fn times(self, _: &Sums) -> <Self::Left as Mul<Self::Right>>::Output
     where
         Self::Left: Mul<Self::Right>,
     {
@@ -189,7 +189,7 @@ pub trait Unchecked: Sized {
 
     /// `/`.
     #[inline]
-    fn div(self, _: &Sums) -> <Self::Left as Div<Self::Right>>::Output
+    fn divided(self, _: &Sums) -> <Self::Left as Div<Self::Right>>::Output
     where
         Self::Left: Div<Self::Right>,
     {
@@ -199,7 +199,7 @@ pub trait Unchecked: Sized {
 
     /// `%`.
     #[inline]
-    fn rem(self, _: &Sums) -> <Self::Left as Rem<Self::Right>>::Output
+    fn rest(self, _: &Sums) -> <Self::Left as Rem<Self::Right>>::Output
     where
         Self::Left: Rem<Self::Right>,
     {

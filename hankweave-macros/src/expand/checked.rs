@@ -55,16 +55,16 @@ impl Operators<'_> {
 /// The method for an operator, and whether its result is assigned.
 fn method(operator: &BinOp) -> Option<(&'static str, bool)> {
     Some(match operator {
-        BinOp::Add(_) => ("add", false),
-        BinOp::Sub(_) => ("sub", false),
-        BinOp::Mul(_) => ("mul", false),
-        BinOp::Div(_) => ("div", false),
-        BinOp::Rem(_) => ("rem", false),
-        BinOp::AddAssign(_) => ("add", true),
-        BinOp::SubAssign(_) => ("sub", true),
-        BinOp::MulAssign(_) => ("mul", true),
-        BinOp::DivAssign(_) => ("div", true),
-        BinOp::RemAssign(_) => ("rem", true),
+        BinOp::Add(_) => ("plus", false),
+        BinOp::Sub(_) => ("minus", false),
+        BinOp::Mul(_) => ("times", false),
+        BinOp::Div(_) => ("divided", false),
+        BinOp::Rem(_) => ("rest", false),
+        BinOp::AddAssign(_) => ("plus", true),
+        BinOp::SubAssign(_) => ("minus", true),
+        BinOp::MulAssign(_) => ("times", true),
+        BinOp::DivAssign(_) => ("divided", true),
+        BinOp::RemAssign(_) => ("rest", true),
         _ => return None,
     })
 }
