@@ -104,7 +104,7 @@ fn with(record: JobRecord, change: impl FnOnce(&mut job::Running)) -> JobRecord 
 
 #[track_caller]
 fn refused(record: JobRecord, event: JobTransition, field: &'static str) {
-    let error = record.clone().apply(event.clone()).unwrap_err();
+    let error = record.clone().apply(event.clone()).expect_err("it does not fit");
     assert_eq!(error.reason, Reason::OutOfRange { field });
     assert!(error.to_string().contains(&format!("`{field}`")), "{error}");
     assert_eq!(error.into_parts(), (record, event));
