@@ -6,9 +6,19 @@ use syn::{Attribute, Expr, Generics, Ident, LitStr, Path, Type, Visibility};
 use crate::case::Case;
 
 /// `schema`, or `schema = "feature"`.
+#[derive(Clone)]
 pub(crate) struct Schemas {
     /// The feature of the user's crate with which there are any.
     pub(crate) feature: Option<LitStr>,
+}
+
+/// `derive(events(..), metadata(..), statuses(..), typed(..))`.
+#[derive(Clone, Default)]
+pub(crate) struct Derives {
+    pub(crate) events: Vec<Path>,
+    pub(crate) metadata: Vec<Path>,
+    pub(crate) statuses: Vec<Path>,
+    pub(crate) typed: Vec<Path>,
 }
 
 /// One declaration.
@@ -40,6 +50,8 @@ pub(crate) struct Ast {
     pub(crate) attrs: Vec<Attribute>,
     /// Traits to derive besides those that are always derived.
     pub(crate) derives: Vec<Path>,
+    /// Traits to derive for what is generated besides the data.
+    pub(crate) generated: Derives,
     pub(crate) storage: Storage,
     /// Fields of the variant marked `#[shared]`.
     pub(crate) shared: Vec<Field>,
@@ -152,6 +164,29 @@ pub(crate) struct Setters {
     pub(crate) record: bool,
 }
 
+/// `#[live(start = .., add, record, keeps)]`, with a `#[carry(..)]` beside it or without.
+#[derive(Default, Clone)]
+pub(crate) struct Live {
+    pub(crate) start: Option<Expr>,
+    pub(crate) setters: Setters,
+    /// What happens where the state that is left has the field as well.
+    pub(crate) again: Again,
+    /// The mark beside it that says where the value comes from.
+    pub(crate) carry: Option<Carry>,
+}
+
+/// What becomes of a live field when its state is entered from one that has it.
+#[derive(Default, Clone, Copy, PartialEq)]
+pub(crate) enum Again {
+    /// The declaration does not say.
+    #[default]
+    Unsaid,
+    /// It keeps its value.
+    Keeps,
+    /// It starts anew.
+    Restarts,
+}
+
 /// Where the value of a field comes from when its state is entered.
 #[derive(Clone)]
 pub(crate) enum Mark {
@@ -164,7 +199,7 @@ pub(crate) enum Mark {
     /// From the source state itself.
     Origin,
     /// From this expression, or from the caller when there is none; setters change it later.
-    Live { start: Option<Expr>, setters: Setters },
+    Live(Live),
     /// From this expression, for ever.
     Fixed(Expr),
 }

@@ -57,6 +57,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
     });
     let mut machine = Machine {
         name: ast.name,
+        apart: false,
         krate: ast.krate,
         types: ast.types,
         stored_form: ast.stored_form,
@@ -69,6 +70,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
         docs: ast.docs,
         attrs: ast.attrs,
         derives: ast.derives,
+        generated: ast.generated,
         tag: ast.storage.tag,
         field_case: ast.storage.fields,
         shared: fields.shared,

@@ -16,6 +16,15 @@ impl Errors {
         self.0.push(Error::new_spanned(tokens, message));
     }
 
+    /// Reports a mistake that several states make at the same tokens.
+    pub(crate) fn once_at(&mut self, tokens: impl ToTokens, message: impl Display) {
+        let error = Error::new_spanned(tokens, message);
+        let place = format!("{:?}", error.span());
+        if self.0.iter().all(|known| format!("{:?}", known.span()) != place) {
+            self.0.push(error);
+        }
+    }
+
     /// Takes the value, or the mistake.
     pub(crate) fn ok<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.0.push(error)).ok()

@@ -3,6 +3,8 @@
 mod accessors;
 mod any;
 mod branches;
+mod checked;
+pub(crate) mod deeper;
 mod drawing;
 mod dynamic;
 mod events;
@@ -17,6 +19,7 @@ mod states;
 mod stored;
 mod stubs;
 mod transitions;
+mod values;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
@@ -42,16 +45,16 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
     let cfgs: Vec<_> = attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
     let summary = format!("The `{typed}` machine: its states, and what each step demands.");
     let diagram = drawing::drawing(machine);
+    let reexported = (!machine.apart).then(|| quote!(#stored,));
+    let guarded = guarded(machine);
     let types = [
-        states::typed(machine, &out),
         states::states(machine, &out),
         states::metadata(machine, &out),
-        transitions::edges(machine, &out),
-        transitions::methods(machine, &out),
         branches::branches(machine, &out),
         names::statuses(machine, &out),
         any::any(machine, &out),
         graph::graph(machine, &out),
+        values::values(machine, &out),
     ];
     let values = || {
         [
@@ -59,7 +62,7 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
             accessors::accessors(machine, &out),
             dynamic::transition(machine, &out),
             events::events(machine, &out),
-            rehydrate::rehydrate(machine, &out),
+            rehydrate::rules(machine, &out),
             stored::stored(machine, &out),
             schema::schema(machine, &out),
             field_table::field_table(machine, &out),
@@ -81,10 +84,45 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
             use super::*;
             #(#types)*
             #values
+            #guarded
         }
         #(#cfgs)*
         #[allow(deprecated, reason = "whoever marks a state for others has to generate it")]
-        #vis use #module::{#typed, #stored, #status, #phase, #transition #state_trait, #graph};
+        #vis use #module::{#typed, #reexported #status, #phase, #transition #state_trait, #graph};
+    }
+}
+
+/// The typed value with its steps and seals, in a module that holds no word of the user's but names and types: whoever stands beside the data cannot
+/// reach what is private here.
+fn guarded(machine: &Machine) -> TokenStream {
+    let (machine, types) = deeper::deeper(machine);
+    let machine = &machine;
+    let out = Names::new(machine);
+    let vis = out.vis.clone();
+    let out = Names {
+        vis: visibility(&machine.vis, 2),
+        ..out
+    };
+    let Names {
+        typed, state_trait, ..
+    } = &out;
+    let parts = [
+        states::typed(machine, &out),
+        transitions::edges(machine, &out),
+        transitions::methods(machine, &out),
+        branches::methods(machine, &out),
+    ];
+    let read_back = (!machine.types).then(|| rehydrate::rehydrate(machine, &out));
+    let step = (!machine.types).then(|| quote!(Step,));
+    quote! {
+        #types
+        mod guarded {
+            use super::*;
+            #(#parts)*
+            #read_back
+        }
+        #[allow(unused_imports, reason = "not every machine is used generically")]
+        #vis use guarded::{#typed, #state_trait, Active, Edge, Transition, #step};
     }
 }
 
@@ -112,6 +150,8 @@ pub(crate) struct Names {
     pub(crate) graph: Ident,
     /// `into_execution`
     pub(crate) into_stored: Ident,
+    /// `execution`
+    pub(crate) to_stored: Ident,
     /// `codon`, the field of a step
     pub(crate) value: Ident,
 }
@@ -135,16 +175,26 @@ impl Names {
             state_trait: format_ident!("{name}State", span = Span::call_site()),
             graph: generated(graph_name(&name)),
             into_stored: generated(into_stored(machine)),
+            to_stored: generated(to_stored(machine)),
             value: generated(module_name(machine)),
         }
     }
 }
 
-/// The name of the method that gives up the type: what the stored enum is called beyond the machine.
+/// The name of the method that gives up the type.
 pub(crate) fn into_stored(machine: &Machine) -> String {
     let (name, stored) = (text(&machine.name), text(&machine.stored));
     let rest = stored.strip_prefix(&name).filter(|rest| !rest.is_empty());
     format!("into_{}", snake(rest.unwrap_or(&stored)))
+}
+
+/// The name of the method that gives a copy of the stored form: what the stored enum is called beyond the machine. A name that no method can have gets
+/// another one.
+pub(crate) fn to_stored(machine: &Machine) -> String {
+    let (name, stored) = (text(&machine.name), text(&machine.stored));
+    let rest = stored.strip_prefix(&name).filter(|rest| !rest.is_empty());
+    let name = snake(rest.unwrap_or(&stored));
+    if is_name(&name) { name } else { name + "_stored" }
 }
 
 /// The graph is called like the machine, in capital letters.

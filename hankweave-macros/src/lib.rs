@@ -1,6 +1,7 @@
 //! The attribute macro of [`hankweave-machine`](https://docs.rs/hankweave-machine): one declaration becomes a state machine that the
 //! compiler checks. Depend on `hankweave-machine` alone; it exports the macro, and what generated code stands on.
 
+mod above;
 mod ast;
 mod case;
 mod check;
@@ -16,7 +17,8 @@ use proc_macro2::TokenStream as TokenStream2;
 
 /// Turns the declaration of a stored enum into a typestate machine: `#[machine(Door)]`.
 ///
-/// The attribute stands above all others of the enum: a `derive` below it is given to the data of each state.
+/// The attribute stands above all others of the enum: a `derive` below it is given to the data of each state. `#[non_exhaustive]` below it keeps all enums of the
+/// machine open for more, so that other crates match with a `_`: the stored enum, the typed values, events, statuses, phases and outcomes.
 ///
 /// # Arguments
 ///
@@ -29,6 +31,7 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | `tests` | tests of every pair of states, of every stored value and of every walk are generated for `cargo test` |
 /// | `schema` | the stored enum and the transitions get JSON Schemas (feature `schema` of `hankweave-machine`) |
 /// | `schema = "feature"` | the same, if this feature of your own crate is on: say so if it is optional there, since another crate of the build may switch on that of `hankweave-machine` |
+/// | `derive(events(..), metadata(..), statuses(..), typed(..))` | what is generated derives these traits as well; data has those of `#[derive(..)]` below the attribute, and the typed value can have `Eq`, `PartialOrd`, `Ord` and `Hash` |
 /// | `crate = path` | where the companion crate is, when it is not `::hankweave_machine`: renamed, or exported by another crate |
 /// | `fields = path` | calls the macro `path!` of your own with a table of all stored fields and their types |
 ///
@@ -62,6 +65,9 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | `#[carry(other, start = e, next = f)]` | the same, but `e` where that state has none, and `f(value)` where it has one: `next = \|attempt\| attempt + 1` |
 /// | `#[carry_or_ask]`, `#[carry_or_ask(other, next = f)]` | from the state that is left, and from the caller where that state has none |
 /// | `#[live]`, `#[live(start = e, add)]` | `e`, or from the caller; later changed by `set_field`, and by `add_field` when `add` is there |
+/// | `#[live(start = e, keeps)]`, `#[live(start = e, restarts)]` | one of the two is said where a state that has the field leads here: its value there, or `e` again |
+/// | `#[live]` and `#[carry(..)]` or `#[carry_or_ask(..)]` | as carried, and later changed as live; also in the state where values start, if others lead back there |
+/// | `#[live]`, `#[live(start = e, ..)]` on a shared field | given to `new`, or `e`; in every state the value it had, and changed in each but terminal ones |
 /// | `#[live]` with `types` | the same, and changed in place by `field_mut` |
 /// | `#[live(start = e, add, record)]` | the same, and each change gives the event that records it, `DoorTransition::AddField`, for `apply` |
 /// | `#[fixed(e)]` | always `e`; a stored value with another one is refused |
@@ -70,6 +76,8 @@ use proc_macro2::TokenStream as TokenStream2;
 ///
 /// `#[sample(e)]` gives generated tests a value for a field whose type has no `Sample`, and `#[schema(Type)]` the JSON Schema of another type.
 /// `#[serde(..)]` stays with the field wherever it is copied.
+///
+/// Each of these words may stand as `#[machine(word)]` too, where another macro owns the bare one. What a derive is told, as in `#[schema(example = 3)]`, is left to it.
 ///
 /// # What is generated
 ///
@@ -97,7 +105,27 @@ use proc_macro2::TokenStream as TokenStream2;
 /// generated all the same where that is possible, so that one mistake gives one message.
 #[proc_macro_attribute]
 pub fn machine(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    generate(arguments.into(), item.into()).into()
+    let item = TokenStream2::from(item);
+    match above::is_derived() {
+        false => generate(arguments.into(), item).into(),
+        true => below_a_derive(arguments.into(), item).into(),
+    }
+}
+
+/// What there is when a derive stands above: the mistake, the enum that it was derived for, and the types of the machine.
+fn below_a_derive(arguments: TokenStream2, item: TokenStream2) -> TokenStream2 {
+    let mut errors = error::Errors::default();
+    let message = "a `derive` stands below `#[machine(..)]`, which gives it to the data of each state; above, it is given the declaration, which is no enum yet";
+    errors.at(&arguments, message);
+    let as_written = above::as_written(&item);
+    let machine = parse::parse(arguments, item, &mut errors).and_then(|ast| check::check(ast, &mut errors));
+    let mut tokens = machine.map_or_else(TokenStream2::new, |mut machine| {
+        machine.apart = true;
+        expand::expand(&machine)
+    });
+    tokens.extend(as_written);
+    tokens.extend(errors.into_tokens());
+    tokens
 }
 
 /// The whole pipeline: parse, check, expand. Mistakes of the user become `compile_error!` beside the generated types.

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Attribute, Expr, GenericArgument, Generics, LitStr, Path, PathArguments, Type, Visibility};
 
-use crate::ast::{Schemas, Setters};
+use crate::ast::{Derives, Schemas, Setters};
 use crate::case::{Case, pascal, text};
 
 /// What every stored value can be asked, so that no shared field can be asked for by these names.
@@ -11,8 +11,11 @@ pub(crate) const STORED_METHODS: [&str; 6] =
     ["status", "is_terminal", "apply", "validate", "schema", "typed"];
 
 /// A machine that can be generated.
+#[derive(Clone)]
 pub(crate) struct Machine {
     pub(crate) name: Ident,
+    /// Whether the stored enum stays in the module of the machine.
+    pub(crate) apart: bool,
     /// The crate that generated code stands on, when it has another name here.
     pub(crate) krate: Option<Path>,
     /// Whether there are types alone: no events, no stored form, and nothing demanded of the data.
@@ -32,6 +35,8 @@ pub(crate) struct Machine {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) derives: Vec<Path>,
+    /// Traits to derive for what is generated besides the data.
+    pub(crate) generated: Derives,
     pub(crate) tag: String,
     /// Spelling of stored fields.
     pub(crate) field_case: Option<Case>,
@@ -48,6 +53,7 @@ pub(crate) struct Machine {
 }
 
 /// One state.
+#[derive(Clone)]
 pub(crate) struct State {
     pub(crate) ident: Ident,
     pub(crate) docs: Vec<Attribute>,
@@ -71,6 +77,7 @@ pub(crate) struct Exit {
 }
 
 /// All edges of one name; they lead to one state.
+#[derive(Clone)]
 pub(crate) struct Method {
     pub(crate) ident: Ident,
     /// What it is called among events and in the module of steps.
@@ -86,6 +93,7 @@ pub(crate) struct Method {
 }
 
 /// One method with several outcomes.
+#[derive(Clone)]
 pub(crate) struct Branch {
     pub(crate) ident: Ident,
     /// The enum of what the caller says: the outcome, with what that demands.
@@ -114,6 +122,8 @@ pub(crate) struct Field {
     pub(crate) ty: Type,
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) serde: Vec<TokenStream>,
+    /// Whether the field says itself how it is read.
+    pub(crate) custom_read: bool,
     pub(crate) stored_name: String,
     pub(crate) aliases: Vec<String>,
     /// Whether a stored value may lack it.
@@ -170,6 +180,12 @@ impl Machine {
                 .iter()
                 .map(move |exit| (state, &self.methods[exit.method], exit))
         })
+    }
+
+    /// The attribute that keeps enums open for more, where the declaration has it.
+    pub(crate) fn non_exhaustive(&self) -> Option<&Attribute> {
+        let mut attrs = self.attrs.iter();
+        attrs.find(|attr| attr.path().is_ident("non_exhaustive"))
     }
 
     pub(crate) fn target(&self, method: &Method) -> &State {

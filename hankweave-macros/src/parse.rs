@@ -2,16 +2,16 @@
 
 mod attribute;
 mod field;
-mod paths;
+pub(crate) mod paths;
 mod serde;
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Fields, Ident, Item, ItemEnum, LitStr, Meta, Path, Token, Variant};
+use syn::{Attribute, Fields, Ident, Item, ItemEnum, LitStr, Meta, Path, Token, Variant, parse_quote};
 
-use crate::ast::{Ast, Exit, Field, Initial, Names, Schemas, State};
+use crate::ast::{Ast, Derives, Exit, Field, Initial, Names, Schemas, State};
 use crate::case::{snake, text};
 use crate::error::Errors;
 
@@ -57,12 +57,17 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         docs,
         attrs,
         derives,
+        generated: arguments.derives,
         storage,
         shared: Vec::new(),
         groups: Vec::new(),
         states: Vec::new(),
     };
     for mut variant in item.variants {
+        attribute::ours(&mut variant.attrs, errors);
+        for field in &mut variant.fields {
+            attribute::ours(&mut field.attrs, errors);
+        }
         let marked = |mark: &str| variant.attrs.iter().position(|attr| attr.path().is_ident(mark));
         if let Some(index) = marked("shared") {
             shared(variant, index, &mut ast, errors);
@@ -111,11 +116,12 @@ struct Arguments {
     tests: bool,
     schema: Option<Schemas>,
     fields: Option<Path>,
+    derives: Derives,
 }
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        const WORDS: &str = "after the name of the machine only `tests`, `schema`, `types`, `unstored`, `cyclic`, `fields = path` and `crate = path` may stand: \
+        const WORDS: &str = "after the name of the machine only `tests`, `schema`, `types`, `unstored`, `cyclic`, `derive(..)`, `fields = path` and `crate = path` may stand: \
                              `#[machine(Door, tests)]`";
         // A macro that hands its own arguments on says first where the companion is.
         let leading = input.peek(Token![crate]).then(|| companion(input)).transpose()?;
@@ -132,6 +138,7 @@ impl Parse for Arguments {
             tests: false,
             schema: None,
             fields: None,
+            derives: Derives::default(),
         };
         while !input.is_empty() {
             if input.parse::<Token![,]>().is_err() {
@@ -147,6 +154,7 @@ impl Parse for Arguments {
                 Some(word) if word == "cyclic" => arguments.cyclic = Some(word),
                 Some(word) if word == "tests" => arguments.tests = true,
                 Some(word) if word == "schema" => arguments.schema = Some(schemas(input)?),
+                Some(word) if word == "derive" => generated_derives(input, &mut arguments.derives)?,
                 Some(word) if word == "fields" => {
                     input.parse::<Token![=]>()?;
                     arguments.fields = Some(moved(input.call(Path::parse_mod_style)?));
@@ -166,6 +174,55 @@ impl Parse for Arguments {
         }
         Ok(arguments)
     }
+}
+
+/// What is in the brackets of `derive(events(Eq), statuses(Enum))`.
+fn generated_derives(input: ParseStream<'_>, derives: &mut Derives) -> syn::Result<()> {
+    const WORDS: &str = "what is generated derives more on demand: `derive(events(..), metadata(..), statuses(..), typed(..))`; the data of states has a `#[derive(..)]` below";
+    let content;
+    syn::parenthesized!(content in input);
+    while !content.is_empty() {
+        let word: Ident = content
+            .parse()
+            .map_err(|error| syn::Error::new(error.span(), WORDS))?;
+        let into = match word.to_string().as_str() {
+            "events" => &mut derives.events,
+            "metadata" => &mut derives.metadata,
+            "statuses" => &mut derives.statuses,
+            "typed" => &mut derives.typed,
+            _ => return Err(syn::Error::new(word.span(), WORDS)),
+        };
+        let paths;
+        syn::parenthesized!(paths in content);
+        into.extend(Punctuated::<Path, Token![,]>::parse_terminated(&paths)?);
+        if word == "typed" {
+            typed_derives(into)?;
+        } else {
+            into.iter_mut().for_each(paths::of_path);
+        }
+        if !content.is_empty() {
+            content.parse::<Token![,]>()?;
+        }
+    }
+    Ok(())
+}
+
+/// The typed value stands where nothing of others is expanded, so it derives what the compiler itself writes.
+fn typed_derives(paths: &mut [Path]) -> syn::Result<()> {
+    for path in paths {
+        let name = path.segments.last().map(|last| last.ident.clone());
+        *path = match name.as_ref().map(Ident::to_string).as_deref() {
+            Some("Eq") => parse_quote!(::core::cmp::Eq),
+            Some("PartialOrd") => parse_quote!(::core::cmp::PartialOrd),
+            Some("Ord") => parse_quote!(::core::cmp::Ord),
+            Some("Hash") => parse_quote!(::core::hash::Hash),
+            _ => {
+                let message = "the typed value can derive `Eq`, `PartialOrd`, `Ord` and `Hash`: what another crate derives would be written where the value is sealed";
+                return Err(syn::Error::new_spanned(path, message));
+            }
+        };
+    }
+    Ok(())
 }
 
 /// What may follow `schema`: `= "feature"`.
@@ -288,8 +345,15 @@ fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> s
         "serde" => serde::state_names(&attr, &mut state.names)?,
         "cfg" | "cfg_attr" => refuse_cfg(&attr, errors),
         _ => {
-            attribute::refuse_misspelt(&attr, Place::State)?;
-            state.attrs.push(attr);
+            match attribute::refuse_misspelt(&attr, Place::State, errors)? {
+                // What was meant is done, so that one slip gives one message.
+                Some("initial") => state.initial = Some(Initial { attr, label: None }),
+                Some("terminal") => state.terminal = Some(attr),
+                Some("again") => state.again = true,
+                Some("to") => state.unread = true,
+                Some(_) => {}
+                None => state.attrs.push(attr),
+            }
         }
     }
     Ok(())

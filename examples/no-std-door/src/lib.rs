@@ -1,7 +1,6 @@
 //! The door of a cabinet, for a microcontroller: nothing here needs the standard library, and neither does the machine.
 //!
-//! `hankweave-machine` without features needs `core` and `alloc` alone. There is then no stored form; types, events,
-//! `apply` and the graph are all there.
+//! `hankweave-machine` needs `core` and `alloc` alone, the stored form included: with the feature `stored` of this crate the door is written as postcard.
 
 #![cfg_attr(not(test), no_std)]
 
@@ -74,6 +73,26 @@ pub fn command(door: DoorRecord, command: DoorTransition) -> DoorRecord {
     door.apply(command).unwrap_or_else(|refused| *refused.value)
 }
 
+/// The door in a format for small devices.
+///
+/// # Errors
+///
+/// Fails when there is no memory for it.
+#[cfg(feature = "stored")]
+pub fn to_bytes(door: &DoorRecord) -> postcard::Result<alloc::vec::Vec<u8>> {
+    postcard::to_allocvec(door)
+}
+
+/// The door that was written by [`to_bytes`].
+///
+/// # Errors
+///
+/// Fails when the bytes are no door.
+#[cfg(feature = "stored")]
+pub fn from_bytes(bytes: &[u8]) -> postcard::Result<DoorRecord> {
+    postcard::from_bytes(bytes)
+}
+
 /// How many edges the machine has, known while compiling.
 pub const EDGES: usize = DOOR.edges.len();
 
@@ -86,6 +105,16 @@ mod tests {
             code: 4711,
             by: "ann".into(),
         }
+    }
+
+    #[test]
+    #[cfg(feature = "stored")]
+    fn a_door_and_a_command_survive_a_format_for_small_devices() {
+        let door = Door::new(7).lock(lock()).into_record();
+        let bytes = to_bytes(&door).expect("there is memory");
+        assert_eq!(from_bytes(&bytes), Ok(door));
+        let command = postcard::to_allocvec(&DoorTransition::Unlock).expect("there is memory");
+        assert_eq!(postcard::from_bytes(&command), Ok(DoorTransition::Unlock));
     }
 
     #[test]

@@ -250,7 +250,7 @@ fn an_illegal_event_hands_the_value_back_and_names_what_is_legal() {
     assert_eq!(*error.value, before);
     assert_eq!(
         error.to_string(),
-        "invalid transition from preparing to completed (legal: starting, failed, skipped)"
+        "invalid transition from preparing: no step `complete` (legal: start -> starting, fail -> failed, skip -> skipped)"
     );
     assert!(!CodonStatus::Preparing.legal(CodonStatus::Completed));
     assert!(CodonStatus::Running.legal(CodonStatus::Completed));

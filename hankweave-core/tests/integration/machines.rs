@@ -1,7 +1,7 @@
 //! The machine of the run, besides the codon's.
 
 use hankweave_core::id::RunId;
-use hankweave_core::run::{self, RUN, Run, RunLife, RunStatus, RunTransition};
+use hankweave_core::run::{self, RUN, Run, RunLife, RunTransition};
 use hankweave_core::time::Timestamp;
 use serde_json::json;
 
@@ -25,10 +25,7 @@ fn a_run_that_has_ended_takes_no_second_end_from_an_event() {
         assert_eq!(ended.end_time(), Some(&at(1)));
         for second in &ends {
             let refused = ended.clone().apply(second.clone()).unwrap_err();
-            assert_eq!(
-                (refused.from, refused.legal),
-                (ended.status(), &[] as &[RunStatus])
-            );
+            assert_eq!((refused.from, refused.legal.len()), (ended.status(), 0));
             assert_eq!(*refused.value, ended);
         }
     }

@@ -90,7 +90,7 @@ impl Machine {
 
     /// The graph as indented JSON.
     #[cfg(feature = "serde")]
-    pub fn to_json(&self) -> String {
+    pub fn to_json(&self) -> alloc::string::String {
         serde_json::to_string_pretty(self).expect("names, texts and flags always serialise")
     }
 }

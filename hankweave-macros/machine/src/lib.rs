@@ -1,10 +1,14 @@
 #![doc = include_str!("../README.md")]
-#![cfg_attr(not(feature = "serde"), no_std)]
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
 #[cfg(test)]
 extern crate self as hankweave_machine;
+#[cfg(any(feature = "std", test))]
+extern crate std;
 
+mod checked;
 mod diagram;
 #[cfg(feature = "serde")]
 mod extra;
@@ -21,15 +25,20 @@ pub mod stored;
 pub mod testing;
 mod walks;
 
+pub use checked::CheckedAdd;
 #[cfg(feature = "serde")]
 pub use extra::Extra;
 pub use graph::{Edge, Field, Machine, State};
 pub use name::{Name, UnknownName};
-pub use refusal::{InvalidTransition, Refused, Violation};
+pub use refusal::{InvalidTransition, Reason, Refused, Violation};
 pub use sample::Sample;
 pub use walks::{Walk, Walks};
 
 pub use hankweave_macros::machine;
+
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("../docs/changing.md")]
+pub mod changing {}
 
 /// What generated code needs from other crates. Not part of the public interface.
 #[doc(hidden)]
@@ -38,6 +47,9 @@ pub mod __private {
     pub use alloc::format;
     pub use alloc::string::String;
     pub use alloc::vec::Vec;
+
+    pub use crate::checked::{Assigned, Change, Pair, Sums, Unchecked};
+    pub use crate::refusal::refused;
 
     /// Lets the compiler know the type of the value before it reads the closure.
     pub fn next<T, U>(value: T, next: impl FnOnce(T) -> U) -> U {

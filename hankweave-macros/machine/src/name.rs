@@ -22,6 +22,7 @@ pub trait Name: Copy + fmt::Debug + fmt::Display + Eq + 'static {
 
 /// A text that is none of the names of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnknownName {
     /// What was read.
     pub found: String,

@@ -11,42 +11,117 @@ use alloc::vec::Vec;
 
 use crate::Name;
 
-/// A transition that the machine does not have from the present state.
+/// A step on a stored value that was refused.
 ///
-/// `V` is the stored enum and `S` its status.
+/// `V` is the stored enum, `E` its events, and `S` its status.
 #[derive(Debug, Clone, PartialEq)]
-pub struct InvalidTransition<V, S: 'static> {
+#[non_exhaustive]
+pub struct InvalidTransition<V, E, S: 'static> {
     /// The value, as it was before.
     pub value: Box<V>,
+    /// The event, as it was given.
+    pub event: Box<E>,
     /// The status of the value.
     pub from: S,
-    /// The status that the transition leads to.
+    /// The step that was asked for.
+    pub step: &'static str,
+    /// The status that the step leads to; that of the value for the change of a live field.
     pub to: S,
-    /// The statuses that can follow `from`; empty when `from` is terminal.
-    pub legal: &'static [S],
+    /// The steps that can follow `from`, each with its target; empty when `from` is terminal.
+    pub legal: &'static [(&'static str, S)],
+    /// Why it was refused.
+    pub reason: Reason,
 }
 
-impl<V, S: Name> fmt::Display for InvalidTransition<V, S> {
+/// Why a step on a stored value was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The state has no such step.
+    NoSuchStep,
+    /// The step, or the change, computes a number that the type of the field cannot hold.
+    OutOfRange {
+        /// The stored name of the field.
+        field: &'static str,
+    },
+    /// The value breaks rules of its state.
+    BrokenRules {
+        /// Every broken rule; never empty.
+        violations: Vec<Violation>,
+    },
+}
+
+impl<V, E, S> InvalidTransition<V, E, S> {
+    /// Gives the value and the event back.
+    pub fn into_parts(self) -> (V, E) {
+        (*self.value, *self.event)
+    }
+}
+
+/// Makes a refusal; generated code calls it.
+pub fn refused<V, E, S>(
+    from: S,
+    step: &'static str,
+    to: S,
+    legal: &'static [(&'static str, S)],
+    reason: Reason,
+    value: V,
+    event: E,
+) -> InvalidTransition<V, E, S> {
+    InvalidTransition {
+        value: Box::new(value),
+        event: Box::new(event),
+        from,
+        step,
+        to,
+        legal,
+        reason,
+    }
+}
+
+impl<V, E, S: Name> fmt::Display for InvalidTransition<V, E, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invalid transition from {} to {}", self.from, self.to)?;
-        match self.legal {
-            [] => write!(f, " ({} is terminal)", self.from),
-            legal => {
-                let mut separator = " (legal: ";
-                for status in legal {
-                    write!(f, "{separator}{status}")?;
-                    separator = ", ";
+        let Self { from, step, .. } = self;
+        write!(f, "invalid transition from {from}: ")?;
+        match &self.reason {
+            Reason::NoSuchStep => {
+                write!(f, "no step `{step}`")?;
+                legal_steps(f, from, self.legal)
+            }
+            Reason::OutOfRange { field } => {
+                write!(
+                    f,
+                    "`{step}` would make `{field}` larger or smaller than its type can hold"
+                )
+            }
+            Reason::BrokenRules { violations } => {
+                write!(f, "`{step}` needs a value that keeps the rules of its state")?;
+                for violation in violations {
+                    write!(f, "; {violation}")?;
                 }
-                f.write_str(")")
+                Ok(())
             }
         }
     }
 }
 
-impl<V: fmt::Debug, S: Name> Error for InvalidTransition<V, S> {}
+fn legal_steps<S: Name>(f: &mut fmt::Formatter<'_>, from: &S, legal: &[(&str, S)]) -> fmt::Result {
+    if legal.is_empty() {
+        return write!(f, " ({from} is terminal)");
+    }
+    let mut separator = " (legal: ";
+    for (step, to) in legal {
+        write!(f, "{separator}{step} -> {to}")?;
+        separator = ", ";
+    }
+    f.write_str(")")
+}
+
+impl<V: fmt::Debug, E: fmt::Debug, S: Name> Error for InvalidTransition<V, E, S> {}
 
 /// Why a stored value could not become the typed value of one state.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Refused<V, S> {
     /// The value is in another state.
     WrongState {
@@ -100,6 +175,7 @@ impl<V: fmt::Debug, S: Name> Error for Refused<V, S> {}
 
 /// One field whose value its state does not allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Violation {
     /// The stored name of the field.
     pub field: Cow<'static, str>,

@@ -115,19 +115,21 @@ impl<A: Sample, B: Sample> Sample for (A, B) {
     }
 }
 
+#[cfg(feature = "std")]
+impl Sample for std::path::PathBuf {
+    fn sample(n: u32) -> Self {
+        Self::from("folder").join(format!("{n}"))
+    }
+}
+
 #[cfg(feature = "serde")]
 mod stored {
-    use std::path::PathBuf;
+    use alloc::string::String;
+    use alloc::vec::Vec;
 
     use serde_json::{Map, Value};
 
     use super::Sample;
-
-    impl Sample for PathBuf {
-        fn sample(n: u32) -> Self {
-            Self::from("folder").join(n.to_string())
-        }
-    }
 
     impl Sample for Value {
         fn sample(n: u32) -> Self {

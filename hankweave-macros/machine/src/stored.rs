@@ -1,10 +1,11 @@
 //! Reading a stored value: the tag decides which fields may follow.
 //!
 //! The tag usually comes first; then the fields are read straight into the state. When it comes later, the fields
-//! before it are kept as JSON values until the state is known. It is written as a map in every format, so that compact ones keep the names too.
+//! before it are kept as the format told them until the state is known. It is written as a map in every format, so that compact ones keep the names too.
 //! Events are read and written in the same way. Generated code implements [`Stored`] and [`Event`]; nothing else needs this module.
 
 mod as_map;
+mod early;
 mod event;
 
 use core::fmt;
@@ -17,13 +18,16 @@ use alloc::vec::{self, Vec};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor,
 };
-use serde::ser::{Serialize, Serializer};
+use serde::ser::Serializer;
 use serde_json::Value;
 
 use self::as_map::AsMap;
 
 use crate::{Extra, Name, Violation};
 
+use self::early::Early;
+
+pub use self::early::Width;
 pub use self::event::{Event, read_event, read_metadata, write_event, write_metadata};
 
 /// A stored enum, as its machine describes it.
@@ -36,6 +40,12 @@ pub trait Stored: Sized {
 
     /// Tells what a stored name is for a value of this status.
     fn belongs(status: Self::Status, name: &str) -> Belongs;
+
+    /// How the number under a stored name is asked for before the status is known.
+    fn width(name: &str) -> Width {
+        let _ = name;
+        Width::Any
+    }
 
     /// Reads the fields of a value of this status.
     ///
@@ -100,23 +110,22 @@ pub enum Belongs {
 ///
 /// Fails when the tag is missing or unknown, or when [`Stored::read`] fails.
 pub fn read<'de, T: Stored, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-    deserializer.deserialize_map(StoredVisitor(PhantomData))
+    let human_readable = deserializer.is_human_readable();
+    deserializer.deserialize_map(StoredVisitor {
+        human_readable,
+        stored: PhantomData,
+    })
 }
 
-/// Writes a value: the tag, and after it the fields of its state.
-///
-/// # Errors
-///
-/// Fails when the format does.
-pub fn write<T: Stored, V: Serialize, S: Serializer>(
+/// What writes a value of this status: the tag, and after it the fields of its state.
+pub fn tagged<T: Stored, S: Serializer>(
     status: T::Status,
-    state: &V,
     serializer: S,
-) -> Result<S::Ok, S::Error> {
-    state.serialize(AsMap {
+) -> impl Serializer<Ok = S::Ok, Error = S::Error> {
+    AsMap {
         inner: serializer,
         tag: Some((T::TAG, status.as_str())),
-    })
+    }
 }
 
 /// Finds known names among the unknown ones: written like that, the value could not be read again.
@@ -136,7 +145,10 @@ pub fn known_names<T: Stored>(status: T::Status, extra: &Extra) -> impl Iterator
     })
 }
 
-struct StoredVisitor<T>(PhantomData<T>);
+struct StoredVisitor<T> {
+    human_readable: bool,
+    stored: PhantomData<T>,
+}
 
 impl<'de, T: Stored> Visitor<'de> for StoredVisitor<T> {
     type Value = T;
@@ -150,9 +162,11 @@ impl<'de, T: Stored> Visitor<'de> for StoredVisitor<T> {
         while let Some(Key(key)) = map.next_key()? {
             if key == T::TAG {
                 let status = map.next_value_seed(NameSeed::<T::Status>(PhantomData))?;
-                return valid(T::read(status, Fields::new(status, early, map))?);
+                let fields = Fields::new(status, early, self.human_readable, map);
+                return valid(T::read(status, fields)?);
             }
-            early.push((key, map.next_value()?));
+            let value = map.next_value_seed(early::Seed(T::width(&key)))?;
+            early.push((key, value));
         }
         Err(A::Error::missing_field(T::TAG))
     }
@@ -169,19 +183,21 @@ fn valid<T: Stored, E: Error>(value: T) -> Result<T, E> {
 #[derive(Debug)]
 pub struct Fields<'de, A, T: Stored> {
     status: T::Status,
-    early: vec::IntoIter<(Cow<'de, str>, Value)>,
+    early: vec::IntoIter<(Cow<'de, str>, Early)>,
     /// The value whose key was given out last, when it came before the tag.
-    early_value: Option<Value>,
+    early_value: Option<Early>,
+    human_readable: bool,
     rest: A,
     extra: Extra,
 }
 
 impl<'de, A: MapAccess<'de>, T: Stored> Fields<'de, A, T> {
-    fn new(status: T::Status, early: Vec<(Cow<'de, str>, Value)>, rest: A) -> Self {
+    fn new(status: T::Status, early: Vec<(Cow<'de, str>, Early)>, human_readable: bool, rest: A) -> Self {
         Self {
             status,
             early: early.into_iter(),
             early_value: None,
+            human_readable,
             rest,
             extra: Extra::default(),
         }
@@ -202,7 +218,7 @@ impl<'de, A: MapAccess<'de>, T: Stored> Fields<'de, A, T> {
 
     fn take_value(&mut self) -> Result<Value, A::Error> {
         match self.early_value.take() {
-            Some(value) => Ok(value),
+            Some(value) => Value::deserialize(value.reader(self.human_readable)),
             None => self.rest.next_value(),
         }
     }
@@ -243,7 +259,7 @@ impl<'de, A: MapAccess<'de>, T: Stored> MapAccess<'de> for Fields<'de, A, T> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
         match self.early_value.take() {
-            Some(value) => seed.deserialize(value).map_err(A::Error::custom),
+            Some(value) => seed.deserialize(value.reader(self.human_readable)),
             None => self.rest.next_value_seed(seed),
         }
     }

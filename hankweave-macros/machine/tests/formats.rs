@@ -256,3 +256,97 @@ fn names_of_other_programs_are_kept_by_formats_that_describe_themselves_and_refu
         assert!(postcard::to_allocvec(value).is_err());
     }
 }
+
+/// Data that only its own format can tell before the state is known.
+#[allow(clippy::too_many_arguments, reason = "one field of each kind")]
+mod tag_last {
+    use std::collections::BTreeMap;
+    use std::net::IpAddr;
+
+    use hankweave_machine::machine;
+
+    #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+    pub enum Shape {
+        Point,
+        Circle(f64),
+        Box { width: u8, height: Option<u8> },
+    }
+
+    #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+    pub struct Meters(u32);
+
+    #[machine(Parcel)]
+    pub enum ParcelRecord {
+        #[initial]
+        #[to(send => Sent)]
+        Packed {
+            worth: u128,
+            #[serde(rename = "debt")]
+            owed: Option<i128>,
+            places: BTreeMap<u32, String>,
+            from: IpAddr,
+            shapes: Vec<Shape>,
+            far: Meters,
+            mark: char,
+            nothing: (),
+            weight: (f32, i64),
+        },
+        #[terminal]
+        Sent,
+    }
+
+    fn parcel() -> ParcelRecord {
+        let shapes = vec![
+            Shape::Point,
+            Shape::Circle(1.5),
+            Shape::Box {
+                width: 1,
+                height: None,
+            },
+        ];
+        let places = BTreeMap::from([(7, "a".to_owned()), (8, "b".to_owned())]);
+        let from = IpAddr::from([127, 0, 0, 1]);
+        let parcel = Parcel::new(
+            u128::MAX,
+            Some(i128::MIN),
+            places,
+            from,
+            shapes,
+            Meters(3),
+            'x',
+            (),
+            (0.5, -1),
+        );
+        parcel.into_record()
+    }
+
+    #[test]
+    fn json_is_read_with_the_tag_at_the_end() {
+        let text = serde_json::to_string(&parcel()).unwrap();
+        let rest = text
+            .strip_prefix(r#"{"status":"Packed","#)
+            .and_then(|rest| rest.strip_suffix('}'))
+            .unwrap();
+        let late = format!(r#"{{{rest},"status":"Packed"}}"#);
+        assert_eq!(
+            serde_json::from_str::<ParcelRecord>(&late).unwrap(),
+            parcel(),
+            "{late}"
+        );
+    }
+
+    #[test]
+    fn cbor_is_read_with_the_tag_at_the_end() {
+        let mut bytes = Vec::new();
+        ciborium::into_writer(&parcel(), &mut bytes).unwrap();
+        let mut document: ciborium::Value = ciborium::from_reader(&bytes[..]).unwrap();
+        document.as_map_mut().unwrap().rotate_left(1);
+        let mut late = Vec::new();
+        ciborium::into_writer(&document, &mut late).unwrap();
+        assert_ne!(late, bytes);
+        assert_eq!(
+            ciborium::from_reader::<ParcelRecord, _>(&late[..]).unwrap(),
+            parcel()
+        );
+    }
+}

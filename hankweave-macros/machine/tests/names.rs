@@ -373,3 +373,38 @@ mod places {
         assert_eq!(Raw::new(1, None).r#type().r#match, 1);
     }
 }
+
+/// A keyword is a step, and not from every state.
+mod keyword {
+    use hankweave_machine::machine;
+
+    #[machine(Escaped, tests)]
+    pub enum EscapedRecord {
+        #[initial]
+        #[to(r#type => Half)]
+        Start,
+        #[to(r#move => End)]
+        Half,
+        #[terminal]
+        End,
+    }
+
+    /// What a user calls like a step is the user's, whatever the messages of the machine are called.
+    impl EscapedRecord {
+        fn r#move(self) -> u8 {
+            1
+        }
+    }
+
+    impl escaped::Start {
+        fn r#type(&self) -> u8 {
+            2
+        }
+    }
+
+    #[test]
+    fn methods_of_the_user_are_found_first() {
+        let start = Escaped::new();
+        assert_eq!((start.record().r#move(), start.into_data().r#type()), (1, 2));
+    }
+}

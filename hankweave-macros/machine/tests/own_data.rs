@@ -98,3 +98,39 @@ fn a_stored_value_becomes_a_typed_one_of_its_state() {
     let refused = forged.clone().typed().unwrap_err();
     assert_eq!(refused.into_value(), forged);
 }
+
+/// Words of other macros.
+mod words_of_others {
+    use hankweave_machine::machine;
+    use schemars::JsonSchema;
+
+    /// A text that has no schema of its own.
+    #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+    pub struct Tag(String);
+
+    #[machine(Parcel)]
+    #[derive(JsonSchema)]
+    pub enum ParcelRecord {
+        #[machine(initial)]
+        #[machine(to(send => Sent))]
+        Packed {
+            #[schemars(length(min = 1))]
+            #[machine(live(start = String::new()))]
+            note: String,
+            #[machine(schema(String))]
+            #[schemars(with = "String")]
+            tag: Tag,
+        },
+        #[terminal]
+        Sent,
+    }
+
+    #[test]
+    fn a_word_of_another_macro_stays_its_own_and_ours_can_be_said() {
+        let schema = schemars::schema_for!(parcel::Packed);
+        assert_eq!(schema.as_value()["properties"]["note"]["minLength"], 1);
+        let mut packed = Parcel::new(Tag("a".into()));
+        packed.set_note("b".into());
+        assert_eq!(packed.note, "b");
+    }
+}

@@ -240,7 +240,7 @@ mod satellite {
         let refused = stored.clone().apply(command).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "invalid transition from SAFE to OBSERVING (legal: NOMINAL, LOST)"
+            "invalid transition from SAFE: no step `observe` (legal: recover -> NOMINAL, lose -> LOST)"
         );
         assert_eq!(*refused.value, stored);
         let lost = stored.apply(ProbeTransition::Lose).unwrap();

@@ -6,7 +6,7 @@ use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::Type;
 
-use crate::ast::{self, Ast, Mark, Setters};
+use crate::ast::{self, Again, Ast, Mark, Setters};
 use crate::case::{Case, text};
 use crate::error::{Errors, did_you_mean};
 use crate::model::{Carried, Entry, Field, inside_option};
@@ -43,6 +43,9 @@ pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
     let mut states: Vec<StateFields> = (0..ast.states.len())
         .map(|state| {
             let mut fields = shared.clone();
+            if edges.exits[state].is_empty() {
+                fields.iter_mut().for_each(|field| field.live = None);
+            }
             fields.extend(
                 kept[state]
                     .iter()
@@ -109,10 +112,27 @@ fn shared_field(ast: &Ast, field: &ast::Field, errors: &mut Errors) -> Option<Fi
             }
             Entry::Extra
         }
-        Mark::Carry(_) | Mark::Origin | Mark::Live { .. } | Mark::Fixed(_) => {
+        Mark::Live(live) if live.carry.is_none() && live.again != Again::Restarts => {
+            let entry = match &live.start {
+                None => Entry::Shared,
+                Some(start) => Entry::Carried(Carried {
+                    from: field.ident.clone(),
+                    start: Some(start.clone()),
+                    next: None,
+                    ask: false,
+                }),
+            };
+            return Some(field_of(
+                ast,
+                field,
+                entry,
+                recorded(ast, field, live.setters, errors),
+            ));
+        }
+        Mark::Carry(_) | Mark::Origin | Mark::Live(_) | Mark::Fixed(_) => {
             errors.at(
                 &field.ident,
-                "a shared field is given once and travels unchanged: move it into the states that change it",
+                "a shared field is given once and stays: mark it `#[live]` if its value changes in place, or move it into the states that need it",
             );
             return None;
         }
@@ -174,13 +194,48 @@ impl Resolver<'_> {
             }
             Mark::Carry(carry) => (Entry::Carried(self.carried(state, field, carry, errors)), None),
             Mark::Origin => (self.origin(state, field, errors), None),
-            Mark::Live { start, setters } => (
-                start.clone().map_or(Entry::Caller, Entry::Start),
-                self.setters(state, field, *setters, errors),
-            ),
+            Mark::Live(live) => {
+                let entry = self.live(state, field, live, errors);
+                (entry, self.setters(state, field, live.setters, errors))
+            }
             Mark::Fixed(value) => (Entry::Fixed(value.clone()), None),
         };
         field_of(self.ast, field, entry, live)
+    }
+
+    /// Where a live field comes from. It starts anew in silence nowhere.
+    fn live(&self, state: usize, field: &ast::Field, live: &ast::Live, errors: &mut Errors) -> Entry {
+        let carry = match (&live.carry, live.again) {
+            (Some(carry), _) => Some(carry.clone()),
+            (None, Again::Keeps) => Some(ast::Carry {
+                start: live.start.clone(),
+                ask: live.start.is_none(),
+                ..ast::Carry::default()
+            }),
+            (None, Again::Unsaid | Again::Restarts) => None,
+        };
+        if let Some(carry) = carry {
+            return Entry::Carried(self.carried(state, field, &carry, errors));
+        }
+        let Some(start) = &live.start else {
+            return Entry::Caller;
+        };
+        let entering = self.edges.methods.iter();
+        let entering = entering.filter(|method| method.target == state && method.changes.is_none());
+        let mut sources = entering.flat_map(|method| &method.sources);
+        let has = |source: &&usize| self.names(**source).contains(&field.ident.to_string());
+        if live.again == Again::Unsaid
+            && let Some(source) = sources.find(has)
+        {
+            let [source, target] = [*source, state].map(|state| &self.ast.states[state].ident);
+            let message = format!(
+                "`{0}` would start anew whenever `{target}` is entered from `{source}`, which has it: write `#[live(start = .., keeps)]` to keep its \
+                 value, or `#[live(start = .., restarts)]` if that is meant",
+                field.ident
+            );
+            errors.once_at(&field.ident, message);
+        }
+        Entry::Start(start.clone())
     }
 
     fn carried(&self, state: usize, field: &ast::Field, carry: &ast::Carry, errors: &mut Errors) -> Carried {
@@ -249,11 +304,7 @@ impl Resolver<'_> {
         setters: Setters,
         errors: &mut Errors,
     ) -> Option<Setters> {
-        if setters.record && self.ast.types {
-            let message = "a machine of `types` alone has no events: leave out `record`";
-            errors.at(&field.ident, message);
-            return None;
-        }
+        let setters = recorded(self.ast, field, setters, errors)?;
         if self.edges.exits[state].is_empty() && !self.ast.states[state].unread {
             let ident = &self.ast.states[state].ident;
             errors.at(
@@ -275,7 +326,7 @@ impl Resolver<'_> {
             errors.at(
                 name,
                 format!(
-                    "`{}` is where values start: there is nothing to keep",
+                    "`{}` is where values start, with nothing to keep: declare the field in it, with `#[carry(start = ..)]` if states that lead back have it",
                     self.ast.states[state].ident
                 ),
             );
@@ -307,7 +358,7 @@ impl Resolver<'_> {
         }
         let (_, field, _) = found?;
         let live = match field.mark {
-            Mark::Live { setters, .. } if !self.edges.exits[state].is_empty() => Some(setters),
+            Mark::Live(ast::Live { setters, .. }) if !self.edges.exits[state].is_empty() => Some(setters),
             _ => None,
         };
         Some(field_of(self.ast, field, Entry::Kept, live))
@@ -399,6 +450,16 @@ fn unique(fields: Vec<Field>, errors: &mut Errors) -> Vec<Field> {
     kept
 }
 
+/// The setters of a field, whose changes are events only where there are events.
+fn recorded(ast: &Ast, field: &ast::Field, setters: Setters, errors: &mut Errors) -> Option<Setters> {
+    if setters.record && ast.types {
+        let message = "a machine of `types` alone has no events: leave out `record`";
+        errors.at(&field.ident, message);
+        return None;
+    }
+    Some(setters)
+}
+
 fn field_of(ast: &Ast, field: &ast::Field, entry: Entry, live: Option<Setters>) -> Field {
     let name = text(&field.ident);
     let mut serde = field.serde.metas.clone();
@@ -422,6 +483,7 @@ fn field_of(ast: &Ast, field: &ast::Field, entry: Entry, live: Option<Setters>) 
         ident: field.ident.clone(),
         ty: field.ty.clone(),
         attrs: field.attrs.clone(),
+        custom_read: field.serde.custom_read,
         serde,
         entry,
         live,

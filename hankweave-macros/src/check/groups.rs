@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::ast::{Ast, State};
-use crate::error::{Errors, did_you_mean};
+use crate::error::{Errors, did_you_mean, nearest};
 
 /// Gives each state the steps and fields of its group, and of the groups around that one, after its own.
 pub(super) fn resolve(ast: &mut Ast, errors: &mut Errors) {
@@ -50,6 +50,7 @@ fn parent(child: &State, groups: &[State], errors: &mut Errors) -> Option<usize>
             hint => hint,
         };
         errors.at(within, format!("unknown group `{within}`{hint}"));
+        return nearest(&within.to_string(), &known);
     }
     found
 }

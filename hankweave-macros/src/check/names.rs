@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use proc_macro2::Ident;
-use quote::format_ident;
+use quote::{ToTokens, format_ident};
 
 use crate::ast;
 use crate::case::{is_name, pascal, snake, text};
 use crate::error::Errors;
-use crate::expand::{graph_name, into_stored};
+use crate::expand::deeper::holds_code;
+use crate::expand::{graph_name, into_stored, to_stored};
 use crate::model::{Change, Entry, Field, Machine, STORED_METHODS};
 
 use super::spoken;
@@ -39,6 +40,12 @@ pub(super) fn unique_states(states: &mut Vec<ast::State>, errors: &mut Errors) {
 pub(super) fn parameters(ast: &ast::Ast, errors: &mut Errors) -> bool {
     let mut hidden = false;
     let inner = inner_names();
+    let generics = &ast.generics;
+    if holds_code(&generics.to_token_stream()) || holds_code(&generics.where_clause.to_token_stream()) {
+        let message = "a parameter of a machine is bound by names alone, without a block or a macro: name the type beside the machine";
+        errors.at(&ast.stored, message);
+        hidden = true;
+    }
     for param in ast
         .generics
         .type_params()
@@ -199,7 +206,7 @@ fn method_names(machine: &mut Machine, errors: &mut Errors) {
     let mut taken: Vec<String> = ["clone", "into_data", "new", "status", "step"]
         .map(str::to_owned)
         .into();
-    taken.push(into_stored(machine));
+    taken.extend([into_stored(machine), to_stored(machine)]);
     let live = machine
         .states
         .iter()
@@ -279,6 +286,7 @@ fn inner_names() -> Vec<String> {
         "Step",
         "Transition",
         "Typed",
+        "guarded",
         "illegal",
         "sealed",
         "steps",

@@ -25,6 +25,7 @@ pub(super) fn any(machine: &Machine, out: &Names) -> TokenStream {
     let summary = docs.is_empty().then(|| format!("A [`{typed}`] in any state."));
     let summary = summary.map(|text| quote!(#[doc = #text]));
     let derives = derives(machine);
+    let open = machine.non_exhaustive().filter(|_| !machine.types);
     let states: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
     let state_docs = states.iter().map(|state| format!("It is [`{state}`]."));
     let generics = &machine.generics;
@@ -62,6 +63,7 @@ pub(super) fn any(machine: &Machine, out: &Names) -> TokenStream {
         #(#docs)*
         #summary
         #(#attrs)*
+        #open
         #derives
         #vis enum #name #generics #bounds {
             #(#[doc = #state_docs] #states(#data),)*
@@ -88,7 +90,8 @@ pub(super) fn any(machine: &Machine, out: &Names) -> TokenStream {
 /// What is derived: these traits, or, where there are types alone, those among them that the declaration asks for.
 pub(super) fn derives(machine: &Machine) -> TokenStream {
     if !machine.types {
-        return quote!(#[derive(::core::fmt::Debug, ::core::cmp::PartialEq)]);
+        let asked = &machine.generated.typed;
+        return quote!(#[derive(::core::fmt::Debug, ::core::cmp::PartialEq #(, #asked)*)]);
     }
     let known = ["Debug", "PartialEq"];
     let asked = machine.derives.iter().filter(|path| {

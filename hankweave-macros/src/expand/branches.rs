@@ -1,69 +1,70 @@
 //! Branching steps: each outcome is a step of its own, and one method takes whichever it was.
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote};
 
 use crate::model::{Branch, Machine, Method};
 
 use super::states::derives;
 use super::{Names, generics};
 
-/// For each branching step what it is told, where it leads, and its method.
+/// For each branching step what it is told, and where it leads.
 pub(super) fn branches(machine: &Machine, out: &Names) -> TokenStream {
-    machine
-        .branches
-        .iter()
-        .map(|branch| of_branch(branch, machine, out))
-        .collect()
+    let branches = machine.branches.iter();
+    branches.map(|branch| data(branch, machine, out)).collect()
 }
 
-fn of_branch(branch: &Branch, machine: &Machine, out: &Names) -> TokenStream {
+/// The methods of branching steps; they stand where the typed value is.
+pub(super) fn methods(machine: &Machine, out: &Names) -> TokenStream {
+    let branches = machine.branches.iter();
+    branches.map(|branch| method(branch, machine, out)).collect()
+}
+
+/// The methods of the outcomes of a branch.
+fn outcomes<'a>(branch: &Branch, machine: &'a Machine) -> Vec<&'a Method> {
+    let outcomes = branch.outcomes.iter();
+    outcomes.map(|method| &machine.methods[*method]).collect()
+}
+
+fn targets<'a>(outcomes: &[&Method], machine: &'a Machine) -> Vec<&'a Ident> {
+    let targets = outcomes.iter().map(|method| &machine.target(method).ident);
+    targets.collect()
+}
+
+/// How an outcome is matched, and the step that is then in hand.
+fn cases(outcomes: &[&Method], machine: &Machine) -> (Vec<Option<TokenStream>>, Vec<TokenStream>) {
+    let cases = outcomes
+        .iter()
+        .map(|method| match machine.metadata(method).next() {
+            Some(_) => (Some(quote!((step))), quote!(step)),
+            None => (None, method.metadata.to_token_stream()),
+        });
+    cases.unzip()
+}
+
+fn data(branch: &Branch, machine: &Machine, out: &Names) -> TokenStream {
     let Names { vis, typed, .. } = out;
     let Branch {
         ident, asks, gives, ..
     } = branch;
-    let outcomes: Vec<&Method> = branch
-        .outcomes
-        .iter()
-        .map(|method| &machine.methods[*method])
-        .collect();
-    let targets: Vec<_> = outcomes
-        .iter()
-        .map(|method| &machine.target(method).ident)
-        .collect();
-    let keys: Vec<_> = outcomes.iter().map(|method| &method.metadata).collect();
-    let demands = |method: &&Method| machine.metadata(method).next().is_some();
-    let patterns: Vec<_> = outcomes
-        .iter()
-        .map(|method| demands(method).then(|| quote!((step))))
-        .collect();
-    let steps: Vec<_> = outcomes
-        .iter()
-        .zip(&keys)
-        .map(|(method, key)| match demands(method) {
-            true => quote!(step),
-            false => quote!(#key),
-        })
-        .collect();
-    let sources = branch.sources.iter().map(|source| &machine.states[*source].ident);
+    let outcomes = outcomes(branch, machine);
+    let targets = targets(&outcomes, machine);
+    let (patterns, steps) = cases(&outcomes, machine);
+    let open = machine.non_exhaustive();
     let (told, given) = (derives(machine, false), super::any::derives(machine));
     let asks_docs = format!("The outcomes of `{ident}`, each with what it demands.");
     let gives_docs = format!("A {typed} after `{ident}`.");
     let to = targets.iter().map(|target| format!("It is [`{target}`]."));
     let told_docs = targets.iter().map(|target| format!("On to [`{target}`]."));
-    let docs = format!(
-        "Moves on to one of {}.",
-        super::list(targets.iter().map(|target| format!("[`{target}`]")))
-    );
-    let (params, arguments, bounds) = machine.generics.split_for_impl();
+    let (_, arguments, _) = machine.generics.split_for_impl();
     let (generics, clause) = (&machine.generics, &machine.generics.where_clause);
     let asked = generics::used(machine.demands(branch), machine);
     let asked_clause = &asked.where_clause;
-    let (_, of_asked, _) = asked.split_for_impl();
     let contents = outcomes.iter().map(|method| {
         let used = generics::used(machine.metadata(method), machine);
         let (key, (_, of_key, _)) = (&method.metadata, used.split_for_impl());
-        demands(method).then(|| quote!((#key #of_key)))
+        let demands = machine.metadata(method).next();
+        demands.map(|_| quote!((#key #of_key)))
     });
     let events = (!machine.types).then(|| {
         let transition = &out.transition;
@@ -78,6 +79,43 @@ fn of_branch(branch: &Branch, machine: &Machine, out: &Names) -> TokenStream {
             }
         }
     });
+    let values = targets.iter().map(|target| quote!(#typed<#target #arguments>));
+    quote! {
+        #[doc = #asks_docs]
+        #open
+        #told
+        #vis enum #asks #asked #asked_clause {
+            #(#[doc = #told_docs] #targets #contents,)*
+        }
+
+        #[doc = #gives_docs]
+        #open
+        #given
+        #[must_use = "the value is in here"]
+        #vis enum #gives #generics #clause {
+            #(#[doc = #to] #targets(#values),)*
+        }
+
+        #events
+    }
+}
+
+fn method(branch: &Branch, machine: &Machine, out: &Names) -> TokenStream {
+    let Names { vis, typed, .. } = out;
+    let Branch {
+        ident, asks, gives, ..
+    } = branch;
+    let outcomes = outcomes(branch, machine);
+    let targets = targets(&outcomes, machine);
+    let (patterns, steps) = cases(&outcomes, machine);
+    let sources = branch.sources.iter().map(|source| &machine.states[*source].ident);
+    let docs = format!(
+        "Moves on to one of {}.",
+        super::list(targets.iter().map(|target| format!("[`{target}`]")))
+    );
+    let (params, arguments, bounds) = machine.generics.split_for_impl();
+    let asked = generics::used(machine.demands(branch), machine);
+    let (_, of_asked, _) = asked.split_for_impl();
     let method = quote! {
         #[doc = #docs]
         #vis fn #ident(self, outcome: #asks #of_asked) -> #gives #arguments {
@@ -87,23 +125,5 @@ fn of_branch(branch: &Branch, machine: &Machine, out: &Names) -> TokenStream {
         }
     };
     let methods = sources.map(|source| quote!(impl #params #typed<#source #arguments> #bounds { #method }));
-    let values = targets.iter().map(|target| quote!(#typed<#target #arguments>));
-    quote! {
-        #[doc = #asks_docs]
-        #told
-        #vis enum #asks #asked #asked_clause {
-            #(#[doc = #told_docs] #targets #contents,)*
-        }
-
-        #[doc = #gives_docs]
-        #given
-        #[must_use = "the value is in here"]
-        #vis enum #gives #generics #clause {
-            #(#[doc = #to] #targets(#values),)*
-        }
-
-        #events
-
-        #(#methods)*
-    }
+    methods.collect()
 }

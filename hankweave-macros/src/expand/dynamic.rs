@@ -4,9 +4,10 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 
 use crate::case::text;
-use crate::model::{Change, Machine, Method};
+use crate::model::{Carried, Change, Entry, Field, Machine, Method, State};
 
-use super::{Names, if_stored};
+use super::values::next_function;
+use super::{Names, checked, if_stored};
 
 /// The enum under the attribute: any state, checked at run time.
 pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
@@ -33,7 +34,7 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
                     serializer: S,
                 ) -> ::core::result::Result<S::Ok, S::Error> {
                     match self {
-                        #(Self::#states(state) => #krate::stored::write::<Self, _, _>(#status::#states, state, serializer),)*
+                        #(Self::#states(state) => #krate::__private::serde::Serialize::serialize(state, serializer),)*
                     }
                 }
             }
@@ -56,19 +57,19 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
     let changes = changes.iter().map(|change| change_arm(change, machine, out));
     // A machine whose only edge is mistaken has no event that could be refused.
     let refuse = (!machine.methods.is_empty()).then(|| {
+        let to = match machine.changes().is_empty() {
+            true => quote!(event.target()),
+            false => quote!(event.target().unwrap_or(from)),
+        };
         quote! {
             #[cold]
-            fn refuse(self, to: #status) -> InvalidTransition {
+            fn refuse(self, event: #transition, reason: #krate::Reason) -> InvalidTransition {
                 let from = self.status();
-                InvalidTransition {
-                    value: #krate::__private::Box::new(self),
-                    from,
-                    to,
-                    legal: from.targets(),
-                }
+                #krate::__private::refused(from, event.method(), #to, from.steps(), reason, self, event)
             }
         }
     });
+    let rules = rules(machine, out);
     let apply_docs = format!("Makes a step, if the {typed} has it in its present state.");
     quote! {
         #(#docs)*
@@ -97,8 +98,10 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
             ///
             /// # Errors
             ///
-            /// Hands the value back untouched when its state has no such step.
+            /// Hands the value back untouched, and the event, when the state has no such step, when the value breaks rules of its state, or when a
+            /// number would leave the range of its type.
             #vis fn apply(self, transition: #transition) -> ::core::result::Result<Self, InvalidTransition> {
+                #rules
                 match transition {
                     #(#arms)*
                     #(#changes)*
@@ -109,45 +112,116 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
         }
 
         /// Why a step on a stored value was refused.
-        #vis type InvalidTransition = #krate::InvalidTransition<#stored, #status>;
+        #vis type InvalidTransition = #krate::InvalidTransition<#stored, #transition, #status>;
     }
 }
 
 /// One event on every state. The value is matched where it lies: a pair of value and event would first be copied.
 fn step_arm(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
-    let (status, transition, to) = (&out.status, &out.transition, &machine.target(method).ident);
+    let (krate, transition, to) = (&out.krate, &out.transition, &machine.target(method).ident);
     let (pattern, key) = event_pattern(method, machine);
-    let sources = method.sources.iter().map(|source| &machine.states[*source].ident);
+    let arms = method.sources.iter().map(|source| {
+        let source = &machine.states[*source];
+        let (from, limits) = (&source.ident, limits(method, source, machine, out));
+        quote! {
+            Self::#from(state) => {
+                #limits
+                ::core::result::Result::Ok(Self::#to(Edge::advance(#key, state)))
+            }
+        }
+    });
     quote! {
         #transition::#pattern => match self {
-            #(Self::#sources(state) => ::core::result::Result::Ok(Self::#to(Edge::advance(#key, state))),)*
-            value => ::core::result::Result::Err(value.refuse(#status::#to)),
+            #(#arms)*
+            value => ::core::result::Result::Err(value.refuse(#transition::#pattern, #krate::Reason::NoSuchStep)),
         },
     }
+}
+
+/// Refuses a step whose computed fields do not fit their types.
+fn limits(method: &Method, source: &State, machine: &Machine, out: &Names) -> TokenStream {
+    let (krate, transition, from) = (&out.krate, &out.transition, &source.ident);
+    let (pattern, _) = event_pattern(method, machine);
+    let changed = method.changes.as_ref();
+    let target = machine.target(method);
+    let computed = target.fields.iter().filter(|field| {
+        changed.is_none_or(|names| names.contains(&field.ident)) && !machine.asks(method, field)
+    });
+    let checks = computed.filter_map(|field| {
+        let Entry::Carried(Carried {
+            from: before,
+            next: Some(next),
+            ..
+        }) = &field.entry
+        else {
+            return None;
+        };
+        if !source.has(before) || checked::of_next(next, machine, krate).is_none() {
+            return None;
+        }
+        let function = next_function(method.target, field, source, machine);
+        let name = &field.stored_name;
+        Some(quote! {
+            if #function(::core::clone::Clone::clone(&state.#before)).is_none() {
+                let reason = #krate::Reason::OutOfRange { field: #name };
+                return ::core::result::Result::Err(Self::#from(state).refuse(#transition::#pattern, reason));
+            }
+        })
+    });
+    checks.collect()
+}
+
+/// Refuses a value that breaks rules of its state: what follows from it would be wrong as well.
+fn rules(machine: &Machine, out: &Names) -> Option<TokenStream> {
+    let krate = &out.krate;
+    let ruled = |field: &Field| matches!(field.entry, Entry::Fixed(_) | Entry::Origin | Entry::Extra);
+    let mut fields = machine.states.iter().flat_map(|state| &state.fields);
+    (fields.any(ruled) && !machine.methods.is_empty()).then(|| {
+        quote! {
+            let violations = self.validate();
+            if !violations.is_empty() {
+                let reason = #krate::Reason::BrokenRules { violations };
+                return ::core::result::Result::Err(self.refuse(transition, reason));
+            }
+        }
+    })
 }
 
 /// The change of a live field on every state.
 fn change_arm(change: &Change<'_>, machine: &Machine, out: &Names) -> TokenStream {
     let (transition, field, variant) = (&out.transition, &change.field.ident, change.variant());
+    let krate = &out.krate;
     let states = change.states.iter().map(|state| &state.ident);
-    let here = Span::call_site().located_at(field.span());
-    let operator = if change.adds {
-        quote_spanned!(here=> +=)
-    } else {
-        quote!(=)
-    };
     let others = (change.states.len() < machine.states.len()).then(|| {
         quote! {
-            other => {
-                let status = other.status();
-                ::core::result::Result::Err(other.refuse(status))
-            }
+            other => ::core::result::Result::Err(
+                other.refuse(#transition::#variant(value), #krate::Reason::NoSuchStep),
+            ),
         }
     });
+    if change.adds {
+        let name = &change.field.stored_name;
+        let sum = checked::sum(change.field, &quote!(state.#field), krate);
+        return quote! {
+            #transition::#variant(value) => match self {
+                #(Self::#states(mut state) => {
+                    let delta = ::core::clone::Clone::clone(&value);
+                    match #sum {
+                        true => ::core::result::Result::Ok(Self::#states(state)),
+                        false => {
+                            let reason = #krate::Reason::OutOfRange { field: #name };
+                            ::core::result::Result::Err(Self::#states(state).refuse(#transition::#variant(value), reason))
+                        }
+                    }
+                })*
+                #others
+            },
+        };
+    }
     quote! {
         #transition::#variant(value) => match self {
             #(Self::#states(mut state) => {
-                state.#field #operator value;
+                state.#field = value;
                 ::core::result::Result::Ok(Self::#states(state))
             })*
             #others
@@ -173,6 +247,7 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
         ..
     } = out;
     let docs = format!("A step of a {typed} as an event.");
+    let (open, asked) = (machine.non_exhaustive(), &machine.generated.events);
     let names: Vec<_> = machine.methods.iter().map(|method| text(&method.ident)).collect();
     let targets: Vec<_> = machine
         .methods
@@ -220,7 +295,8 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
     });
     quote! {
         #[doc = #docs]
-        #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq)]
+        #open
+        #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #asked)*)]
         #vis enum #transition {
             #(#variants)*
             #(#change_variants)*

@@ -11,9 +11,14 @@ use crate::model::{Field, Machine};
 
 /// The parameters that the types of some fields name.
 pub(super) fn used<'a>(fields: impl IntoIterator<Item = &'a Field>, machine: &Machine) -> Generics {
+    used_by(fields.into_iter().map(|field| &field.ty), machine)
+}
+
+/// The parameters that some types name.
+pub(super) fn used_by<'a>(types: impl IntoIterator<Item = &'a Type>, machine: &Machine) -> Generics {
     let mut names = HashSet::new();
-    for field in fields {
-        collect(field.ty.to_token_stream(), &mut names);
+    for ty in types {
+        collect(ty.to_token_stream(), &mut names);
     }
     let mut generics = machine.generics.clone();
     let of = &machine.generics;

@@ -4,6 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::Path;
 
+use crate::case::text;
 use crate::model::{Machine, State};
 
 use super::states::distinct;
@@ -29,7 +30,16 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
         let targets = distinct(methods.map(|method| &machine.target(method).ident));
         quote!(#(Self::#targets),*)
     });
-    let all = all.iter().map(|state| &state.ident);
+    let steps = machine.states.iter().map(|state| {
+        let steps = state.exits.iter().map(|exit| {
+            let method = &machine.methods[exit.method];
+            let (name, target) = (text(&method.ident), &machine.target(method).ident);
+            quote!((#name, Self::#target))
+        });
+        quote!(#(#steps),*)
+    });
+    let steps: Vec<_> = steps.collect();
+    let all: Vec<_> = all.iter().map(|state| &state.ident).collect();
     let actives: Vec<_> = active.iter().map(|state| &state.ident).collect();
     let terminals = machine.states.iter().filter(|state| state.terminal);
     let terminals = terminals.map(|state| {
@@ -49,6 +59,13 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
             #vis const fn targets(self) -> &'static [Self] {
                 match self {
                     #(Self::#all => &[#targets],)*
+                }
+            }
+
+            /// The steps that can follow, each with the status that it leads to.
+            #vis const fn steps(self) -> &'static [(&'static str, Self)] {
+                match self {
+                    #(Self::#all => &[#steps],)*
                 }
             }
 
@@ -93,6 +110,7 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
 
 fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out: &Names) -> TokenStream {
     let (vis, krate) = (&out.vis, &out.krate);
+    let (open, asked) = (machine.non_exhaustive(), &machine.generated.statuses);
     let idents: Vec<_> = states.iter().map(|state| &state.ident).collect();
     let names: Vec<_> = states.iter().map(|state| &state.stored_name).collect();
     let variants = states.iter().map(|state| {
@@ -129,6 +147,7 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out
     quote! {
         #[doc = #docs]
         #unused
+        #open
         #[derive(
             ::core::fmt::Debug,
             ::core::clone::Clone,
@@ -138,6 +157,7 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out
             ::core::cmp::PartialOrd,
             ::core::cmp::Ord,
             ::core::hash::Hash
+            #(, #asked)*
         )]
         #vis enum #name {
             #(#variants)*

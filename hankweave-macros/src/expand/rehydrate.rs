@@ -1,20 +1,19 @@
 //! From the stored enum back to a typed value, and the rules that types cannot express.
 
-use proc_macro2::{Ident, TokenStream};
-use quote::quote;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
 
 use crate::model::{Entry, Field, Machine, State};
 
 use super::Names;
 use super::states::{at, distinct};
+use super::values::first_call;
 
-/// `TryFrom` for all states, and `validate`.
+/// `TryFrom` for all states; it stands where the typed value is.
 pub(super) fn rehydrate(machine: &Machine, out: &Names) -> TokenStream {
     let Names {
-        vis,
         typed,
         stored,
-        status,
         state_trait,
         krate,
         ..
@@ -33,7 +32,6 @@ pub(super) fn rehydrate(machine: &Machine, out: &Names) -> TokenStream {
             }
         }
     });
-    let checks = machine.states.iter().map(|state| checks(state, machine, out));
     quote! {
         #(#narrows)*
 
@@ -54,6 +52,27 @@ pub(super) fn rehydrate(machine: &Machine, out: &Names) -> TokenStream {
                 })
             }
         }
+    }
+}
+
+/// `validate`; it stands beside the data.
+pub(super) fn rules(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        vis,
+        stored,
+        status,
+        krate,
+        ..
+    } = out;
+    let idents: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
+    let checks = machine.states.iter().map(|state| checks(state, machine, out));
+    let functions: Vec<_> = (0..machine.states.len()).map(rules_name).collect();
+    quote! {
+        #(
+            fn #functions(state: &#idents) -> #krate::__private::Vec<#krate::Violation> {
+                #checks
+            }
+        )*
 
         /// Why a stored value could not become a typed one.
         #vis type Refused = #krate::Refused<#stored, #status>;
@@ -65,11 +84,16 @@ pub(super) fn rehydrate(machine: &Machine, out: &Names) -> TokenStream {
             /// the previous state names one that leads here, and what travels along as unknown is unknown.
             #vis fn validate(&self) -> #krate::__private::Vec<#krate::Violation> {
                 match self {
-                    #(Self::#idents(state) => #checks,)*
+                    #(Self::#idents(state) => #functions(state),)*
                 }
             }
         }
     }
+}
+
+/// The function that checks the rules of a state.
+pub(super) fn rules_name(state: usize) -> Ident {
+    format_ident!("rules_{state}", span = Span::call_site())
 }
 
 fn checks(state: &State, machine: &Machine, out: &Names) -> TokenStream {
@@ -95,10 +119,10 @@ fn checks(state: &State, machine: &Machine, out: &Names) -> TokenStream {
             }
         });
     if checks.is_empty() && extra.is_none() {
-        return quote! {{
+        return quote! {
             let _ = state;
             #krate::__private::Vec::new()
-        }};
+        };
     }
     quote! {
         <[::core::option::Option<#krate::Violation>; _]>::into_iter([#(#checks),*])
@@ -117,10 +141,13 @@ fn check(field: &Field, state: usize, machine: &Machine, out: &Names) -> Option<
     } = field;
     let krate = &out.krate;
     match &field.entry {
-        Entry::Fixed(value) => Some(quote! {{
-            let expected: #ty = #value;
-            #krate::Violation::unless_equal(#stored_name, &expected, &state.#ident)
-        }}),
+        Entry::Fixed(_) => Some({
+            let value = first_call(state, field, machine);
+            quote! {{
+                let expected: #ty = #value;
+                #krate::Violation::unless_equal(#stored_name, &expected, &state.#ident)
+            }}
+        }),
         Entry::Origin => {
             let phase = &out.phase;
             let sources = origins(state, machine);

@@ -7,6 +7,7 @@ use syn::Type;
 use crate::model::{Carried, Entry, Field, Machine, Method, State, inside_option};
 
 use super::generics::{self, phantom};
+use super::values::{first_call, next_call};
 use super::{Names, if_stored, visibility};
 
 /// The generic value and the traits that its parameter obeys.
@@ -19,8 +20,11 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
         phase,
         state_trait,
         into_stored,
+        to_stored,
+        krate,
         ..
     } = out;
+    let asked = &machine.generated.typed;
     let docs = format!("A value of the `{typed}` machine that is known to be in state `S`.");
     let diagram = super::drawing::drawing(machine);
     let not_a_state = format!("`{{Self}}` is not a state of machine `{typed}`");
@@ -32,15 +36,34 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
         .map(|state| format!("`{}`", state.ident));
     let active = format!("the states that can still move: {}", super::list(active));
     let state_impls = machine.states.iter().map(|state| state_impl(state, machine, out));
-    let into_bound = (!machine.types).then(|| quote!(+ ::core::convert::Into<#stored>));
+    let into_bound =
+        (!machine.types).then(|| quote!(+ ::core::clone::Clone + ::core::convert::Into<#stored>));
     let into_record = (!machine.types).then(|| {
         quote! {
             /// Gives up the typed value for its stored form.
             #vis fn #into_stored(self) -> #stored {
                 self.0.into()
             }
+
+            /// A copy in its stored form; the typed value stays.
+            #vis fn #to_stored(&self) -> #stored {
+                ::core::clone::Clone::clone(&self.0).into()
+            }
         }
     });
+    let serde = if_stored(
+        machine,
+        quote! {
+            impl<S: #state_trait + #krate::__private::serde::Serialize> #krate::__private::serde::Serialize for #typed<S> {
+                fn serialize<Z: #krate::__private::serde::Serializer>(
+                    &self,
+                    serializer: Z,
+                ) -> ::core::result::Result<Z::Ok, Z::Error> {
+                    self.0.serialize(serializer)
+                }
+            }
+        },
+    );
     let read_back = match machine.types {
         true => {
             "It is made by [`new`](Self::new) and moved on by the methods of its state. It cannot be cloned: a copy would be a second right to move on."
@@ -56,7 +79,7 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
         #[doc = #read_back]
         ///
         #[doc = #diagram]
-        #[derive(::core::fmt::Debug, ::core::cmp::PartialEq)]
+        #[derive(::core::fmt::Debug, ::core::cmp::PartialEq #(, #asked)*)]
         #vis struct #typed<S: #state_trait>(S);
 
         impl<S: #state_trait> #typed<S> {
@@ -82,6 +105,8 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
 
             #into_record
         }
+
+        #serde
 
         impl<S: #state_trait> ::core::ops::Deref for #typed<S> {
             type Target = S;
@@ -189,15 +214,11 @@ fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
         quote!()
     };
     let derives = derives(machine, true);
-    let serde = serde_container(&["Serialize"], machine, out);
-    let derives = at(quote!(#derives #serde), ident);
-    let fields = state.fields.iter().map(|field| {
-        let serde = match field.entry {
-            Entry::Extra => quote!(#[serde(flatten)]),
-            _ => serde_field(field),
-        };
-        plain_field(field, serde, machine, out)
-    });
+    let derives = at(derives, ident);
+    let fields = state
+        .fields
+        .iter()
+        .map(|field| plain_field(field, TokenStream::new(), machine, out));
     let undocumented = undocumented(machine);
     let bounds = &machine.generics.where_clause;
     let params = &machine.generics;
@@ -269,11 +290,12 @@ pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
 
 /// What is derived on data: with types alone what the declaration says and nothing else.
 pub(super) fn derives(machine: &Machine, is_state: bool) -> TokenStream {
-    let asked = &machine.derives;
+    let metadata = machine.generated.metadata.iter().filter(|_| !is_state);
     if machine.types {
+        let asked = machine.derives.iter().chain(metadata);
         return quote!(#[derive(#(#asked),*)]);
     }
-    let asked = asked.iter().filter(|_| is_state);
+    let asked = machine.derives.iter().filter(|_| is_state).chain(metadata);
     quote!(#[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #asked)*)])
 }
 
@@ -345,7 +367,7 @@ pub(super) fn serde_field(field: &Field) -> TokenStream {
 pub(super) fn started(state: &State, machine: &Machine) -> TokenStream {
     let is_given = |field: &Field| state.started_with().any(|given| given.ident == field.ident);
     let values = state.fields.iter().map(|field| {
-        let (ident, value) = (&field.ident, first_value(field));
+        let (ident, value) = (&field.ident, first_value(machine.initial, field, machine));
         match is_given(field) {
             true => quote!(#ident,),
             false => quote!(#ident: #value,),
@@ -369,7 +391,7 @@ pub(super) fn entered(method: &Method, source: &State, machine: &Machine, out: &
         let value = match machine.asks(method, field) {
             true => quote!(self.#ident),
             false if stays => quote!(from.#ident),
-            false => entry_value(field, source, out),
+            false => entry_value(method.target, field, source, machine, out),
         };
         quote!(#ident: #value,)
     });
@@ -379,21 +401,20 @@ pub(super) fn entered(method: &Method, source: &State, machine: &Machine, out: &
 }
 
 /// The value of a field that comes neither from a caller nor from another state.
-fn first_value(field: &Field) -> TokenStream {
+fn first_value(state: usize, field: &Field, machine: &Machine) -> TokenStream {
     // A type error in a generated call is then shown at the field.
     let here = Span::call_site().located_at(field.ident.span());
     match &field.entry {
-        Entry::Start(value) | Entry::Fixed(value) => quote!(#value),
-        Entry::Carried(Carried {
-            start: Some(value), ..
-        }) => quote!(#value),
+        Entry::Start(_) | Entry::Fixed(_) | Entry::Carried(Carried { start: Some(_), .. }) => {
+            first_call(state, field, machine)
+        }
         _ if inside_option(&field.ty).is_some() => quote_spanned!(here=> ::core::option::Option::None),
         _ => quote_spanned!(here=> ::core::default::Default::default()),
     }
 }
 
-fn entry_value(field: &Field, source: &State, out: &Names) -> TokenStream {
-    let (ident, krate) = (&field.ident, &out.krate);
+fn entry_value(state: usize, field: &Field, source: &State, machine: &Machine, out: &Names) -> TokenStream {
+    let ident = &field.ident;
     // A type error in a generated call is then shown at the field.
     let here = Span::call_site().located_at(ident.span());
     match &field.entry {
@@ -406,9 +427,9 @@ fn entry_value(field: &Field, source: &State, out: &Names) -> TokenStream {
             let mut from = from.clone();
             from.set_span(here);
             match next {
-                Some(next) => {
-                    let path = at(quote!(#krate::__private::next), ident);
-                    quote_spanned!(here=> #path(from.#from, #next))
+                Some(_) => {
+                    let value = quote_spanned!(here=> from.#from);
+                    next_call(state, field, value, source, machine, out)
                 }
                 None => converted(
                     quote_spanned!(here=> from.#from),
@@ -418,7 +439,7 @@ fn entry_value(field: &Field, source: &State, out: &Names) -> TokenStream {
                 ),
             }
         }
-        _ => first_value(field),
+        _ => first_value(state, field, machine),
     }
 }
 

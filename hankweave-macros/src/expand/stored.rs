@@ -4,11 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote};
 
 use crate::model::{Entry, Field, Machine, State};
 
+use super::rehydrate::rules_name;
 use super::states::{at, serde_container, serde_field};
 use super::{Names, if_stored};
 
@@ -22,8 +23,11 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
     } = out;
     let tag = &machine.tag;
     let mirrors = machine.states.iter().map(|state| mirror(state, machine, out));
+    let writers = machine.states.iter().enumerate();
+    let writers = writers.map(|(index, state)| writer(index, state, machine, out));
     let belongs = machine.states.iter().map(|state| belongs(state, machine, out));
     let reads = machine.states.iter().map(|state| read(state, machine, out));
+    let widths = widths(machine);
     let known_fields = machine.extra().is_none().then(|| {
         quote! {
             #[automatically_derived]
@@ -38,6 +42,7 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
                 use #krate::stored::{self, Belongs};
 
                 #(#mirrors)*
+                #(#writers)*
 
                 #[automatically_derived]
                 impl stored::Stored for #stored {
@@ -49,6 +54,8 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
                             #(#belongs)*
                         }
                     }
+
+                    #widths
 
                     fn read<'de, A: serde::de::MapAccess<'de>>(
                         status: #status,
@@ -78,8 +85,43 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
     )
 }
 
+/// Numbers that are wider than what a format tells unasked, where a name has one type wherever it stands.
+fn widths(machine: &Machine) -> Option<TokenStream> {
+    let wide = |field: &Field| match field.value_type().to_token_stream().to_string().as_str() {
+        "u128" if !field.custom_read => Some("U128"),
+        "i128" if !field.custom_read => Some("I128"),
+        _ => None,
+    };
+    let fields = || machine.states.iter().flat_map(|state| &state.fields);
+    let of_name = |name: &str| {
+        let mut found = fields()
+            .filter(|field| field.stored_names().any(|known| known == name))
+            .map(wide);
+        let first = found.next()??;
+        found.all(|other| other == Some(first)).then_some(first)
+    };
+    let names: BTreeSet<&str> = fields().flat_map(Field::stored_names).collect();
+    let arms: Vec<_> = names
+        .into_iter()
+        .filter_map(|name| {
+            let width = format_ident!("{}", of_name(name)?);
+            Some(quote!(#name => stored::Width::#width,))
+        })
+        .collect();
+    (!arms.is_empty()).then(|| {
+        quote! {
+            fn width(name: &str) -> stored::Width {
+                match name {
+                    #(#arms)*
+                    _ => stored::Width::Any,
+                }
+            }
+        }
+    })
+}
+
 fn mirror_name(state: &State) -> Ident {
-    format_ident!("Stored{}", state.ident, span = proc_macro2::Span::call_site())
+    format_ident!("Stored{}", state.ident, span = Span::call_site())
 }
 
 fn mirror(state: &State, machine: &Machine, out: &Names) -> TokenStream {
@@ -98,6 +140,39 @@ fn mirror(state: &State, machine: &Machine, out: &Names) -> TokenStream {
         #[serde(remote = #remote)]
         struct #name {
             #(#fields)*
+        }
+    }
+}
+
+/// `Serialize` for the data of a state: with the tag, so that it can be read as the stored value that it is.
+fn writer(index: usize, state: &State, machine: &Machine, out: &Names) -> TokenStream {
+    let (ident, remote, stored, status) = (&state.ident, state.ident.to_string(), &out.stored, &out.status);
+    let name = format_ident!("Written{}", state.ident, span = Span::call_site());
+    let container = at(serde_container(&["Serialize"], machine, out), ident);
+    let fields = state.fields.iter().map(|field| {
+        let Field { ident, ty, .. } = field;
+        let serde = match field.entry {
+            Entry::Extra => quote!(#[serde(flatten)]),
+            _ => serde_field(field),
+        };
+        quote!(#serde #ident: #ty,)
+    });
+    let rules = rules_name(index);
+    quote! {
+        #container
+        #[serde(remote = #remote)]
+        struct #name {
+            #(#fields)*
+        }
+
+        #[automatically_derived]
+        impl serde::Serialize for #ident {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> ::core::result::Result<S::Ok, S::Error> {
+                if let ::core::option::Option::Some(violation) = #rules(self).first() {
+                    return ::core::result::Result::Err(serde::ser::Error::custom(violation));
+                }
+                #name::serialize(self, stored::tagged::<#stored, S>(#status::#ident, serializer))
+            }
         }
     }
 }

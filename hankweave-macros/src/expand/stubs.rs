@@ -78,18 +78,24 @@ impl<'a> Stubs<'a> {
         Self { calls, machine, out }
     }
 
-    /// One trait for each illegal pair.
+    /// One trait for each illegal pair; what is asked of data and of any state is here as well.
     pub(super) fn bounds(&self) -> TokenStream {
         let states = self.machine.states.iter().enumerate();
         let bounds = states.flat_map(|(index, state)| {
             let illegal = self.illegal(index);
             illegal.map(move |call| bound(state, call, self.machine, self.out))
         });
+        let generic = Generic::new(self.machine, self.out).bounds();
+        let (leads, hints) = self.elsewhere();
         quote! {
             #[doc(hidden)]
             pub mod illegal {
                 #(#bounds)*
+                #generic
+                #hints
             }
+
+            #leads
         }
     }
 
@@ -99,6 +105,80 @@ impl<'a> Stubs<'a> {
         self.illegal(index)
             .map(|call| stub(state, call, self.machine))
             .collect()
+    }
+
+    /// What makes no steps and is asked for one nevertheless: the data of a state, a stored value, a value of any state. Each leads to a type of which nobody
+    /// has a value, whose methods say who does; what the user calls so is found before.
+    fn elsewhere(&self) -> (TokenStream, TokenStream) {
+        if self.calls.is_empty() {
+            return (TokenStream::new(), TokenStream::new());
+        }
+        let Names {
+            typed,
+            stored,
+            module,
+            ..
+        } = self.out;
+        let data = self.machine.states.iter().map(|state| {
+            let ident = &state.ident;
+            let message = format!(
+                "`{module}::{ident}` is the data of a state, and data makes no steps: a `{typed}<{ident}>` does"
+            );
+            let note = match self.machine.types {
+                true => format!("`{stored}` is an enum of typed values: `match` that"),
+                false => format!("`record.typed()?` gives a `{module}::Typed` to `match`, with a `{typed}<{ident}>` in it"),
+            };
+            self.hint(ident, &format!("DataOf{ident}"), &message, &note)
+        });
+        let any = match self.machine.types {
+            true => stored.clone(),
+            false => Ident::new("Typed", Span::call_site()),
+        };
+        let message = format!(
+            "a `{any}` may be in any state, and not each of them has this step: `match` it, and make the step of the `{typed}` in it"
+        );
+        let any = self.hint(
+            &any,
+            "AnyTyped",
+            &message,
+            "the name of the variant is that of the state",
+        );
+        let record = (!self.machine.types).then(|| {
+            let message = format!("a `{stored}` may be in any state: its steps are events, or those of the typed value in it");
+            let note = format!("`record.apply({}::..)` makes the step if the state has it; `record.typed()?` gives a `{module}::Typed` to `match`", self.out.transition);
+            self.hint(stored, "AnyStored", &message, &note)
+        });
+        data.chain([any]).chain(record).unzip()
+    }
+
+    /// A type with a method for each step, to which `owner` leads.
+    fn hint(&self, owner: &Ident, name: &str, message: &str, note: &str) -> (TokenStream, TokenStream) {
+        let name = format_ident!("{name}", span = Span::call_site());
+        let bound = format_ident!("Step{name}", span = Span::call_site());
+        let (params, arguments, clause) = self.machine.generics.split_for_impl();
+        let methods = self.calls.iter().map(|call| hint_method(&bound, call));
+        let never = never(&bound, message, "makes no steps", &[note.to_owned()]);
+        let leads = quote! {
+            #[doc(hidden)]
+            #[automatically_derived]
+            impl #params ::core::ops::Deref for #owner #arguments #clause {
+                type Target = illegal::#name;
+
+                fn deref(&self) -> &illegal::#name {
+                    &illegal::#name
+                }
+            }
+        };
+        let hint = quote! {
+            pub struct #name;
+
+            impl #name {
+                #(#methods)*
+            }
+
+            #never
+        };
+        (leads, hint)
     }
 
     fn illegal(&self, state: usize) -> impl Iterator<Item = &Call<'a>> {
@@ -127,9 +207,87 @@ fn bound(state: &State, call: &Call<'_>, machine: &Machine, out: &Names) -> Toke
         call.targets,
         list(sources)
     );
+    never(&name, &message, &label, &[here, there])
+}
+
+/// A bound that never holds, with what the compiler says of it. Without an implementation it would say as well that there is none, and that one be added.
+fn never(name: &Ident, message: &str, label: &str, notes: &[String]) -> TokenStream {
     quote! {
-        #[diagnostic::on_unimplemented(message = #message, label = #label, note = #here, note = #there)]
+        #[diagnostic::on_unimplemented(message = #message, label = #label #(, note = #notes)*)]
         pub trait #name<'a>: super::sealed::Never {}
+        #[diagnostic::do_not_recommend]
+        impl<'a> #name<'a> for super::sealed::Nowhere {}
+    }
+}
+
+/// Steps that are asked of a value whose state is a parameter: the trait of all states has each of them, under a bound that says which one to write.
+pub(super) struct Generic<'a> {
+    calls: Vec<Call<'a>>,
+    machine: &'a Machine,
+    out: &'a Names,
+}
+
+impl<'a> Generic<'a> {
+    pub(super) fn new(machine: &'a Machine, out: &'a Names) -> Self {
+        let mut calls = calls(machine, out);
+        if machine.states.len() * calls.len() > MOST_PAIRS {
+            calls.clear();
+        }
+        Self { calls, machine, out }
+    }
+
+    fn bound_name(call: &Call<'_>) -> Ident {
+        format_ident!("AnyState{}", call.key, span = Span::call_site())
+    }
+
+    /// The bounds.
+    pub(super) fn bounds(&self) -> TokenStream {
+        let Names { typed, module, .. } = self.out;
+        let bounds = self.calls.iter().map(|call| {
+            let Call { name, key, .. } = call;
+            let message = format!("not every state of `{typed}` has the step `{name}`");
+            let sources = call.sources.iter().map(|source| format!("`{}`", self.machine.states[*source].ident));
+            let there = format!("`{name}` -> {} is legal from: {}", call.targets, list(sources));
+            let bound = match self.is_branch(call) {
+                true => "take the value in one of these states".to_owned(),
+                false => format!(
+                    "write the bound `{module}::{key}: {module}::Edge<S>` for the state `S`, and make the step with `.step(..)`, which takes a `{module}::{key}`"
+                ),
+            };
+            never(&Self::bound_name(call), &message, "the state is not known here", &[there, bound])
+        });
+        bounds.collect()
+    }
+
+    fn is_branch(&self, call: &Call<'_>) -> bool {
+        self.machine
+            .branches
+            .iter()
+            .any(|branch| branch.ident == *call.name)
+    }
+
+    /// The methods of the trait.
+    pub(super) fn methods(&self) -> TokenStream {
+        let typed = &self.out.typed;
+        let (state_trait, lifetime) = (&self.out.state_trait, generics::lifetime(self.machine));
+        let methods = self.calls.iter().map(|call| {
+            let bound = Self::bound_name(call);
+            let here = Span::call_site().located_at(call.name.span());
+            let name = named(call.name, here);
+            let argument = call.argument.as_ref().map(|_| quote!(<T>));
+            let argument_type = call.argument.as_ref().map(|_| quote!(, _: T));
+            quote_spanned! {here=>
+                #[doc(hidden)]
+                fn #name #argument(self #argument_type) -> #typed<Self>
+                where
+                    Self: #state_trait,
+                    for<#lifetime> Nobody: super::illegal::#bound<#lifetime>,
+                {
+                    never()
+                }
+            }
+        });
+        methods.collect()
     }
 }
 
@@ -145,7 +303,7 @@ fn stub(state: &State, call: &Call<'_>, machine: &Machine) -> TokenStream {
     let lifetime = generics::lifetime(machine);
     // The compiler's last note then shows the state with its `#[to(..)]`.
     let here = Span::call_site().located_at(ident.span());
-    let name = format_ident!("{name}", span = here);
+    let name = named(name, here);
     quote_spanned! {here=>
         #[doc(hidden)]
         pub fn #name(self #argument) -> #gives
@@ -155,6 +313,29 @@ fn stub(state: &State, call: &Call<'_>, machine: &Machine) -> TokenStream {
             sealed::never()
         }
     }
+}
+
+fn hint_method(bound: &Ident, call: &Call<'_>) -> TokenStream {
+    let here = Span::call_site().located_at(call.name.span());
+    let bound = named(bound, here);
+    let name = named(call.name, here);
+    let parameter = call.argument.as_ref().map(|_| quote!(<T>));
+    let argument = call.argument.as_ref().map(|_| quote!(, _: T));
+    quote_spanned! {here=>
+        pub fn #name #parameter(self #argument) -> Self
+        where
+            for<'a> super::sealed::Nobody: #bound<'a>,
+        {
+            super::sealed::never()
+        }
+    }
+}
+
+/// A name at another place.
+fn named(name: &Ident, here: Span) -> Ident {
+    let mut name = name.clone();
+    name.set_span(here);
+    name
 }
 
 fn bound_name(state: &State, call: &Call<'_>) -> Ident {

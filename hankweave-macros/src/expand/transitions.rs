@@ -8,8 +8,8 @@ use crate::case::{pascal, text};
 use crate::model::{Field, Machine, Method, State};
 
 use super::states::{distinct, entered, started};
-use super::stubs::Stubs;
-use super::{Names, generics, list};
+use super::stubs::{Generic, Stubs};
+use super::{Names, checked, generics, list};
 
 /// The traits of steps and their implementations.
 pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
@@ -50,6 +50,7 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
     let narrow = (!machine.types)
         .then(|| quote!(fn narrow(stored: super::#stored) -> ::core::result::Result<Self, super::#stored>;));
     let step = step(machine, out);
+    let generic = Generic::new(machine, out).methods();
     let only_declared =
         format!("only the declaration of machine `{typed}` says what its states and steps are");
     let no_copy = format!("`{typed}<{{Self}}>` cannot be cloned: a copy would be a second right to move on");
@@ -79,6 +80,8 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
 
         /// Nobody else can name these traits, so nobody else can implement what stands on them.
         mod sealed {
+            use super::{#state_trait, #typed};
+
             /// What is behind a bound that never holds.
             pub fn never() -> ! {
                 ::core::unreachable!("the bound never holds")
@@ -86,6 +89,7 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
             #[diagnostic::on_unimplemented(message = #only_declared, label = "not a state of the declaration")]
             pub trait State: Sized {
                 #narrow
+                #generic
             }
             #[diagnostic::on_unimplemented(message = #only_declared, label = "the declaration has no such step")]
             pub trait Edge<S>: Sized {}
@@ -95,8 +99,15 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
             pub trait Active {}
             #[diagnostic::on_unimplemented(message = #only_declared, label = "the declaration has no such step")]
             pub trait Never {}
+            /// No state: nothing is implemented for it.
+            pub struct Nobody;
+            /// No state either: has what never holds for any other.
+            pub struct Nowhere;
+            impl Never for Nowhere {}
             #[diagnostic::on_unimplemented(message = #no_copy, label = #no_copy_label, note = #no_copy_note)]
             pub trait Copied<'a>: Never {}
+            #[diagnostic::do_not_recommend]
+            impl<'a> Copied<'a> for Nowhere {}
         }
 
         #step
@@ -308,11 +319,21 @@ fn setters(field: &Field, machine: &Machine, out: &Names) -> TokenStream {
             true => (quote!(delta), quote_spanned!(here=> +=)),
             false => (quote!(value), quote!(=)),
         };
-        let given = match record {
-            true => quote_spanned!(here=> ::core::clone::Clone::clone(&#argument)),
-            false => quote!(#argument),
+        let change = match (record, adds) {
+            (true, true) => {
+                let sum = checked::sum(field, &quote!(self.0.#ident), &out.krate);
+                let full = format!("`{ident}` cannot hold the sum; `apply` refuses such an event");
+                quote! {
+                    let event = ::core::clone::Clone::clone(&delta);
+                    ::core::assert!(#sum, #full);
+                }
+            }
+            (true, false) => quote_spanned! {here=>
+                let event = ::core::clone::Clone::clone(&value);
+                self.0.#ident = value;
+            },
+            (false, _) => quote_spanned!(here=> self.0.#ident #operator #argument;),
         };
-        let change = quote_spanned!(here=> self.0.#ident #operator #given;);
         if !record {
             return quote! {
                 #[doc = #docs]
@@ -322,15 +343,20 @@ fn setters(field: &Field, machine: &Machine, out: &Names) -> TokenStream {
             };
         }
         let transition = &out.transition;
+        let panics = adds.then(|| {
+            let panics = "Panics when the field cannot hold the sum.";
+            quote!(#[doc = ""] #[doc = "# Panics"] #[doc = ""] #[doc = #panics])
+        });
         let variant = Ident::new(&pascal(&text(&name)), Span::call_site());
         quote! {
             #[doc = #docs]
             ///
             /// Gives the event that records the change.
+            #panics
             #[must_use = "the event has to be recorded"]
             #vis fn #name(&mut self, #argument: #ty) -> #transition {
                 #change
-                #transition::#variant(#argument)
+                #transition::#variant(event)
             }
         }
     };

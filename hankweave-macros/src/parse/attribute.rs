@@ -1,14 +1,35 @@
 //! Parts that several kinds of attributes have in common.
 
+use proc_macro2::{Spacing, TokenTree};
 use syn::ext::IdentExt;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Error, Ident, Path, Token};
+use syn::{Attribute, Error, Ident, Meta, Path, Token};
 
 use crate::case::{is_name, text};
 use crate::error::{Errors, nearest};
 
 /// Derived without being asked, unless there are types alone.
 const ALWAYS_DERIVED: [&str; 3] = ["Debug", "Clone", "PartialEq"];
+
+/// Unpacks `#[machine(mark(..))]`, which is `#[mark(..)]` where another macro owns a bare `mark`.
+pub(super) fn ours(attrs: &mut [Attribute], errors: &mut Errors) {
+    for attr in attrs.iter_mut().filter(|attr| attr.path().is_ident("machine")) {
+        if let Some(meta) = errors.ok(attr.parse_args::<Meta>()) {
+            attr.meta = meta;
+        }
+    }
+}
+
+/// Whether what stands in an attribute is `key = value`, as the helpers of derives are written, and no mark.
+pub(super) fn is_of_a_derive(attr: &Attribute) -> bool {
+    let tokens = match &attr.meta {
+        Meta::List(list) => list.tokens.clone(),
+        Meta::Path(_) | Meta::NameValue(_) => return true,
+    };
+    let mut tokens = tokens.into_iter();
+    matches!(tokens.next(), Some(TokenTree::Ident(_)))
+        && matches!(tokens.next(), Some(TokenTree::Punct(punct)) if punct.as_char() == '=' && punct.spacing() == Spacing::Alone)
+}
 
 /// Reads `#[name(a, b, c)]`.
 pub(super) fn idents(attr: &Attribute) -> syn::Result<impl Iterator<Item = Ident>> {
@@ -63,8 +84,8 @@ impl Place {
     }
 }
 
-/// Attributes of Rust, none of which is a misspelt mark.
-const OF_RUST: [&str; 10] = [
+/// Attributes of Rust, and of derives that many use, none of which is a misspelt mark.
+const OF_RUST: [&str; 14] = [
     "allow",
     "cold",
     "deny",
@@ -74,6 +95,10 @@ const OF_RUST: [&str; 10] = [
     "inline",
     "must_use",
     "non_exhaustive",
+    "salsa",
+    "schemars",
+    "state",
+    "store",
     "warn",
 ];
 
@@ -100,10 +125,14 @@ const OF_OTHERS: [(&str, &str); 13] = [
     ("substates", NO_SUPERSTATE),
 ];
 
-/// Refuses what was probably meant as a mark; the compiler would only say that there is no such attribute.
-pub(super) fn refuse_misspelt(attr: &Attribute, place: Place) -> syn::Result<()> {
+/// Refuses what was probably meant as a mark, and tells which; the compiler would only say that there is no such attribute.
+pub(super) fn refuse_misspelt(
+    attr: &Attribute,
+    place: Place,
+    errors: &mut Errors,
+) -> syn::Result<Option<&'static str>> {
     let Some(found) = attr.path().get_ident().map(Ident::to_string) else {
-        return Ok(());
+        return Ok(None);
     };
     let (other, here) = match place {
         Place::State => (Place::Field, "a field"),
@@ -122,9 +151,10 @@ pub(super) fn refuse_misspelt(attr: &Attribute, place: Place) -> syn::Result<()>
                 "there is no mark `#[{found}]`; did you mean `#[{}]`?",
                 known[mark]
             );
-            Err(Error::new_spanned(attr, message))
+            errors.at(attr, message);
+            Ok(Some(place.marks()[mark]))
         }
-        _ => Ok(()),
+        _ => Ok(None),
     }
 }
 

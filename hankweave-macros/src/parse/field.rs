@@ -2,9 +2,9 @@
 
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
-use syn::{Attribute, Expr, Ident, Meta, Token, Visibility};
+use syn::{Attribute, Ident, Meta, Token, Visibility};
 
-use crate::ast::{Carry, Field, Mark, Serde, Setters};
+use crate::ast::{Again, Carry, Field, Live, Mark, Serde};
 use crate::error::Errors;
 
 use super::attribute::Place;
@@ -38,7 +38,12 @@ fn move_paths(field: &mut Field) {
     field.schema.as_mut().into_iter().for_each(paths::of_type);
     field.sample.as_mut().into_iter().for_each(paths::of_expr);
     match &mut field.mark {
-        Mark::Live { start, .. } => start.as_mut().into_iter().for_each(paths::of_expr),
+        Mark::Live(Live { start, carry, .. }) => {
+            let carried = carry
+                .iter_mut()
+                .flat_map(|carry| carry.start.iter_mut().chain(&mut carry.next));
+            start.iter_mut().chain(carried).for_each(paths::of_expr);
+        }
         Mark::Carry(Carry { start, next, .. }) => start.iter_mut().chain(next).for_each(paths::of_expr),
         Mark::Fixed(value) => paths::of_expr(value),
         Mark::None | Mark::Extra | Mark::Origin => {}
@@ -49,18 +54,27 @@ fn field_attribute(field: &mut Field, attr: Attribute, errors: &mut Errors) -> s
     let name = attr.path().get_ident().map(Ident::to_string).unwrap_or_default();
     match name.as_str() {
         "serde" => serde::field(&attr, &mut field.serde)?,
+        "sample" | "schema" if attribute::is_of_a_derive(&attr) => field.attrs.push(attr),
         "sample" => field.sample = Some(attr.parse_args()?),
         "schema" => field.schema = Some(attr.parse_args()?),
         "cfg" | "cfg_attr" => attribute::refuse_cfg(&attr, errors),
         "extra" | "carry" | "carry_or_ask" | "origin" | "live" | "fixed" => {
-            if !matches!(field.mark, Mark::None) {
-                errors.at(&attr, "a field has one mark: its value comes from one place");
-            }
-            field.mark = mark(&name, &attr)?;
+            let mark = mark(&name, &attr)?;
+            field.mark = match (std::mem::replace(&mut field.mark, Mark::None), mark) {
+                (Mark::None, mark) => mark,
+                (Mark::Live(live), Mark::Carry(carry)) | (Mark::Carry(carry), Mark::Live(live)) => {
+                    Mark::Live(both(live, carry, &attr)?)
+                }
+                (_, mark) => {
+                    errors.at(&attr, "a field has one mark: its value comes from one place");
+                    mark
+                }
+            };
         }
         _ => {
-            attribute::refuse_misspelt(&attr, Place::Field)?;
-            field.attrs.push(attr);
+            if attribute::refuse_misspelt(&attr, Place::Field, errors)?.is_none() {
+                field.attrs.push(attr);
+            }
         }
     }
     Ok(())
@@ -88,13 +102,10 @@ fn mark(name: &str, attr: &Attribute) -> syn::Result<Mark> {
             }
             Mark::Carry(carry)
         }
-        "live" => {
-            let Live { start, setters } = match &attr.meta {
-                Meta::Path(_) => Live::default(),
-                _ => attr.parse_args()?,
-            };
-            Mark::Live { start, setters }
-        }
+        "live" => Mark::Live(match &attr.meta {
+            Meta::Path(_) => Live::default(),
+            _ => attr.parse_args()?,
+        }),
         _ => Mark::Fixed(attr.parse_args()?),
     })
 }
@@ -127,11 +138,23 @@ impl Parse for Carry {
     }
 }
 
-/// `start = expression`, `add` and `record`, each of them optional.
-#[derive(Default)]
-struct Live {
-    start: Option<Expr>,
-    setters: Setters,
+/// A field that comes from the state before and changes in place: `carry` says how it comes, `live` how it changes.
+fn both(mut live: Live, mut carry: Carry, attr: &Attribute) -> syn::Result<Live> {
+    if live.carry.is_some() || live.again != Again::Unsaid {
+        let message = "`#[carry]` says already where the value comes from";
+        return Err(syn::Error::new_spanned(attr, message));
+    }
+    match (live.start.take(), &carry.start) {
+        (Some(start), None) if !carry.ask => carry.start = Some(start),
+        (Some(start), _) => {
+            let message =
+                "the first value is given once: in `#[carry(start = ..)]` or in `#[live(start = ..)]`";
+            return Err(syn::Error::new_spanned(start, message));
+        }
+        (None, _) => {}
+    }
+    live.carry = Some(carry);
+    Ok(live)
 }
 
 impl Parse for Live {
@@ -146,8 +169,13 @@ impl Parse for Live {
                 live.setters.add = true;
             } else if word == "record" {
                 live.setters.record = true;
+            } else if word == "keeps" {
+                live.again = Again::Keeps;
+            } else if word == "restarts" {
+                live.again = Again::Restarts;
             } else {
-                let message = "a live field takes a first value, an adder and events of its changes: `#[live(start = value, add, record)]`";
+                let message = "a live field takes a first value, an adder, events of its changes, and what happens where the state before has it: \
+                               `#[live(start = value, add, record, keeps)]`";
                 return Err(syn::Error::new(word.span(), message));
             }
             if !input.is_empty() {

@@ -5,22 +5,22 @@ use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, Generics, Ident, Path, PathSegment, Token, Type};
 
 /// Rewrites a type.
-pub(super) fn of_type(ty: &mut Type) {
+pub(crate) fn of_type(ty: &mut Type) {
     OneDown.visit_type_mut(ty);
 }
 
 /// Rewrites a path.
-pub(super) fn of_path(path: &mut Path) {
+pub(crate) fn of_path(path: &mut Path) {
     OneDown.visit_path_mut(path);
 }
 
 /// Rewrites the bounds of parameters.
-pub(super) fn of_generics(generics: &mut Generics) {
+pub(crate) fn of_generics(generics: &mut Generics) {
     OneDown.visit_generics_mut(generics);
 }
 
 /// Rewrites an expression.
-pub(super) fn of_expr(expr: &mut Expr) {
+pub(crate) fn of_expr(expr: &mut Expr) {
     OneDown.visit_expr_mut(expr);
 }
 

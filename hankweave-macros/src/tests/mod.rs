@@ -2,5 +2,6 @@
 
 mod compile;
 mod declarations;
+mod growth;
 mod hostile;
 mod snapshot;

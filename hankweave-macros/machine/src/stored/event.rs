@@ -8,10 +8,10 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor,
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::Value;
 
 use super::Key;
 use super::as_map::AsMap;
+use super::early::Early;
 
 const METHOD: &str = "method";
 const METADATA: &str = "metadata";
@@ -35,7 +35,11 @@ pub trait Event: Sized {
 ///
 /// Fails when the method is missing or unknown, or when [`Event::read`] fails.
 pub fn read_event<'de, T: Event, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-    deserializer.deserialize_map(EventVisitor(PhantomData))
+    let human_readable = deserializer.is_human_readable();
+    deserializer.deserialize_map(EventVisitor {
+        human_readable,
+        event: PhantomData,
+    })
 }
 
 /// Reads the struct of what a method demands; it was written as a map.
@@ -115,7 +119,10 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Names<A> {
     }
 }
 
-struct EventVisitor<T>(PhantomData<T>);
+struct EventVisitor<T> {
+    human_readable: bool,
+    event: PhantomData<T>,
+}
 
 impl<'de, T: Event> Visitor<'de> for EventVisitor<T> {
     type Value = T;
@@ -136,14 +143,14 @@ impl<'de, T: Event> Visitor<'de> for EventVisitor<T> {
                 (METADATA, Some(method)) => {
                     event = Some(map.next_value_seed(Told::<T>(method, PhantomData))?)
                 }
-                (METADATA, None) => early = Some(map.next_value::<Value>()?),
+                (METADATA, None) => early = Some(map.next_value::<Early>()?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         match (method, event, early) {
             (None, ..) => Err(A::Error::missing_field(METHOD)),
             (_, Some(event), _) => Ok(event),
-            (Some(method), None, Some(early)) => T::read(method, early).map_err(A::Error::custom),
+            (Some(method), None, Some(early)) => T::read(method, early.reader(self.human_readable)),
             // Some formats leave out what is nothing.
             (Some(method), None, None) => {
                 let nothing: UnitDeserializer<A::Error> = ().into_deserializer();

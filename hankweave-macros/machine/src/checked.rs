@@ -1,0 +1,251 @@
+//! Sums that do not fit are noticed, in every build.
+
+use core::cell::Cell;
+use core::ops::{Add, AddAssign, Div, Mul, Rem, Sub};
+use core::time::Duration;
+
+/// A value that can be added to and says when the sum does not fit.
+///
+/// Numbers and [`Duration`] have it. An event that adds to a `#[live(add, record)]` field of such a type is refused where the sum does not fit; any other type
+/// is added to with its `+=`. For a type of your own that may be full, three lines are enough:
+///
+/// ```
+/// use hankweave_machine::CheckedAdd;
+///
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// struct Cents(u32);
+///
+/// impl CheckedAdd for Cents {
+///     type Sum = Self;
+///
+///     fn checked_add(self, other: Self) -> Option<Self> {
+///         self.0.checked_add(other.0).map(Self)
+///     }
+/// }
+/// ```
+pub trait CheckedAdd<Other = Self>: Clone {
+    /// The type of the sum.
+    type Sum;
+
+    /// Adds, or tells that the sum does not fit.
+    fn checked_add(self, other: Other) -> Option<Self::Sum>;
+}
+
+/// What the other operators need, for numbers and durations.
+pub trait Checked<Other>: Copy {
+    /// Subtracts.
+    fn checked_sub(self, other: Other) -> Option<Self>;
+    /// Multiplies.
+    fn checked_mul(self, other: Other) -> Option<Self>;
+    /// Divides.
+    fn checked_div(self, other: Other) -> Option<Self>;
+    /// Divides and gives the rest.
+    fn checked_rem(self, other: Other) -> Option<Self>;
+}
+
+macro_rules! whole {
+    ($($number:ident),*) => {
+        $(
+            impl CheckedAdd for $number {
+                type Sum = Self;
+
+                fn checked_add(self, other: Self) -> Option<Self> {
+                    $number::checked_add(self, other)
+                }
+            }
+
+            impl Checked<$number> for $number {
+                fn checked_sub(self, other: Self) -> Option<Self> {
+                    $number::checked_sub(self, other)
+                }
+
+                fn checked_mul(self, other: Self) -> Option<Self> {
+                    $number::checked_mul(self, other)
+                }
+
+                fn checked_div(self, other: Self) -> Option<Self> {
+                    $number::checked_div(self, other)
+                }
+
+                fn checked_rem(self, other: Self) -> Option<Self> {
+                    $number::checked_rem(self, other)
+                }
+            }
+        )*
+    };
+}
+
+whole!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
+
+impl CheckedAdd for Duration {
+    type Sum = Self;
+
+    fn checked_add(self, other: Self) -> Option<Self> {
+        Self::checked_add(self, other)
+    }
+}
+
+/// Whether a sum did not fit.
+#[derive(Debug, Default)]
+pub struct Sums(Cell<bool>);
+
+impl Sums {
+    /// All fit so far.
+    pub const fn new() -> Self {
+        Self(Cell::new(false))
+    }
+
+    /// The value, unless a sum on the way to it did not fit.
+    pub fn unless_overflown<T>(self, value: T) -> Option<T> {
+        (!self.0.get()).then_some(value)
+    }
+
+    fn note<T>(&self, result: Option<T>, otherwise: T) -> T {
+        result.unwrap_or_else(|| {
+            self.0.set(true);
+            otherwise
+        })
+    }
+}
+
+/// Both sides of an operator.
+#[derive(Debug)]
+pub struct Pair<A, B>(pub A, pub B);
+
+impl<A: CheckedAdd<B, Sum = A>, B> Pair<A, B> {
+    /// `+`.
+    #[inline]
+    pub fn plus(self, sums: &Sums) -> A {
+        let otherwise = self.0.clone();
+        sums.note(self.0.checked_add(self.1), otherwise)
+    }
+}
+
+impl<A: Checked<B>, B> Pair<A, B> {
+    /// `-`.
+    #[inline]
+    pub fn minus(self, sums: &Sums) -> A {
+        sums.note(self.0.checked_sub(self.1), self.0)
+    }
+
+    /// `*`.
+    #[inline]
+    pub fn times(self, sums: &Sums) -> A {
+        sums.note(self.0.checked_mul(self.1), self.0)
+    }
+
+    /// `/`.
+    #[inline]
+    pub fn divided(self, sums: &Sums) -> A {
+        sums.note(self.0.checked_div(self.1), self.0)
+    }
+
+    /// `%`.
+    #[inline]
+    pub fn rest(self, sums: &Sums) -> A {
+        sums.note(self.0.checked_rem(self.1), self.0)
+    }
+}
+
+/// The operators of all other types. The methods of [`Pair`] itself are found first where their bounds hold.
+pub trait Unchecked: Sized {
+    /// The left side.
+    type Left;
+    /// The right side.
+    type Right;
+
+    /// Both sides.
+    fn sides(self) -> (Self::Left, Self::Right);
+
+    /// `+`.
+    #[inline]
+    fn plus(self, _: &Sums) -> <Self::Left as Add<Self::Right>>::Output
+    where
+        Self::Left: Add<Self::Right>,
+    {
+        let (left, right) = self.sides();
+        left + right
+    }
+
+    /// `-`.
+    #[inline]
+    fn minus(self, _: &Sums) -> <Self::Left as Sub<Self::Right>>::Output
+    where
+        Self::Left: Sub<Self::Right>,
+    {
+        let (left, right) = self.sides();
+        left - right
+    }
+
+    /// `*`.
+    #[inline]
+    fn times(self, _: &Sums) -> <Self::Left as Mul<Self::Right>>::Output
+    where
+        Self::Left: Mul<Self::Right>,
+    {
+        let (left, right) = self.sides();
+        left * right
+    }
+
+    /// `/`.
+    #[inline]
+    fn divided(self, _: &Sums) -> <Self::Left as Div<Self::Right>>::Output
+    where
+        Self::Left: Div<Self::Right>,
+    {
+        let (left, right) = self.sides();
+        left / right
+    }
+
+    /// `%`.
+    #[inline]
+    fn rest(self, _: &Sums) -> <Self::Left as Rem<Self::Right>>::Output
+    where
+        Self::Left: Rem<Self::Right>,
+    {
+        let (left, right) = self.sides();
+        left % right
+    }
+}
+
+impl<A, B> Unchecked for Pair<A, B> {
+    type Left = A;
+    type Right = B;
+
+    fn sides(self) -> (A, B) {
+        (self.0, self.1)
+    }
+}
+
+/// A field and what is added to it.
+#[derive(Debug)]
+pub struct Change<'a, A, B>(pub &'a mut A, pub B);
+
+impl<A: CheckedAdd<B, Sum = A>, B> Change<'_, A, B> {
+    /// Adds; leaves the field as it is and tells where the sum does not fit.
+    #[inline]
+    #[must_use]
+    pub fn added(self) -> bool {
+        match self.0.clone().checked_add(self.1) {
+            Some(sum) => {
+                *self.0 = sum;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// The sum of all other types.
+pub trait Assigned {
+    /// Adds as the type does.
+    fn added(self) -> bool;
+}
+
+impl<A: AddAssign<B>, B> Assigned for Change<'_, A, B> {
+    #[inline]
+    fn added(self) -> bool {
+        *self.0 += self.1;
+        true
+    }
+}

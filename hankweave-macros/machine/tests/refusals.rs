@@ -1,0 +1,259 @@
+//! Events come from outside: whatever they ask for, `apply` answers, and what was given to it comes back.
+
+use hankweave_machine::{CheckedAdd, Reason, machine};
+use std::time::Duration;
+
+/// Amounts that may be full.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Cents(u8);
+
+impl CheckedAdd for Cents {
+    type Sum = Self;
+
+    fn checked_add(self, other: Self) -> Option<Self> {
+        self.0.checked_add(other.0).map(Self)
+    }
+}
+
+impl std::ops::AddAssign for Cents {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+/// Texts have no end: their `+=` is theirs.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Note(String);
+
+impl std::ops::AddAssign for Note {
+    fn add_assign(&mut self, other: Self) {
+        self.0.push_str(&other.0);
+    }
+}
+
+/// A machine.
+#[machine(Job)]
+pub enum JobRecord {
+    #[initial]
+    #[to(start => Running, drop => Done)]
+    Queued,
+    #[to(fail => Failed, finish => Done)]
+    #[to(renew { turns } => Running)]
+    Running {
+        #[carry(start = 1, next = |attempt| attempt + 1)]
+        attempt: u8,
+        #[carry(start = 10, next = |left| { let mut left = left; left -= 1; left * 2 / 2 })]
+        left: u8,
+        #[carry(start = Duration::ZERO, next = |waited| waited + Duration::from_secs(1))]
+        waited: Duration,
+        #[carry(start = 0, next = |turns| turns + 100)]
+        turns: u8,
+        #[live(start = 0, add, record)]
+        progress: u8,
+        #[live(start = Duration::ZERO, add, record)]
+        busy: Duration,
+        #[live(start = Cents(0), add, record)]
+        spent: Cents,
+        #[live(start = Note::default(), add, record)]
+        note: Note,
+        #[live(start = 0.0, add, record)]
+        load: f64,
+    },
+    #[to(retry => Running, resolve => Done)]
+    #[keeps(attempt, left, waited, turns)]
+    Failed,
+    #[terminal]
+    Done,
+}
+
+/// A machine.
+#[machine(Cell)]
+pub enum CellRecord {
+    #[shared]
+    Base {
+        #[extra]
+        extra: hankweave_machine::Extra,
+    },
+    #[initial]
+    #[to(fill => Full)]
+    Empty {
+        #[fixed(3)]
+        size: u8,
+    },
+    #[to(take => Taken)]
+    Full { what: String },
+    #[terminal]
+    Taken {
+        #[origin]
+        taken_during: CellPhase,
+    },
+}
+
+fn running() -> JobRecord {
+    Job::new().start().into_record()
+}
+
+/// Changes a stored job as whoever writes to the store may.
+fn with(record: JobRecord, change: impl FnOnce(&mut job::Running)) -> JobRecord {
+    let JobRecord::Running(mut running) = record else {
+        unreachable!("a running job was asked for")
+    };
+    change(&mut running);
+    JobRecord::Running(running)
+}
+
+#[track_caller]
+fn refused(record: JobRecord, event: JobTransition, field: &'static str) {
+    let error = record.clone().apply(event.clone()).expect_err("it does not fit");
+    assert_eq!(error.reason, Reason::OutOfRange { field });
+    assert!(error.to_string().contains(&format!("`{field}`")), "{error}");
+    assert_eq!(error.into_parts(), (record, event));
+}
+
+#[test]
+fn an_event_that_adds_more_than_the_field_can_hold_is_refused_with_value_and_event() {
+    let once = running().apply(JobTransition::AddProgress(200)).unwrap();
+    refused(once, JobTransition::AddProgress(200), "progress");
+    let once = running().apply(JobTransition::AddSpent(Cents(200))).unwrap();
+    refused(once, JobTransition::AddSpent(Cents(200)), "spent");
+    let once = running().apply(JobTransition::AddBusy(Duration::MAX)).unwrap();
+    refused(once, JobTransition::AddBusy(Duration::from_secs(1)), "busy");
+}
+
+#[test]
+fn what_has_no_end_is_added_as_its_type_does() {
+    let note = |text: &str| JobTransition::AddNote(Note(text.to_owned()));
+    let record = running()
+        .apply(note("a"))
+        .and_then(|record| record.apply(note("b")));
+    let JobRecord::Running(running) = record
+        .and_then(|record| record.apply(JobTransition::AddLoad(0.5)))
+        .unwrap()
+    else {
+        unreachable!("a change leaves the state as it is")
+    };
+    assert_eq!((running.note.0.as_str(), running.load), ("ab", 0.5));
+}
+
+#[test]
+fn a_step_whose_next_value_does_not_fit_is_refused_with_value_and_event() {
+    let failed = |change: fn(&mut job::Running)| with(running(), change).apply(JobTransition::Fail).unwrap();
+    refused(
+        failed(|job| job.attempt = u8::MAX),
+        JobTransition::Retry,
+        "attempt",
+    );
+    refused(failed(|job| job.left = 0), JobTransition::Retry, "left");
+    refused(failed(|job| job.left = 200), JobTransition::Retry, "left");
+    refused(
+        failed(|job| job.waited = Duration::MAX),
+        JobTransition::Retry,
+        "waited",
+    );
+    let JobRecord::Running(again) = failed(|_| {}).apply(JobTransition::Retry).unwrap() else {
+        unreachable!("a retry runs")
+    };
+    assert_eq!(
+        (again.attempt, again.left, again.waited),
+        (2, 9, Duration::from_secs(1))
+    );
+}
+
+#[test]
+fn a_step_back_to_its_own_state_checks_what_it_changes_and_nothing_else() {
+    let record = with(running(), |job| job.attempt = u8::MAX);
+    let record = record
+        .apply(JobTransition::Renew)
+        .and_then(|record| record.apply(JobTransition::Renew))
+        .unwrap();
+    refused(record, JobTransition::Renew, "turns");
+}
+
+#[test]
+#[should_panic(expected = "`progress` cannot hold the sum; `apply` refuses such an event")]
+fn code_that_adds_too_much_is_stopped_in_every_build() {
+    let mut job = Job::new().start();
+    drop((job.add_progress(200), job.add_progress(200)));
+}
+
+#[test]
+#[should_panic(expected = "the next `attempt` does not fit its type; `apply` refuses such a step")]
+fn code_that_goes_on_too_often_is_stopped_in_every_build() {
+    let record = with(running(), |job| job.attempt = u8::MAX)
+        .apply(JobTransition::Fail)
+        .unwrap();
+    drop(Job::<job::Failed>::try_from(record).unwrap().retry());
+}
+
+#[test]
+fn a_refusal_names_the_step_and_the_steps_that_are_legal() {
+    let record = running().apply(JobTransition::Fail).unwrap();
+    let error = record.clone().apply(JobTransition::Finish).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "invalid transition from Failed: no step `finish` (legal: retry -> Running, resolve -> Done)"
+    );
+    assert_eq!(
+        (error.step, error.from, error.to),
+        ("finish", JobStatus::Failed, JobStatus::Done)
+    );
+    assert_eq!(error.legal, JobStatus::Failed.steps());
+    assert_eq!(error.reason, Reason::NoSuchStep);
+    assert_eq!(error.into_parts(), (record, JobTransition::Finish));
+
+    let done = running().apply(JobTransition::Finish).unwrap();
+    let error = done.clone().apply(JobTransition::AddProgress(1)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "invalid transition from Done: no step `add_progress` (Done is terminal)"
+    );
+    assert_eq!(error.into_parts(), (done, JobTransition::AddProgress(1)));
+}
+
+#[test]
+fn a_value_that_breaks_rules_of_its_state_takes_no_step() {
+    let fill = CellTransition::Fill(cell::Fill { what: "ink".into() });
+    let broken = CellRecord::Empty(cell::Empty {
+        extra: Default::default(),
+        size: 9,
+    });
+    let error = broken.clone().apply(fill.clone()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "invalid transition from Empty: `fill` needs a value that keeps the rules of its state; field `size` must be 3, not 9"
+    );
+    assert!(matches!(&error.reason, Reason::BrokenRules { violations } if violations == &broken.validate()));
+    assert_eq!(error.into_parts(), (broken, fill));
+}
+
+#[test]
+fn what_could_not_be_read_again_is_not_written() {
+    let mut record = Cell::new().into_record();
+    record.extra_mut().insert("status", "Full".into());
+    assert!(
+        record
+            .clone()
+            .apply(CellTransition::Fill(cell::Fill { what: "ink".into() }))
+            .is_err()
+    );
+    let error = serde_json::to_string(&record).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "field `status` must be the name of the state, not \"Full\""
+    );
+    let broken = CellRecord::Empty(cell::Empty {
+        extra: Default::default(),
+        size: 9,
+    });
+    assert!(serde_json::to_string(&broken).is_err());
+}
+
+#[test]
+fn a_value_is_written_with_its_tag_whatever_is_written_of_it() {
+    let full = Cell::new().fill(cell::Fill { what: "ink".into() });
+    let tagged = r#"{"status":"Full","what":"ink"}"#;
+    assert_eq!(serde_json::to_string(&full).unwrap(), tagged);
+    assert_eq!(serde_json::to_string(&*full).unwrap(), tagged);
+    assert_eq!(serde_json::to_string(&full.record()).unwrap(), tagged);
+    assert_eq!(full.record(), full.into_record());
+}

@@ -1,0 +1,86 @@
+//! A derive above the attribute: it was given the declaration instead of what the declaration becomes, and the compiler speaks of each variant that
+//! does not fit. No macro is told what stands above it, so the source is asked; what cannot be read there is not missed, since this is about a message alone.
+
+use std::fs;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Attribute, Fields, ItemEnum};
+
+/// Whether a derive stands above the attribute that is being expanded.
+pub(crate) fn is_derived() -> bool {
+    let here = proc_macro::Span::call_site();
+    let text = here.local_file().and_then(|file| fs::read_to_string(file).ok());
+    text.is_some_and(|text| derive_before(&text, here.line()))
+}
+
+/// Whether the attributes before the one on this line, counted from one, have a derive among them.
+fn derive_before(text: &str, line: usize) -> bool {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let Some(before) = lines.get(..line.saturating_sub(1)) else {
+        return false;
+    };
+    // What the file says now may not be what was compiled.
+    if !lines.get(line - 1).is_some_and(|line| line.contains("machine")) {
+        return false;
+    }
+    let mut open = false;
+    for line in before.iter().rev() {
+        if line.starts_with("#[") {
+            if line.starts_with("#[derive") {
+                return true;
+            }
+            open = false;
+        } else if line.ends_with(")]") {
+            open = true;
+        } else if !(open || line.is_empty() || line.starts_with("//")) {
+            return false;
+        }
+    }
+    false
+}
+
+/// The enum as it was derived for, so that what was derived fits it.
+pub(crate) fn as_written(item: &TokenStream) -> TokenStream {
+    let Ok(mut item) = syn::parse2::<ItemEnum>(item.clone()) else {
+        return TokenStream::new();
+    };
+    let keep = |attrs: &mut Vec<Attribute>| attrs.retain(|attr| attr.path().is_ident("doc"));
+    keep(&mut item.attrs);
+    for variant in &mut item.variants {
+        keep(&mut variant.attrs);
+        if let Fields::Named(fields) = &mut variant.fields {
+            fields.named.iter_mut().for_each(|field| keep(&mut field.attrs));
+        }
+    }
+    quote! {
+        #[allow(dead_code, missing_docs, reason = "the mistake is reported")]
+        #item
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::derive_before;
+
+    #[test]
+    fn a_derive_among_the_attributes_above_is_found_and_nothing_else() {
+        let found = [
+            "#[derive(Debug)]\n#[machine(Door)]",
+            "#[derive(\n    Debug,\n    Clone,\n)]\n/// A door.\n\n#[serde(tag = \"t\")]\n#[machine(Door)]",
+        ];
+        for text in found {
+            assert!(derive_before(text, text.lines().count()), "{text}");
+        }
+        let others = [
+            "#[machine(Door)]",
+            "#[derive(Debug)]\nstruct Key;\n#[machine(Door)]",
+            "#[derive(Debug)]\nstruct Key(\n    u8,\n);\n\n/// A door.\n#[machine(Door)]",
+            "#[derive(Debug)]\n#[other]",
+        ];
+        for text in others {
+            assert!(!derive_before(text, text.lines().count()), "{text}");
+        }
+        assert!(!derive_before("", 3));
+    }
+}

@@ -1,0 +1,125 @@
+//! Arithmetic of `next`, checked: an event from outside must not make `apply` panic, nor wrap around in silence.
+//!
+//! Each operator becomes a call that does what the operator does and notes when the result does not fit. The types decide which of the calls does: numbers
+//! and durations are checked, everything else keeps its operator.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote_spanned;
+use syn::visit_mut::{self, VisitMut};
+use syn::{BinOp, Expr, ExprBinary, ExprUnary, Path, UnOp, parse_quote};
+
+use crate::model::{Field, Machine};
+
+/// `next` with checked operators.
+pub(super) struct Next {
+    /// The variable that they note it in.
+    pub(super) sums: Ident,
+    pub(super) next: Expr,
+}
+
+/// Nothing where there is nothing to check, or no event that could ask for it.
+pub(super) fn of_next(next: &Expr, machine: &Machine, krate: &Path) -> Option<Next> {
+    if machine.types {
+        return None;
+    }
+    let mut next = next.clone();
+    let mut operators = Operators {
+        sums: Ident::new("sums", Span::mixed_site()),
+        krate,
+        found: false,
+    };
+    operators.visit_expr_mut(&mut next);
+    let Operators { sums, found, .. } = operators;
+    found.then_some(Next { sums, next })
+}
+
+struct Operators<'a> {
+    sums: Ident,
+    krate: &'a Path,
+    found: bool,
+}
+
+impl Operators<'_> {
+    fn call(&mut self, method: &str, left: &Expr, right: &Expr) -> Expr {
+        self.found = true;
+        let (sums, krate) = (&self.sums, self.krate);
+        let method = Ident::new(method, Span::call_site());
+        parse_quote! {{
+            #[allow(unused_imports, reason = "numbers need it no more than durations")]
+            use #krate::__private::Unchecked as _;
+            #krate::__private::Pair(#left, #right).#method(&#sums)
+        }}
+    }
+}
+
+/// The method for an operator, and whether its result is assigned.
+fn method(operator: &BinOp) -> Option<(&'static str, bool)> {
+    Some(match operator {
+        BinOp::Add(_) => ("plus", false),
+        BinOp::Sub(_) => ("minus", false),
+        BinOp::Mul(_) => ("times", false),
+        BinOp::Div(_) => ("divided", false),
+        BinOp::Rem(_) => ("rest", false),
+        BinOp::AddAssign(_) => ("plus", true),
+        BinOp::SubAssign(_) => ("minus", true),
+        BinOp::MulAssign(_) => ("times", true),
+        BinOp::DivAssign(_) => ("divided", true),
+        BinOp::RemAssign(_) => ("rest", true),
+        _ => return None,
+    })
+}
+
+/// Whether an expression can stand twice.
+fn is_place(expr: &Expr) -> bool {
+    match expr {
+        Expr::Path(_) => true,
+        Expr::Field(field) => is_place(&field.base),
+        Expr::Paren(inner) => is_place(&inner.expr),
+        Expr::Unary(ExprUnary {
+            op: UnOp::Deref(_),
+            expr,
+            ..
+        }) => is_place(expr),
+        _ => false,
+    }
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    matches!(expr, Expr::Lit(_))
+}
+
+impl VisitMut for Operators<'_> {
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        visit_mut::visit_expr_mut(self, expr);
+        let Expr::Binary(ExprBinary { left, op, right, .. }) = expr else {
+            return;
+        };
+        let Some((method, assigns)) = method(op) else {
+            return;
+        };
+        // What the compiler computes it checks itself.
+        if is_literal(left) && is_literal(right) {
+            return;
+        }
+        if !assigns {
+            *expr = self.call(method, left, right);
+        } else if is_place(left) {
+            let value = self.call(method, left, right);
+            *expr = parse_quote!(#left = #value);
+        }
+    }
+
+    /// What stands in an item is no part of what `next` computes.
+    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
+}
+
+/// Adds `delta` to a field and tells whether the sum fits.
+pub(super) fn sum(field: &Field, place: &TokenStream, krate: &Path) -> TokenStream {
+    // A type that cannot be added to is then reported at its field.
+    let here = Span::call_site().located_at(field.ident.span());
+    quote_spanned! {here=> {
+        #[allow(unused_imports, reason = "numbers do not need it")]
+        use #krate::__private::Assigned as _;
+        #krate::__private::Change(&mut #place, delta).added()
+    }}
+}

@@ -1,0 +1,186 @@
+//! Expressions of the declaration, each in a function beside the data.
+//!
+//! The typed value and its seals are a module deeper, where nothing is expanded that the user has written: an expression may hold a block, a block may
+//! hold an implementation, and what stands inside of a module sees all that is private there.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{Expr, GenericParam, Type};
+
+use crate::case::text;
+use crate::model::{Carried, Entry, Field, Machine, State};
+
+use super::Names;
+use super::checked;
+use super::states::at;
+
+/// One function for each expression of each state.
+pub(super) fn values(machine: &Machine, out: &Names) -> TokenStream {
+    let fields = machine.states.iter().enumerate();
+    let fields = fields.flat_map(|(index, state)| state.fields.iter().map(move |field| (index, field)));
+    fields
+        .map(|(state, field)| {
+            let first = expression(field).map(|value| first(state, field, value, machine));
+            let next = next_of(field).map(|value| nexts(state, field, value, machine, out));
+            quote!(#first #next)
+        })
+        .collect()
+}
+
+/// The expression that gives the first value of a field, or its only one.
+fn expression(field: &Field) -> Option<&Expr> {
+    match &field.entry {
+        Entry::Start(value) | Entry::Fixed(value) => Some(value),
+        Entry::Carried(Carried { start, .. }) => start.as_ref(),
+        _ => None,
+    }
+}
+
+fn next_of(field: &Field) -> Option<&Expr> {
+    match &field.entry {
+        Entry::Carried(Carried { next, .. }) => next.as_ref(),
+        _ => None,
+    }
+}
+
+fn first(state: usize, field: &Field, value: &Expr, machine: &Machine) -> TokenStream {
+    let (name, ty) = (first_name(state, field), &field.ty);
+    let (params, _, bounds) = machine.generics.split_for_impl();
+    let unused = unused(machine);
+    quote! {
+        #unused
+        #[inline]
+        fn #name #params() -> #ty #bounds {
+            #value
+        }
+    }
+}
+
+/// One function for each type that the field has in the states before.
+fn nexts(state: usize, field: &Field, next: &Expr, machine: &Machine, out: &Names) -> TokenStream {
+    let (krate, ty) = (&out.krate, &field.ty);
+    let (params, _, bounds) = machine.generics.split_for_impl();
+    let types = types_before(state, field, machine);
+    let functions = types.iter().enumerate().map(|(index, before)| {
+        let (name, unused) = (next_name(state, field, index), unused(machine));
+        // A type error is then shown at the field.
+        let call = at(quote!(#krate::__private::next), &field.ident);
+        match checked::of_next(next, machine, krate) {
+            None => quote! {
+                #unused
+                #[inline]
+                fn #name #params(value: #before) -> #ty #bounds {
+                    #call(value, #next)
+                }
+            },
+            Some(checked::Next { sums, next }) => quote! {
+                #[inline]
+                fn #name(value: #before) -> ::core::option::Option<#ty> {
+                    let #sums = #krate::__private::Sums::new();
+                    let next = #call(value, #next);
+                    #sums.unless_overflown(next)
+                }
+            },
+        }
+    });
+    functions.collect()
+}
+
+/// The types that a carried field has in the states before, each once.
+fn types_before(state: usize, field: &Field, machine: &Machine) -> Vec<Type> {
+    let Entry::Carried(Carried { from, .. }) = &field.entry else {
+        return Vec::new();
+    };
+    let mut types: Vec<Type> = Vec::new();
+    let methods = machine.methods.iter().filter(|method| method.target == state);
+    for source in methods.flat_map(|method| &method.sources) {
+        if let Some(ty) = machine.states[*source].type_of(from)
+            && !types.iter().any(|known| written(known) == written(ty))
+        {
+            types.push(ty.clone());
+        }
+    }
+    types
+}
+
+/// The call for the first value.
+pub(super) fn first_call(state: usize, field: &Field, machine: &Machine) -> TokenStream {
+    let (name, arguments) = (first_name(state, field), turbofish(machine));
+    quote!(#name #arguments())
+}
+
+/// The name of the function that makes the next value of what a source holds.
+pub(super) fn next_function(state: usize, field: &Field, source: &State, machine: &Machine) -> TokenStream {
+    let Entry::Carried(Carried { from, .. }) = &field.entry else {
+        return TokenStream::new();
+    };
+    let before = source.type_of(from).map(written);
+    let types = types_before(state, field, machine);
+    let index = types.iter().position(|ty| Some(written(ty)) == before);
+    let (name, arguments) = (
+        next_name(state, field, index.unwrap_or_default()),
+        turbofish(machine),
+    );
+    quote!(#name #arguments)
+}
+
+/// The call for the next value of what a source holds.
+pub(super) fn next_call(
+    state: usize,
+    field: &Field,
+    value: TokenStream,
+    source: &State,
+    machine: &Machine,
+    out: &Names,
+) -> TokenStream {
+    let function = next_function(state, field, source, machine);
+    let here = Span::call_site().located_at(field.ident.span());
+    let call = quote_spanned!(here=> #function(#value));
+    match next_of(field).is_some_and(|next| checked::of_next(next, machine, &out.krate).is_some()) {
+        true => {
+            let message = format!(
+                "the next `{}` does not fit its type; `apply` refuses such a step",
+                field.ident
+            );
+            quote!(#call.expect(#message))
+        }
+        false => call,
+    }
+}
+
+fn written(ty: &Type) -> String {
+    ty.to_token_stream().to_string()
+}
+
+fn first_name(state: usize, field: &Field) -> Ident {
+    let here = Span::call_site().located_at(field.ident.span());
+    format_ident!("first_{state}_{}", text(&field.ident), span = here)
+}
+
+fn next_name(state: usize, field: &Field, index: usize) -> Ident {
+    let here = Span::call_site().located_at(field.ident.span());
+    format_ident!("next_{state}_{index}_{}", text(&field.ident), span = here)
+}
+
+/// Types and constants of the machine; lifetimes are found by the compiler.
+fn turbofish(machine: &Machine) -> Option<TokenStream> {
+    let names = machine.generics.params.iter().filter_map(|param| match param {
+        GenericParam::Type(param) => Some(&param.ident),
+        GenericParam::Const(param) => Some(&param.ident),
+        GenericParam::Lifetime(_) => None,
+    });
+    let names: Vec<_> = names.collect();
+    (!names.is_empty()).then(|| quote!(::<#(#names),*>))
+}
+
+fn unused(machine: &Machine) -> Option<TokenStream> {
+    (!machine.generics.params.is_empty()).then(|| {
+        quote! {
+            #[allow(
+                clippy::extra_unused_lifetimes,
+                clippy::extra_unused_type_parameters,
+                reason = "an expression may use any parameter of the machine"
+            )]
+        }
+    })
+}

@@ -1,0 +1,25 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Opened)]
+    Closed,
+    #[to(close => Closed, remove => Removed)]
+    Opened {
+        #[live(start = {
+            use guarded::sealed::Transition as Seal;
+            use {Closed as C, Door as D, Removed as R};
+            impl Seal<R> for C {}
+            fn forged() -> D<R> {
+                D(R {})
+            }
+            0
+        })]
+        angle: u8,
+    },
+    #[terminal]
+    Removed,
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+use hankweave_core::machine;
+
+#[derive(Debug, Clone)]
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Opened, lock => Locked)]
+    Closed,
+    #[to(close => Closed, remove => Removed)]
+    Opened,
+    #[to(unlock => Closed)]
+    Locked { code: u32 },
+    #[terminal]
+    Removed,
+}
+fn main() {}

@@ -1,0 +1,18 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Opened, lock => Locked)]
+    Closed,
+    #[to(close => Closed, remove => Removed)]
+    Opened,
+    #[to(unlock => Closed)]
+    Locked {
+        #[fixed]
+        code: u32,
+    },
+    #[terminal]
+    Removed,
+}
+fn main() {}

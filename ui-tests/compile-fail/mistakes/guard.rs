@@ -1,0 +1,15 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Opened, lock if ok => Locked)]
+    Closed,
+    #[to(close => Closed, remove => Removed)]
+    Opened,
+    #[to(unlock => Closed)]
+    Locked { code: u32 },
+    #[terminal]
+    Removed,
+}
+fn main() {}

@@ -1,0 +1,20 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[shared]
+    Base {
+        #[carry]
+        id: u32,
+    },
+    #[initial]
+    #[to(open => Opened, lock => Locked)]
+    Closed,
+    #[to(close => Closed, remove => Removed)]
+    Opened,
+    #[to(unlock => Closed)]
+    Locked { code: u32 },
+    #[terminal]
+    Removed,
+}
+fn main() {}

@@ -1,0 +1,16 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Opened, lock => Locked)]
+    Closed,
+    #[to(close => Closed, remove => Removed)]
+    Opened,
+    #[again]
+    #[to(again => Locked)]
+    Locked { code: u32 },
+    #[terminal]
+    Removed,
+}
+fn main() {}

@@ -1,0 +1,15 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Opened, lock => Locked)]
+    Closed,
+    #[to(close => Closed, remove => Removed)]
+    Opened,
+    #[to(unlock => Closed, recode { cod } => Locked)]
+    Locked { code: u32 },
+    #[terminal]
+    Removed,
+}
+fn main() {}

@@ -1,0 +1,19 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[within(Whol)]
+    #[to(open => Opened, lock => Locked)]
+    Closed,
+    #[to(close => Closed, remove => Removed)]
+    Opened,
+    #[to(unlock => Closed)]
+    Locked { code: u32 },
+    #[terminal]
+    Removed,
+    #[group]
+    #[to(smash => Removed)]
+    Whole,
+}
+fn main() {}

@@ -1,0 +1,15 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[inital]
+    #[to(open => Opened, lock => Locked)]
+    Closed,
+    #[to(close => Closed, remove => Removed)]
+    Opened,
+    #[to(unlock => Closed)]
+    Locked { code: u32 },
+    #[terminal]
+    Removed,
+}
+fn main() {}
