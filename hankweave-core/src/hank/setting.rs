@@ -138,6 +138,7 @@ impl Setting {
             | Self::AnthropicBaseUrl
             | Self::OutputDirectory
             | Self::DataHashTimeLimit
+            | Self::CheckpointedFileLimitMb
             | Self::ShimIdleTimeout
             | Self::SettleSeconds
             | Self::MaxWaitSeconds
