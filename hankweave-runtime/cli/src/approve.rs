@@ -125,7 +125,7 @@ impl Answers {
             let Delivery::Events(events) = delivery else {
                 continue;
             };
-            match events.entries().filter_map(|entry| asked_by(entry.event)).last() {
+            match events.values().filter_map(|entry| asked_by(&entry.event)).last() {
                 Some(Some(question)) => {
                     if !is_told {
                         tell(format!("{question}\n"));
@@ -170,12 +170,12 @@ impl Answers {
 }
 
 /// The question that an event puts, or that none counts any more. The run screen does not show it.
-fn asked_by(event: Event) -> Option<Option<String>> {
+fn asked_by(event: &Event) -> Option<Option<String>> {
     match event {
         Event::ServerIdle {
             reason: IdleReason::ApprovalRequired,
             message,
-        } => Some(Some(message)),
+        } => Some(Some(message.clone())),
         Event::ServerIdle { .. } | Event::StateTransition { .. } => Some(None),
         _ => None,
     }

@@ -75,11 +75,11 @@ pub(crate) struct Commands {
 
 impl Commands {
     /// What the run waits for, when the event says that it waits, and what one types then; a limit ends by itself.
-    fn waiting(&self, event: Event) -> Option<(String, &str)> {
+    fn waiting(&self, event: &Event) -> Option<(String, &str)> {
         match event {
             Event::ServerIdle { reason, message } => match reason {
-                IdleReason::CodonCompleted => Some((message, &self.next)),
-                IdleReason::ApprovalRequired => Some((message, &self.approve)),
+                IdleReason::CodonCompleted => Some((message.clone(), &self.next)),
+                IdleReason::ApprovalRequired => Some((message.clone(), &self.approve)),
                 _ => None,
             },
             Event::Progress {
@@ -138,7 +138,7 @@ impl Notifier {
             let Delivery::Events(events) = delivery else {
                 continue;
             };
-            let waits = events.entries().filter_map(|entry| typed.waiting(entry.event));
+            let waits = events.values().filter_map(|entry| typed.waiting(&entry.event));
             if let Some((reason, next)) = waits.last() {
                 let (event, next) = ("waiting", next.to_owned());
                 self.tell(&News { event, reason, next }).await;

@@ -62,9 +62,7 @@ async fn show_all(events: &mut Subscription, report: &mut Report) {
                 let transitions = events
                     .lines()
                     .filter(|line| line.kind() == Event::STATE_TRANSITION);
-                transitions
-                    .filter_map(BatchLine::entry)
-                    .for_each(|entry| log_transition(&entry));
+                transitions.map(BatchLine::value).for_each(log_transition);
                 if report.events(&events).is_err() {
                     *report = Report::Quiet;
                 }

@@ -2,13 +2,14 @@
 
 use hankweave_core::wire::JournalEntry;
 
-/// Lines in the order of their `seq`, encoded once for all subscribers. A subscriber that needs the content
-/// of a line decodes it; most lines are only passed on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Lines in the order of their `seq`, encoded once for all subscribers, and the entries that they are lines of: nobody decodes what this process has
+/// encoded.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
     /// The lines, each with its newline.
     text: String,
     lines: Vec<LineInfo>,
+    entries: Vec<JournalEntry>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,11 @@ impl Batch {
     /// Writes the lines of `entries`, which are in the order of their `seq`.
     #[must_use]
     pub fn new(entries: &[JournalEntry]) -> Self {
+        Self::of(entries.to_vec())
+    }
+
+    /// The same for entries that nobody else needs.
+    pub(crate) fn of(entries: Vec<JournalEntry>) -> Self {
         let mut batch = Self::default();
         for entry in entries {
             batch
@@ -38,8 +44,8 @@ impl Batch {
     /// # Errors
     ///
     /// What its serialisation says, as for a path that is not UTF-8; nothing is added then.
-    pub(crate) fn push(&mut self, entry: &JournalEntry) -> serde_json::Result<()> {
-        let json = serde_json::to_string(entry)?;
+    pub(crate) fn push(&mut self, entry: JournalEntry) -> serde_json::Result<()> {
+        let json = serde_json::to_string(&entry)?;
         self.text.push_str(&json);
         self.text.push('\n');
         self.lines.push(LineInfo {
@@ -47,6 +53,7 @@ impl Batch {
             kind: entry.event.name(),
             end: self.text.len(),
         });
+        self.entries.push(entry);
         Ok(())
     }
 
@@ -91,9 +98,9 @@ impl Batch {
         BatchLine { batch: self, index }
     }
 
-    /// About how much memory it takes, in bytes.
+    /// About how much memory it takes, in bytes: the entries hold what the lines say once more.
     pub(crate) fn bytes(&self) -> usize {
-        self.text.len() + size_of_val(&*self.lines)
+        2 * self.text.len() + size_of_val(&*self.lines) + size_of_val(&*self.entries)
     }
 
     fn begin_of_line(&self, index: usize) -> usize {
@@ -128,11 +135,16 @@ impl<'b> BatchLine<'b> {
         &self.batch.text[self.batch.begin_of_line(self.index)..end - 1]
     }
 
-    /// The decoded line; `None` for one that nests too deep to be decoded, which only a third-party driver
-    /// can cause.
+    /// What it is the line of.
+    #[must_use]
+    pub fn value(self) -> &'b JournalEntry {
+        &self.batch.entries[self.index]
+    }
+
+    /// The same, to keep.
     #[must_use]
     pub fn entry(self) -> Option<JournalEntry> {
-        JournalEntry::from_json(self.text().as_bytes()).ok()
+        Some(self.value().clone())
     }
 }
 
@@ -160,8 +172,9 @@ mod tests {
         assert_eq!((batch.last_seq(), batch.count_until(3)), (4, 2));
     }
 
+    /// In the journal it is a line that no reader of JSON takes; here nobody has to read it.
     #[test]
-    fn what_nests_too_deep_is_no_entry_again() {
+    fn what_nests_deep_is_handed_over_as_it_is() {
         let mut input = serde_json::Value::Null;
         for _ in 0..200 {
             input = serde_json::json!([input]);
@@ -178,6 +191,8 @@ mod tests {
             },
             ..entry(1)
         };
-        assert_eq!(Batch::new(&[deep]).line(0).entry(), None);
+        let batch = Batch::new(std::slice::from_ref(&deep));
+        assert_eq!(batch.line(0).value(), &deep);
+        assert!(JournalEntry::from_json(batch.line(0).text().as_bytes()).is_err());
     }
 }

@@ -199,7 +199,7 @@ impl JournalWriter {
                 timestamp: at,
                 event,
             };
-            if let Err(error) = batch.push(&entry) {
+            if let Err(error) = batch.push(entry) {
                 tracing::error!(%error, seq, "an event is no text; please report this bug");
             }
         }

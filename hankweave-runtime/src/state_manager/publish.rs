@@ -29,8 +29,8 @@ struct Latest {
 enum Found {
     Events(Events),
     Nothing,
-    /// The next event is only in the journal.
-    Forgotten,
+    /// The next event is only in the journal, as are all with a number up to this one.
+    Forgotten(u64),
 }
 
 impl Recent {
@@ -60,7 +60,7 @@ impl Recent {
     fn after(&self, position: u64) -> Found {
         let latest = self.latest();
         if position < latest.forgotten {
-            return Found::Forgotten;
+            return Found::Forgotten(latest.forgotten);
         }
         let next = latest
             .batches
@@ -90,11 +90,11 @@ pub struct Subscription {
     blocking: Blocking,
     /// The `seq` of the last event that was returned.
     position: u64,
-    /// The journal may have events that this subscriber has not seen.
+    /// It reads the journal, and was told so unless it has just begun.
     behind: bool,
 }
 
-/// Events that a subscriber has not seen before, with the lines that the journal has of them. Cheap to clone.
+/// Events that a subscriber has not seen before, as values and with the lines that the journal has of them. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Events {
     batch: Arc<Batch>,
@@ -109,9 +109,14 @@ impl Events {
         Self { batch, from }
     }
 
-    /// The decoded events, oldest first. To pick a few of many, look at [`lines`](Self::lines) first.
+    /// The events, oldest first: those that were published, and no copies.
+    pub fn values(&self) -> impl Iterator<Item = &JournalEntry> {
+        self.lines().map(BatchLine::value)
+    }
+
+    /// Copies of the events, oldest first. To pick a few of many, look at [`values`](Self::values) first.
     pub fn entries(&self) -> impl Iterator<Item = JournalEntry> {
-        self.lines().filter_map(BatchLine::entry)
+        self.values().cloned()
     }
 
     /// The line of each.
@@ -165,21 +170,26 @@ impl Subscription {
     pub async fn next(&mut self) -> Result<Option<Delivery>, IoError> {
         let mut ended = false;
         loop {
-            if self.behind {
-                if let Some(missed) = self.read_on().await? {
-                    return Ok(Some(self.deliver(missed)));
-                }
-                continue;
-            }
             match self.recent.after(self.position) {
-                Found::Events(events) => return Ok(Some(self.deliver(events))),
-                Found::Forgotten => {
+                Found::Events(events) => {
+                    self.behind = false;
+                    return Ok(Some(self.deliver(events)));
+                }
+                Found::Forgotten(_) if !self.behind => {
                     self.behind = true;
                     return Ok(Some(Delivery::Lagged));
                 }
+                // Only what is no longer in memory: a reader that decodes the journal is slower than who writes it, and would stay behind.
+                Found::Forgotten(until) => match self.read_on().await? {
+                    Some(missed) => return Ok(Some(self.deliver(missed))),
+                    None => self.position = until,
+                },
                 Found::Nothing if ended => return Ok(None),
                 // The manager's end closes this, after its last events.
-                Found::Nothing => ended = self.published.changed().await.is_err(),
+                Found::Nothing => {
+                    self.behind = false;
+                    ended = self.published.changed().await.is_err();
+                }
             }
         }
     }
@@ -189,16 +199,15 @@ impl Subscription {
         Delivery::Events(events)
     }
 
-    /// The next page of the journal, if there is anything in it.
+    /// The next page of the journal; `None` when it has nothing more.
     async fn read_on(&mut self) -> Result<Option<Events>, IoError> {
         let (journal, position) = (Arc::clone(&self.journal), self.position);
         let page = self
             .blocking
             .run(move || journal.read_after(position, PageLimit::CLIENT))
             .await?;
-        self.behind = page.more;
         let found = !page.entries.is_empty();
-        Ok(found.then(|| Events::after(Arc::new(Batch::new(&page.entries)), position)))
+        Ok(found.then(|| Events::after(Arc::new(Batch::of(page.entries)), position)))
     }
 }
 
@@ -228,12 +237,12 @@ mod tests {
         recent.push(batch(1, 10));
         assert!(matches!(recent.after(0), Found::Events(_)));
         recent.push(batch(2, RECENT_BYTES));
-        assert!(matches!(recent.after(0), Found::Forgotten));
+        assert!(matches!(recent.after(0), Found::Forgotten(1)));
         assert!(
             matches!(recent.after(1), Found::Events(events) if events.lines().next().is_some_and(|line| line.seq() == 2))
         );
         recent.push(batch(3, 10));
-        assert!(matches!(recent.after(1), Found::Forgotten));
+        assert!(matches!(recent.after(1), Found::Forgotten(2)));
         assert!(matches!(recent.after(2), Found::Events(_)));
         assert!(matches!(recent.after(3), Found::Nothing));
     }

@@ -370,6 +370,52 @@ async fn a_slow_subscriber_is_told_and_misses_nothing() {
     assert_eq!(lagged, 1);
 }
 
+/// Nobody decodes what this process has just encoded.
+#[tokio::test(start_paused = true)]
+async fn subscribers_get_the_very_events_that_were_published() {
+    let folder = folder();
+    let life = start(folder.path());
+    let mut all = [life.manager.subscribe(), life.manager.subscribe()];
+    for number in 1..=100 {
+        drop(life.manager.record(info(number)).await);
+    }
+    life.end().await;
+    let mut seen = all.each_ref().map(|_| Vec::new());
+    for (subscription, seen) in all.iter_mut().zip(&mut seen) {
+        while let Some(Delivery::Events(events)) = subscription.next().await.unwrap() {
+            seen.push(events);
+        }
+    }
+    let [one, other] = seen.each_ref().map(|seen| seen.iter().flat_map(Events::values));
+    let pairs: Vec<_> = one.zip(other).collect();
+    assert_eq!(pairs.len(), 100);
+    assert!(pairs.iter().all(|(one, other)| std::ptr::eq(*one, *other)));
+}
+
+/// A subscriber that was behind takes from memory what is in memory again.
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_that_lagged_reads_no_more_of_the_journal_than_it_must() {
+    let folder = folder();
+    let life = start(folder.path());
+    let (mut slow, mut quick) = (life.manager.subscribe_after(0), life.manager.subscribe());
+    for _ in 1..=9_000 {
+        let message = "x".repeat(1_000);
+        drop(life.manager.record(Event::Info { message }).await);
+    }
+    life.end().await;
+    let mut last = [None, None];
+    for (subscription, last) in [&mut slow, &mut quick].into_iter().zip(&mut last) {
+        while let Some(delivery) = subscription.next().await.unwrap() {
+            if let Delivery::Events(events) = delivery {
+                *last = Some(events);
+            }
+        }
+    }
+    let newest = last.each_ref().map(|last| last.as_ref().unwrap().values().last().unwrap());
+    assert!(std::ptr::eq(newest[0], newest[1]));
+    assert_eq!(newest[0].seq, 9_000);
+}
+
 #[tokio::test(start_paused = true)]
 async fn more_events_at_a_time_than_the_queue_holds_come_in_order() {
     let folder = folder();

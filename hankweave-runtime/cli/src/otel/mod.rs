@@ -53,8 +53,8 @@ impl Exporter {
                 let Delivery::Events(events) = delivery else {
                     continue;
                 };
-                for entry in events.entries() {
-                    let now = spans.take(&entry);
+                for entry in events.values() {
+                    let now = spans.take(entry);
                     let is_empty = now.spans.is_empty() && now.tries.is_empty();
                     if !is_empty && ended.try_send(now).is_err() {
                         dropped += 1;

@@ -64,7 +64,8 @@ impl Report {
     pub(crate) fn events(&mut self, events: &Events) -> std::io::Result<()> {
         match self {
             Self::Json(lines) => lines.lines(events.text()),
-            _ => events.entries().try_for_each(|entry| self.event(&entry)),
+            Self::Quiet => Ok(()),
+            Self::Live(_) | Self::Plain(_) => events.values().try_for_each(|entry| self.event(entry)),
         }
     }
 
