@@ -87,6 +87,9 @@ fn value_of(setting: Setting) -> Value {
             json!({"type": "string", "minLength": 1})
         }
         Setting::DataHashTimeLimit => json!({"type": "integer", "minimum": 1}),
+        Setting::CheckpointedFileLimitMb => {
+            json!({"type": "integer", "minimum": 1, "maximum": 1_048_576})
+        }
         Setting::ShimIdleTimeout => json!({"type": "integer", "minimum": 1, "maximum": 1_800}),
         Setting::SettleSeconds => json!({"type": "integer", "minimum": 1, "maximum": 86_400}),
         Setting::MaxWaitSeconds => json!({"type": "integer", "minimum": 0}),

@@ -4,7 +4,7 @@
 //! compared, so that a machine whose speed drifts changes both alike. That is why this is no criterion benchmark. What git leaves to be written
 //! in the background is written before our next turn begins, which would wait for it otherwise.
 //!
-//! `cargo bench -p hankweave-runtime --bench checkpoint`; `-- first`, `-- next` or `-- restore` is one part.
+//! `cargo bench -p hankweave-runtime --bench checkpoint`; `-- first`, `-- next`, `-- restore` or `-- folders` is one part.
 
 #![expect(
     clippy::disallowed_methods,
@@ -21,7 +21,7 @@ use hankweave_core::codon::CheckpointType;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::checkpoint::{
-    CheckpointRequest, CheckpointStore, GitCheckpoints, OpenRequest, RestoreRequest,
+    CheckpointRequest, CheckpointStore, GitCheckpoints, MAX_FILE_BYTES, OpenRequest, RestoreRequest,
 };
 use rustix::fs::sync;
 use tempfile::TempDir;
@@ -34,6 +34,9 @@ const CHANGED: usize = 20;
 
 /// Files of the tree that is brought back.
 const RESTORED: usize = 5_000;
+
+/// Folders of the tree in which each file has one of its own.
+const FOLDERS: usize = 100_000;
 
 const FIRST_ROUNDS: usize = 5;
 const ROUNDS: usize = 15;
@@ -64,6 +67,9 @@ fn main() {
     }
     if chosen("restore") {
         tell(&format!("{RESTORED} files brought back"), restores());
+    }
+    if chosen("folders") {
+        folders();
     }
 }
 
@@ -130,6 +136,51 @@ fn restores() -> Vec<(Duration, Duration)> {
     times
 }
 
+/// A start and a way back in a tree of very many folders. Of git's, the first walks through all objects, as a start does, and the second compares
+/// two trees.
+fn folders() {
+    let tree = Tree::new(0);
+    (0..FOLDERS).for_each(|number| tree.write_alone(number, 0));
+    let commit = "git add -A && git commit -q --allow-empty -m next && git repack -adq";
+    let mut checkpoints = Vec::new();
+    for round in 0..2 {
+        (0..CHANGED).for_each(|number| tree.write_alone(number * FOLDERS / CHANGED, round));
+        checkpoints.push(tree.take());
+        tree.git(commit);
+    }
+    let (mut starts, mut restores) = (Vec::new(), Vec::new());
+    let mut here = 1;
+    for _ in 0..FIRST_ROUNDS {
+        sync();
+        let ours = tree.ours(|tree| {
+            let (store, _) = GitCheckpoints::open(&tree.request()).expect("the repository can be opened");
+            let whole = store
+                .restorable(&checkpoints)
+                .expect("the repository can be read");
+            assert_eq!(whole.len(), 2);
+        });
+        starts.push((ours, tree.git("git rev-list --objects --all >/dev/null")));
+        let request = RestoreRequest {
+            target: checkpoints[1 - here].clone(),
+            left: Some(checkpoints[here].clone()),
+            safety: None,
+            at: Timestamp::UNIX_EPOCH,
+        };
+        let ours = tree.ours(|tree| {
+            let report = tree
+                .store
+                .restore(&request)
+                .expect("the files can be brought back");
+            assert_eq!(report.done.write.len(), CHANGED);
+        });
+        let git = tree.git(&format!("git checkout -q HEAD~{here} -- ."));
+        restores.push((ours, git));
+        here = 1 - here;
+    }
+    tell(&format!("{FOLDERS} folders, start"), starts);
+    tell(&format!("{FOLDERS} folders, {CHANGED} back"), restores);
+}
+
 /// A folder of small files, 100 in a folder, with a store of ours and a repository of git's for it.
 struct Tree {
     workspace: TempDir,
@@ -141,12 +192,7 @@ impl Tree {
     fn new(files: usize) -> Self {
         let folder = || tempfile::tempdir().expect("a temporary folder can be made");
         let workspace = folder();
-        let request = OpenRequest {
-            repository: workspace.path().join(".hankweave"),
-            workspace: workspace.path().to_owned(),
-            at: Timestamp::UNIX_EPOCH,
-            nonce: "bench".to_owned(),
-        };
+        let request = open_request(workspace.path());
         let (store, _) = GitCheckpoints::open(&request).expect("a repository can be made");
         let tree = Self {
             workspace,
@@ -163,6 +209,19 @@ impl Tree {
         fs::create_dir_all(&folder).expect("a folder can be made");
         let text = format!("file {number} in round {round}\n").repeat(20);
         fs::write(folder.join(format!("file-{number}.txt")), text).expect("a file can be written");
+    }
+
+    /// A file in a folder of its own.
+    fn write_alone(&self, number: usize, round: usize) {
+        let folder = format!("part-{}/folder-{number}", number / 1_000);
+        let folder = self.workspace.path().join(folder);
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        fs::write(folder.join("file.txt"), format!("file {number} in round {round}\n"))
+            .expect("a file can be written");
+    }
+
+    fn request(&self) -> OpenRequest {
+        open_request(self.workspace.path())
     }
 
     fn take(&self) -> CheckpointSha {
@@ -189,6 +248,16 @@ impl Tree {
         let begin = Instant::now();
         shell(self.workspace.path(), self.git.path(), line);
         begin.elapsed()
+    }
+}
+
+fn open_request(workspace: &Path) -> OpenRequest {
+    OpenRequest {
+        repository: workspace.join(".hankweave"),
+        workspace: workspace.to_owned(),
+        at: Timestamp::UNIX_EPOCH,
+        nonce: "bench".to_owned(),
+        most_bytes: MAX_FILE_BYTES,
     }
 }
 

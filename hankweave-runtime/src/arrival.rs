@@ -13,7 +13,8 @@ use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{
-    self, CheckpointStore, GitCheckpoints, HistoryError, OpenRequest, RestoreError, RestoreRequest,
+    self, CheckpointStore, GitCheckpoints, HistoryError, MAX_FILE_BYTES, OpenRequest, RestoreError,
+    RestoreRequest,
 };
 use crate::paths::ExecutionDir;
 use crate::world::World;
@@ -106,6 +107,7 @@ pub fn finish(world: &World, dir: &ExecutionDir) -> Result<bool, ArrivalError> {
         workspace: dir.root().to_owned(),
         at: world.clock.now(),
         nonce: world.ids.nonce(),
+        most_bytes: MAX_FILE_BYTES,
     };
     let (store, _) = GitCheckpoints::open(&request)?;
     settle(&*world.disk, dir, &store, &arrival, world.clock.now())?;

@@ -81,7 +81,7 @@ pub(super) static ROOT: Keys = Keys {
 pub(super) static META: Keys = Keys::new("`meta`", "name version description author");
 pub(super) static OVERRIDES: Keys = Keys::new(
     "`overrides`",
-    "agent model dataHashTimeLimit sentinel shimIdleTimeout settleSeconds budget",
+    "agent model dataHashTimeLimit checkpointedFileLimitMb sentinel shimIdleTimeout settleSeconds budget",
 );
 pub(super) static SENTINEL_DEFAULTS: Keys = Keys::new(
     "`sentinel`",

@@ -16,7 +16,7 @@ use super::paths::check_any;
 use super::prices::{self, PriceSource};
 use super::problem::{Position, Problems};
 use super::read::settings::dollars;
-use super::read::{agent_of_all, at_least_one, model, seconds_of_silence, seconds_to_settle};
+use super::read::{agent_of_all, at_least_one, file_limit, model, seconds_of_silence, seconds_to_settle};
 use super::reader::{Node, Reader, checked, integer};
 use crate::cost::Usd;
 use crate::id::is_model_name;
@@ -31,6 +31,9 @@ pub const SETTLE_SECONDS: u64 = 10;
 /// How long a run waits for the end of a usage limit by default: longer than the five hours of most
 /// subscriptions.
 pub const MAX_WAIT_SECONDS: u64 = 6 * 60 * 60;
+
+/// MiB up to which a file belongs to checkpoints unless the hank says otherwise.
+pub const CHECKPOINTED_FILE_LIMIT_MB: u64 = 100;
 
 /// One setting of the runtime; its name is its JSON path in hankweave.json.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Named)]
@@ -50,6 +53,8 @@ pub enum Setting {
     OutputDirectory,
     /// Milliseconds that the fingerprint of the data may take.
     DataHashTimeLimit,
+    /// MiB up to which a file belongs to checkpoints.
+    CheckpointedFileLimitMb,
     /// Seconds an agent may be silent.
     ShimIdleTimeout,
     /// Seconds after which work is ended that an agent left running after its answer.
@@ -127,6 +132,7 @@ impl Setting {
             Self::Port => Some(SettingValue::Number(0)),
             Self::Autostart => Some(SettingValue::Flag(true)),
             Self::DataHashTimeLimit => Some(SettingValue::Number(5_000)),
+            Self::CheckpointedFileLimitMb => Some(SettingValue::Number(CHECKPOINTED_FILE_LIMIT_MB)),
             Self::ShimIdleTimeout => Some(SettingValue::Number(LONGEST_SILENCE_SECONDS)),
             Self::SettleSeconds => Some(SettingValue::Number(SETTLE_SECONDS)),
             Self::MaxWaitSeconds => Some(SettingValue::Number(MAX_WAIT_SECONDS)),
@@ -142,6 +148,7 @@ impl Setting {
             Self::Agent => overrides.agent.clone().map(SettingValue::Agent),
             Self::Model => overrides.model.clone().map(SettingValue::Text),
             Self::DataHashTimeLimit => overrides.data_hash_time_limit.map(SettingValue::Number),
+            Self::CheckpointedFileLimitMb => overrides.checkpointed_file_limit_mb.map(SettingValue::Number),
             Self::ShimIdleTimeout => overrides.shim_idle_timeout.map(SettingValue::Number),
             Self::SettleSeconds => overrides.settle_seconds.map(SettingValue::Number),
             _ => None,
@@ -189,6 +196,7 @@ impl Setting {
             Self::OutputDirectory => checked(check_any)(reader, node).map(SettingValue::Text),
             Self::Notify | Self::Registry | Self::Remote => reader.non_empty(node).map(SettingValue::Text),
             Self::DataHashTimeLimit => at_least_one(reader, node).map(SettingValue::Number),
+            Self::CheckpointedFileLimitMb => file_limit(reader, node).map(SettingValue::Number),
             Self::ShimIdleTimeout => seconds_of_silence(reader, node).map(SettingValue::Number),
             Self::SettleSeconds => seconds_to_settle(reader, node).map(SettingValue::Number),
             Self::MaxWaitSeconds => integer(0..=u64::MAX)(reader, node).map(SettingValue::Number),
@@ -205,7 +213,7 @@ const VARIABLES: &str = "HANKWEAVE_RUNTIME_";
 static RUNTIME_FILE: Keys = Keys {
     kind: "hankweave.json",
     valid: "$schema port autostart showCosts withoutProxy agent model anthropicBaseUrl outputDirectory \
-            executionBaseDir logParsingInterval dataHashTimeLimit idleTimeout shimIdleTimeout \
+            executionBaseDir logParsingInterval dataHashTimeLimit checkpointedFileLimitMb idleTimeout shimIdleTimeout \
             settleSeconds maxWaitSeconds ignoreRigFailures notify registry remote prices sentinel telemetry budget \
             dietOnFinalize journalDietThresholdBytes",
     known_mistakes: &[
@@ -390,7 +398,7 @@ mod tests {
             .iter()
             .filter_map(|setting| setting.variable())
             .collect();
-        assert_eq!(names.len(), 15);
+        assert_eq!(names.len(), 16);
         assert!(names.contains(&"HANKWEAVE_RUNTIME_ANTHROPIC_BASE_URL".to_owned()));
         let flag = |text| Setting::Autostart.from_variable(text);
         assert_eq!(flag("1"), Ok(SettingValue::Flag(true)));

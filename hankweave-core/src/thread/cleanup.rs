@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::operations::{operations, thread_at};
-use super::{Logged, build};
+use super::{ExecutionThread, Logged, ThreadCodon, build};
+use crate::codon::CodonStatus;
 use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::id::{CheckpointSha, RunId};
 use crate::time::Timestamp;
@@ -26,10 +27,10 @@ pub struct Removable {
     pub checkpoints: BTreeSet<CheckpointSha>,
 }
 
-/// Finds out what may go by `rule`; `parent` tells which checkpoint another one was made from.
+/// Finds out what may go by `rule`; `parent` tells which checkpoint another one follows in the repository, and so keeps.
 ///
 /// Needed is what the thread as it stands, runs that are kept, and every point before and after a kept operation lead to, with all checkpoints that these
-/// were made from. So whatever can be undone or gone back to among what is kept still can be.
+/// follow; of a removed run with a success not the files that it began with. So whatever can be undone or gone back to among what is kept still can be.
 #[must_use]
 pub fn removable(
     state: &HankweaveState,
@@ -69,15 +70,19 @@ fn needed(state: &HankweaveState, removed: &HashSet<&RunId>) -> BTreeSet<Checkpo
         let codons = run.codons.iter().flat_map(|codon| codon.checkpoints());
         needed.extend(codons.map(|(_, sha)| sha.clone()));
     }
-    let mut lead_to = |thread: super::ExecutionThread| {
+    let mut lead_to = |thread: ExecutionThread, ends_in_kept: bool| {
         let codons = thread.codons.iter().flat_map(|entry| entry.codon.checkpoints());
         needed.extend(codons.map(|(_, sha)| sha.clone()));
+        // Whoever goes back into a removed run does so at its last success, and at its beginning only when it has none.
+        let completed = |entry: &ThreadCodon| entry.codon.status() == CodonStatus::Completed;
+        let without_success = !thread.codons.iter().any(completed);
         needed.extend(thread.codons.iter().filter_map(|entry| {
             let run = state.run(&entry.run_id)?;
-            run.starting_conditions.checkpoint().cloned()
+            let wanted = ends_in_kept || without_success || !removed.contains(&run.run_id);
+            run.starting_conditions.checkpoint().filter(|_| wanted).cloned()
         }));
     };
-    lead_to(build(state, None, None));
+    lead_to(build(state, None, None), true);
     let kept = operations(state).into_iter().filter(|logged| match logged {
         Logged::Run(run) => !removed.contains(&run.run_id),
         Logged::Recorded(operation) => !removed.contains(&operation.behind),
@@ -86,12 +91,14 @@ fn needed(state: &HankweaveState, removed: &HashSet<&RunId>) -> BTreeSet<Checkpo
         .flat_map(|logged| [logged.before(state), logged.after(state)])
         .flatten()
         .collect();
-    points.iter().for_each(|point| lead_to(thread_at(state, point)));
+    for point in &points {
+        lead_to(thread_at(state, point), !removed.contains(&point.run_id));
+    }
     needed.extend(points.into_iter().map(|point| point.checkpoint_sha));
     needed
 }
 
-/// The same with everything that they were made from.
+/// The same with everything that they follow.
 fn with_parents(
     mut needed: BTreeSet<CheckpointSha>,
     parent: impl Fn(&CheckpointSha) -> Option<CheckpointSha>,

@@ -28,6 +28,45 @@ pub struct ListedCheckpoint {
     pub timestamp: Timestamp,
 }
 
+/// A file or folder of the workspace that belongs to a checkpoint and is not in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LeftOutFile {
+    /// Where it is, relative to the workspace.
+    pub path: String,
+    /// Why.
+    pub reason: LeftOutReason,
+    /// Its length in bytes; absent when that is not the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+/// Why a file is not in a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum LeftOutReason {
+    /// It is larger than `checkpointedFileLimitMb` allows.
+    TooLarge,
+    /// The system does not let us read it.
+    Unreadable,
+    /// It lies inside too many folders.
+    TooDeep,
+}
+
+impl LeftOutReason {
+    /// The word in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TooLarge => "too-large",
+            Self::Unreadable => "unreadable",
+            Self::TooDeep => "too-deep",
+        }
+    }
+}
+
 /// The checkpoints of one run, or of all runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckpointList {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     AgentAction, BudgetCeiling, BudgetRow, BudgetTotals, CleanupStatus, CurrentFigures, ExitStatus,
-    FailedDirectory, FailedPath, FileAction, FileNode, IdleReason, ListedCheckpoint, ProgressKind,
+    FailedDirectory, FailedPath, FileAction, FileNode, IdleReason, LeftOutFile, ListedCheckpoint, ProgressKind,
     RestoreStatus, RigStream, SentinelOrigin, SentinelTokens,
 };
 use crate::agent::FailureReason;
@@ -378,6 +378,19 @@ pub enum Event {
         current_branch: String,
         /// Newest first.
         checkpoints: Vec<ListedCheckpoint>,
+    },
+    /// Files that belong to a checkpoint are not in it, and they are others than before.
+    #[serde(rename = "checkpoint.incomplete")]
+    CheckpointIncomplete {
+        /// The codon; absent for the files before the first one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        codon_id: Option<CodonId>,
+        /// The checkpoint.
+        sha: CheckpointSha,
+        /// The first of them, in the order of their paths.
+        left_out: Vec<LeftOutFile>,
+        /// How many there are.
+        count: u64,
     },
     /// The files are about to be taken back.
     #[serde(rename = "rollback.started")]

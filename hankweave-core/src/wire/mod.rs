@@ -23,7 +23,7 @@ pub const CLOSED_INCOMPLETE: u16 = 4001;
 pub use activity::{IdleReason, ProgressKind};
 pub use agent::{AgentAction, ExitStatus};
 pub use budget::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetTotals};
-pub use checkpoints::{CheckpointList, ListedCheckpoint};
+pub use checkpoints::{CheckpointList, LeftOutFile, LeftOutReason, ListedCheckpoint};
 pub use command::{Command, Point, Request, ShaPrefix};
 pub use direct::{Answer, Direct, Outcome, Ready, Response, Session};
 pub use event::Event;

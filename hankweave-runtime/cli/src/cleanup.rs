@@ -114,7 +114,8 @@ const MOST: usize = 12;
 
 fn write_offer(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     if plan.is_empty() {
-        return writeln!(text, "nothing is old enough to be removed");
+        writeln!(text, "nothing is old enough to be removed")?;
+        return write_unneeded(text, plan);
     }
     if !plan.runs.is_empty() {
         writeln!(text, "the logs of {}:", counted(plan.runs.len(), "run"))?;
@@ -124,7 +125,8 @@ fn write_offer(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
         writeln!(text, "  {}  {}  {codons:>9}  {size:>10}", run.run_id, run.began)?;
     }
     if plan.checkpoints.is_empty() {
-        return writeln!(text, "no checkpoint: what stays builds on all of them");
+        writeln!(text, "no checkpoint: what stays builds on all of them")?;
+        return write_unneeded(text, plan);
     }
     let names: Vec<&str> = plan
         .checkpoints
@@ -138,10 +140,19 @@ fn write_offer(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     };
     writeln!(
         text,
-        "{}, to which there is no way back then:\n  {}{more}",
+        "{}, to which there is no way back then, with {} that nothing else needs:\n  {}{more}",
         counted(plan.checkpoints.len(), "checkpoint"),
+        size(plan.checkpoint_bytes),
         names.join(" ")
     )
+}
+
+/// What goes without a checkpoint of a name: what was left of something that was cut off.
+fn write_unneeded(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
+    match plan.checkpoint_bytes {
+        0 => Ok(()),
+        bytes => writeln!(text, "{} of the checkpoints that nothing needs", size(bytes)),
+    }
 }
 
 /// Asks on a terminal; no answer means no.
@@ -172,7 +183,7 @@ fn report(global: &Global, plan: &CleanupPlan, cleaned: Option<&Cleaned>) -> Res
             "runs": runs.collect::<Vec<_>>(),
             "checkpoints": plan.checkpoints,
             "logBytes": plan.bytes(),
-            "checkpointBytes": cleaned.map(|cleaned| cleaned.freed),
+            "checkpointBytes": cleaned.map_or(plan.checkpoint_bytes, |cleaned| cleaned.freed),
         });
         return output::print_json(&document);
     }

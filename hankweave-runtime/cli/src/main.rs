@@ -42,6 +42,7 @@ mod failures;
 mod init;
 mod journal;
 mod keyboard;
+mod left_out;
 mod lock;
 mod logging;
 mod logs;

@@ -12,6 +12,7 @@ use hankweave_core::codon::CodonExecution;
 use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
+use hankweave_core::thread;
 use hankweave_runtime::hank_files;
 use hankweave_runtime::instance_lock::Exclusion;
 use hankweave_runtime::state_manager::Subscription;
@@ -32,6 +33,7 @@ use crate::commands;
 use crate::config;
 use crate::exit::{Failure, FailureKind};
 use crate::failures::{hank_failure, open_failure, run_failure, serve_failure};
+use crate::left_out::LeftOut;
 use crate::keyboard::Keyboard;
 use crate::logging;
 use crate::notify::{Commands, News, Notifier};
@@ -255,6 +257,7 @@ async fn attend(
         let log = failed_log(&state(), &directory);
         let ending = Ending {
             replan: replan.then(|| typed.run_with(&[Change::Flag("replan")])),
+            left_out: LeftOut::of(&execution, thread::head(&state()).map(|head| head.checkpoint_sha).as_ref()),
             ..ending(&execution, typed, resume, log)
         };
         report.close(&outcome, &ending);
@@ -320,6 +323,7 @@ fn ending<'a>(execution: &'a Path, typed: &Typed, resume: String, log: Option<Pa
         back: typed.command("history"),
         logs: typed.command("logs"),
         log,
+        left_out: LeftOut::default(),
     }
 }
 

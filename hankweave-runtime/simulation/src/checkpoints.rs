@@ -112,6 +112,7 @@ impl SimCheckpoints {
             timestamp: request.at,
             branch: format!("recovery/{}-{}", millis(request.at), commits.known.len()),
             parent: request.left.clone(),
+            before: None,
         };
         self.keep(commit, &mut commits).map_err(RestoreError::Safety)
     }
@@ -178,6 +179,7 @@ impl CheckpointStore for SimCheckpoints {
             timestamp: request.at,
             branch: "main".to_owned(),
             parent: commits.tips.get("main").cloned(),
+            before: None,
         };
         self.keep(commit, &mut commits)
     }
@@ -203,6 +205,7 @@ impl CheckpointStore for SimCheckpoints {
             timestamp: request.at,
             branch,
             parent: parent.cloned(),
+            before: parent.cloned(),
         };
         self.keep(commit, &mut commits)
     }

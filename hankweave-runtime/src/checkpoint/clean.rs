@@ -6,10 +6,27 @@ use std::io;
 use git2::{ErrorCode, Oid, Repository};
 use hankweave_core::id::CheckpointSha;
 
-use super::git_format::{self, Move, MoveError, find_commit, look_up, read_tree};
+use super::git_format::{self, Move, MoveError, ObjectReader};
+use super::history::{EARLIER_BEGINNING, MAIN};
 use super::object::as_git;
+use super::prune;
 use super::repository::{name_of, sync_file_system, unless_missing};
 use crate::world::disk::open_dir;
+
+/// What becomes of a branch.
+enum Fate {
+    Stays,
+    /// It ends at an older commit then.
+    Back(Oid),
+    Deleted,
+}
+
+/// A branch, or another reference, before a cleanup.
+struct Branch {
+    name: String,
+    tip: Oid,
+    fate: Fate,
+}
 
 /// Removes the checkpoints `gone` from all branches, and the objects that neither a branch nor one of `keep` needs; returns how many bytes that freed.
 ///
@@ -19,38 +36,89 @@ pub(super) fn clean(
     gone: &BTreeSet<CheckpointSha>,
     keep: &[CheckpointSha],
 ) -> Result<u64, git2::Error> {
-    take_back_branches(repository, gone)?;
-    let needed = needed(repository, keep)?;
+    let branches = branches(repository, gone, keep)?;
+    let needed = needed(repository, &branches, keep)?;
+    for branch in &branches {
+        match branch.fate {
+            Fate::Stays => {}
+            Fate::Back(commit) => move_back(repository, &branch.name, branch.tip, commit)?,
+            Fate::Deleted => repository.find_reference(&branch.name)?.delete()?,
+        }
+    }
     git_format::remove_others(repository, &needed)
 }
 
-/// Lets each branch end at its newest checkpoint that stays; one that has none is deleted.
-fn take_back_branches(repository: &Repository, gone: &BTreeSet<CheckpointSha>) -> Result<(), git2::Error> {
-    for reference in repository.references_glob("refs/heads/*")? {
-        let mut reference = reference?;
-        let Some(tip) = reference.target().filter(|tip| gone.contains(&name_of(*tip))) else {
-            continue;
-        };
-        match stays(repository, tip, gone)? {
-            None => reference.delete()?,
-            Some(commit) => move_back(repository, reference.name()?, tip, commit)?,
-        }
-    }
-    Ok(())
+/// How many bytes [`clean`] would free now. Changes nothing.
+pub(super) fn measure(
+    repository: &Repository,
+    gone: &BTreeSet<CheckpointSha>,
+    keep: &[CheckpointSha],
+) -> Result<u64, git2::Error> {
+    let branches = branches(repository, gone, keep)?;
+    git_format::length_of_others(repository, &needed(repository, &branches, keep)?)
 }
 
-/// The first commit on the line of `tip` that is not gone.
-fn stays(
+/// Every reference, and what becomes of it: a branch ends at its newest checkpoint that stays, and one that has none is deleted.
+fn branches(
     repository: &Repository,
+    gone: &BTreeSet<CheckpointSha>,
+    keep: &[CheckpointSha],
+) -> Result<Vec<Branch>, git2::Error> {
+    let reader = ObjectReader::open(repository)?;
+    let mut branches = Vec::new();
+    for reference in repository.references()? {
+        let reference = reference?;
+        let Some(tip) = reference.target() else {
+            continue;
+        };
+        let name = reference.name()?.to_owned();
+        let fate = fate(&reader, &name, tip, gone, keep)?;
+        branches.push(Branch { name, tip, fate });
+    }
+    Ok(branches)
+}
+
+fn fate(
+    reader: &ObjectReader<'_>,
+    name: &str,
     tip: Oid,
     gone: &BTreeSet<CheckpointSha>,
-) -> Result<Option<Oid>, git2::Error> {
+    keep: &[CheckpointSha],
+) -> Result<Fate, git2::Error> {
+    let Some(branch) = name.strip_prefix("refs/heads/") else {
+        return Ok(Fate::Stays);
+    };
+    // Of a run that never began.
+    let is_nobodys = branch.starts_with(EARLIER_BEGINNING) && !keep.contains(&name_of(tip));
+    if !gone.contains(&name_of(tip)) && !is_nobodys {
+        return Ok(Fate::Stays);
+    }
+    if branch.starts_with(EARLIER_BEGINNING) || branch.starts_with(prune::PREFIX) {
+        return Ok(Fate::Deleted);
+    }
+    Ok(match stays(reader, tip, gone)? {
+        // With the first commit it would name nothing of its own.
+        Some((commit, is_first)) if !is_first || branch == MAIN => Fate::Back(commit),
+        _ => Fate::Deleted,
+    })
+}
+
+/// The first commit on the line of `tip` that is not gone, and whether the repository begins with it.
+fn stays(
+    reader: &ObjectReader<'_>,
+    tip: Oid,
+    gone: &BTreeSet<CheckpointSha>,
+) -> Result<Option<(Oid, bool)>, git2::Error> {
     let mut next = Some(tip);
-    while let Some(commit) = next.filter(|commit| gone.contains(&name_of(*commit))) {
-        let found = unless_missing(find_commit(repository, commit))?;
+    while let Some(commit) = next {
+        let found = unless_missing(reader.commit(commit))?;
+        if !gone.contains(&name_of(commit)) {
+            let is_first = found.is_some_and(|found| found.parents.is_empty());
+            return Ok(Some((commit, is_first)));
+        }
         next = found.and_then(|found| found.parents.first().copied());
     }
-    Ok(next)
+    Ok(None)
 }
 
 fn move_back(repository: &Repository, name: &str, from: Oid, to: Oid) -> Result<(), git2::Error> {
@@ -66,20 +134,27 @@ fn move_back(repository: &Repository, name: &str, from: Oid, to: Oid) -> Result<
     write().map_err(as_git)
 }
 
-/// Every object that a branch, what was pushed last (RUN-31) or one of `keep` leads to. What is missing already leads nowhere.
-fn needed(repository: &Repository, keep: &[CheckpointSha]) -> Result<HashSet<Oid>, git2::Error> {
-    let mut commits = Vec::new();
-    for reference in repository.references()? {
-        commits.extend(reference?.target());
-    }
+/// Every object that a branch will lead to, what was pushed last (RUN-31) or one of `keep`. What is missing already leads nowhere.
+fn needed(
+    repository: &Repository,
+    branches: &[Branch],
+    keep: &[CheckpointSha],
+) -> Result<HashSet<Oid>, git2::Error> {
+    let reader = ObjectReader::open(repository)?;
+    let tips = branches.iter().filter_map(|branch| match branch.fate {
+        Fate::Stays => Some(branch.tip),
+        Fate::Back(commit) => Some(commit),
+        Fate::Deleted => None,
+    });
+    let mut commits: Vec<Oid> = tips.collect();
     for sha in keep {
-        commits.extend(look_up(repository, sha)?.map(|commit| commit.id));
+        commits.extend(reader.look_up(sha)?.map(|commit| commit.id));
     }
     let mut needed = HashSet::new();
     let mut trees = Vec::new();
     while let Some(commit) = commits.pop() {
         if needed.insert(commit)
-            && let Some(found) = unless_absent(find_commit(repository, commit))?
+            && let Some(found) = unless_absent(reader.commit(commit))?
         {
             commits.extend(found.parents);
             trees.push(found.tree);
@@ -89,7 +164,7 @@ fn needed(repository: &Repository, keep: &[CheckpointSha]) -> Result<HashSet<Oid
         if !needed.insert(tree) {
             continue;
         }
-        for entry in unless_absent(read_tree(repository, tree))?.unwrap_or_default() {
+        for entry in unless_absent(reader.tree(tree))?.unwrap_or_default() {
             match entry.is_folder() {
                 true => trees.push(entry.id),
                 false => drop(needed.insert(entry.id)),

@@ -96,6 +96,7 @@ pub(super) fn open_request(workspace: &Path) -> OpenRequest {
         workspace: workspace.to_owned(),
         at: Timestamp::from_millis(1_736_000_000_000),
         nonce: "nonce".to_owned(),
+        most_bytes: MAX_FILE_BYTES,
     }
 }
 
@@ -121,7 +122,7 @@ pub(super) fn restore_request(target: &Checkpoint, left: &Checkpoint) -> Restore
     }
 }
 
-fn initial(fixture: &Fixture) -> Checkpoint {
+pub(super) fn initial(fixture: &Fixture) -> Checkpoint {
     let at = Timestamp::from_millis(1_736_000_000_000);
     fixture
         .store

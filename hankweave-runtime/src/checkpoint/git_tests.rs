@@ -18,7 +18,8 @@ fn repository(fixture: &Fixture) -> std::path::PathBuf {
 }
 
 fn load(fixture: &Fixture, sha: &CheckpointSha) -> Loaded {
-    history::load(&Repository::open_bare(repository(fixture)).unwrap(), sha).unwrap()
+    let opened = Repository::open_bare(repository(fixture)).unwrap();
+    history::load(&history::open_reader(&opened).unwrap(), sha, None).unwrap()
 }
 
 /// Runs the ordinary git without the user's configuration; `None` when there is no git.

@@ -1,21 +1,24 @@
 //! Reading a checkpoint repository: safe beside a live owner, changes nothing.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use git2::{BranchType, Odb, Oid, Repository};
+use git2::{BranchType, Oid, Repository};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
-use super::git_format::{Commit, find_commit, look_up, read_tree};
+use super::git_format::{Commit, ObjectReader, TreeEntry};
 use super::inspect::Inspector;
 use super::object::ObjectError;
 use super::repository::{self, name_of, unless_missing};
 use super::tree::{Entry, FileMode, Folders, Listing, changes};
 use super::{Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, message};
 
-/// The branch of the checkpoints before any run.
+/// The branch of the files before the first codon of the newest run that began anew.
 pub(super) const MAIN: &str = "main";
+
+/// What the branches of those begin with that were there before: `main-<short sha>`.
+pub(super) const EARLIER_BEGINNING: &str = "main-";
 
 /// The checkpoints of a repository, for looking at.
 #[derive(Debug, Clone)]
@@ -60,12 +63,13 @@ impl GitHistory {
     pub fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
         let known = || -> Result<KnownCheckpoints, git2::Error> {
+            let reader = ObjectReader::open(&repository)?;
             let mut known = KnownCheckpoints::new();
             for branch in repository.branches(Some(BranchType::Local))? {
                 let reference = branch?.0.into_reference();
                 let branch = reference.shorthand().unwrap_or_default().to_owned();
                 if let Some(tip) = reference.target() {
-                    add_line(&repository, tip, &branch, &mut known)?;
+                    add_line(&reader, tip, &branch, &mut known)?;
                 }
             }
             Ok(known)
@@ -80,7 +84,7 @@ impl GitHistory {
     /// Returns [`HistoryError`] when that cannot be found out.
     pub fn contains(&self, sha: &CheckpointSha) -> Result<bool, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
-        match find(&repository, sha) {
+        match find(&open_reader(&repository)?, sha) {
             Ok(_) => Ok(true),
             Err(HistoryError::Unknown { .. }) => Ok(false),
             Err(error) => Err(error),
@@ -105,16 +109,24 @@ impl GitHistory {
     ///
     /// Returns [`HistoryError`] when that cannot be found out.
     pub fn restorable(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
+        self.restorable_beyond(shas, HashSet::new())
+    }
+
+    /// The same after a look at the objects `good`, which were all there.
+    pub(super) fn restorable_beyond(
+        &self,
+        shas: &[CheckpointSha],
+        mut good: HashSet<Oid>,
+    ) -> Result<KnownCheckpoints, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
         let mut restorable = KnownCheckpoints::new();
         let mut check = || -> Result<(), git2::Error> {
-            let odb = repository.odb()?;
-            let mut good = HashSet::new();
+            let reader = ObjectReader::open(&repository)?;
             for sha in shas {
-                let Some(commit) = unless_missing(look_up(&repository, sha))?.flatten() else {
+                let Some(commit) = unless_missing(reader.look_up(sha))?.flatten() else {
                     continue;
                 };
-                if is_tree_whole(&repository, &odb, commit.tree, &mut good)? {
+                if is_tree_whole(&reader, commit.tree, &mut good)? {
                     restorable.insert(sha.clone(), describe(&commit, MAIN));
                 }
             }
@@ -131,8 +143,9 @@ impl GitHistory {
     /// Returns [`HistoryError`] when that cannot be found out.
     pub fn existing(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
+        let reader = open_reader(&repository)?;
         let find = |sha: &CheckpointSha| -> Result<Option<_>, git2::Error> {
-            let commit = unless_missing(look_up(&repository, sha))?.flatten();
+            let commit = unless_missing(reader.look_up(sha))?.flatten();
             Ok(commit.map(|commit| (sha.clone(), describe(&commit, MAIN))))
         };
         let found = shas.iter().filter_map(|sha| find(sha).transpose());
@@ -161,7 +174,8 @@ impl GitHistory {
     /// Returns [`HistoryError`] when it does not exist or cannot be read.
     pub fn files(&self, sha: &CheckpointSha) -> Result<Vec<TreePath>, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
-        Ok(load(&repository, sha)?.files.paths().cloned().collect())
+        let loaded = load(&open_reader(&repository)?, sha, None)?;
+        Ok(loaded.files.paths().cloned().collect())
     }
 
     /// What happened to the files between `from` and `to`, ordered by path.
@@ -171,10 +185,12 @@ impl GitHistory {
     /// Returns [`HistoryError`] when one of them does not exist or cannot be read.
     pub fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
-        Ok(changes(
-            &load(&repository, from)?.files,
-            &load(&repository, to)?.files,
-        ))
+        let reader = open_reader(&repository)?;
+        let (old, new) = (find(&reader, from)?.tree, find(&reader, to)?.tree);
+        let (mut before, mut after) = (Loading::new(&reader, from), Loading::new(&reader, to));
+        take_differences((&mut before, old), (&mut after, new), &[])?;
+        let [before, after] = [before, after].map(|loading| loading.files.into_iter().collect());
+        Ok(changes(&before, &after))
     }
 
     /// Opens the repository; every operation does, because a `Repository` cannot be shared between threads.
@@ -193,58 +209,164 @@ impl GitHistory {
     }
 }
 
+/// Begins to read the objects of the repository.
+pub(super) fn open_reader(repository: &Repository) -> Result<ObjectReader<'_>, HistoryError> {
+    let failed = ObjectError::at("open the checkpoints");
+    ObjectReader::open(repository).map_err(|error| HistoryError::Read(failed(error)))
+}
+
 /// The commit called `sha`.
-pub(super) fn find(repository: &Repository, sha: &CheckpointSha) -> Result<Commit, HistoryError> {
-    match look_up(repository, sha) {
+pub(super) fn find(reader: &ObjectReader<'_>, sha: &CheckpointSha) -> Result<Commit, HistoryError> {
+    match reader.look_up(sha) {
         Ok(Some(commit)) => Ok(commit),
         Ok(None) => Err(HistoryError::Unknown { sha: sha.clone() }),
         Err(error) => Err(HistoryError::Read(ObjectError::at("read a checkpoint")(error))),
     }
 }
 
-/// The files of the checkpoint `sha`.
-pub(super) fn load(repository: &Repository, sha: &CheckpointSha) -> Result<Loaded, HistoryError> {
-    let commit = find(repository, sha)?;
-    let (mut files, mut folders) = (Vec::new(), Folders::new());
-    load_folder(repository, sha, commit.tree, &[], &mut files, &mut folders)?;
-    let files = files.into_iter().collect();
-    Ok(Loaded { files, folders })
+/// The commit with which the line of `tip` begins; `None` when it is lost.
+pub(super) fn first_commit(reader: &ObjectReader<'_>, tip: Oid) -> Result<Option<Oid>, HistoryError> {
+    let failed = |error| HistoryError::Read(ObjectError::at("read a checkpoint")(error));
+    let mut next = tip;
+    while let Some(commit) = unless_missing(reader.commit(next)).map_err(failed)? {
+        match commit.parents.first() {
+            Some(parent) => next = *parent,
+            None => return Ok(Some(next)),
+        }
+    }
+    Ok(None)
 }
 
-fn load_folder(
-    repository: &Repository,
+/// The files of the checkpoint `sha`. Folders that `known` has as well are not read.
+pub(super) fn load(
+    reader: &ObjectReader<'_>,
     sha: &CheckpointSha,
-    tree: Oid,
-    folder: &[u8],
-    files: &mut Vec<(TreePath, Entry)>,
-    folders: &mut Folders,
-) -> Result<(), HistoryError> {
-    let entries = read_tree(repository, tree)
-        .map_err(|error| HistoryError::Read(ObjectError::at("read a checkpoint")(error)))?;
-    folders.insert(folder.into(), tree);
-    for entry in entries {
-        let separator: &[u8] = if folder.is_empty() { b"" } else { b"/" };
-        let path = [folder, separator, &entry.name].concat();
+    known: Option<(&Listing, &Folders)>,
+) -> Result<Loaded, HistoryError> {
+    let tree = find(reader, sha)?.tree;
+    let mut loading = Loading {
+        known,
+        ..Loading::new(reader, sha)
+    };
+    loading.folder(tree, &[])?;
+    Ok(Loaded {
+        files: loading.files.into_iter().collect(),
+        folders: loading.folders,
+    })
+}
+
+/// A checkpoint of which folders are being read.
+struct Loading<'a> {
+    reader: &'a ObjectReader<'a>,
+    sha: &'a CheckpointSha,
+    /// The files of another checkpoint, and its folders.
+    known: Option<(&'a Listing, &'a Folders)>,
+    files: Vec<(TreePath, Entry)>,
+    folders: Folders,
+}
+
+impl<'a> Loading<'a> {
+    fn new(reader: &'a ObjectReader<'a>, sha: &'a CheckpointSha) -> Self {
+        Self {
+            reader,
+            sha,
+            known: None,
+            files: Vec::new(),
+            folders: Folders::new(),
+        }
+    }
+
+    /// Takes everything beneath the folder `tree`, which is at `path`.
+    fn folder(&mut self, tree: Oid, path: &[u8]) -> Result<(), HistoryError> {
+        if let Some((files, folders)) = self.known.filter(|(_, known)| known.get(path) == Some(&tree)) {
+            self.copy(files.beneath(path), folders, path);
+            return Ok(());
+        }
+        self.folders.insert(path.into(), tree);
+        for entry in self.entries(tree)? {
+            self.take(&entry, path)?;
+        }
+        Ok(())
+    }
+
+    /// Takes over what another checkpoint has at the same place.
+    fn copy(&mut self, files: &[(TreePath, Entry)], folders: &Folders, place: &[u8]) {
+        for (path, _) in files {
+            let within = path.folders().take_while(|folder| folder.len() >= place.len());
+            for folder in within {
+                let Some(tree) = folders.get(folder) else { continue };
+                if self.folders.insert(folder.into(), *tree).is_some() {
+                    break;
+                }
+            }
+        }
+        // A folder without a file in it is one as well.
+        self.folders.extend(folders.get(place).map(|tree| (place.into(), *tree)));
+        self.files.extend_from_slice(files);
+    }
+
+    fn entries(&self, tree: Oid) -> Result<Vec<TreeEntry>, HistoryError> {
+        let read = self.reader.tree(tree);
+        read.map_err(|error| HistoryError::Read(ObjectError::at("read a checkpoint")(error)))
+    }
+
+    /// Takes an entry of the folder `folder`, with everything beneath it.
+    fn take(&mut self, entry: &TreeEntry, folder: &[u8]) -> Result<(), HistoryError> {
+        let path = path_in(folder, &entry.name);
         let unusable = || HistoryError::Unusable {
-            sha: sha.clone(),
+            sha: self.sha.clone(),
             entry: path.escape_ascii().to_string(),
         };
         let checked = TreePath::new(&path).map_err(|_| unusable())?;
         if entry.is_folder() {
-            load_folder(repository, sha, entry.id, &path, files, folders)?;
-        } else {
-            let mode = FileMode::from_git(entry.mode).ok_or_else(unusable)?;
-            let blob = entry.id;
-            files.push((checked, Entry { mode, blob }));
+            return self.folder(entry.id, &path);
+        }
+        let mode = FileMode::from_git(entry.mode).ok_or_else(unusable)?;
+        let blob = entry.id;
+        self.files.push((checked, Entry { mode, blob }));
+        Ok(())
+    }
+}
+
+fn path_in(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    let separator: &[u8] = if folder.is_empty() { b"" } else { b"/" };
+    [folder, separator, name].concat()
+}
+
+/// Takes those files beneath two trees at `path` that are not the same in both. What has the same id is not read.
+fn take_differences(
+    (from, old): (&mut Loading<'_>, Oid),
+    (to, new): (&mut Loading<'_>, Oid),
+    path: &[u8],
+) -> Result<(), HistoryError> {
+    if old == new {
+        return Ok(());
+    }
+    let mut others = BTreeMap::new();
+    for entry in to.entries(new)? {
+        // Of two entries for one name the first counts.
+        others.entry(entry.name.clone()).or_insert(entry);
+    }
+    for entry in from.entries(old)? {
+        match others.remove(&entry.name) {
+            Some(other) if (other.id, other.mode) == (entry.id, entry.mode) => {}
+            Some(other) if entry.is_folder() && other.is_folder() => {
+                let path = path_in(path, &entry.name);
+                take_differences((from, entry.id), (to, other.id), &path)?;
+            }
+            other => {
+                from.take(&entry, path)?;
+                other.map_or(Ok(()), |other| to.take(&other, path))?;
+            }
         }
     }
-    Ok(())
+    others.values().try_for_each(|other| to.take(other, path))
 }
 
 /// Follows the first parents from `tip` until one is known or missing. `branch` is used for commits that do not name
 /// theirs.
 fn add_line(
-    repository: &Repository,
+    reader: &ObjectReader<'_>,
     tip: Oid,
     branch: &str,
     known: &mut KnownCheckpoints,
@@ -255,7 +377,7 @@ fn add_line(
         if known.contains_key(&sha) {
             return Ok(());
         }
-        let Some(commit) = unless_missing(find_commit(repository, id))? else {
+        let Some(commit) = unless_missing(reader.commit(id))? else {
             return Ok(());
         };
         next = commit.parents.first().copied();
@@ -266,33 +388,34 @@ fn add_line(
 
 fn describe(commit: &Commit, branch: &str) -> KnownCheckpoint {
     let message = &commit.message;
+    let before = commit.parents.first().copied().map(name_of);
     KnownCheckpoint {
         timestamp: message::timestamp(message)
             .unwrap_or_else(|| Timestamp::from_millis(commit.seconds.saturating_mul(1_000))),
         branch: message::branch(message).unwrap_or_else(|| branch.to_owned()),
-        parent: commit.parents.first().copied().map(name_of),
+        parent: message::base(message).or_else(|| before.clone()),
+        before,
         message: message.clone(),
     }
 }
 
 /// Whether `tree` and everything beneath it is there. `good` holds the objects that were found before.
-fn is_tree_whole(
-    repository: &Repository,
-    odb: &Odb<'_>,
+pub(super) fn is_tree_whole(
+    reader: &ObjectReader<'_>,
     tree: Oid,
     good: &mut HashSet<Oid>,
 ) -> Result<bool, git2::Error> {
     if good.contains(&tree) {
         return Ok(true);
     }
-    let Some(folder) = unless_missing(read_tree(repository, tree))? else {
+    let Some(folder) = unless_missing(reader.tree(tree))? else {
         return Ok(false);
     };
     for entry in &folder {
         let id = entry.id;
         let whole = match entry.is_folder() {
-            true => is_tree_whole(repository, odb, id, good)?,
-            false => good.contains(&id) || odb.exists(id) && good.insert(id),
+            true => is_tree_whole(reader, id, good)?,
+            false => good.contains(&id) || reader.exists(id) && good.insert(id),
         };
         if !whole {
             return Ok(false);

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::io;
 
-use git2::{ObjectType, Odb, Oid, Repository};
+use git2::{ObjectType, Oid, Repository};
 use hankweave_core::id::CheckpointSha;
 use serde::Serialize;
 
 use super::TreePath;
-use super::git_format::{TreeEntry, copy_content, look_up, read_tree};
+use super::git_format::{ObjectReader, TreeEntry};
 use super::object::ContentError;
 use super::repository::unless_missing;
 
@@ -35,8 +35,7 @@ pub enum DamageKind {
 
 /// Reads checkpoints of one repository; what several of them share is read once.
 pub(super) struct Inspector<'a> {
-    repository: &'a Repository,
-    odb: Odb<'a>,
+    reader: ObjectReader<'a>,
     /// What is known of contents and of folders without any damage beneath them.
     seen: HashMap<Oid, Option<DamageKind>>,
 }
@@ -44,8 +43,7 @@ pub(super) struct Inspector<'a> {
 impl<'a> Inspector<'a> {
     pub(super) fn new(repository: &'a Repository) -> Result<Self, git2::Error> {
         Ok(Self {
-            repository,
-            odb: repository.odb()?,
+            reader: ObjectReader::open(repository)?,
             seen: HashMap::new(),
         })
     }
@@ -57,7 +55,7 @@ impl<'a> Inspector<'a> {
             object: sha.to_string(),
             kind,
         };
-        match unless_missing(look_up(self.repository, sha))? {
+        match unless_missing(self.reader.look_up(sha))? {
             None => Ok(vec![damage(DamageKind::Corrupt)]),
             Some(None) => Ok(vec![damage(DamageKind::Missing)]),
             Some(Some(commit)) => {
@@ -73,7 +71,7 @@ impl<'a> Inspector<'a> {
             return Ok(());
         }
         let before = found.len();
-        match unless_missing(read_tree(self.repository, id))? {
+        match unless_missing(self.reader.tree(id))? {
             None => found.push(describe(path, id, self.damage_of(id))),
             Some(entries) => self.entries(entries, path, found)?,
         }
@@ -109,14 +107,14 @@ impl<'a> Inspector<'a> {
 
     /// Reads the content of a file and compares it with its name.
     fn read(&self, id: Oid) -> Result<Option<DamageKind>, git2::Error> {
-        let read = copy_content(self.repository, &self.odb, id, &mut io::sink());
+        let read = self.reader.copy_content(id, &mut io::sink());
         let good = unless_missing(read.map_err(ContentError::into_git))? == Some(ObjectType::Blob);
         Ok((!good).then(|| self.damage_of(id)))
     }
 
     /// What is wrong with an object that cannot be read.
     fn damage_of(&self, id: Oid) -> DamageKind {
-        match self.odb.exists(id) {
+        match self.reader.exists(id) {
             true => DamageKind::Corrupt,
             false => DamageKind::Missing,
         }

@@ -11,7 +11,7 @@ use hankweave_core::time::Timestamp;
 
 use super::object::{BlobStore, BlobWriter, ContentError, ObjectError, OnlyIds, Source, WriteError};
 use super::restore::{self, Prepared};
-use super::select::Selection;
+use super::select::{MAX_FILE_BYTES, Selection};
 use super::snapshot::{self, Snapshot};
 use super::stat_cache::StatCache;
 use super::survey;
@@ -60,6 +60,7 @@ impl MemoryCheckpoints {
             patterns,
             tracked: &[tracked],
             in_the_way: false,
+            most_bytes: MAX_FILE_BYTES,
         };
         snapshot::take(
             &self.open_workspace()?,
@@ -120,6 +121,7 @@ impl Commits {
         timestamp: Timestamp,
         snapshot: Snapshot,
     ) -> Result<Checkpoint, CheckpointError> {
+        let message = message::without(message, &snapshot.skipped);
         // The number of commits makes the name unique, as the parent's name does in git.
         let text = format!("{} {branch} {message}", self.known.len());
         let id = Oid::hash_object(ObjectType::Commit, text.as_bytes());
@@ -129,6 +131,7 @@ impl Commits {
             message,
             timestamp,
             branch: branch.clone(),
+            before: parent.clone(),
             parent: parent.clone(),
         };
         self.known.insert(sha.clone(), known);
@@ -194,7 +197,7 @@ impl CheckpointStore for MemoryCheckpoints {
 
     fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
         let patterns = Patterns::parse(patterns).map_err(CheckpointError::Pattern)?;
-        survey::survey(&self.open_workspace()?, &patterns)
+        survey::survey(&self.open_workspace()?, &patterns, MAX_FILE_BYTES)
     }
 
     fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {

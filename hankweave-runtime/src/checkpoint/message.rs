@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use hankweave_core::id::CheckpointSha;
+use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::time::Timestamp;
+use hankweave_core::wire::{Event, LeftOutFile, LeftOutReason};
 
-use super::store::{CheckpointRequest, KnownCheckpoint};
+use super::store::{CheckpointRequest, KnownCheckpoint, Skipped};
 
 /// The message of the commit that every repository begins with.
 pub(super) fn root() -> String {
@@ -43,6 +44,83 @@ pub(super) fn codon(request: &CheckpointRequest) -> String {
         let _ = writeln!(message, "Duration: {}ms", duration.as_millis());
     }
     message
+}
+
+/// The same message for a checkpoint whose commit does not follow the one that it was made from.
+pub(super) fn made_from(message: &str, base: &CheckpointSha) -> String {
+    format!("{message}Base: {base}\n")
+}
+
+/// As many of what is left out are named.
+pub(super) const MOST_NAMED: usize = 20;
+
+/// What the lines about what is left out begin with: the reason, the length where that is the reason, and the path; after the last of them `… more`.
+const LEFT_OUT: &str = "Left out: ";
+
+/// The same message for a checkpoint without what was `skipped`, as far as that would belong to it.
+pub(super) fn without(mut message: String, skipped: &[Skipped]) -> String {
+    let left_out: Vec<LeftOutFile> = skipped.iter().filter_map(Skipped::told).collect();
+    for LeftOutFile { path, reason, size } in left_out.iter().take(MOST_NAMED) {
+        let (reason, size) = (reason.as_str(), size.map(|size| size.to_string()));
+        let size = size.as_deref().unwrap_or("-");
+        let _ = writeln!(message, "{LEFT_OUT}{reason} {size} {path}"); // A String takes any text.
+    }
+    let more = left_out.len().saturating_sub(MOST_NAMED);
+    if more > 0 {
+        let _ = writeln!(message, "{LEFT_OUT}{more} more");
+    }
+    message
+}
+
+/// The event about a checkpoint without files that would belong to it; `None` when it lacks none.
+pub(crate) fn incomplete(
+    codon_id: Option<&CodonId>,
+    sha: &CheckpointSha,
+    mut left_out: Vec<LeftOutFile>,
+) -> Option<Event> {
+    let count = left_out.len() as u64;
+    left_out.truncate(MOST_NAMED);
+    (count > 0).then(|| Event::CheckpointIncomplete {
+        codon_id: codon_id.cloned(),
+        sha: sha.clone(),
+        left_out,
+        count,
+    })
+}
+
+/// What a message says is left out, and how many there are.
+pub(super) fn left_out(message: &str) -> (Vec<LeftOutFile>, usize) {
+    let (mut named, mut more) = (Vec::new(), 0);
+    for line in message.lines().filter_map(|line| line.strip_prefix(LEFT_OUT)) {
+        match line.strip_suffix(" more").and_then(|more| more.parse::<usize>().ok()) {
+            Some(others) => more = others,
+            None => named.extend(left_out_file(line)),
+        }
+    }
+    let count = named.len().saturating_add(more);
+    (named, count)
+}
+
+fn left_out_file(line: &str) -> Option<LeftOutFile> {
+    let (reason, rest) = line.split_once(' ')?;
+    let (size, path) = rest.split_once(' ')?;
+    let reasons = [LeftOutReason::TooLarge, LeftOutReason::Unreadable, LeftOutReason::TooDeep];
+    Some(LeftOutFile {
+        path: path.to_owned(),
+        reason: reasons.into_iter().find(|known| known.as_str() == reason)?,
+        size: size.parse().ok(),
+    })
+}
+
+/// The checkpoint that it was made from, as its message says.
+pub(super) fn base(message: &str) -> Option<CheckpointSha> {
+    let base = message.lines().rev().find_map(|line| line.strip_prefix("Base: "))?;
+    Some(CheckpointSha::new(base))
+}
+
+/// Whether it is of the files before any codon.
+pub(super) fn is_initial(message: &str) -> bool {
+    kind(message) == "initial"
 }
 
 /// The word that a message begins with.
@@ -85,6 +163,12 @@ fn escape(text: &str) -> String {
 }
 
 impl KnownCheckpoint {
+    /// What belongs to it and is not in it: the first, in the order of their paths, and how many there are.
+    #[must_use]
+    pub fn left_out(&self) -> (Vec<LeftOutFile>, usize) {
+        left_out(&self.message)
+    }
+
     /// The first word of its message: `initial`, `rig-setup`, `completed`, `error`, `skipped` or `safety`.
     #[must_use]
     pub fn kind(&self) -> &str {
@@ -108,8 +192,9 @@ impl KnownCheckpoint {
 mod tests {
     use std::time::Duration;
 
-    use hankweave_core::id::{CodonId, RunId};
+    use hankweave_core::id::RunId;
 
+    use super::super::SkipReason;
     use super::*;
     use hankweave_core::codon::CheckpointType;
 
@@ -152,6 +237,38 @@ mod tests {
                 "rig-setup:review#1 [run:1736000000000-abc] x\\nStatus: completed\\r\\u{2028}y\n"
             )
         );
+    }
+
+    #[test]
+    fn what_a_checkpoint_was_made_from_is_read_back() {
+        let (message, sha) = (codon(&request("a", None)), CheckpointSha::new("a".repeat(40)));
+        assert_eq!((base(&message), is_initial(&message)), (None, false));
+        let initial = initial(Timestamp::from_millis(1_736_000_000_123));
+        let initial = made_from(&initial, &sha);
+        assert_eq!((base(&initial), is_initial(&initial)), (Some(sha), true));
+    }
+
+    #[test]
+    fn what_is_left_out_is_read_back() {
+        let skipped = |path: &str, reason, size| Skipped {
+            path: crate::checkpoint::TreePath::new(path.as_bytes()).unwrap(),
+            reason,
+            size,
+        };
+        let message = codon(&request("a", None));
+        assert_eq!(left_out(&message), (Vec::new(), 0));
+        let mut all = vec![
+            skipped(".git", SkipReason::Protected, None),
+            skipped("a b\nStatus: x", SkipReason::TooLarge, Some(7)),
+            skipped("c", SkipReason::Unreadable, None),
+        ];
+        let whole = without(message.clone(), &all);
+        assert!(whole.ends_with("Left out: too-large 7 a b\\nStatus: x\nLeft out: unreadable - c\n"));
+        let told: Vec<_> = all.iter().filter_map(Skipped::told).collect();
+        assert_eq!(left_out(&whole), (told, 2));
+        all.extend((0..30).map(|number| skipped(&format!("d{number}"), SkipReason::TooDeep, None)));
+        let (named, count) = left_out(&without(message, &all));
+        assert_eq!((named.len(), count), (MOST_NAMED, 32));
     }
 
     #[test]

@@ -95,6 +95,8 @@ mod damage_tests;
 #[cfg(test)]
 mod git_tests;
 #[cfg(test)]
+mod reading_tests;
+#[cfg(test)]
 mod real_git_tests;
 
 use counted::Counted;
@@ -106,6 +108,7 @@ pub use inspect::{Damage, DamageKind};
 pub use memory::MemoryCheckpoints;
 pub use object::ObjectError;
 pub use open::{OpenError, OpenReport, OpenRequest};
+pub(crate) use message::incomplete;
 pub use review::{Obstacle, ReviewBranch, ReviewError, Work, is_usable as is_usable_for_review};
 pub use select::MAX_FILE_BYTES;
 pub use store::{

@@ -9,7 +9,7 @@ use hankweave_core::time::Timestamp;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::git_format::{
-    NewCommit, find_commit, good_lines, is_list, is_reference, read_tree, write_first_commit,
+    NewCommit, ObjectReader, good_lines, is_list, is_reference, write_first_commit,
 };
 use super::object::ObjectError;
 use super::repository::{isolate, sync_file_system};
@@ -52,6 +52,8 @@ pub struct OpenRequest {
     pub at: Timestamp,
     /// Random text for the name of a temporary repository.
     pub nonce: String,
+    /// Longest file that belongs to a checkpoint, in bytes; commonly [`MAX_FILE_BYTES`](super::MAX_FILE_BYTES).
+    pub most_bytes: u64,
 }
 
 /// What opening changed besides.
@@ -225,8 +227,8 @@ fn can_be_used(path: &Path) -> Result<bool, OpenError> {
             .head()?
             .target()
             .ok_or_else(|| git2::Error::from_str("no commit"))?;
-        let tree = find_commit(&repository, head)?.tree;
-        read_tree(&repository, tree).map(drop)
+        let reader = ObjectReader::open(&repository)?;
+        reader.tree(reader.commit(head)?.tree).map(drop)
     });
     match head {
         Err(error) if error.code() == ErrorCode::Owner => Err(OpenError::ForeignOwner {

@@ -8,7 +8,7 @@ use std::process::Command;
 use hankweave_core::id::RunId;
 use hankweave_core::time::Timestamp;
 
-use super::contract::{Fixture, open_git, photograph, request, restore_request};
+use super::contract::{Fixture, initial, open_git, photograph, request, restore_request};
 use super::*;
 
 /// Runs git without the user's configuration; `None` when there is no git.
@@ -239,4 +239,89 @@ fn what_only_removed_checkpoints_need_goes_whatever_holds_it() {
         assert!(fixture.store.restorable(&[first.sha]).unwrap().is_empty());
         assert!(!fixture.store.known().unwrap().is_empty(), "the beginning stays");
     }
+}
+
+/// The bytes of all objects, in files of their own and in packs.
+fn bytes_of_objects(fixture: &Fixture) -> u64 {
+    let all = photograph(&fixture.path(".hankweave/checkpoints/objects"));
+    all.iter().map(|(.., contents)| contents.len() as u64).sum()
+}
+
+/// Runs that have nothing to do with one another: what each began with and left behind goes with it, in files of their own and in a pack.
+// covers: RUN-18, RUN-23
+#[test]
+fn a_run_that_began_anew_goes_with_all_that_it_began_with() {
+    for packed in [false, true] {
+        let fixture = Fixture::git();
+        let files = if packed { git_format::PACKED_FROM } else { 1 };
+        let runs: Vec<[Checkpoint; 2]> = (0..6)
+            .map(|run| {
+                let beginning = initial(&fixture);
+                for number in 0..files {
+                    // Nothing that could be compressed away.
+                    let contents: String = (0..200).map(|at| format!("{:x}", run * 7_919 + number * 104_729 + at * at)).collect();
+                    fixture.write(&format!("file-{number}"), &contents);
+                }
+                let end = CheckpointRequest {
+                    run_id: RunId::new(format!("1736000000000-{run}")).unwrap(),
+                    parent: Some(beginning.sha.clone()),
+                    ..request(&[])
+                };
+                [beginning, fixture.store.create(&end).unwrap()]
+            })
+            .collect();
+        let known = fixture.store.known().unwrap();
+        for pair in runs.windows(2) {
+            // Each was made from the one before it, and none needs another.
+            let [[_, _], [beginning, end]] = pair else { unreachable!() };
+            assert_eq!(known[&end.sha].parent.as_ref(), Some(&beginning.sha));
+            assert_eq!(known[&beginning.sha].parent.as_ref(), Some(&pair[0][0].sha));
+            let all: Vec<_> = runs.iter().flatten().map(|made| &made.sha).collect();
+            for made in [beginning, end] {
+                assert!(!all.contains(&known[&made.sha].before.as_ref().unwrap()));
+            }
+        }
+        let all = |runs: &[[Checkpoint; 2]]| runs.iter().flatten().map(|made| made.sha.clone()).collect::<Vec<_>>();
+        let (gone, keep) = (all(&runs[..5]), all(&runs[5..]));
+        let gone: BTreeSet<_> = gone.into_iter().collect();
+        let before = bytes_of_objects(&fixture);
+        let measured = fixture.store.measure_clean(&gone, &keep).unwrap();
+        assert_eq!(bytes_of_objects(&fixture), before, "a look changes nothing");
+        assert_eq!(fixture.store.clean(&gone, &keep).unwrap(), measured);
+        assert_eq!(before - bytes_of_objects(&fixture), measured);
+        // Of six versions of the files two stay: what the last run began with, and what it left.
+        assert!(measured * 10 > before * 6, "{measured} of {before}");
+        assert_eq!(fixture.store.restorable(&keep).unwrap().len(), 2);
+        assert_eq!(fixture.store.measure_clean(&gone, &keep).unwrap(), 0);
+        let Some(branches) = git(&fixture, &["for-each-ref", "--format=%(refname:short)"]) else {
+            return;
+        };
+        assert_eq!(branches, "main\nrun-1736000000000-5\n");
+    }
+}
+
+/// What earlier versions have made follows one another, and still goes with the last run that needs it.
+// covers: RUN-23
+#[test]
+fn beginnings_that_follow_one_another_go_with_the_runs_that_are_built_on_them() {
+    let fixture = Fixture::git();
+    fixture.write("a", "1");
+    let first = initial(&fixture);
+    // The same commit as an earlier version would have made it.
+    let tree = git(&fixture, &["rev-parse", &format!("{}^{{tree}}", first.sha)]);
+    let Some(tree) = tree else { return };
+    let who = ["-c", "user.name=a", "-c", "user.email=a@b"];
+    let message = "initial: the project before any codon\n\nTimestamp: 2025-01-04T14:13:20.123Z";
+    let commit = [&who[..], &["commit-tree", tree.trim(), "-p", first.sha.as_str(), "-m", message]].concat();
+    let second = git(&fixture, &commit).unwrap();
+    git(&fixture, &["update-ref", "refs/heads/main", second.trim()]);
+    fixture.write("a", "2");
+    let third = initial(&fixture);
+    let next = request(&[]);
+    let end = fixture.store.create(&CheckpointRequest { parent: Some(third.sha.clone()), ..next }).unwrap();
+    let gone = BTreeSet::from([first.sha.clone(), hankweave_core::id::CheckpointSha::new(second.trim())]);
+    let keep = [third.sha, end.sha];
+    assert!(fixture.store.clean(&gone, &keep).unwrap() > 0);
+    assert_eq!(fixture.store.restorable(&keep).unwrap().len(), 2);
+    assert!(!fixture.store.contains(&first.sha).unwrap());
 }

@@ -64,6 +64,7 @@ pub(super) fn prepare(
         patterns: &patterns,
         tracked: &[&target, left],
         in_the_way: true,
+        most_bytes: u64::MAX,
     };
     let current =
         snapshot::take(workspace, &selection, cache, blobs, counted).map_err(RestoreError::Safety)?;
@@ -94,7 +95,7 @@ fn plan(current: &Snapshot, left: &Listing, target: &Listing) -> Result<RestoreP
         .iter()
         .find(|skipped| is_in_the_way(skipped, &plan.write, target))
     {
-        Some(Skipped { path, reason }) => Err(RestoreError::InTheWay {
+        Some(Skipped { path, reason, .. }) => Err(RestoreError::InTheWay {
             path: path.clone(),
             reason: *reason,
         }),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
+use hankweave_core::hank::CHECKPOINTED_FILE_LIMIT_MB;
 use hankweave_core::hank::exclude::is_excluded;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
@@ -21,8 +22,8 @@ use super::workspace::{FileStat, Workspace};
 use super::{Patterns, SkipReason, Skipped, TreePath};
 use crate::world::disk::open_folder_in;
 
-/// Largest file that is stored, in bytes (100 MiB).
-pub const MAX_FILE_BYTES: u64 = 100 << 20;
+/// Largest file that is stored unless a hank says otherwise, in bytes.
+pub const MAX_FILE_BYTES: u64 = CHECKPOINTED_FILE_LIMIT_MB << 20;
 
 /// Most folders inside one another. Each costs a descriptor while we are in it, and 1,024 is a common limit for these.
 const MAX_DEPTH: usize = 256;
@@ -43,6 +44,8 @@ pub(super) struct Selection<'a> {
     /// Also what a restore of the tracked files would replace, and so has to save first: files of any size, a
     /// file in the place of a tracked folder, and everything beneath a folder in the place of a tracked file.
     pub(super) in_the_way: bool,
+    /// Longest file, in bytes; what is in the way may be of any length.
+    pub(super) most_bytes: u64,
 }
 
 impl Selection<'_> {
@@ -292,8 +295,12 @@ impl Walker<'_> {
         let Some(stat) = FileStat::of(&stat) else {
             return Ok(());
         };
-        if stat.size > MAX_FILE_BYTES && !in_the_way {
-            self.skip(SkipReason::TooLarge);
+        if stat.size > selection.most_bytes && !in_the_way {
+            self.selected.skipped.push(Skipped {
+                path: self.current(),
+                reason: SkipReason::TooLarge,
+                size: Some(stat.size),
+            });
             return Ok(());
         }
         self.selected.files.push(Found {
@@ -320,6 +327,7 @@ impl Walker<'_> {
         self.selected.skipped.push(Skipped {
             path: self.current(),
             reason,
+            size: None,
         });
     }
 

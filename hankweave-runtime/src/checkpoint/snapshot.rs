@@ -148,6 +148,7 @@ fn store(workspace: &Workspace, path: &TreePath, writer: &dyn BlobWriter) -> Res
         Contents::Unreadable => Stored::Skipped(Skipped {
             path: path.clone(),
             reason: SkipReason::Unreadable,
+            size: None,
         }),
         Contents::Gone => Stored::Gone,
     })

@@ -9,6 +9,7 @@ use std::time::Duration;
 use hankweave_core::codon::CheckpointType;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
+use hankweave_core::wire::{LeftOutFile, LeftOutReason};
 use serde::Serialize;
 
 use super::object::ObjectError;
@@ -144,6 +145,19 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     fn clean(&self, _gone: &BTreeSet<CheckpointSha>, _keep: &[CheckpointSha]) -> Result<u64, HistoryError> {
         Ok(0)
     }
+
+    /// How many bytes [`clean`](Self::clean) would free now. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`clean`](Self::clean).
+    fn measure_clean(
+        &self,
+        _gone: &BTreeSet<CheckpointSha>,
+        _keep: &[CheckpointSha],
+    ) -> Result<u64, HistoryError> {
+        Ok(0)
+    }
 }
 
 /// Asks for the checkpoint before any codon.
@@ -202,6 +216,14 @@ pub struct Checkpoint {
     pub seen: Vec<SurveyedFile>,
 }
 
+impl Checkpoint {
+    /// What belongs to it and is not in it, in the order of the walk.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<LeftOutFile> {
+        self.skipped.iter().filter_map(Skipped::told).collect()
+    }
+}
+
 /// A file of the workspace as it was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SurveyedFile {
@@ -232,6 +254,27 @@ pub struct Skipped {
     pub path: TreePath,
     /// Why.
     pub reason: SkipReason,
+    /// Its length in bytes, if that is why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+impl Skipped {
+    /// The same for people and clients; `None` for what never belongs to a checkpoint.
+    #[must_use]
+    pub fn told(&self) -> Option<LeftOutFile> {
+        let reason = match self.reason {
+            SkipReason::Protected | SkipReason::NotAFile => return None,
+            SkipReason::Unreadable => LeftOutReason::Unreadable,
+            SkipReason::TooLarge => LeftOutReason::TooLarge,
+            SkipReason::TooDeep => LeftOutReason::TooDeep,
+        };
+        Some(LeftOutFile {
+            path: self.path.to_string(),
+            reason,
+            size: self.size,
+        })
+    }
 }
 
 /// Why a path was left out (G4).
@@ -244,7 +287,7 @@ pub enum SkipReason {
     NotAFile,
     /// The operating system does not let us read it.
     Unreadable,
-    /// Larger than [`MAX_FILE_BYTES`](super::MAX_FILE_BYTES).
+    /// Larger than files of this store may be, by default [`MAX_FILE_BYTES`](super::MAX_FILE_BYTES).
     TooLarge,
     /// A folder inside too many others.
     TooDeep,
@@ -262,8 +305,10 @@ pub struct KnownCheckpoint {
     pub timestamp: Timestamp,
     /// The branch it was made on.
     pub branch: String,
-    /// The checkpoint before it.
+    /// The checkpoint that it was made from.
     pub parent: Option<CheckpointSha>,
+    /// What stays for as long as it is there. Where a line of checkpoints begins anew that is not the parent (RUN-18).
+    pub before: Option<CheckpointSha>,
 }
 
 /// Asks to bring back the files of a checkpoint.

@@ -9,11 +9,13 @@ use super::workspace::{Contents, Workspace};
 pub(super) fn survey(
     workspace: &Workspace,
     patterns: &Patterns,
+    most_bytes: u64,
 ) -> Result<Vec<SurveyedFile>, CheckpointError> {
     let selection = Selection {
         patterns,
         tracked: &[],
         in_the_way: false,
+        most_bytes,
     };
     let selected = select(workspace, &selection).map_err(|error| CheckpointError::Workspace {
         path: error.path,

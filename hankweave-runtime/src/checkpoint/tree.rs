@@ -199,6 +199,17 @@ impl Listing {
             .is_some_and(|(path, _)| path.as_bytes().starts_with(&prefix))
     }
 
+    /// The files beneath the folder `folder`; all of them for the root, which has the empty name.
+    pub(super) fn beneath(&self, folder: &[u8]) -> &[(TreePath, Entry)] {
+        if folder.is_empty() {
+            return &self.0;
+        }
+        let prefix = [folder, b"/"].concat();
+        let first = self.0.partition_point(|(path, _)| path.as_bytes() < &prefix[..]);
+        let rest = &self.0[first..];
+        &rest[..rest.partition_point(|(path, _)| path.as_bytes().starts_with(&prefix))]
+    }
+
     pub(super) fn as_slice(&self) -> &[(TreePath, Entry)] {
         &self.0
     }

@@ -11,7 +11,7 @@ use hankweave_core::document::PlanEntry;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{CodonConfig, Hank};
 use hankweave_core::id::{CheckpointSha, RunId, SessionId};
-use hankweave_core::wire;
+use hankweave_core::wire::{self, LeftOutFile};
 use tokio::time::Instant;
 
 use super::orders::Orders;
@@ -54,6 +54,8 @@ pub(crate) struct RunContext {
     pub(crate) begun: Instant,
     /// The newest checkpoint of the run, or the one that it started from; the next one builds on it.
     pub(crate) tip: Mutex<Option<CheckpointSha>>,
+    /// What the newest checkpoint of the run leaves out.
+    pub(crate) left_out: Mutex<Vec<LeftOutFile>>,
     /// The checkpoint of a rig that is in the files already, for the first codon.
     pub(crate) rig: Option<CheckpointSha>,
 }

@@ -1,6 +1,7 @@
 //! The last step of a codon: its checkpoint, its record with notes, and the event that tells its end (RUN-11).
 
 use std::ffi::OsStr;
+use std::mem;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use super::context::{CodonEnd, CodonRun, Ended, Stage};
 use super::orders::{Interruption, Order};
 use super::progress::telling;
 use super::watchers::Watched;
-use crate::checkpoint::{CheckpointError, CheckpointRequest, SkipReason};
+use crate::checkpoint::{Checkpoint, CheckpointError, CheckpointRequest, SkipReason, incomplete};
 use crate::shutdown::StopCause;
 use crate::state_manager::TransitionError;
 use crate::world::secrets::Secrets;
@@ -115,6 +116,21 @@ impl CodonRun<'_> {
         }
     }
 
+    /// Publishes what is not in a checkpoint, where that is something else than before.
+    async fn tell_left_out(&self, checkpoint: &Checkpoint) {
+        let left_out = checkpoint.left_out();
+        let before = {
+            let mut known = self.run.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+            mem::replace(&mut *known, left_out.clone())
+        };
+        if left_out != before {
+            let event = incomplete(Some(&self.entry.codon_id), &checkpoint.sha, left_out);
+            if let Some(event) = event {
+                self.run.publish(event).await;
+            }
+        }
+    }
+
     /// Makes a checkpoint of the workspace, and publishes what has changed since the last look at the files.
     /// That happens before the end of the codon is published, so that none of its changes comes later.
     pub(super) async fn checkpoint(&self, kind: CheckpointType) -> Result<CheckpointSha, CheckpointError> {
@@ -145,6 +161,7 @@ impl CodonRun<'_> {
             tracing::warn!(path = %skipped.path, reason = ?skipped.reason, "left out of the checkpoint");
         }
         *tip() = Some(checkpoint.sha.clone());
+        self.tell_left_out(&checkpoint).await;
         self.run.watch.learn(self, checkpoint.seen).await;
         let created = StateEvent::CheckpointCreated {
             run_id: self.run.run_id.clone(),

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::RunError;
 use super::approval;
 use super::rollback::{self, RollbackError};
-use crate::checkpoint::InitialRequest;
+use crate::checkpoint::{InitialRequest, incomplete};
 use crate::codon::telling;
 use crate::counting::Counting;
 use crate::options::Recovery;
@@ -257,7 +257,11 @@ async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<C
     let initial = possession.with_checkpoints(move |store| store.initial(&request));
     let about = (ProgressKind::Checkpoint, None);
     let initial = telling(&possession.manager, &possession.checkpoints, about, initial).await;
-    let sha = initial.map_err(RunError::Checkpoint)?.sha;
+    let checkpoint = initial.map_err(RunError::Checkpoint)?;
+    if let Some(event) = incomplete(None, &checkpoint.sha, checkpoint.left_out()) {
+        possession.publish(event).await;
+    }
+    let sha = checkpoint.sha;
     if state.initial_checkpoint.is_none() {
         let event = StateEvent::InitialCheckpointSet { sha: sha.clone() };
         possession.manager.transition(event).await.await?;

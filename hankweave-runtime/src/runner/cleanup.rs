@@ -59,6 +59,8 @@ pub struct CleanupPlan {
     pub runs: Vec<OldRun>,
     /// The checkpoints to which there is no way back afterwards.
     pub checkpoints: BTreeSet<CheckpointSha>,
+    /// How many bytes the repository of checkpoints will be shorter: what nothing else needs.
+    pub checkpoint_bytes: u64,
 }
 
 /// What a cleanup has removed.
@@ -90,7 +92,10 @@ pub(crate) async fn plan(possession: &Possession, rule: Rule) -> Result<CleanupP
     let known = possession.with_checkpoints(|store| store.known()).await;
     let known = known.map_err(CleanupError::History)?;
     let Removable { runs, checkpoints } =
-        thread::removable(&state, rule, |sha| known.get(sha)?.parent.clone());
+        thread::removable(&state, rule, |sha| known.get(sha)?.before.clone());
+    let (gone, keep) = all_gone(&state, &checkpoints);
+    let measured = possession.with_checkpoints(move |store| store.measure_clean(&gone, &keep));
+    let checkpoint_bytes = measured.await.map_err(CleanupError::History)?;
     let (disk, dir) = (possession.world.disk.clone(), possession.dir.clone());
     let look = move || -> Result<Vec<OldRun>, IoError> {
         let old = runs.iter().filter_map(|id| state.run(id));
@@ -111,7 +116,22 @@ pub(crate) async fn plan(possession: &Possession, rule: Rule) -> Result<CleanupP
         .run(look)
         .await
         .map_err(CleanupError::Look)?;
-    Ok(CleanupPlan { runs, checkpoints })
+    Ok(CleanupPlan {
+        runs,
+        checkpoints,
+        checkpoint_bytes,
+    })
+}
+
+/// Every checkpoint that this cleanup or an earlier one removes, and those that the document names and that stay.
+fn all_gone(
+    state: &HankweaveState,
+    planned: &BTreeSet<CheckpointSha>,
+) -> (BTreeSet<CheckpointSha>, Vec<CheckpointSha>) {
+    let mut keep = recovery::recorded_checkpoints(state);
+    keep.retain(|sha| !planned.contains(sha));
+    let earlier = state.removed_checkpoints().into_iter();
+    (earlier.chain(planned).cloned().collect(), keep)
 }
 
 /// Removes what is planned, and what an earlier cleanup was to remove; `command` is how it was asked for.
@@ -128,8 +148,7 @@ pub(crate) async fn clean_up(
     }
     let state = possession.manager.snapshot();
     remove_logs(possession, &state).await?;
-    let gone: BTreeSet<_> = state.removed_checkpoints().into_iter().cloned().collect();
-    let keep = recovery::recorded_checkpoints(&state);
+    let (gone, keep) = all_gone(&state, &BTreeSet::new());
     let clean = possession.with_checkpoints(move |store| store.clean(&gone, &keep));
     let freed = clean.await.map_err(CleanupError::Checkpoints)?;
     Ok(Cleaned { operation: id, freed })

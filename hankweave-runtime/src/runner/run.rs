@@ -183,6 +183,7 @@ fn context(opened: &Opened, begun: &BegunRun, shutdown: Shutdown, presence: Pres
         run_id: begun.run.run_id.clone(),
         begun: begun.at,
         tip: Mutex::new(begun.base.clone()),
+        left_out: Mutex::default(),
         rig: begun.rig.clone(),
     }
 }

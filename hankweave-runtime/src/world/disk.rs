@@ -29,7 +29,7 @@ pub use copy_rules::CopyRules;
 pub use faulty::{Fault, FaultyDisk};
 pub use folder::{Folder, Found, OpenFile, SharedFile};
 pub use real::RealDisk;
-pub(crate) use real::{new_file, open_dir, open_regular};
+pub(crate) use real::{new_file, open_dir, open_regular, open_regular_in};
 pub use spare::{OpenedSpare, Spare, SparedDisk, Spares, records_folder};
 
 /// A file system, reduced to what keeps a promise across a crash.

@@ -128,6 +128,10 @@ pub struct Overrides {
     #[cfg_attr(feature = "schema", schemars(extend("default" = 5000)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_hash_time_limit: Option<u64>,
+    /// MiB up to which a file belongs to checkpoints, 1 to 1048576.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 100)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpointed_file_limit_mb: Option<u64>,
     /// Settings for all sentinels, checked for shape only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<Map<String, Value>>,

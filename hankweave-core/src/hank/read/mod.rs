@@ -228,6 +228,11 @@ pub(super) fn seconds_to_settle(reader: &mut Reader<'_>, node: &Node<'_>) -> Opt
     integer(1..=86_400)(reader, node)
 }
 
+/// MiB up to which a file belongs to checkpoints.
+pub(super) fn file_limit(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
+    integer(1..=1_048_576)(reader, node)
+}
+
 /// A whole number, at least 1.
 pub(super) fn at_least_one(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
     integer(1..=u64::MAX)(reader, node)

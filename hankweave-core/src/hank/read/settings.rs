@@ -1,6 +1,8 @@
 //! What a hank has besides the list of codons: meta, overrides, requirements and the budgets of containers.
 
-use super::{agent_of_all, at_least_one, model, on_exceeded, seconds_of_silence, seconds_to_settle};
+use super::{
+    agent_of_all, at_least_one, file_limit, model, on_exceeded, seconds_of_silence, seconds_to_settle,
+};
 use crate::cost::Usd;
 use crate::hank::budget::{Allocation, ContainerBudget};
 use crate::hank::document::{Meta, Overrides, Requirements};
@@ -27,6 +29,7 @@ pub(super) fn overrides(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Over
         agent: fields.optional(reader, "agent", agent_of_all),
         model: fields.optional(reader, "model", model),
         data_hash_time_limit: fields.optional(reader, "dataHashTimeLimit", at_least_one),
+        checkpointed_file_limit_mb: fields.optional(reader, "checkpointedFileLimitMb", file_limit),
         sentinel: fields.optional(reader, "sentinel", |reader, node| {
             reader.warning(
                 node,

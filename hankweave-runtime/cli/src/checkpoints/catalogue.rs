@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::directory::existing_state_dir;
 use crate::exit::{Failure, FailureKind};
+use crate::left_out::LeftOut;
 use crate::state;
 use crate::typed::Typed;
 
@@ -35,6 +36,9 @@ pub(super) struct Row {
     pub(super) timestamp: Option<Timestamp>,
     pub(super) branch: Option<String>,
     pub(super) parent: Option<CheckpointSha>,
+    /// What belongs to it and is not in it.
+    #[serde(rename = "leftOut", skip_serializing_if = "LeftOut::is_empty")]
+    pub(super) without: LeftOut,
     /// The full message of the commit.
     #[serde(skip)]
     pub(super) message: String,
@@ -157,6 +161,7 @@ impl Row {
             timestamp: None,
             branch: None,
             parent: None,
+            without: LeftOut::default(),
             message: String::new(),
             recorded: false,
             missing: true,
@@ -168,6 +173,8 @@ impl Row {
         self.branch = Some(known.branch.clone());
         self.parent.clone_from(&known.parent);
         self.message.clone_from(&known.message);
+        let (files, count) = known.left_out();
+        self.without = LeftOut { files, count };
     }
 }
 
@@ -197,6 +204,7 @@ impl Row {
             timestamp: None,
             branch: None,
             parent: None,
+            without: LeftOut::default(),
             message: String::new(),
             recorded: true,
             missing: true,

@@ -9,6 +9,7 @@ use super::catalogue::{Catalogue, Row};
 use crate::args::Global;
 use crate::exit::Failure;
 use crate::output;
+use crate::report::counted;
 use crate::screen::one_line;
 
 pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, Failure> {
@@ -34,8 +35,12 @@ pub(super) fn line(row: &Row) -> String {
         .map_or_else(|| "-".to_owned(), |time| time.to_string());
     let text = |text: &Option<String>| one_line(text.as_deref().unwrap_or("-"));
     let missing = if row.missing { "  MISSING" } else { "" };
+    let without = match row.without.count {
+        0 => String::new(),
+        count => format!("  without {}", counted(count, "file")),
+    };
     format!(
-        "{}  {time:<24}  {:<9}  {:<16}  {}{missing}",
+        "{}  {time:<24}  {:<9}  {:<16}  {}{missing}{without}",
         row.sha.short(),
         one_line(&row.kind),
         text(&row.codon_id),

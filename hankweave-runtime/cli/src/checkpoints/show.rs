@@ -18,7 +18,12 @@ pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result
     let failed = |error| unreadable(catalogue, &row.sha, &error);
     let history = catalogue.history()?;
     let files = history.files(&row.sha).map_err(failed)?;
-    let changes = match &row.parent {
+    // A cleanup may have removed what it was made from.
+    let parent = match &row.parent {
+        Some(parent) => history.contains(parent).map_err(failed)?.then_some(parent),
+        None => None,
+    };
+    let changes = match parent {
         Some(parent) => Some(history.diff(parent, &row.sha).map_err(failed)?),
         None => None,
     };
@@ -30,12 +35,16 @@ pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result
         return output::print_json(&document);
     }
     let mut text = format!("{}\n{}\n", row.sha, list::line(row));
-    if let Some(parent) = &row.parent {
+    if let Some(parent) = parent {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{} files; against {}:", files.len(), parent.short());
         write_changes(&mut text, changes.as_deref().unwrap_or_default());
     } else {
         let _ = writeln!(text, "{} files", files.len());
+    }
+    if let Some(files) = row.without.words() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "not in it: {files}");
     }
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)

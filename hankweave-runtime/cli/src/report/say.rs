@@ -6,6 +6,7 @@ use hankweave_core::codon::{CheckpointType, CodonStatus, UnloadReason};
 use hankweave_core::event::StateEvent;
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
+use crate::left_out::named;
 use super::words::{answer, at_its_budget, budget, duration, excerpt, standing, subject};
 
 /// What an event says to a person; `None` for events that only programs need.
@@ -84,6 +85,16 @@ pub(crate) fn say(event: &Event) -> Option<String> {
             codon_id,
             archived_paths,
         } => format!("{codon_id}: {} files archived", archived_paths.len()),
+        Event::CheckpointIncomplete {
+            codon_id,
+            left_out,
+            count,
+            ..
+        } => {
+            let of = codon_id.as_ref().map_or(String::new(), |id| format!("{id}: "));
+            let count = usize::try_from(*count).unwrap_or(usize::MAX);
+            format!("{of}not in its checkpoint: {}", named(left_out, count)?)
+        }
         Event::ArchivePartial {
             codon_id,
             archived_paths,

@@ -12,6 +12,7 @@ use hankweave_runtime::{CodonSummary, RunOutcome, RunResult};
 
 use super::colours::style_of;
 use super::words::{at_its_budget, codon_line, counted, duration, standing};
+use crate::left_out::LeftOut;
 use crate::screen::Text;
 
 /// What the summary needs to know beside the outcome.
@@ -33,6 +34,8 @@ pub(crate) struct Ending<'a> {
     pub(crate) logs: String,
     /// The file with everything that the agent of the codon has printed that failed.
     pub(crate) log: Option<PathBuf>,
+    /// What belongs to the last checkpoint and is not in it.
+    pub(crate) left_out: LeftOut,
 }
 
 impl Ending<'_> {
@@ -68,6 +71,9 @@ impl Ending<'_> {
         let execution = self.execution.display();
         writeln!(text, "  files        {execution}")?;
         writeln!(text, "  checkpoints  {}", self.checkpoints)?;
+        if let Some(files) = self.left_out.words() {
+            writeln!(text, "  not in them  {files}")?;
+        }
         if let RunResult::Failed(id) = &outcome.result {
             writeln!(text, "  its log      {} {id}", self.logs)?;
             if let Some(path) = &self.log {

@@ -149,6 +149,7 @@ impl Configuration {
             agent: self.agent().cloned(),
             model: self.text(Setting::Model).map(str::to_owned),
             data_hash_time_limit: self.number(Setting::DataHashTimeLimit),
+            checkpointed_file_limit_mb: self.number(Setting::CheckpointedFileLimitMb),
             shim_idle_timeout: self.number(Setting::ShimIdleTimeout),
             settle_seconds: self.number(Setting::SettleSeconds),
             sentinel,

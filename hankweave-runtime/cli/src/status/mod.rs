@@ -27,6 +27,7 @@ use serde_json::json;
 use crate::args::{Execution, Global};
 use crate::directory::holder;
 use crate::exit::Failure;
+use crate::left_out::LeftOut;
 use crate::output;
 use crate::plan_changes::PlanChanges;
 use crate::screen::Text;
@@ -36,8 +37,10 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
     let state = crate::state::read_execution(&execution.execution)?;
     let thread = thread::build(&state, None, None);
     let hank = last_hank(&execution.execution);
+    let head = thread::head(&state);
     let view = StatusView {
         budget: crate::state::budget_summary(&execution.execution)?,
+        left_out: LeftOut::of(&execution.execution, head.as_ref().map(|head| &head.checkpoint_sha)),
         ..StatusView::of(&execution.execution, &state, &thread, hank.as_ref())
     };
     if global.json() {
@@ -71,6 +74,7 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "planChanges": view.changes,
             "commands": view.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
             "budget": view.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
+            "leftOut": (!view.left_out.is_empty()).then_some(&view.left_out),
             "plannedCodons": state.execution_plan.len(),
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
@@ -111,6 +115,8 @@ struct StatusView<'a> {
     unfinished: Option<CodonId>,
     /// The budget summary of the last run that ended.
     budget: Option<Event>,
+    /// What belongs to the last checkpoint and is not in it.
+    left_out: LeftOut,
 }
 
 impl<'a> StatusView<'a> {
@@ -133,6 +139,7 @@ impl<'a> StatusView<'a> {
             now: SystemClock.now(),
             unfinished: unfinished(execution, thread),
             budget: None,
+            left_out: LeftOut::default(),
         }
     }
 }

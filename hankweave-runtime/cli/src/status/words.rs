@@ -94,6 +94,9 @@ impl StatusView<'_> {
                 "what follows the end of {id} is not done: its results, or its archive"
             )?;
         }
+        if let Some(files) = self.left_out.words() {
+            writeln!(text, "not in the last checkpoint: {files}")?;
+        }
         self.changes.write(text)?;
         for (command, purpose) in self.commands() {
             write!(text, "  ")?;

@@ -1,7 +1,7 @@
 //! Old runs are removed, and what stays can be undone as before (RUN-23, CLI-42).
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_testing::TestProject;
@@ -173,6 +173,74 @@ fn what_old_runs_left_goes_and_what_stays_can_be_undone() {
     assert_usd(&status["totalSpend"], 0.75);
     project.run(["run", "--new", "--headless"]).expect_code(0);
     assert_eq!(done(&project), "one\none\none\none\n");
+}
+
+/// The bytes of all files beneath a folder.
+fn bytes_beneath(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let bytes = entries.map(|path| match path.is_dir() {
+        true => bytes_beneath(&path),
+        false => path.metadata().unwrap().len(),
+    });
+    bytes.sum()
+}
+
+/// Six runs that have nothing to do with one another, each of which writes a large file of its own.
+// covers: RUN-18, RUN-23, CLI-42
+#[test]
+fn it_frees_what_it_says_and_what_removed_runs_began_with_goes_too() {
+    const LARGE: u64 = 300_000;
+    let project = project();
+    let big = r#"{"turns": [{"tools": [{"bash": {"command": "head -c 300000 /dev/urandom > big.bin"}}]}]}"#;
+    project.write("big.json", big);
+    project.write_hank(
+        &json!({"hank": [{"id": "one", "name": "one", "agent": {"script": "big.json"}, "model": "opus",
+        "continuationMode": "fresh", "promptText": "go", "checkpointedFiles": ["*.bin"]}]}),
+    );
+    for _ in 0..6 {
+        project.run(["run", "--new", "--headless"]).expect_code(0);
+    }
+    let newest = fs::read(project.directory().join("big.bin")).unwrap();
+    let objects = project.directory().join(".hankweave/checkpoints/objects");
+    let runs = project.directory().join(".hankweave/runs");
+    let before = (bytes_beneath(&objects), bytes_beneath(&runs));
+    assert!(before.0 > 6 * LARGE, "{before:?}");
+
+    let promised = project.run(["cleanup", "--keep", "1", "--dry-run", "--json"]);
+    let promised = promised.expect_code(0).json_document();
+    let shown = project.run(["cleanup", "--keep", "1", "--dry-run"]);
+    assert!(shown.expect_code(0).stdout.contains(" that nothing else needs:\n"), "{shown}");
+    assert_eq!((bytes_beneath(&objects), bytes_beneath(&runs)), before);
+    let cleaned = project.run(["cleanup", "--keep", "1", "--yes", "--json"]);
+    let cleaned = cleaned.expect_code(0).json_document();
+    for bytes in ["checkpointBytes", "logBytes"] {
+        assert_eq!(promised[bytes], cleaned[bytes], "{bytes}");
+    }
+    let after = (bytes_beneath(&objects), bytes_beneath(&runs));
+    assert_eq!(json!(before.0 - after.0), cleaned["checkpointBytes"]);
+    assert_eq!(json!(before.1 - after.1), cleaned["logBytes"]);
+    // What the last run began with, and what it left.
+    assert!(after.0 < 2 * LARGE + LARGE / 2, "{after:?} of {before:?}");
+    project.run(["checkpoints", "verify"]).expect_code(0);
+
+    // All that is kept can be gone back to, and forward again.
+    let status = project.run(["op", "log", "--json"]).expect_code(0).json_document();
+    project.run(["undo"]).expect_code(0);
+    let older = fs::read(project.directory().join("big.bin")).unwrap();
+    assert_ne!(older, newest);
+    project.run(["rollback", "--codon", "one"]).expect_code(0);
+    assert_eq!(fs::read(project.directory().join("big.bin")).unwrap(), older);
+    let newest_run = status[1]["id"].as_str().unwrap();
+    project.run(["op", "restore", newest_run]).expect_code(0);
+    assert_eq!(fs::read(project.directory().join("big.bin")).unwrap(), newest);
+    for row in ["checkpoints", "op log", "status"] {
+        project.run(row.split(' ')).expect_code(0);
+    }
+    let rows = project.run(["checkpoints", "--json"]).expect_code(0).json_document();
+    for row in rows.as_array().unwrap() {
+        project.run(["checkpoints", "show", row["sha"].as_str().unwrap()]).expect_code(0);
+    }
+    project.run(["run", "--new", "--headless"]).expect_code(0);
 }
 
 // covers: CLI-42

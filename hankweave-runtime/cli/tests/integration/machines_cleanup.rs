@@ -69,3 +69,32 @@ fn what_is_removed_here_stays_on_the_remote_and_runs_move_on() {
     fresh.run(["checkpoints", "verify", "-e", "work"]).expect_code(0);
     assert_eq!(done(&fresh.directory().join("work")), done(&laptop.directory()));
 }
+
+/// A directory that never had a remote is pushed after a cleanup, with all that is left of it.
+// covers: RUN-23, RUN-31
+#[test]
+fn what_is_left_after_a_cleanup_can_be_pushed_to_a_new_remote() {
+    let (between, laptop, server) = (Between::new(), project(), project());
+    let agent = shell_agent(&laptop);
+    laptop.write_hank(
+        &json!({"hank": [{"id": "one", "name": "one", "agent": agent, "model": "shell", "continuationMode": "fresh",
+        "promptText": "one", "checkpointedFiles": ["done.txt"]}]}),
+    );
+    for _ in 0..4 {
+        laptop.run(["run", "--new", "--headless"]).expect_code(0);
+    }
+    laptop.run(["cleanup", "--keep", "2", "--yes"]).expect_code(0);
+    assert_eq!(push(&laptop, &["--remote", &between.url()])["outcome"], "pushed");
+    between.git(&["fsck", "--strict", "--no-dangling"]);
+    clone(&server, &between.url());
+    let work = server.directory().join("work");
+    assert_eq!(done(&work), done(&laptop.directory()));
+    server.run(["checkpoints", "verify", "-e", "work"]).expect_code(0);
+    server.run(["undo", "-e", "work"]).expect_code(0);
+    assert_eq!(done(&work), "one\none\none\n");
+    server.run(["run", "work", "--headless"]).expect_code(0);
+    assert_eq!(push(&server, &["-e", "work"])["outcome"], "pushed");
+    laptop.run(["pull"]).expect_code(0);
+    laptop.run(["checkpoints", "verify"]).expect_code(0);
+    assert_eq!(done(&work), done(&laptop.directory()));
+}

@@ -38,6 +38,7 @@ mod hints;
 mod inherited;
 mod inputs;
 mod journal;
+mod left_out;
 mod limit_words;
 mod logs;
 mod loops;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::checkpoint::{GitCheckpoints, OpenRequest};
+use hankweave_runtime::checkpoint::{GitCheckpoints, MAX_FILE_BYTES, OpenRequest};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::IoError;
 
@@ -43,6 +43,7 @@ pub(super) fn open_store(
         workspace: workspace.to_owned(),
         at: world.clock.now(),
         nonce: world.ids.nonce(),
+        most_bytes: MAX_FILE_BYTES,
     };
     Ok(GitCheckpoints::open(&request)?.0)
 }

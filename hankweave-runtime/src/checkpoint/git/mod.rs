@@ -7,19 +7,21 @@
 mod record;
 mod restore;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use git2::{Oid, Reference};
+use git2::{Oid, Reference, Repository};
 use hankweave_core::id::CheckpointSha;
 
-use self::record::{Draft, base_on, moved_elsewhere, reference_name, tip};
-use self::restore::{check_contents, open_objects, unreadable};
-use super::git_format::{self, NewObjects};
+use self::record::{Draft, base_on, beginning, keep_within_reach, moved_elsewhere, reference_name, tip};
+use self::restore::{check_contents, unreadable};
+use super::git_format::{NewObjects, ObjectReader};
 use super::history::{self, GitHistory, MAIN};
 use super::object::{ObjectError, OnlyIds};
+use super::repository::name_of;
 use super::open::{self, OpenError, OpenReport, OpenRequest};
 use super::restore::{apply, sweep};
 use super::stat_cache::StatCache;
@@ -41,8 +43,12 @@ pub struct GitCheckpoints {
     cache: Mutex<StatCache>,
     /// The files of the checkpoints that a restore involves, by tree id: planning, protecting and restoring need the same ones.
     listings: Mutex<HashMap<Oid, Arc<Listing>>>,
+    /// What opening has found to be there, which the first look need not look at again.
+    looked_at: Mutex<HashSet<Oid>>,
     /// The patterns that were asked for last, since compiling thousands of them takes longer than a checkpoint.
     patterns: Mutex<Option<(Vec<String>, Arc<Patterns>)>>,
+    /// Longest file that belongs to a checkpoint, in bytes.
+    most_bytes: u64,
     /// How far the write that goes on has come.
     counted: Counted,
 }
@@ -59,14 +65,16 @@ impl GitCheckpoints {
     pub fn open(request: &OpenRequest) -> Result<(Self, OpenReport), OpenError> {
         let report = open::prepare(request)?;
         let history = GitHistory::at(&request.repository);
-        let cache = usable_cache(&history);
+        let (cache, looked_at) = usable_cache(&history);
         Ok((
             Self {
                 history,
                 workspace: request.workspace.clone(),
                 cache: Mutex::new(cache),
                 listings: Mutex::default(),
+                looked_at: Mutex::new(looked_at),
                 patterns: Mutex::default(),
+                most_bytes: request.most_bytes,
                 counted: Counted::default(),
             },
             report,
@@ -93,7 +101,13 @@ impl GitCheckpoints {
     fn writing(&self) -> MutexGuard<'_, StatCache> {
         let cache = self.cache();
         self.counted.begin(0);
+        drop(self.looked_at());
         cache
+    }
+
+    /// What opening has found, once: later it may be gone.
+    fn looked_at(&self) -> HashSet<Oid> {
+        mem::take(&mut *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn open_workspace(&self) -> Result<Workspace, CheckpointError> {
@@ -110,11 +124,17 @@ impl CheckpointStore for GitCheckpoints {
         let mut cache = self.writing();
         let repository = self.history.repository().map_err(CheckpointError::Store)?;
         let tip = tip(&repository, MAIN)?;
+        let reader = history::open_reader(&repository).map_err(CheckpointError::Parent)?;
+        let parent = beginning(&repository, &reader)?;
+        if let Some(earlier) = tip.filter(|tip| parent != Some(*tip)) {
+            keep_within_reach(&repository, earlier)?;
+        }
         let message = message::initial(request.at);
         let draft = Draft {
             branch: MAIN,
             tip,
-            parent: tip,
+            base: tip,
+            parent,
             message,
             at: request.at,
         };
@@ -130,32 +150,29 @@ impl CheckpointStore for GitCheckpoints {
         let mut cache = self.writing();
         let repository = self.history.repository().map_err(CheckpointError::Store)?;
         let own_tip = tip(&repository, &branch)?;
-        let parent = match (&request.parent, own_tip) {
-            (Some(sha), _) => Some(
-                history::find(&repository, sha)
-                    .map_err(CheckpointError::Parent)?
-                    .id,
-            ),
+        let reader = history::open_reader(&repository).map_err(CheckpointError::Parent)?;
+        let base = match (&request.parent, own_tip) {
+            (Some(sha), _) => Some(name_of_commit(&reader, sha)?),
             (None, Some(tip)) => Some(tip),
             (None, None) => tip(&repository, MAIN)?,
         };
-        let message = message::codon(request);
         let draft = Draft {
             branch: &branch,
             tip: own_tip,
-            parent,
-            message,
+            base,
+            parent: follows(&repository, &reader, base)?,
+            message: message::codon(request),
             at: request.at,
         };
         match own_tip {
-            Some(found) if parent != Some(found) => Err(moved_elsewhere(&draft, Some(found))),
+            Some(found) if base != Some(found) => Err(moved_elsewhere(&draft, Some(found))),
             _ => self.record(&repository, &mut cache, &patterns, &draft),
         }
     }
 
     fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
         let patterns = self.compiled(patterns)?;
-        survey::survey(&self.open_workspace()?, &patterns)
+        survey::survey(&self.open_workspace()?, &patterns, self.most_bytes)
     }
 
     fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {
@@ -185,7 +202,8 @@ impl CheckpointStore for GitCheckpoints {
     fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
         let cache = self.cache();
         let repository = self.history.repository().map_err(unreadable)?;
-        Ok(self.prepare_restore(&repository, &cache, request, &OnlyIds)?.plan)
+        let reader = open_objects(&repository)?;
+        Ok(self.prepare_restore(&reader, &cache, request, &OnlyIds)?.plan)
     }
 
     fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError> {
@@ -193,11 +211,11 @@ impl CheckpointStore for GitCheckpoints {
         let repository = self.history.repository().map_err(unreadable)?;
         base_on(&repository, &mut cache, request.left.as_ref()).map_err(RestoreError::History)?;
         let objects = NewObjects::begin(self.history.path(), &cache.durable).map_err(unreadable)?;
-        let mut prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
+        let reader = open_objects(&repository)?;
+        let mut prepared = self.prepare_restore(&reader, &cache, request, &objects)?;
         let mut safety = None;
         if !prepared.changes_nothing() {
-            let odb = open_objects(&repository)?;
-            check_contents(&repository, &odb, &prepared.plan, &prepared.target)?;
+            check_contents(&reader, &prepared.plan, &prepared.target)?;
             let saved = self.save(&repository, &cache, objects, &mut prepared.current, request);
             safety = Some(saved.map_err(RestoreError::Safety)?);
         }
@@ -212,20 +230,18 @@ impl CheckpointStore for GitCheckpoints {
         let repository = self.history.repository().map_err(unreadable)?;
         base_on(&repository, &mut cache, request.left.as_ref()).map_err(RestoreError::History)?;
         let objects = NewObjects::begin(self.history.path(), &cache.durable).map_err(unreadable)?;
-        let mut prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
+        let reader = open_objects(&repository)?;
+        let mut prepared = self.prepare_restore(&reader, &cache, request, &objects)?;
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
         sweep(&workspace, &prepared.current.skipped)?;
         let mut safety = None;
         if !prepared.changes_nothing() {
-            let odb = open_objects(&repository)?;
-            check_contents(&repository, &odb, &prepared.plan, &prepared.target)?;
-            if !self.is_saved(&repository, &cache, &prepared, request) {
+            check_contents(&reader, &prepared.plan, &prepared.target)?;
+            if !self.is_saved(&reader, &cache, &prepared, request) {
                 let saved = self.save(&repository, &cache, objects, &mut prepared.current, request);
                 safety = Some(saved.map_err(RestoreError::Safety)?);
             }
-            let contents = |blob, sink: &mut dyn io::Write| {
-                git_format::copy_content(&repository, &odb, blob, sink).map(drop)
-            };
+            let contents = |blob, sink: &mut dyn io::Write| reader.copy_content(blob, sink).map(drop);
             apply(
                 &workspace,
                 &prepared.plan,
@@ -242,7 +258,7 @@ impl CheckpointStore for GitCheckpoints {
     }
 
     fn restorable(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
-        self.history.restorable(shas)
+        self.history.restorable_beyond(shas, self.looked_at())
     }
 
     fn prune(&self, keep: &[CheckpointSha]) -> Result<Vec<String>, HistoryError> {
@@ -252,35 +268,68 @@ impl CheckpointStore for GitCheckpoints {
             .map_err(|error| HistoryError::Read(ObjectError::at("prune safety checkpoints")(error)))
     }
 
+    fn measure_clean(
+        &self,
+        gone: &BTreeSet<CheckpointSha>,
+        keep: &[CheckpointSha],
+    ) -> Result<u64, HistoryError> {
+        let _one_writer = self.cache();
+        let repository = self.history.repository().map_err(HistoryError::Read)?;
+        clean::measure(&repository, gone, keep)
+            .map_err(|error| HistoryError::Read(ObjectError::at("look for what nothing needs")(error)))
+    }
+
     fn clean(&self, gone: &BTreeSet<CheckpointSha>, keep: &[CheckpointSha]) -> Result<u64, HistoryError> {
         let mut cache = self.cache();
         let repository = self.history.repository().map_err(HistoryError::Read)?;
         let freed = clean::clean(&repository, gone, keep);
         // What they know may be gone.
         self.listings().clear();
-        *cache = usable_cache(&self.history);
+        *cache = usable_cache(&self.history).0;
         freed.map_err(|error| HistoryError::Read(ObjectError::at("remove old checkpoints")(error)))
     }
 }
 
+fn name_of_commit(reader: &ObjectReader<'_>, sha: &CheckpointSha) -> Result<Oid, CheckpointError> {
+    Ok(history::find(reader, sha).map_err(CheckpointError::Parent)?.id)
+}
+
+/// The commit that a checkpoint follows which is made from `base`. The files before a run can go without those of its codons (RUN-18).
+fn follows(
+    repository: &Repository,
+    reader: &ObjectReader<'_>,
+    base: Option<Oid>,
+) -> Result<Option<Oid>, CheckpointError> {
+    let Some(base) = base else { return Ok(None) };
+    let found = history::find(reader, &name_of(base)).map_err(CheckpointError::Parent)?;
+    match message::is_initial(&found.message) {
+        true => beginning(repository, reader),
+        false => Ok(Some(base)),
+    }
+}
+
+fn open_objects(repository: &Repository) -> Result<ObjectReader<'_>, RestoreError> {
+    history::open_reader(repository).map_err(RestoreError::History)
+}
+
 /// The stat cache, unless it speaks of objects that are gone or of damaged folders, with which all in them would be lost: what it knows is not stored
-/// again.
-fn usable_cache(history: &GitHistory) -> StatCache {
+/// again. With it come all its objects.
+fn usable_cache(history: &GitHistory) -> (StatCache, HashSet<Oid>) {
     let cache = StatCache::load(history.path());
-    let all_there = || -> Result<bool, ObjectError> {
+    let look = || -> Result<Option<HashSet<Oid>>, ObjectError> {
+        let failed = ObjectError::at("read the newest checkpoint");
         let repository = history.repository()?;
-        let odb = repository
-            .odb()
-            .map_err(ObjectError::at("open the object store"))?;
-        let (mut folders, mut files) = (cache.folders.values(), cache.files.blobs());
-        Ok(
-            folders.all(|folder| git_format::read_tree(&repository, *folder).is_ok())
-                && files.all(|file| odb.exists(file)),
-        )
+        let reader = ObjectReader::open(&repository).map_err(&failed)?;
+        let mut good = HashSet::new();
+        let whole = match cache.root() {
+            Some(root) => history::is_tree_whole(&reader, root, &mut good).map_err(&failed)?,
+            None => true,
+        };
+        let mut ids = cache.folders.values().copied().chain(cache.files.blobs());
+        Ok((whole && ids.all(|id| good.contains(&id))).then_some(good))
     };
-    if all_there().unwrap_or(false) {
-        cache
-    } else {
-        StatCache::default()
+    match look() {
+        Ok(Some(good)) => (cache, good),
+        Ok(None) | Err(_) => Default::default(),
     }
 }

@@ -8,24 +8,40 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
 use super::GitCheckpoints;
-use crate::checkpoint::git_format::{self, Move, MoveError, NewCommit, NewObjects};
-use crate::checkpoint::history;
+use crate::checkpoint::git_format::{self, Move, MoveError, NewCommit, NewObjects, ObjectReader};
+use crate::checkpoint::history::{self, EARLIER_BEGINNING, MAIN};
 use crate::checkpoint::object::ObjectError;
-use crate::checkpoint::repository::name_of;
+use crate::checkpoint::repository::{name_of, sync_file_system};
 use crate::checkpoint::select::Selection;
 use crate::checkpoint::snapshot::{self, Snapshot};
 use crate::checkpoint::stat_cache::{NextCache, StatCache};
-use crate::checkpoint::tree::{Folders, changes};
-use crate::checkpoint::{Change, Checkpoint, CheckpointError, HistoryError, Patterns};
+use crate::checkpoint::tree::{Folders, Listing, changes};
+use crate::checkpoint::{Change, Checkpoint, CheckpointError, HistoryError, Patterns, Skipped, message};
+use crate::world::disk::open_dir;
 
 /// A commit to make.
 pub(super) struct Draft<'a> {
     pub(super) branch: &'a str,
     /// Where the branch points now.
     pub(super) tip: Option<Oid>,
+    /// The checkpoint that it is made from.
+    pub(super) base: Option<Oid>,
+    /// The commit that it follows.
     pub(super) parent: Option<Oid>,
     pub(super) message: String,
     pub(super) at: Timestamp,
+}
+
+impl Draft<'_> {
+    /// The message, which names the base where the commit does not, and what is not in it.
+    fn whole_message(&self, skipped: &[Skipped]) -> String {
+        let base = self.base.filter(|_| self.base != self.parent);
+        let message = match base {
+            Some(base) => message::made_from(&self.message, &name_of(base)),
+            None => self.message.clone(),
+        };
+        message::without(message, skipped)
+    }
 }
 
 impl GitCheckpoints {
@@ -38,8 +54,8 @@ impl GitCheckpoints {
         draft: &Draft<'_>,
     ) -> Result<Checkpoint, CheckpointError> {
         let workspace = self.open_workspace()?;
-        let parent = draft.parent.map(name_of);
-        base_on(repository, cache, parent.as_ref()).map_err(CheckpointError::Parent)?;
+        let base = draft.base.map(name_of);
+        base_on(repository, cache, base.as_ref()).map_err(CheckpointError::Parent)?;
         let next = NextCache::begin(self.history.path())
             .inspect_err(|error| {
                 tracing::warn!(%error, "no stat cache can be begun; what is read now is read again");
@@ -49,6 +65,7 @@ impl GitCheckpoints {
             patterns,
             tracked: &[&cache.files],
             in_the_way: false,
+            most_bytes: self.most_bytes,
         };
         let objects =
             NewObjects::begin(self.history.path(), &cache.durable).map_err(CheckpointError::Store)?;
@@ -77,7 +94,7 @@ impl GitCheckpoints {
         let new = NewCommit {
             parent: draft.parent,
             at: draft.at,
-            message: &draft.message,
+            message: &draft.whole_message(&snapshot.skipped),
         };
         let (commit, folders) = new
             .write(&objects, &snapshot.files, &cache.folders, changes)
@@ -94,7 +111,7 @@ impl GitCheckpoints {
         let checkpoint = Checkpoint {
             sha: name_of(commit),
             branch: draft.branch.to_owned(),
-            parent: draft.parent.map(name_of),
+            parent: draft.base.map(name_of),
             files: snapshot.files.len(),
             skipped: mem::take(&mut snapshot.skipped),
             seen: mem::take(&mut snapshot.seen),
@@ -109,18 +126,45 @@ pub(super) fn base_on(
     cache: &mut StatCache,
     parent: Option<&CheckpointSha>,
 ) -> Result<(), HistoryError> {
-    let tree = parent
-        .map(|parent| history::find(repository, parent))
-        .transpose()?
-        .map(|it| it.tree);
-    if cache.root() != tree {
-        let loaded = parent
-            .map(|parent| history::load(repository, parent))
-            .transpose()?
-            .unwrap_or_default();
+    let Some(parent) = parent else {
+        if cache.root().is_some() {
+            cache.hold(Listing::default(), Folders::default());
+        }
+        return Ok(());
+    };
+    let reader = history::open_reader(repository)?;
+    if cache.root() != Some(history::find(&reader, parent)?.tree) {
+        let loaded = history::load(&reader, parent, Some((&cache.files, &cache.folders)))?;
         cache.hold(loaded.files, loaded.folders);
     }
     Ok(())
+}
+
+/// The first commit of the repository, which has no files: where a line of checkpoints begins that lasts without any other.
+pub(super) fn beginning(
+    repository: &Repository,
+    reader: &ObjectReader<'_>,
+) -> Result<Option<Oid>, CheckpointError> {
+    match tip(repository, MAIN)? {
+        Some(main) => history::first_commit(reader, main).map_err(CheckpointError::Parent),
+        None => Ok(None),
+    }
+}
+
+/// Lets the commit `tip` of `main` stay within reach when `main` moves to another line.
+pub(super) fn keep_within_reach(repository: &Repository, tip: Oid) -> Result<(), CheckpointError> {
+    const ACTION: &str = "keep the files before an earlier run";
+    let name = reference_name(&format!("{EARLIER_BEGINNING}{}", name_of(tip).short()));
+    let io = |error: io::Error| CheckpointError::Store(ObjectError::at(ACTION)(error));
+    let moved = match Move::begin(repository, &name, None, tip) {
+        Ok(moved) => moved,
+        // A start that was cut off has made it.
+        Err(MoveError::Elsewhere(_)) => return Ok(()),
+        Err(MoveError::Git(error)) => return Err(CheckpointError::Store(ObjectError::at(ACTION)(error))),
+        Err(MoveError::Io(error)) => return Err(io(error)),
+    };
+    open_dir(repository.path()).and_then(sync_file_system).map_err(io)?;
+    moved.finish().map_err(io)
 }
 
 /// Where `branch` points, if it exists.
@@ -137,7 +181,7 @@ pub(super) fn moved_elsewhere(draft: &Draft<'_>, found: Option<Oid>) -> Checkpoi
     let name = |commit: Option<Oid>| commit.map_or_else(|| CheckpointSha::new(""), name_of);
     CheckpointError::BranchMoved {
         branch: draft.branch.to_owned(),
-        expected: name(draft.parent),
+        expected: name(draft.base),
         found: name(found),
     }
 }

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use git2::{Odb, Oid, Repository};
+use git2::{Oid, Repository};
 use hankweave_core::id::CheckpointSha;
 
 use super::GitCheckpoints;
-use super::record::{Draft, tip};
-use crate::checkpoint::git_format::{self, NewObjects};
+use super::record::{Draft, beginning, tip};
+use crate::checkpoint::git_format::{NewObjects, ObjectReader};
 use crate::checkpoint::history;
 use crate::checkpoint::object::{BlobStore, ContentError, ObjectError};
 use crate::checkpoint::restore::{Prepared, prepare};
@@ -23,12 +23,12 @@ use crate::checkpoint::{
 impl GitCheckpoints {
     pub(super) fn prepare_restore(
         &self,
-        repository: &Repository,
+        reader: &ObjectReader<'_>,
         cache: &StatCache,
         request: &RestoreRequest,
         blobs: &dyn BlobStore,
     ) -> Result<Prepared, RestoreError> {
-        let listing = |sha| self.listing(repository, cache, sha);
+        let listing = |sha| self.listing(reader, cache, sha);
         let target = listing(&request.target).map_err(RestoreError::History)?;
         let left = request.left.as_ref().map(listing).transpose();
         let left = left.map_err(RestoreError::History)?.unwrap_or_default();
@@ -44,17 +44,17 @@ impl GitCheckpoints {
     /// The files of a checkpoint.
     fn listing(
         &self,
-        repository: &Repository,
+        reader: &ObjectReader<'_>,
         cache: &StatCache,
         sha: &CheckpointSha,
     ) -> Result<Arc<Listing>, HistoryError> {
-        let tree = history::find(repository, sha)?.tree;
+        let tree = history::find(reader, sha)?.tree;
         if let Some(known) = self.listings().get(&tree) {
             return Ok(Arc::clone(known));
         }
         let files = match cache.root() == Some(tree) {
             true => cache.files.clone(),
-            false => history::load(repository, sha)?.files,
+            false => history::load(reader, sha, Some((&cache.files, &cache.folders)))?.files,
         };
         let files = Arc::new(files);
         self.listings().insert(tree, Arc::clone(&files));
@@ -64,7 +64,7 @@ impl GitCheckpoints {
     /// Whether the safety checkpoint of `request` has all that would change; one that cannot be read has nothing.
     pub(super) fn is_saved(
         &self,
-        repository: &Repository,
+        reader: &ObjectReader<'_>,
         cache: &StatCache,
         prepared: &Prepared,
         request: &RestoreRequest,
@@ -72,7 +72,7 @@ impl GitCheckpoints {
         let saved = request
             .safety
             .as_ref()
-            .map(|safety| self.listing(repository, cache, safety));
+            .map(|safety| self.listing(reader, cache, safety));
         saved.is_some_and(|saved| saved.is_ok_and(|saved| prepared.is_saved_in(&saved)))
     }
 
@@ -85,12 +85,9 @@ impl GitCheckpoints {
         current: &mut Snapshot,
         request: &RestoreRequest,
     ) -> Result<Checkpoint, CheckpointError> {
-        let parent = request
-            .left
-            .as_ref()
-            .map(|left| history::find(repository, left))
-            .transpose();
-        let parent = parent.map_err(CheckpointError::Parent)?.map(|commit| commit.id);
+        let reader = history::open_reader(repository).map_err(CheckpointError::Parent)?;
+        let base = request.left.as_ref().map(|left| history::find(&reader, left));
+        let base = base.transpose().map_err(CheckpointError::Parent)?.map(|commit| commit.id);
         let first = format!(
             "{}{}-{}",
             prune::PREFIX,
@@ -106,7 +103,9 @@ impl GitCheckpoints {
         let draft = Draft {
             branch: &branch,
             tip: None,
-            parent,
+            base,
+            // What it was made from can go without it.
+            parent: beginning(repository, &reader)?,
             message,
             at: request.at,
         };
@@ -119,23 +118,15 @@ impl GitCheckpoints {
     }
 }
 
-pub(super) fn open_objects(repository: &Repository) -> Result<Odb<'_>, RestoreError> {
-    repository
-        .odb()
-        .map_err(|error| unreadable(ObjectError::at("open the object store")(error)))
-}
-
 /// Fails when contents are missing that the restore needs, before anything is changed.
 pub(super) fn check_contents(
-    repository: &Repository,
-    odb: &Odb<'_>,
+    reader: &ObjectReader<'_>,
     plan: &RestorePlan,
     target: &Listing,
 ) -> Result<(), RestoreError> {
     for path in &plan.write {
         if let Some(entry) = target.get(path.as_bytes())
-            && let Err(ContentError::Object(error)) =
-                git_format::copy_content(repository, odb, entry.blob, &mut io::sink())
+            && let Err(ContentError::Object(error)) = reader.copy_content(entry.blob, &mut io::sink())
         {
             return Err(unreadable(ObjectError::at("find the contents of a file")(error)));
         }

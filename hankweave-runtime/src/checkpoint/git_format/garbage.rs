@@ -2,7 +2,7 @@
 //!
 //! A pack that holds one is written anew without it, durably, before it is removed; so whatever cuts this off leaves every needed object somewhere.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use git2::{Oid, Repository};
 
 use super::compress::Compressor;
 use super::pack::{PackFile, PackedObject};
-use super::packed;
-use super::read::read_any_packed;
+use super::packed::PackIndex;
+use super::read::ObjectReader;
 use crate::checkpoint::object::as_git;
 use crate::world::disk::{Disk as _, RealDisk, remove_if_present};
 
@@ -21,25 +21,46 @@ pub(in crate::checkpoint) fn remove_others(
     needed: &HashSet<Oid>,
 ) -> Result<u64, git2::Error> {
     let objects = repository.path().join("objects");
-    let loose = remove_loose(&objects, needed).map_err(as_git)?;
-    let packed = Packs::of(&objects)
-        .map_err(as_git)?
-        .write_anew(repository, needed)?;
-    Ok(loose + packed)
+    let packs = Packs::of(&objects).map_err(as_git)?;
+    let unfinished = packs.unfinished.iter().map(|pack| remove(pack)).sum::<io::Result<u64>>();
+    let unfinished = unfinished.map_err(as_git)?;
+    let loose = for_each_other(&objects, needed, remove).map_err(as_git)?;
+    Ok(unfinished + loose + packs.with_others(needed).write_anew(repository, needed)?)
 }
 
-fn remove_loose(objects: &Path, needed: &HashSet<Oid>) -> io::Result<u64> {
-    let mut freed = 0;
+/// How many bytes [`remove_others`] would free now. Changes nothing.
+pub(in crate::checkpoint) fn length_of_others(
+    repository: &Repository,
+    needed: &HashSet<Oid>,
+) -> Result<u64, git2::Error> {
+    let objects = repository.path().join("objects");
+    let loose = for_each_other(&objects, needed, length).map_err(as_git)?;
+    let packs = Packs::of(&objects).map_err(as_git)?;
+    let unfinished = packs.unfinished.iter().map(|pack| length(pack)).sum::<io::Result<u64>>();
+    let packs = packs.with_others(needed);
+    let reader = ObjectReader::open(repository)?;
+    let written = PackFile::length_with(packs.stay(&reader, needed))?;
+    let removed = packs.length().map_err(as_git)?;
+    Ok(loose + unfinished.map_err(as_git)? + removed.saturating_sub(written))
+}
+
+/// Does something with every object in a file of its own that is not `needed`; returns the sum.
+fn for_each_other(
+    objects: &Path,
+    needed: &HashSet<Oid>,
+    act: fn(&Path) -> io::Result<u64>,
+) -> io::Result<u64> {
+    let mut sum = 0;
     for first in names(objects)?.iter().filter(|name| is_hex(name, 2)) {
         let folder = objects.join(first);
         for rest in names(&folder)?.iter().filter(|name| is_hex(name, 38)) {
             let id = Oid::from_str(&format!("{first}{rest}")).map_err(io::Error::other)?;
             if !needed.contains(&id) {
-                freed += remove(&folder.join(rest))?;
+                sum += act(&folder.join(rest))?;
             }
         }
     }
-    Ok(freed)
+    Ok(sum)
 }
 
 /// Packs with their indexes.
@@ -47,45 +68,70 @@ struct Packs {
     objects: PathBuf,
     /// Each index, and what it lists.
     indexes: Vec<(PathBuf, Vec<Oid>)>,
+    /// Packs without an index, which were cut off on their way in or out.
+    unfinished: Vec<PathBuf>,
 }
 
 impl Packs {
-    /// Those in the folder of objects. One without an index was cut off on its way in or out, and is removed; one whose index cannot be read is left alone.
+    /// Those in the folder of objects; one whose index cannot be read is left alone.
     fn of(objects: &Path) -> io::Result<Self> {
         let folder = objects.join("pack");
         let names = names(&folder)?;
-        let mut indexes = Vec::new();
+        let (mut indexes, mut unfinished) = (Vec::new(), Vec::new());
         for pack in names.iter().filter(|name| name.ends_with(".pack")) {
             let pack = folder.join(pack);
             let index = pack.with_extension("idx");
-            match packed::ids(&index) {
-                Ok(ids) => indexes.extend(ids.map(|ids| (index, ids))),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => drop(remove(&pack)?),
+            match PackIndex::open(&index) {
+                Ok(opened) => indexes.extend(opened.map(|opened| (index, opened.ids))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => unfinished.push(pack),
                 Err(error) => return Err(error),
             }
         }
         Ok(Self {
             objects: objects.to_owned(),
             indexes,
+            unfinished,
         })
     }
 
-    /// Writes what is needed of packs that hold anything else into a new one, and removes them.
-    fn write_anew(mut self, repository: &Repository, needed: &HashSet<Oid>) -> Result<u64, git2::Error> {
+    /// Those that hold anything that is not needed.
+    fn with_others(mut self, needed: &HashSet<Oid>) -> Self {
         self.indexes
             .retain(|(_, ids)| ids.iter().any(|id| !needed.contains(id)));
-        let stay: HashSet<Oid> = self.indexes.iter().flat_map(|(_, ids)| ids).copied().collect();
-        let mut pack = PackFile::create(&self.objects).map_err(as_git)?;
-        let odb = repository.odb()?;
+        self
+    }
+
+    /// What is needed of them, packed anew, in the order of the ids.
+    fn stay<'p>(
+        &'p self,
+        reader: &'p ObjectReader<'_>,
+        needed: &HashSet<Oid>,
+    ) -> impl Iterator<Item = Result<PackedObject, git2::Error>> + use<'p> {
+        let all = self.indexes.iter().flat_map(|(_, ids)| ids);
+        let stay: BTreeSet<Oid> = all.filter(|id| needed.contains(id)).copied().collect();
         let mut compressor = Compressor::new();
-        for id in stay.intersection(needed) {
-            let object = read_any_packed(repository.path(), &odb, *id)?;
-            let packed = PackedObject::new(&mut compressor, *id, object.kind(), object.data());
-            packed.and_then(|packed| pack.add(&packed)).map_err(as_git)?;
+        stay.into_iter().map(move |id| {
+            let object = reader.read_any_packed(id)?;
+            PackedObject::new(&mut compressor, id, object.kind(), object.data()).map_err(as_git)
+        })
+    }
+
+    /// Writes what is needed of them into a new one, and removes them.
+    fn write_anew(self, repository: &Repository, needed: &HashSet<Oid>) -> Result<u64, git2::Error> {
+        let reader = ObjectReader::open(repository)?;
+        let mut pack = PackFile::create(&self.objects).map_err(as_git)?;
+        for packed in self.stay(&reader, needed) {
+            pack.add(&packed?).map_err(as_git)?;
         }
         let written = pack.finish().map_err(as_git)?;
         let removed = self.remove().map_err(as_git)?;
         Ok(removed.saturating_sub(written))
+    }
+
+    /// How long they and their indexes are, in bytes.
+    fn length(&self) -> io::Result<u64> {
+        let both = |index: &PathBuf| Ok(length(index)? + length(&index.with_extension("pack"))?);
+        self.indexes.iter().map(|(index, _)| both(index)).sum()
     }
 
     /// Git finds packs by their indexes, so these go first.
@@ -102,9 +148,13 @@ impl Packs {
     }
 }
 
+fn length(path: &Path) -> io::Result<u64> {
+    Ok(RealDisk.metadata(path)?.length)
+}
+
 /// Removes a file and tells how long it was.
 fn remove(path: &Path) -> io::Result<u64> {
-    let length = RealDisk.metadata(path)?.length;
+    let length = length(path)?;
     RealDisk.remove_file(path)?;
     Ok(length)
 }

@@ -24,6 +24,8 @@
 
 mod commit;
 mod compress;
+#[cfg(test)]
+pub(super) mod counts;
 mod garbage;
 mod loose;
 mod new_objects;
@@ -34,10 +36,10 @@ mod refs;
 mod trees;
 
 pub(super) use commit::{Commit, NewCommit, write_first_commit};
-pub(super) use garbage::remove_others;
+pub(super) use garbage::{length_of_others, remove_others};
 pub(super) use new_objects::NewObjects;
 #[cfg(test)]
 pub(super) use new_objects::PACKED_FROM;
-pub(super) use read::{copy_content, find_commit, look_up, read_tree};
+pub(super) use read::ObjectReader;
 pub(super) use refs::{Move, MoveError, good_lines, is_list, is_reference, target};
 pub(super) use trees::TreeEntry;

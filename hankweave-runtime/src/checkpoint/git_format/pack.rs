@@ -17,6 +17,9 @@ use crate::world::disk::{Disk as _, RealDisk, new_file, remove_if_present};
 /// The name of a pack that is being written, in the folder of packs. One writer at a time, so one name.
 const TEMPORARY: &str = "tmp_pack_checkpoint";
 
+/// What a pack begins with; the number of objects is still to come.
+const HEADER: &[u8; 12] = b"PACK\0\0\0\x02\0\0\0\0";
+
 /// Offsets from here on do not fit into the short table of an index.
 const LONG_OFFSET: u64 = 1 << 31;
 
@@ -69,12 +72,12 @@ impl PackFile {
         let temporary = folder.join(TEMPORARY);
         let mut file = BufWriter::with_capacity(1 << 18, create(&temporary)?);
         // The number of objects is filled in at the end.
-        file.write_all(b"PACK\0\0\0\x02\0\0\0\0")?;
+        file.write_all(HEADER)?;
         Ok(Self {
             folder,
             temporary,
             file,
-            length: 12,
+            length: HEADER.len() as u64,
             entries: Vec::new(),
             ids: HashSet::new(),
         })
@@ -90,13 +93,25 @@ impl PackFile {
             return Ok(());
         }
         self.file.write_all(&object.bytes)?;
-        self.entries.push(IndexEntry {
-            id: object.id,
-            checksum: crc32fast::hash(&object.bytes),
-            offset: self.length,
-        });
+        self.entries.push(IndexEntry::of(object, self.length));
         self.length += object.bytes.len() as u64;
         Ok(())
+    }
+
+    /// How long a pack of these objects and its index would be, in bytes.
+    pub(super) fn length_with<E>(
+        objects: impl IntoIterator<Item = Result<PackedObject, E>>,
+    ) -> Result<u64, E> {
+        let (mut offset, mut entries) = (HEADER.len() as u64, Vec::new());
+        for object in objects {
+            let object = object?;
+            entries.push(IndexEntry::of(&object, offset));
+            offset += object.bytes.len() as u64;
+        }
+        Ok(match entries.is_empty() {
+            true => 0,
+            false => offset + 20 + encode_index(&mut entries, &[0; 20]).len() as u64,
+        })
     }
 
     /// Writes what is missing and puts pack and index in place, durably; returns how long both are, in bytes. An empty pack is no pack.
@@ -123,6 +138,16 @@ impl PackFile {
         RealDisk.rename(&index, &name("idx"))?;
         RealDisk.sync_dir(&self.folder)?;
         Ok(self.length + 20 + encoded.len() as u64)
+    }
+}
+
+impl IndexEntry {
+    fn of(object: &PackedObject, offset: u64) -> Self {
+        Self {
+            id: object.id,
+            checksum: crc32fast::hash(&object.bytes),
+            offset,
+        }
     }
 }
 

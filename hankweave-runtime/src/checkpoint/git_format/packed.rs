@@ -2,10 +2,12 @@
 //!
 //! libgit2 takes an object into memory as a whole, so its length is looked at before; and the kind, since `git2` panics at one that does not exist.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, BufReader, Read as _};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::read::ZlibDecoder;
 use git2::Oid;
@@ -17,23 +19,99 @@ use crate::world::disk::{Disk as _, RealDisk, open_regular};
 const COUNTS: u64 = 8;
 const IDS: u64 = COUNTS + 256 * 4;
 
-/// The most bytes that libgit2 needs at once for the object `id`, of all packs that have it; `None` when none has.
-pub(super) fn length(repository: &Path, id: Oid) -> io::Result<Option<u64>> {
-    let folder = repository.join("objects/pack");
-    let names = match RealDisk.list_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        names => names?,
-    };
-    let mut longest = None;
-    for index in names.iter().map(|name| folder.join(name)) {
-        if index.extension().is_some_and(|extension| extension == "idx")
-            && let Some(offset) = unless_torn(find(&open_regular(&index)?, id))?
-        {
-            let pack = open_regular(&index.with_extension("pack"))?;
-            longest = longest.max(Some(length_at(pack, offset, id)?));
+/// Bytes of a pack that are read at once: kind and length of an object, and the beginning of a delta.
+const BEGINNING: usize = 64;
+
+/// The packs of a repository, each opened when it is needed first.
+pub(super) struct OpenPacks {
+    folder: PathBuf,
+    /// Indexes that were opened, or are none.
+    seen: HashSet<OsString>,
+    packs: Vec<OpenPack>,
+}
+
+struct OpenPack {
+    index: PackIndex,
+    path: PathBuf,
+    /// Opened for the first object that is in it.
+    file: Option<File>,
+}
+
+/// What an index says, but for the offsets: those are read one by one.
+pub(super) struct PackIndex {
+    file: File,
+    counts: [u32; 256],
+    /// The objects, in order.
+    pub(super) ids: Vec<Oid>,
+}
+
+impl OpenPacks {
+    /// Those in the folder of objects; none is opened yet.
+    pub(super) fn of(objects: &Path) -> Self {
+        Self {
+            folder: objects.join("pack"),
+            seen: HashSet::new(),
+            packs: Vec::new(),
         }
     }
-    Ok(longest)
+
+    /// The most bytes that libgit2 needs at once for the object `id`, of all packs that have it; `None` when none has.
+    ///
+    /// Somebody else may write a pack meanwhile, so the folder is listed again for an object that no pack has.
+    pub(super) fn length(&mut self, id: Oid) -> io::Result<Option<u64>> {
+        match self.longest(id)? {
+            None if self.open_new()? => self.longest(id),
+            found => Ok(found),
+        }
+    }
+
+    fn longest(&mut self, id: Oid) -> io::Result<Option<u64>> {
+        let mut longest = None;
+        for pack in &mut self.packs {
+            longest = longest.max(pack.length(id)?);
+        }
+        Ok(longest)
+    }
+
+    /// Opens the indexes that are new in the folder; tells whether there were any.
+    fn open_new(&mut self) -> io::Result<bool> {
+        let names = match RealDisk.list_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            names => names?,
+        };
+        let before = self.packs.len();
+        for name in names {
+            let path = self.folder.join(&name);
+            if path.extension().is_none_or(|extension| extension != "idx") || !self.seen.insert(name) {
+                continue;
+            }
+            if let Some(index) = PackIndex::open(&path)? {
+                self.packs.push(OpenPack {
+                    index,
+                    path: path.with_extension("pack"),
+                    file: None,
+                });
+            }
+        }
+        Ok(self.packs.len() > before)
+    }
+}
+
+impl OpenPack {
+    fn length(&mut self, id: Oid) -> io::Result<Option<u64>> {
+        let Some(offset) = unless_torn(self.index.find(id))? else {
+            return Ok(None);
+        };
+        let file = match &mut self.file {
+            Some(file) => file,
+            closed => {
+                #[cfg(test)]
+                super::counts::PACKS.set(super::counts::PACKS.get() + 1);
+                closed.insert(open_regular(&self.path)?)
+            }
+        };
+        length_at(file, offset, id).map(Some)
+    }
 }
 
 /// An index that ends too early is none to libgit2 either; the other packs are still good.
@@ -44,52 +122,49 @@ fn unless_torn<T>(found: io::Result<Option<T>>) -> io::Result<Option<T>> {
     }
 }
 
-/// Where in its pack the object `id` begins, by the pack's index.
-fn find(index: &File, id: Oid) -> io::Result<Option<u64>> {
-    let number = |at| read_at(index, at).map(u32::from_be_bytes).map(u64::from);
-    let count_to = |first: u8| number(COUNTS + u64::from(first) * 4);
-    if read_at(index, 0)? != *b"\xfftOc\0\0\0\x02" {
-        return Ok(None);
+impl PackIndex {
+    /// Reads the index at `path`; `None` when it is no index, or a torn one.
+    pub(super) fn open(path: &Path) -> io::Result<Option<Self>> {
+        unless_torn(Self::read(open_regular(path)?))
     }
-    let first = id.as_bytes()[0];
-    let before = first.checked_sub(1).map_or(Ok(0), count_to)?;
-    let (up_to, all) = (count_to(first)?, count_to(u8::MAX)?);
-    if before > up_to || up_to > all || all * 28 > index.metadata()?.len() {
-        return Ok(None);
-    }
-    let mut ids = vec![0; (up_to - before) as usize * 20];
-    index.read_exact_at(&mut ids, IDS + before * 20)?;
-    let Some(place) = ids.chunks_exact(20).position(|other| other == id.as_bytes()) else {
-        return Ok(None);
-    };
-    // Ids and checksums come before the offsets, and the long offsets after them.
-    let short = number(IDS + all * 24 + (before + place as u64) * 4)?;
-    match short.checked_sub(1 << 31) {
-        None => Ok(Some(short)),
-        Some(long) => read_at(index, IDS + all * 28 + long * 8)
-            .map(u64::from_be_bytes)
-            .map(Some),
-    }
-}
 
-/// The objects that an index lists; `None` when it is no index, or a torn one.
-pub(super) fn ids(index: &Path) -> io::Result<Option<Vec<Oid>>> {
-    let index = open_regular(index)?;
-    unless_torn(read_ids(&index))
-}
+    fn read(file: File) -> io::Result<Option<Self>> {
+        if read_at(&file, 0)? != *b"\xfftOc\0\0\0\x02" {
+            return Ok(None);
+        }
+        let counts: [u8; 1024] = read_at(&file, COUNTS)?;
+        let (counts, _) = counts.as_chunks::<4>();
+        let counts: [u32; 256] = std::array::from_fn(|first| u32::from_be_bytes(counts[first]));
+        let all = u64::from(counts[255]);
+        if !counts.is_sorted() || all * 28 > file.metadata()?.len() {
+            return Ok(None);
+        }
+        let mut ids = vec![0; all as usize * 20];
+        file.read_exact_at(&mut ids, IDS)?;
+        let ids = ids.chunks_exact(20).map(Oid::from_bytes);
+        let ids = ids.collect::<Result<_, _>>().map_err(io::Error::other)?;
+        Ok(Some(Self { file, counts, ids }))
+    }
 
-fn read_ids(index: &File) -> io::Result<Option<Vec<Oid>>> {
-    if read_at(index, 0)? != *b"\xfftOc\0\0\0\x02" {
-        return Ok(None);
+    /// Where in its pack the object `id` begins.
+    fn find(&self, id: Oid) -> io::Result<Option<u64>> {
+        let first = usize::from(id.as_bytes()[0]);
+        let before = first.checked_sub(1).map_or(0, |before| self.counts[before]) as usize;
+        let same = &self.ids[before..self.counts[first] as usize];
+        let Ok(place) = same.binary_search(&id) else {
+            return Ok(None);
+        };
+        let all = self.ids.len() as u64;
+        // Ids and checksums come before the offsets, and the long offsets after them.
+        let short = IDS + all * 24 + (before + place) as u64 * 4;
+        let short = u64::from(u32::from_be_bytes(read_at(&self.file, short)?));
+        match short.checked_sub(1 << 31) {
+            None => Ok(Some(short)),
+            Some(long) => read_at(&self.file, IDS + all * 28 + long * 8)
+                .map(u64::from_be_bytes)
+                .map(Some),
+        }
     }
-    let all = u64::from(u32::from_be_bytes(read_at(index, COUNTS + 255 * 4)?));
-    if all * 28 > index.metadata()?.len() {
-        return Ok(None);
-    }
-    let mut ids = vec![0; all as usize * 20];
-    index.read_exact_at(&mut ids, IDS)?;
-    let ids = ids.chunks_exact(20).map(Oid::from_bytes);
-    ids.collect::<Result<_, _>>().map(Some).map_err(io::Error::other)
 }
 
 fn read_at<const N: usize>(file: &File, at: u64) -> io::Result<[u8; N]> {
@@ -97,9 +172,23 @@ fn read_at<const N: usize>(file: &File, at: u64) -> io::Result<[u8; N]> {
     file.read_exact_at(&mut bytes, at).map(|()| bytes)
 }
 
+/// Reads a file from a place on, and leaves alone where others read it.
+struct ReadFrom<'f> {
+    file: &'f File,
+    at: u64,
+}
+
+impl io::Read for ReadFrom<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(bytes, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
 /// The length of the object at `offset`, or of what it is a delta to if that is longer.
-fn length_at(mut pack: File, offset: u64, id: Oid) -> io::Result<u64> {
-    pack.seek(SeekFrom::Start(offset))?;
+fn length_at(pack: &File, offset: u64, id: Oid) -> io::Result<u64> {
+    let mut pack = BufReader::with_capacity(BEGINNING, ReadFrom { file: pack, at: offset });
     let mut next = || {
         let mut byte = [0];
         pack.read_exact(&mut byte).map(|()| byte[0])
@@ -116,10 +205,10 @@ fn length_at(mut pack: File, offset: u64, id: Oid) -> io::Result<u64> {
         // How far before this one the object is from which it differs.
         6 => while next()? & 0x80 != 0 {},
         // The name of that one.
-        7 => drop(pack.seek_relative(20)?),
+        7 => pack.read_exact(&mut [0; 20])?,
         _ => return Err(damaged(id, "is of a kind that does not exist")),
     }
-    let mut delta = ZlibDecoder::new(pack);
+    let mut delta = ZlibDecoder::new_with_buf(pack, vec![0; BEGINNING]);
     let mut next = || {
         let mut byte = [0];
         delta.read_exact(&mut byte).map(|()| byte[0])

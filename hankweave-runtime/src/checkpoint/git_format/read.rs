@@ -1,24 +1,33 @@
 //! Reading objects. Nothing in the place of one makes the reader wait, or take more memory than an object may need.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
 
 use flate2::read::ZlibDecoder;
 use git2::{ErrorClass, ErrorCode, ObjectType, Odb, OdbObject, Oid, Repository};
 use hankweave_core::id::CheckpointSha;
+use rustix::io::Errno;
 
 use super::commit::Commit;
-use super::packed;
+use super::packed::OpenPacks;
 use super::trees::{self, TreeEntry};
 use crate::checkpoint::object::{AT_ONCE, ContentError, as_git, begin_sum, damaged};
-use crate::world::disk::open_regular;
+use crate::world::disk::{open_dir, open_folder_in, open_regular_in};
 
 /// Longest commit or folder, in bytes: more than a folder of a million names. It is taken into memory.
 const MOST_OF_FOLDER: u64 = 64 << 20;
 
 /// Longest content of a file in a pack, in bytes, which is taken into memory; longer ones are in files of their own.
 const MOST_OF_PACKED: u64 = 512 << 20;
+
+/// Reads objects of one repository, for one operation: the folder of objects, packs and their indexes are opened once.
+pub(in crate::checkpoint) struct ObjectReader<'r> {
+    odb: Odb<'r>,
+    objects: OwnedFd,
+    packs: RefCell<OpenPacks>,
+}
 
 /// An object in a file of its own, of which the kind and the length were read.
 struct LooseReader {
@@ -28,101 +37,102 @@ struct LooseReader {
     inflate: ZlibDecoder<File>,
 }
 
-/// The commit called `sha`, in full length; `None` when there is none.
-pub(in crate::checkpoint) fn look_up(
-    repository: &Repository,
-    sha: &CheckpointSha,
-) -> Result<Option<Commit>, git2::Error> {
-    let id = Some(sha.as_str()).filter(|text| text.len() == 40);
-    let Some(id) = id.and_then(|text| Oid::from_str(text).ok()) else {
-        return Ok(None);
-    };
-    match find_commit(repository, id) {
-        Ok(commit) => Ok(Some(commit)),
-        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(error),
+impl<'r> ObjectReader<'r> {
+    pub(in crate::checkpoint) fn open(repository: &'r Repository) -> Result<Self, git2::Error> {
+        let objects = repository.path().join("objects");
+        Ok(Self {
+            odb: repository.odb()?,
+            packs: RefCell::new(OpenPacks::of(&objects)),
+            objects: open_dir(&objects).map_err(as_git)?.into(),
+        })
     }
-}
 
-/// The commit `id`.
-pub(in crate::checkpoint) fn find_commit(repository: &Repository, id: Oid) -> Result<Commit, git2::Error> {
-    let bytes = read(repository, id, ObjectType::Commit)?;
-    Commit::decode(id, &bytes).ok_or_else(|| as_git(damaged(id, "is no commit")))
-}
-
-/// The entries of the folder `id`.
-pub(in crate::checkpoint) fn read_tree(
-    repository: &Repository,
-    id: Oid,
-) -> Result<Vec<TreeEntry>, git2::Error> {
-    let bytes = read(repository, id, ObjectType::Tree)?;
-    trees::decode(&bytes).ok_or_else(|| as_git(damaged(id, "is no folder")))
-}
-
-/// Reads a whole commit or folder. One in a file of its own counts before one in a pack: what was found damaged in a pack is written anew into such a
-/// file.
-fn read(repository: &Repository, id: Oid, wanted: ObjectType) -> Result<Vec<u8>, git2::Error> {
-    let (kind, bytes) = match LooseReader::open(repository.path(), id).map_err(as_git)? {
-        Some(object) if object.length > MOST_OF_FOLDER => return Err(too_long(id, object.length)),
-        Some(object) => {
-            let (kind, mut bytes) = (object.kind, Vec::new());
-            object.copy_to(&mut bytes).map_err(ContentError::into_git)?;
-            (kind, bytes)
+    /// The commit called `sha`, in full length; `None` when there is none.
+    pub(in crate::checkpoint) fn look_up(&self, sha: &CheckpointSha) -> Result<Option<Commit>, git2::Error> {
+        let id = Some(sha.as_str()).filter(|text| text.len() == 40);
+        let Some(id) = id.and_then(|text| Oid::from_str(text).ok()) else {
+            return Ok(None);
+        };
+        match self.commit(id) {
+            Ok(commit) => Ok(Some(commit)),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
-        None => {
-            let odb = repository.odb()?;
-            let object = read_packed(repository.path(), &odb, id, MOST_OF_FOLDER)?;
-            (object.kind(), object.data().to_vec())
+    }
+
+    /// The commit `id`.
+    pub(in crate::checkpoint) fn commit(&self, id: Oid) -> Result<Commit, git2::Error> {
+        let bytes = self.read(id, ObjectType::Commit)?;
+        Commit::decode(id, &bytes).ok_or_else(|| as_git(damaged(id, "is no commit")))
+    }
+
+    /// The entries of the folder `id`.
+    pub(in crate::checkpoint) fn tree(&self, id: Oid) -> Result<Vec<TreeEntry>, git2::Error> {
+        #[cfg(test)]
+        super::counts::TREES.set(super::counts::TREES.get() + 1);
+        let bytes = self.read(id, ObjectType::Tree)?;
+        trees::decode(&bytes).ok_or_else(|| as_git(damaged(id, "is no folder")))
+    }
+
+    /// Whether there is an object of this name; it is not read.
+    pub(in crate::checkpoint) fn exists(&self, id: Oid) -> bool {
+        self.odb.exists(id)
+    }
+
+    /// Reads a whole commit or folder. One in a file of its own counts before one in a pack: what was found damaged in a pack is written anew into such a
+    /// file.
+    fn read(&self, id: Oid, wanted: ObjectType) -> Result<Vec<u8>, git2::Error> {
+        let (kind, bytes) = match LooseReader::open(&self.objects, id).map_err(as_git)? {
+            Some(object) if object.length > MOST_OF_FOLDER => return Err(too_long(id, object.length)),
+            Some(object) => {
+                let (kind, mut bytes) = (object.kind, Vec::new());
+                object.copy_to(&mut bytes).map_err(ContentError::into_git)?;
+                (kind, bytes)
+            }
+            None => {
+                let object = self.read_packed(id, MOST_OF_FOLDER)?;
+                (object.kind(), object.data().to_vec())
+            }
+        };
+        match kind == wanted {
+            true => Ok(bytes),
+            false => Err(as_git(damaged(id, "is of another kind"))),
         }
-    };
-    match kind == wanted {
-        true => Ok(bytes),
-        false => Err(as_git(damaged(id, "is of another kind"))),
     }
-}
 
-/// Reads an object of a pack, whatever its kind. One in a file of its own is taken as well.
-pub(super) fn read_any_packed<'o>(
-    repository: &Path,
-    odb: &'o Odb<'_>,
-    id: Oid,
-) -> Result<OdbObject<'o>, git2::Error> {
-    read_packed(repository, odb, id, MOST_OF_PACKED)
-}
-
-fn read_packed<'o>(
-    repository: &Path,
-    odb: &'o Odb<'_>,
-    id: Oid,
-    most: u64,
-) -> Result<OdbObject<'o>, git2::Error> {
-    match packed::length(repository, id).map_err(as_git)? {
-        Some(length) if length > most => Err(too_long(id, length)),
-        Some(_) => odb.read(id),
-        None => Err(git2::Error::new(
-            ErrorCode::NotFound,
-            ErrorClass::Odb,
-            format!("the object {id} is not there"),
-        )),
+    /// Reads an object of a pack, whatever its kind. One in a file of its own is taken as well.
+    pub(super) fn read_any_packed(&self, id: Oid) -> Result<OdbObject<'_>, git2::Error> {
+        self.read_packed(id, MOST_OF_PACKED)
     }
-}
 
-/// Gives the content of the object `id` to `sink`, in pieces and compared with its name, and tells its kind. That it is not what its name says may turn
-/// out only in the end.
-pub(in crate::checkpoint) fn copy_content(
-    repository: &Repository,
-    odb: &Odb<'_>,
-    id: Oid,
-    sink: &mut dyn Write,
-) -> Result<ObjectType, ContentError> {
-    let opened = LooseReader::open(repository.path(), id);
-    if let Some(object) = opened.map_err(|error| ContentError::Object(as_git(error)))? {
-        let kind = object.kind;
-        return object.copy_to(sink).map(|()| kind);
+    fn read_packed(&self, id: Oid, most: u64) -> Result<OdbObject<'_>, git2::Error> {
+        match self.packs.borrow_mut().length(id).map_err(as_git)? {
+            Some(length) if length > most => Err(too_long(id, length)),
+            Some(_) => self.odb.read(id),
+            None => Err(git2::Error::new(
+                ErrorCode::NotFound,
+                ErrorClass::Odb,
+                format!("the object {id} is not there"),
+            )),
+        }
     }
-    let object = read_packed(repository.path(), odb, id, MOST_OF_PACKED).map_err(ContentError::Object)?;
-    sink.write_all(object.data()).map_err(ContentError::Sink)?;
-    Ok(object.kind())
+
+    /// Gives the content of the object `id` to `sink`, in pieces and compared with its name, and tells its kind. That it is not what its name says may turn
+    /// out only in the end.
+    pub(in crate::checkpoint) fn copy_content(
+        &self,
+        id: Oid,
+        sink: &mut dyn Write,
+    ) -> Result<ObjectType, ContentError> {
+        let opened = LooseReader::open(&self.objects, id);
+        if let Some(object) = opened.map_err(|error| ContentError::Object(as_git(error)))? {
+            let kind = object.kind;
+            return object.copy_to(sink).map(|()| kind);
+        }
+        let object = self.read_packed(id, MOST_OF_PACKED).map_err(ContentError::Object)?;
+        sink.write_all(object.data()).map_err(ContentError::Sink)?;
+        Ok(object.kind())
+    }
 }
 
 fn too_long(id: Oid, length: u64) -> git2::Error {
@@ -131,16 +141,14 @@ fn too_long(id: Oid, length: u64) -> git2::Error {
 }
 
 impl LooseReader {
-    /// Opens the object `id` of the repository in the folder `repository`; `None` when it has no file of its own.
-    fn open(repository: &Path, id: Oid) -> io::Result<Option<Self>> {
+    /// Opens the object `id` in the folder of objects; `None` when it has no file of its own.
+    fn open(objects: &OwnedFd, id: Oid) -> io::Result<Option<Self>> {
         let name = id.to_string();
-        let path = PathBuf::from_iter([
-            repository,
-            Path::new("objects"),
-            Path::new(&name[..2]),
-            Path::new(&name[2..]),
-        ]);
-        let file = match open_regular(&path) {
+        let folder = match open_folder_in(objects, &name[..2]) {
+            Err(Errno::NOENT) => return Ok(None),
+            folder => folder?,
+        };
+        let file = match open_regular_in(&folder, &name[2..]) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::OpenError;
 use super::possession::Possession;
 use super::records::{Records, open_records, prepare_directory};
-use crate::checkpoint::CheckpointStore;
+use crate::checkpoint::{CheckpointStore, MAX_FILE_BYTES};
 use crate::instance_lock::{InstanceLock, LockError};
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
@@ -49,7 +49,7 @@ pub(super) async fn possess(
     hank: Option<&Hank>,
 ) -> Result<(Possession, InstanceLock), OpenError> {
     let dir = ExecutionDir::new(prepare_directory(&*world.disk, dir)?);
-    let records = records(&world, &dir, options, checkpoints).await?;
+    let records = records(&world, &dir, options, checkpoints, most_bytes(hank)).await?;
     let mut notices = records.notices();
     let (manager, task) = StateManager::start(records.parts, records.loaded);
     // Owned by `Opened`, whose run awaits it after `shutdown`.
@@ -83,18 +83,26 @@ pub(super) async fn possess(
     Ok((possession, records.lock))
 }
 
+/// Longest file that belongs to a checkpoint.
+fn most_bytes(hank: Option<&Hank>) -> u64 {
+    let overrides = hank.and_then(|hank| hank.overrides.as_ref());
+    let limit = overrides.and_then(|overrides| overrides.checkpointed_file_limit_mb);
+    limit.map_or(MAX_FILE_BYTES, |limit| limit.saturating_mul(1 << 20))
+}
+
 /// Opens the records as soon as nobody else holds the directory.
 async fn records(
     world: &World,
     dir: &ExecutionDir,
     options: &RunOptions,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
+    most_bytes: u64,
 ) -> Result<Records, OpenError> {
     let refusal = Instant::now() + LINGER;
     loop {
         let (own, dir, options) = (world.clone(), dir.clone(), options.clone());
         let checkpoints = checkpoints.clone();
-        let open = move || open_records(&own, &dir, &options, checkpoints);
+        let open = move || open_records(&own, &dir, &options, checkpoints, most_bytes);
         match world.blocking.run(open).await {
             Err(OpenError::Lock(LockError::Held { .. })) if Instant::now() < refusal => {
                 tokio::time::sleep(LINGER / 50).await;

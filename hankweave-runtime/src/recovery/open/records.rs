@@ -71,6 +71,7 @@ pub(super) fn open_records(
     dir: &ExecutionDir,
     options: &RunOptions,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
+    most_bytes: u64,
 ) -> Result<Records, OpenError> {
     let state_dir = dir.state_dir();
     let lock_world = LockWorld {
@@ -115,7 +116,7 @@ pub(super) fn open_records(
     let loaded = state_manager::load(&parts, strictness).map_err(OpenError::State)?;
     let (checkpoints, report) = match checkpoints {
         Some(store) => (store, OpenReport::default()),
-        None => open_repository(world, dir)?,
+        None => open_repository(world, dir, most_bytes)?,
     };
     Ok(Records {
         lock,
@@ -130,12 +131,14 @@ pub(super) fn open_records(
 fn open_repository(
     world: &World,
     dir: &ExecutionDir,
+    most_bytes: u64,
 ) -> Result<(Arc<dyn CheckpointStore>, OpenReport), OpenError> {
     let request = checkpoint::OpenRequest {
         repository: dir.checkpoints(),
         workspace: dir.root().to_owned(),
         at: world.clock.now(),
         nonce: world.ids.nonce(),
+        most_bytes,
     };
     let (store, report) = GitCheckpoints::open(&request).map_err(OpenError::Checkpoints)?;
     if let Err(error) = shield::raise(&*world.disk, dir) {
@@ -158,6 +161,7 @@ fn spare_of(disk: &dyn Disk, state_dir: &Path) -> Option<Arc<Spare>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::MAX_FILE_BYTES;
     use crate::instance_lock::LockError;
     use crate::world::environment::Environment;
 
@@ -167,7 +171,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let world = World::with_environment(Environment::default());
         let dir = ExecutionDir::new(folder.path().to_owned());
-        let open = || open_records(&world, &dir, &RunOptions::default(), None);
+        let open = || open_records(&world, &dir, &RunOptions::default(), None, MAX_FILE_BYTES);
         let holder = open().map_err(|error| error.to_string()).ok().unwrap();
         // Whatever a start would mend: a torn line, and what is left of a save.
         let state_dir = dir.state_dir();

@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{
-    Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, fadvise, linkat, mkdirat, renameat, statat,
-    unlinkat,
+    Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, fadvise, linkat, mkdirat, openat, renameat,
+    statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -283,7 +284,16 @@ pub(crate) fn new_file(path: &Path, mode: u32) -> io::Result<File> {
 
 /// Opens a regular file for reading, without waiting for the other end of a FIFO.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let opened = Place::of(path)?.open(OFlags::RDONLY | OFlags::NONBLOCK, 0);
+    if_regular(Place::of(path)?.open(OFlags::RDONLY | OFlags::NONBLOCK, 0))
+}
+
+/// The same for the file `name` in an open folder.
+pub(crate) fn open_regular_in(folder: impl AsFd, name: &str) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if_regular(retry_on_intr(|| openat(&folder, name, flags, Mode::empty())))
+}
+
+fn if_regular(opened: rustix::io::Result<OwnedFd>) -> io::Result<File> {
     let file = File::from(opened.map_err(|error| match error {
         // A link, and a socket.
         Errno::LOOP | Errno::NXIO => not_regular(),

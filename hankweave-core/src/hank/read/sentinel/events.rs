@@ -84,6 +84,7 @@ const EVENTS: &[&str] = &[
     "info: message",
     "error: message fatal codon severity context code",
     "checkpoint.list: runId currentBranch checkpoints.**",
+    "checkpoint.incomplete: codonId sha leftOut.** count",
     "rollback.started: fromRun fromCodon toCodon toCheckpoint checkpointType codonsToProcess.**",
     "rollback.progress: currentStep totalSteps message",
     "rollback.codonCheckpoint: codonId codonName checkpoint checkpointType message",

@@ -1,0 +1,68 @@
+//! What belongs to a checkpoint and is not in it, as it says itself (G4).
+
+use std::path::Path;
+
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::wire::{LeftOutFile, LeftOutReason};
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::checkpoint::GitHistory;
+use serde::Serialize;
+
+use crate::screen::{one_line, size};
+
+/// As many of them are named on one line.
+const NAMED: usize = 3;
+
+/// Files that are not in a checkpoint.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LeftOut {
+    /// The first of them, in the order of their paths.
+    pub(crate) files: Vec<LeftOutFile>,
+    /// How many there are.
+    pub(crate) count: usize,
+}
+
+impl LeftOut {
+    /// Those of the checkpoint `sha`; none where it cannot be read, which others report.
+    pub(crate) fn of(execution: &Path, sha: Option<&CheckpointSha>) -> Self {
+        let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
+        let known = sha.and_then(|sha| {
+            let history = GitHistory::open(&repository).ok()??;
+            history.existing(std::slice::from_ref(sha)).ok()?.remove(sha)
+        });
+        let (files, count) = known.map(|known| known.left_out()).unwrap_or_default();
+        Self { files, count }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Names them on one line; `None` when there are none.
+    pub(crate) fn words(&self) -> Option<String> {
+        named(&self.files, self.count)
+    }
+}
+
+/// The first of so many files on one line, with why they are left out; `None` when there are none.
+pub(crate) fn named(files: &[LeftOutFile], count: usize) -> Option<String> {
+    let told: Vec<String> = files.iter().take(NAMED).map(told).collect();
+    let more = match count.saturating_sub(told.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!told.is_empty()).then(|| format!("{}{more}", told.join(", ")))
+}
+
+fn told(file: &LeftOutFile) -> String {
+    let why = match (file.reason, file.size) {
+        (LeftOutReason::TooLarge, Some(bytes)) => {
+            format!("{}, more than `checkpointedFileLimitMb` allows", size(bytes))
+        }
+        (LeftOutReason::TooLarge, None) => "more than `checkpointedFileLimitMb` allows".to_owned(),
+        (LeftOutReason::Unreadable, _) => "cannot be read".to_owned(),
+        (LeftOutReason::TooDeep, _) => "inside too many folders".to_owned(),
+    };
+    format!("{} ({why})", one_line(&file.path))
+}

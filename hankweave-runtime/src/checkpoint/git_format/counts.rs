@@ -1,0 +1,18 @@
+//! Counts of what was done for reading, by the thread of a test.
+
+use std::cell::Cell;
+
+thread_local! {
+    /// Packs that were opened to look at the length of an object.
+    pub(in crate::checkpoint) static PACKS: Cell<usize> = const { Cell::new(0) };
+    /// Folders that were read.
+    pub(in crate::checkpoint) static TREES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How many packs were opened and folders read meanwhile.
+pub(in crate::checkpoint) fn count<T>(work: impl FnOnce() -> T) -> (T, usize, usize) {
+    PACKS.set(0);
+    TREES.set(0);
+    let done = work();
+    (done, PACKS.get(), TREES.get())
+}
