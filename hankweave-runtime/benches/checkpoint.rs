@@ -216,8 +216,11 @@ impl Tree {
         let folder = format!("part-{}/folder-{number}", number / 1_000);
         let folder = self.workspace.path().join(folder);
         fs::create_dir_all(&folder).expect("a folder can be made");
-        fs::write(folder.join("file.txt"), format!("file {number} in round {round}\n"))
-            .expect("a file can be written");
+        fs::write(
+            folder.join("file.txt"),
+            format!("file {number} in round {round}\n"),
+        )
+        .expect("a file can be written");
     }
 
     fn request(&self) -> OpenRequest {

@@ -49,6 +49,7 @@ pub use runnable::{STREAMS, beyond_agents, nearest_models, price_example, uncoun
 #[cfg(feature = "schema")]
 pub(crate) use setting::WITHOUT_EFFECT;
 pub use setting::{
-    CHECKPOINTED_FILE_LIMIT_MB, LONGEST_SILENCE_SECONDS, MAX_WAIT_SECONDS, RuntimeFile, SETTLE_SECONDS, Setting, SettingValue,
+    CHECKPOINTED_FILE_LIMIT_MB, LONGEST_SILENCE_SECONDS, MAX_WAIT_SECONDS, RuntimeFile, SETTLE_SECONDS,
+    Setting, SettingValue,
 };
 pub use template::{PromptContext, PromptError, check_prompt, render_prompt};

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::{
     AgentAction, BudgetCeiling, BudgetRow, BudgetTotals, CleanupStatus, CurrentFigures, ExitStatus,
-    FailedDirectory, FailedPath, FileAction, FileNode, IdleReason, LeftOutFile, ListedCheckpoint, ProgressKind,
-    RestoreStatus, RigStream, SentinelOrigin, SentinelTokens,
+    FailedDirectory, FailedPath, FileAction, FileNode, IdleReason, LeftOutFile, ListedCheckpoint,
+    ProgressKind, RestoreStatus, RigStream, SentinelOrigin, SentinelTokens,
 };
 use crate::agent::FailureReason;
 use crate::codon::{BudgetExceeded, CheckpointType, CodonExecution, UnloadReason};

@@ -33,8 +33,8 @@ use crate::commands;
 use crate::config;
 use crate::exit::{Failure, FailureKind};
 use crate::failures::{hank_failure, open_failure, run_failure, serve_failure};
-use crate::left_out::LeftOut;
 use crate::keyboard::Keyboard;
+use crate::left_out::LeftOut;
 use crate::logging;
 use crate::notify::{Commands, News, Notifier};
 #[cfg(feature = "otel")]
@@ -257,7 +257,10 @@ async fn attend(
         let log = failed_log(&state(), &directory);
         let ending = Ending {
             replan: replan.then(|| typed.run_with(&[Change::Flag("replan")])),
-            left_out: LeftOut::of(&execution, thread::head(&state()).map(|head| head.checkpoint_sha).as_ref()),
+            left_out: LeftOut::of(
+                &execution,
+                thread::head(&state()).map(|head| head.checkpoint_sha).as_ref(),
+            ),
             ..ending(&execution, typed, resume, log)
         };
         report.close(&outcome, &ending);

@@ -301,7 +301,8 @@ impl<'a> Loading<'a> {
             }
         }
         // A folder without a file in it is one as well.
-        self.folders.extend(folders.get(place).map(|tree| (place.into(), *tree)));
+        self.folders
+            .extend(folders.get(place).map(|tree| (place.into(), *tree)));
         self.files.extend_from_slice(files);
     }
 

@@ -92,7 +92,10 @@ pub(crate) fn incomplete(
 pub(super) fn left_out(message: &str) -> (Vec<LeftOutFile>, usize) {
     let (mut named, mut more) = (Vec::new(), 0);
     for line in message.lines().filter_map(|line| line.strip_prefix(LEFT_OUT)) {
-        match line.strip_suffix(" more").and_then(|more| more.parse::<usize>().ok()) {
+        match line
+            .strip_suffix(" more")
+            .and_then(|more| more.parse::<usize>().ok())
+        {
             Some(others) => more = others,
             None => named.extend(left_out_file(line)),
         }
@@ -104,7 +107,11 @@ pub(super) fn left_out(message: &str) -> (Vec<LeftOutFile>, usize) {
 fn left_out_file(line: &str) -> Option<LeftOutFile> {
     let (reason, rest) = line.split_once(' ')?;
     let (size, path) = rest.split_once(' ')?;
-    let reasons = [LeftOutReason::TooLarge, LeftOutReason::Unreadable, LeftOutReason::TooDeep];
+    let reasons = [
+        LeftOutReason::TooLarge,
+        LeftOutReason::Unreadable,
+        LeftOutReason::TooDeep,
+    ];
     Some(LeftOutFile {
         path: path.to_owned(),
         reason: reasons.into_iter().find(|known| known.as_str() == reason)?,
@@ -114,7 +121,10 @@ fn left_out_file(line: &str) -> Option<LeftOutFile> {
 
 /// The checkpoint that it was made from, as its message says.
 pub(super) fn base(message: &str) -> Option<CheckpointSha> {
-    let base = message.lines().rev().find_map(|line| line.strip_prefix("Base: "))?;
+    let base = message
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("Base: "))?;
     Some(CheckpointSha::new(base))
 }
 

@@ -106,9 +106,9 @@ pub use hankweave_core::hank::{PatternError, Patterns};
 pub use history::GitHistory;
 pub use inspect::{Damage, DamageKind};
 pub use memory::MemoryCheckpoints;
+pub(crate) use message::incomplete;
 pub use object::ObjectError;
 pub use open::{OpenError, OpenReport, OpenRequest};
-pub(crate) use message::incomplete;
 pub use review::{Obstacle, ReviewBranch, ReviewError, Work, is_usable as is_usable_for_review};
 pub use select::MAX_FILE_BYTES;
 pub use store::{

@@ -8,9 +8,7 @@ use git2::{ErrorCode, Repository, RepositoryInitOptions};
 use hankweave_core::time::Timestamp;
 use rustix::fs::{CWD, Mode, OFlags};
 
-use super::git_format::{
-    NewCommit, ObjectReader, good_lines, is_list, is_reference, write_first_commit,
-};
+use super::git_format::{NewCommit, ObjectReader, good_lines, is_list, is_reference, write_first_commit};
 use super::object::ObjectError;
 use super::repository::{isolate, sync_file_system};
 use super::shape::{self, Strange, What};

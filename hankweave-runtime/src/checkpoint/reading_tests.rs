@@ -35,10 +35,7 @@ fn a_start_opens_each_pack_once_and_reads_each_folder_once() {
         // Once for the cache of the newest checkpoint, and once for what is only in the other one.
         assert!(packs <= 2, "{packs} packs were opened for {folders} folders");
         // The first folder of the repository, and of each checkpoint the outermost two and the one that differs.
-        assert!(
-            trees <= folders + 8,
-            "{trees} folders were read of {folders}"
-        );
+        assert!(trees <= folders + 8, "{trees} folders were read of {folders}");
     }
 }
 
@@ -82,11 +79,18 @@ fn a_checkpoint_is_the_same_with_and_without_a_known_one() {
     }
     let names = |from: &Checkpoint, to: &Checkpoint| {
         let changes = fixture.store.diff(&from.sha, &to.sha).unwrap();
-        changes.iter().map(|change| format!("{:?} {}", change.kind, change.path)).collect::<Vec<_>>()
+        changes
+            .iter()
+            .map(|change| format!("{:?} {}", change.kind, change.path))
+            .collect::<Vec<_>>()
     };
     assert_eq!(
         names(&first, &third),
-        ["Added tree.txt", "Added tree/7/deep/er/file", "Modified tree/7/file"]
+        [
+            "Added tree.txt",
+            "Added tree/7/deep/er/file",
+            "Modified tree/7/file"
+        ]
     );
     assert_eq!(
         names(&third, &second),
@@ -107,7 +111,13 @@ fn a_pack_that_comes_later_is_found() {
         fixture.write(&format!("more/{number}/file"), &format!("more {number}"));
     }
     let run_id = RunId::new("1736000000001-b").unwrap();
-    let later = CheckpointRequest { run_id, ..request(&[]) };
+    let later = CheckpointRequest {
+        run_id,
+        ..request(&[])
+    };
     let later = fixture.store.create(&later).unwrap();
-    assert_eq!(history::load(&reader, &later.sha, None).unwrap().files.len(), 1_200);
+    assert_eq!(
+        history::load(&reader, &later.sha, None).unwrap().files.len(),
+        1_200
+    );
 }

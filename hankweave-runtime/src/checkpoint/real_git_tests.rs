@@ -259,7 +259,9 @@ fn a_run_that_began_anew_goes_with_all_that_it_began_with() {
                 let beginning = initial(&fixture);
                 for number in 0..files {
                     // Nothing that could be compressed away.
-                    let contents: String = (0..200).map(|at| format!("{:x}", run * 7_919 + number * 104_729 + at * at)).collect();
+                    let contents: String = (0..200)
+                        .map(|at| format!("{:x}", run * 7_919 + number * 104_729 + at * at))
+                        .collect();
                     fixture.write(&format!("file-{number}"), &contents);
                 }
                 let end = CheckpointRequest {
@@ -273,7 +275,9 @@ fn a_run_that_began_anew_goes_with_all_that_it_began_with() {
         let known = fixture.store.known().unwrap();
         for pair in runs.windows(2) {
             // Each was made from the one before it, and none needs another.
-            let [[_, _], [beginning, end]] = pair else { unreachable!() };
+            let [[_, _], [beginning, end]] = pair else {
+                unreachable!()
+            };
             assert_eq!(known[&end.sha].parent.as_ref(), Some(&beginning.sha));
             assert_eq!(known[&beginning.sha].parent.as_ref(), Some(&pair[0][0].sha));
             let all: Vec<_> = runs.iter().flatten().map(|made| &made.sha).collect();
@@ -281,7 +285,12 @@ fn a_run_that_began_anew_goes_with_all_that_it_began_with() {
                 assert!(!all.contains(&known[&made.sha].before.as_ref().unwrap()));
             }
         }
-        let all = |runs: &[[Checkpoint; 2]]| runs.iter().flatten().map(|made| made.sha.clone()).collect::<Vec<_>>();
+        let all = |runs: &[[Checkpoint; 2]]| {
+            runs.iter()
+                .flatten()
+                .map(|made| made.sha.clone())
+                .collect::<Vec<_>>()
+        };
         let (gone, keep) = (all(&runs[..5]), all(&runs[5..]));
         let gone: BTreeSet<_> = gone.into_iter().collect();
         let before = bytes_of_objects(&fixture);
@@ -312,14 +321,34 @@ fn beginnings_that_follow_one_another_go_with_the_runs_that_are_built_on_them() 
     let Some(tree) = tree else { return };
     let who = ["-c", "user.name=a", "-c", "user.email=a@b"];
     let message = "initial: the project before any codon\n\nTimestamp: 2025-01-04T14:13:20.123Z";
-    let commit = [&who[..], &["commit-tree", tree.trim(), "-p", first.sha.as_str(), "-m", message]].concat();
+    let commit = [
+        &who[..],
+        &[
+            "commit-tree",
+            tree.trim(),
+            "-p",
+            first.sha.as_str(),
+            "-m",
+            message,
+        ],
+    ]
+    .concat();
     let second = git(&fixture, &commit).unwrap();
     git(&fixture, &["update-ref", "refs/heads/main", second.trim()]);
     fixture.write("a", "2");
     let third = initial(&fixture);
     let next = request(&[]);
-    let end = fixture.store.create(&CheckpointRequest { parent: Some(third.sha.clone()), ..next }).unwrap();
-    let gone = BTreeSet::from([first.sha.clone(), hankweave_core::id::CheckpointSha::new(second.trim())]);
+    let end = fixture
+        .store
+        .create(&CheckpointRequest {
+            parent: Some(third.sha.clone()),
+            ..next
+        })
+        .unwrap();
+    let gone = BTreeSet::from([
+        first.sha.clone(),
+        hankweave_core::id::CheckpointSha::new(second.trim()),
+    ]);
     let keep = [third.sha, end.sha];
     assert!(fixture.store.clean(&gone, &keep).unwrap() > 0);
     assert_eq!(fixture.store.restorable(&keep).unwrap().len(), 2);

@@ -411,7 +411,9 @@ async fn a_subscriber_that_lagged_reads_no_more_of_the_journal_than_it_must() {
             }
         }
     }
-    let newest = last.each_ref().map(|last| last.as_ref().unwrap().values().last().unwrap());
+    let newest = last
+        .each_ref()
+        .map(|last| last.as_ref().unwrap().values().last().unwrap());
     assert!(std::ptr::eq(newest[0], newest[1]));
     assert_eq!(newest[0].seq, 9_000);
 }

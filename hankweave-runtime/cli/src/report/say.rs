@@ -6,8 +6,8 @@ use hankweave_core::codon::{CheckpointType, CodonStatus, UnloadReason};
 use hankweave_core::event::StateEvent;
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
-use crate::left_out::named;
 use super::words::{answer, at_its_budget, budget, duration, excerpt, standing, subject};
+use crate::left_out::named;
 
 /// What an event says to a person; `None` for events that only programs need.
 pub(crate) fn say(event: &Event) -> Option<String> {

@@ -40,7 +40,10 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
     let head = thread::head(&state);
     let view = StatusView {
         budget: crate::state::budget_summary(&execution.execution)?,
-        left_out: LeftOut::of(&execution.execution, head.as_ref().map(|head| &head.checkpoint_sha)),
+        left_out: LeftOut::of(
+            &execution.execution,
+            head.as_ref().map(|head| &head.checkpoint_sha),
+        ),
         ..StatusView::of(&execution.execution, &state, &thread, hank.as_ref())
     };
     if global.json() {

@@ -209,7 +209,13 @@ fn it_frees_what_it_says_and_what_removed_runs_began_with_goes_too() {
     let promised = project.run(["cleanup", "--keep", "1", "--dry-run", "--json"]);
     let promised = promised.expect_code(0).json_document();
     let shown = project.run(["cleanup", "--keep", "1", "--dry-run"]);
-    assert!(shown.expect_code(0).stdout.contains(" that nothing else needs:\n"), "{shown}");
+    assert!(
+        shown
+            .expect_code(0)
+            .stdout
+            .contains(" that nothing else needs:\n"),
+        "{shown}"
+    );
     assert_eq!((bytes_beneath(&objects), bytes_beneath(&runs)), before);
     let cleaned = project.run(["cleanup", "--keep", "1", "--yes", "--json"]);
     let cleaned = cleaned.expect_code(0).json_document();
@@ -224,7 +230,10 @@ fn it_frees_what_it_says_and_what_removed_runs_began_with_goes_too() {
     project.run(["checkpoints", "verify"]).expect_code(0);
 
     // All that is kept can be gone back to, and forward again.
-    let status = project.run(["op", "log", "--json"]).expect_code(0).json_document();
+    let status = project
+        .run(["op", "log", "--json"])
+        .expect_code(0)
+        .json_document();
     project.run(["undo"]).expect_code(0);
     let older = fs::read(project.directory().join("big.bin")).unwrap();
     assert_ne!(older, newest);
@@ -236,9 +245,14 @@ fn it_frees_what_it_says_and_what_removed_runs_began_with_goes_too() {
     for row in ["checkpoints", "op log", "status"] {
         project.run(row.split(' ')).expect_code(0);
     }
-    let rows = project.run(["checkpoints", "--json"]).expect_code(0).json_document();
-    for row in rows.as_array().unwrap() {
-        project.run(["checkpoints", "show", row["sha"].as_str().unwrap()]).expect_code(0);
+    let rows = project
+        .run(["checkpoints", "--json"])
+        .expect_code(0)
+        .json_document();
+    for row in rows["checkpoints"].as_array().unwrap() {
+        project
+            .run(["checkpoints", "show", row["sha"].as_str().unwrap()])
+            .expect_code(0);
     }
     project.run(["run", "--new", "--headless"]).expect_code(0);
 }

@@ -34,27 +34,51 @@ fn a_file_that_is_too_large_for_checkpoints_is_told_wherever_one_looks() {
     assert!(run.stderr.contains(&format!("  not in them  {told}\n")), "{run}");
 
     let status = project.run(["status"]);
-    assert!(status.stdout.contains(&format!("not in the last checkpoint: {told}\n")), "{status}");
+    assert!(
+        status
+            .stdout
+            .contains(&format!("not in the last checkpoint: {told}\n")),
+        "{status}"
+    );
     let files = json!([{"path": "large.bin", "reason": "too-large", "size": 3 * MIB}]);
     let status = project.run(["status", "--json"]).expect_code(0).json_document();
     assert_eq!(status["leftOut"], json!({"files": files, "count": 1}));
     let listed = project.run(["checkpoints"]);
-    let without = listed.stdout.lines().filter(|line| line.ends_with("  without 1 file"));
+    let without = listed
+        .stdout
+        .lines()
+        .filter(|line| line.ends_with("  without 1 file"));
     assert_eq!(without.count(), 2, "{listed}");
-    let rows = project.run(["checkpoints", "--json"]).expect_code(0).json_document();
+    let rows = project
+        .run(["checkpoints", "--json"])
+        .expect_code(0)
+        .json_document();
     let newest = &rows["checkpoints"][0];
     assert_eq!(newest["leftOut"]["files"], files, "{rows}");
     let shown = project.run(["checkpoints", "show", newest["sha"].as_str().unwrap()]);
-    assert!(shown.expect_code(0).stdout.contains(&format!("not in it: {told}\n")), "{shown}");
+    assert!(
+        shown
+            .expect_code(0)
+            .stdout
+            .contains(&format!("not in it: {told}\n")),
+        "{shown}"
+    );
 
     // Told once for two checkpoints that lack the same, as an event for programs.
     let events = project.run(["run", "--new", "--headless", "--json"]);
     let events = events.expect_code(0).json_lines();
     let of_kind = |event: &&Value| event["type"] == "checkpoint.incomplete";
-    let told: Vec<&Value> = events.iter().filter(of_kind).map(|event| &event["data"]).collect();
+    let told: Vec<&Value> = events
+        .iter()
+        .filter(of_kind)
+        .map(|event| &event["data"])
+        .collect();
     assert_eq!(told.len(), 2, "{told:?}");
     assert_eq!((&told[0]["codonId"], &told[0]["leftOut"]), (&Value::Null, &files));
-    assert_eq!((&told[1]["codonId"], &told[1]["count"]), (&json!("one"), &json!(1)));
+    assert_eq!(
+        (&told[1]["codonId"], &told[1]["count"]),
+        (&json!("one"), &json!(1))
+    );
 
     // A rollback leaves it alone.
     project.run(["rollback", "--codon", "one"]).expect_code(0);
@@ -67,7 +91,10 @@ fn a_file_that_is_too_large_for_checkpoints_is_told_wherever_one_looks() {
 fn the_limit_for_files_in_checkpoints_can_be_changed() {
     // Without a word it is 100 MiB.
     let run = with_codons(&json!({}), 101).run(["run", "--headless"]);
-    assert!(run.expect_code(0).stdout.contains("large.bin (101.00 MiB"), "{run}");
+    assert!(
+        run.expect_code(0).stdout.contains("large.bin (101.00 MiB"),
+        "{run}"
+    );
 
     let mut project = with_codons(&json!({"checkpointedFileLimitMb": 2}), 3);
     for (limit, is_told) in [("2", true), ("3", false)] {
@@ -90,7 +117,10 @@ fn a_limit_that_is_none_is_refused_at_its_place() {
     let project = with_codons(&json!({"checkpointedFileLimitMb": 0}), 1);
     let refused = project.run(["validate"]);
     assert!(
-        refused.expect_code(1).stdout.contains("overrides.checkpointedFileLimitMb"),
+        refused
+            .expect_code(1)
+            .stdout
+            .contains("overrides.checkpointedFileLimitMb"),
         "{refused}"
     );
 }

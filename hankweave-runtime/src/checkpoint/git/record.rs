@@ -163,7 +163,9 @@ pub(super) fn keep_within_reach(repository: &Repository, tip: Oid) -> Result<(),
         Err(MoveError::Git(error)) => return Err(CheckpointError::Store(ObjectError::at(ACTION)(error))),
         Err(MoveError::Io(error)) => return Err(io(error)),
     };
-    open_dir(repository.path()).and_then(sync_file_system).map_err(io)?;
+    open_dir(repository.path())
+        .and_then(sync_file_system)
+        .map_err(io)?;
     moved.finish().map_err(io)
 }
 

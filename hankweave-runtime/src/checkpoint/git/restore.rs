@@ -87,7 +87,10 @@ impl GitCheckpoints {
     ) -> Result<Checkpoint, CheckpointError> {
         let reader = history::open_reader(repository).map_err(CheckpointError::Parent)?;
         let base = request.left.as_ref().map(|left| history::find(&reader, left));
-        let base = base.transpose().map_err(CheckpointError::Parent)?.map(|commit| commit.id);
+        let base = base
+            .transpose()
+            .map_err(CheckpointError::Parent)?
+            .map(|commit| commit.id);
         let first = format!(
             "{}{}-{}",
             prune::PREFIX,

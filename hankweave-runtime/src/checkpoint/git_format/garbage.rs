@@ -22,7 +22,11 @@ pub(in crate::checkpoint) fn remove_others(
 ) -> Result<u64, git2::Error> {
     let objects = repository.path().join("objects");
     let packs = Packs::of(&objects).map_err(as_git)?;
-    let unfinished = packs.unfinished.iter().map(|pack| remove(pack)).sum::<io::Result<u64>>();
+    let unfinished = packs
+        .unfinished
+        .iter()
+        .map(|pack| remove(pack))
+        .sum::<io::Result<u64>>();
     let unfinished = unfinished.map_err(as_git)?;
     let loose = for_each_other(&objects, needed, remove).map_err(as_git)?;
     Ok(unfinished + loose + packs.with_others(needed).write_anew(repository, needed)?)
@@ -36,7 +40,11 @@ pub(in crate::checkpoint) fn length_of_others(
     let objects = repository.path().join("objects");
     let loose = for_each_other(&objects, needed, length).map_err(as_git)?;
     let packs = Packs::of(&objects).map_err(as_git)?;
-    let unfinished = packs.unfinished.iter().map(|pack| length(pack)).sum::<io::Result<u64>>();
+    let unfinished = packs
+        .unfinished
+        .iter()
+        .map(|pack| length(pack))
+        .sum::<io::Result<u64>>();
     let packs = packs.with_others(needed);
     let reader = ObjectReader::open(repository)?;
     let written = PackFile::length_with(packs.stay(&reader, needed))?;

@@ -188,7 +188,13 @@ impl io::Read for ReadFrom<'_> {
 
 /// The length of the object at `offset`, or of what it is a delta to if that is longer.
 fn length_at(pack: &File, offset: u64, id: Oid) -> io::Result<u64> {
-    let mut pack = BufReader::with_capacity(BEGINNING, ReadFrom { file: pack, at: offset });
+    let mut pack = BufReader::with_capacity(
+        BEGINNING,
+        ReadFrom {
+            file: pack,
+            at: offset,
+        },
+    );
     let mut next = || {
         let mut byte = [0];
         pack.read_exact(&mut byte).map(|()| byte[0])

@@ -129,7 +129,9 @@ impl<'r> ObjectReader<'r> {
             let kind = object.kind;
             return object.copy_to(sink).map(|()| kind);
         }
-        let object = self.read_packed(id, MOST_OF_PACKED).map_err(ContentError::Object)?;
+        let object = self
+            .read_packed(id, MOST_OF_PACKED)
+            .map_err(ContentError::Object)?;
         sink.write_all(object.data()).map_err(ContentError::Sink)?;
         Ok(object.kind())
     }
