@@ -76,7 +76,8 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("args", "screen signals"),
     ("exit", "screen"),
     ("question", "screen"),
-    ("report", "screen"),
+    ("left_out", "screen"),
+    ("report", "left_out screen"),
     ("show", "report"),
     ("stopping", "screen"),
     ("logging", "args screen server_log"),
@@ -97,10 +98,13 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("plan_changes", "screen"),
     (
         "status",
-        "args directory exit output plan_changes report screen state typed",
+        "args directory exit left_out output plan_changes report screen state typed",
     ),
     ("thread", "args directory exit output report screen state"),
-    ("checkpoints", "args directory exit output screen state typed"),
+    (
+        "checkpoints",
+        "args directory exit left_out output report screen state typed",
+    ),
     ("config", "args exit failures output screen settings"),
     ("registry", "args config exit settings typed"),
     ("completions", "args exit output registry state"),
@@ -153,7 +157,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("commands", "rollback screen typed"),
     (
         "run",
-        "approve args browser commands config exit failures keyboard logging notify otel prices question report screen server_log settings show signals stopping toggle typed validate",
+        "approve args browser commands config exit failures keyboard left_out logging notify otel prices question report screen server_log settings show signals stopping toggle typed validate",
     ),
 ];
 
