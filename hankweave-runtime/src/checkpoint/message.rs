@@ -258,6 +258,7 @@ mod tests {
         assert_eq!((base(&initial), is_initial(&initial)), (Some(sha), true));
     }
 
+    // covers: G4
     #[test]
     fn what_is_left_out_is_read_back() {
         let skipped = |path: &str, reason, size| Skipped {

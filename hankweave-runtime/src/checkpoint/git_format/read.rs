@@ -22,7 +22,7 @@ const MOST_OF_FOLDER: u64 = 64 << 20;
 /// Longest content of a file in a pack, in bytes, which is taken into memory; longer ones are in files of their own.
 const MOST_OF_PACKED: u64 = 512 << 20;
 
-/// Reads objects of one repository, for one operation: the folder of objects, packs and their indexes are opened once.
+/// Reads objects of one repository, for one operation: the folder of objects, packs and their indexes are opened once (G13).
 pub(in crate::checkpoint) struct ObjectReader<'r> {
     odb: Odb<'r>,
     objects: OwnedFd,
