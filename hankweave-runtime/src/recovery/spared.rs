@@ -98,4 +98,12 @@ impl CheckpointStore for SparedCheckpoints {
     fn clean(&self, gone: &BTreeSet<CheckpointSha>, keep: &[CheckpointSha]) -> Result<u64, HistoryError> {
         self.writing(|store| store.clean(gone, keep))
     }
+
+    fn measure_clean(
+        &self,
+        gone: &BTreeSet<CheckpointSha>,
+        keep: &[CheckpointSha],
+    ) -> Result<u64, HistoryError> {
+        self.reading().measure_clean(gone, keep)
+    }
 }
