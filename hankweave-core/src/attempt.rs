@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-pub struct Attempt(u32);
+pub struct AttemptNumber(u32);
 
 /// The number of a try that did not succeed. Made again, it is the one after it, so that no caller can forget
 /// to count.
@@ -17,7 +17,7 @@ pub struct Attempt(u32);
 #[serde(transparent)]
 pub struct SpentAttempt(u32);
 
-impl Attempt {
+impl AttemptNumber {
     /// The first try.
     pub const FIRST: Self = Self(1);
 
@@ -28,25 +28,25 @@ impl Attempt {
     }
 }
 
-impl Default for Attempt {
+impl Default for AttemptNumber {
     fn default() -> Self {
         Self::FIRST
     }
 }
 
-impl From<Attempt> for SpentAttempt {
-    fn from(attempt: Attempt) -> Self {
+impl From<AttemptNumber> for SpentAttempt {
+    fn from(attempt: AttemptNumber) -> Self {
         Self(attempt.0)
     }
 }
 
-impl From<SpentAttempt> for Attempt {
+impl From<SpentAttempt> for AttemptNumber {
     fn from(spent: SpentAttempt) -> Self {
         Self(spent.0.saturating_add(1))
     }
 }
 
-impl fmt::Display for Attempt {
+impl fmt::Display for AttemptNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
@@ -64,9 +64,9 @@ mod tests {
 
     #[test]
     fn a_spent_attempt_made_again_is_the_next_one() {
-        let spent = SpentAttempt::from(Attempt::FIRST);
+        let spent = SpentAttempt::from(AttemptNumber::FIRST);
         assert_eq!(spent.to_string(), "1");
-        assert_eq!(Attempt::from(spent).number(), 2);
-        assert_eq!(Attempt::from(SpentAttempt(u32::MAX)).number(), u32::MAX);
+        assert_eq!(AttemptNumber::from(spent).number(), 2);
+        assert_eq!(AttemptNumber::from(SpentAttempt(u32::MAX)).number(), u32::MAX);
     }
 }

@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 /// The name of the state directory inside the execution directory.
 pub const STATE_DIR: &str = ".hankweave";
 
-/// The file in the state directory that says who works there: a [`LockRecord`].
+/// The file in the state directory that says who works there: a [`ServerLockRecord`].
 pub const LOCK_FILE: &str = "server.lock";
 
 /// The file in the state directory with the token for everything.
@@ -35,7 +35,7 @@ pub const MAX_TOKEN_FILE_BYTES: u64 = 1_024;
 /// Who works in an execution directory, as it stands in `server.lock`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LockRecord {
+pub struct ServerLockRecord {
     /// The holder's process.
     pub pid: u32,
     /// When that process started, in clock ticks since boot; it tells a reused pid.
@@ -49,13 +49,13 @@ pub struct LockRecord {
     /// The port of the server, once it listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Where clients on this machine reach it, unless that is 127.0.0.1.
+    /// Address for clients on this machine, unless it is 127.0.0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
     /// The run in progress, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// What the run is at.
+    /// Current activity of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
     /// When the lock was taken.
@@ -64,7 +64,7 @@ pub struct LockRecord {
     pub last_heartbeat: Timestamp,
 }
 
-/// What a run is at, by the time that the machine has been up: whoever looks from another process learns how long it has
+/// Activity of a run, timed by the machine's uptime: another process can tell how long it has
 /// taken or still takes, wherever the wall clock was set to meanwhile (D9).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -133,7 +133,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What the system tells about a pid now.
+/// Facts of the system about a pid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessFacts {
     /// The current boot of the machine; `None` where the system does not tell.
@@ -145,8 +145,8 @@ pub struct ProcessFacts {
     pub is_alive: bool,
 }
 
-impl LockRecord {
-    /// Where a client on this machine reaches the server.
+impl ServerLockRecord {
+    /// Returns the server's address for clients on this machine.
     #[must_use]
     pub fn reachable(&self) -> Option<SocketAddr> {
         let address = self.address.unwrap_or(Ipv4Addr::LOCALHOST.into());
@@ -239,7 +239,7 @@ mod tests {
     // covers: L2
     #[test]
     fn a_reused_pid_is_not_the_process_that_wrote_the_record() {
-        let record: LockRecord = serde_json::from_str(
+        let record: ServerLockRecord = serde_json::from_str(
             r#"{"pid": 7, "processStartTicks": 100, "bootId": "today", "lockId": "x", "port": 4000,
             "startTime": "2025-01-04T12:00:00Z", "lastHeartbeat": "2025-01-04T12:00:00Z"}"#,
         )
@@ -253,7 +253,7 @@ mod tests {
         assert!(!record.is_live(&facts("today", Some(101), true)));
         assert!(!record.is_live(&facts("today", None, false)));
         assert!(!record.is_live(&facts("tomorrow", Some(100), true)));
-        let without_ticks = LockRecord {
+        let without_ticks = ServerLockRecord {
             process_start_ticks: None,
             ..record
         };

@@ -16,7 +16,7 @@ pub const MAX_ID_BYTES: usize = 128;
 #[cfg(any(test, feature = "schema"))]
 const PLAIN_ID: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$";
 
-/// The same with the iteration of a loop after it.
+/// Pattern of a codon id, with the iteration of a loop after it.
 #[cfg(any(test, feature = "schema"))]
 const CODON_ID: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(#[0-9]{1,9})?$";
 
@@ -28,7 +28,7 @@ pub(crate) const MODEL_NAME: &str = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}(\[[A-Z
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a valid {kind}: {reason}")]
 pub struct InvalidId {
-    /// What the string was meant to be, such as "codon id".
+    /// Intended meaning of the string, such as "codon id".
     pub kind: &'static str,
     /// The string as it was given.
     pub text: String,

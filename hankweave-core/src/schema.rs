@@ -17,7 +17,7 @@ use crate::hank::{Hank, SentinelEntry, Setting, WITHOUT_EFFECT};
 use crate::id::MODEL_NAME;
 use crate::sentinel::{SentinelConfig, SentinelSettings};
 use crate::time::Timestamp;
-use crate::wire::{Direct, JournalEntry, Request, Response, ShaPrefix};
+use crate::wire::{ClientRequest, Direct, JournalEntry, Response, ShaPrefix};
 
 /// The schema of hank.json.
 #[must_use]
@@ -41,13 +41,13 @@ pub fn state() -> Value {
 /// journal, `{seq, id, timestamp, type, data}`, an event for it alone, without `seq`, or the answer to its handshake.
 #[must_use]
 pub fn event() -> Value {
-    of::<Told>("event")
+    of::<AnyEventSchema>("event")
 }
 
 /// The schema of a command that a client sends over the WebSocket, `{id, type, data?}`.
 #[must_use]
 pub fn command() -> Value {
-    of::<Request>("command")
+    of::<ClientRequest>("command")
 }
 
 /// The schema of hankweave.json.
@@ -159,10 +159,10 @@ fn prices() -> Value {
     })
 }
 
-/// What somebody is told of what happened.
-struct Told;
+/// Events, as clients get them.
+struct AnyEventSchema;
 
-impl JsonSchema for Told {
+impl JsonSchema for AnyEventSchema {
     fn schema_name() -> Cow<'static, str> {
         "Told".into()
     }

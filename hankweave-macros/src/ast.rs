@@ -1,4 +1,4 @@
-//! What the user wrote, with the place of every word. Nothing is decided here.
+//! Declaration as the user wrote it, with the position of every word. Nothing is decided here.
 
 use proc_macro2::TokenStream;
 use syn::{Attribute, Expr, Generics, Ident, LitStr, Path, Type, Visibility};
@@ -54,10 +54,10 @@ pub(crate) struct Ast {
     pub(crate) generated: Derives,
     pub(crate) storage: Storage,
     /// Fields of the variant marked `#[shared]`.
-    pub(crate) shared: Vec<Field>,
-    /// What states have in common, as pseudo states.
-    pub(crate) groups: Vec<State>,
-    pub(crate) states: Vec<State>,
+    pub(crate) shared: Vec<FieldSyntax>,
+    /// Common parts of states, as pseudo states.
+    pub(crate) groups: Vec<StateVariant>,
+    pub(crate) states: Vec<StateVariant>,
 }
 
 /// How values are stored.
@@ -70,16 +70,16 @@ pub(crate) struct Storage {
 }
 
 /// One variant.
-pub(crate) struct State {
+pub(crate) struct StateVariant {
     pub(crate) ident: Ident,
     pub(crate) docs: Vec<Attribute>,
     pub(crate) attrs: Vec<Attribute>,
-    pub(crate) names: Names,
+    pub(crate) names: SerdeNames,
     pub(crate) initial: Option<Initial>,
     pub(crate) terminal: Option<Attribute>,
     /// Whether an edge may lead back to the state it leaves.
     pub(crate) again: bool,
-    pub(crate) exits: Vec<Exit>,
+    pub(crate) exits: Vec<ExitSyntax>,
     /// Whether there are exits that could not be read.
     pub(crate) unread: bool,
     pub(crate) keeps: Vec<Ident>,
@@ -87,7 +87,7 @@ pub(crate) struct State {
     /// The group that it belongs to.
     pub(crate) within: Option<Ident>,
     pub(crate) tolerates: Vec<Ident>,
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<FieldSyntax>,
 }
 
 /// `#[initial]` or `#[initial("label")]`.
@@ -98,7 +98,7 @@ pub(crate) struct Initial {
 
 /// `method("label") { changed } => Target`.
 #[derive(Clone)]
-pub(crate) struct Exit {
+pub(crate) struct ExitSyntax {
     pub(crate) method: Ident,
     pub(crate) label: Option<LitStr>,
     /// The fields that a step back to the same state changes, where all others stay.
@@ -110,14 +110,14 @@ pub(crate) struct Exit {
 
 /// Names given with `#[serde(rename = "..", alias = "..")]`.
 #[derive(Default, Clone)]
-pub(crate) struct Names {
+pub(crate) struct SerdeNames {
     pub(crate) rename: Option<String>,
     pub(crate) aliases: Vec<String>,
 }
 
 /// One field.
 #[derive(Clone)]
-pub(crate) struct Field {
+pub(crate) struct FieldSyntax {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
     /// Documentation and whatever is not for the macro nor for serde.
@@ -131,12 +131,12 @@ pub(crate) struct Field {
     pub(crate) sample: Option<Expr>,
 }
 
-/// What serde is told about a field.
+/// Serde attributes of a field.
 #[derive(Default, Clone)]
 pub(crate) struct Serde {
     /// The content of the attributes, as written.
     pub(crate) metas: Vec<TokenStream>,
-    pub(crate) names: Names,
+    pub(crate) names: SerdeNames,
     pub(crate) default: bool,
     pub(crate) custom_read: bool,
     pub(crate) skip: bool,
@@ -149,7 +149,7 @@ pub(crate) struct Carry {
     pub(crate) from: Option<Ident>,
     /// The value where the source has none, instead of the default.
     pub(crate) start: Option<Expr>,
-    /// What becomes of the value on the way.
+    /// Conversion of the value on the way.
     pub(crate) next: Option<Expr>,
     /// Whether the caller is asked where the source has none.
     pub(crate) ask: bool,
@@ -187,7 +187,7 @@ pub(crate) enum Again {
     Restarts,
 }
 
-/// Where the value of a field comes from when its state is entered.
+/// Source of a field's value when its state is entered.
 #[derive(Clone)]
 pub(crate) enum Mark {
     /// From the caller.

@@ -105,7 +105,7 @@ pub(crate) fn snake(name: &str) -> String {
     out
 }
 
-/// The same as serde does it: each capital letter begins a word, and only those of ASCII change.
+/// Converts like serde: each capital letter begins a word, and only ASCII letters change.
 fn serde_snake(name: &str) -> String {
     let mut out = String::new();
     for (index, letter) in name.char_indices() {
@@ -127,7 +127,7 @@ pub(crate) fn pascal(name: &str) -> String {
     name.split('_').map(upper_first).collect()
 }
 
-/// The same as serde does it: only letters of ASCII change.
+/// Converts like serde: only ASCII letters change.
 fn serde_pascal(name: &str) -> String {
     let upper_first = |word: &str| {
         let mut letters = word.chars();

@@ -1,4 +1,4 @@
-//! What the user wrote -> a machine that can be generated.
+//! Checks the user's declaration and returns a machine that can be generated.
 //!
 //! Every broken rule is reported at the word that breaks it. A part that breaks a rule is left out or replaced by what
 //! was probably meant, so that the result can be expanded in any case and one mistake does not cause a page of others.
@@ -14,10 +14,10 @@ mod storable;
 use crate::ast::Ast;
 use crate::case::Case;
 use crate::error::Errors;
-use crate::model::{Machine, State};
+use crate::model::{MachineDef, StateDef};
 
 /// Resolves names and checks all rules; returns nothing for an enum without states, or one whose parameters hide them.
-pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
+pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<MachineDef> {
     storable::check(&mut ast, errors);
     groups::resolve(&mut ast, errors);
     names::unique_states(&mut ast.states, errors);
@@ -39,7 +39,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
         .as_ref()
         .and_then(|mark| mark.label.clone());
     let states = ast.states.into_iter().zip(edges.exits).zip(fields.states);
-    let states = states.map(|((state, exits), resolved)| State {
+    let states = states.map(|((state, exits), resolved)| StateDef {
         stored_name: stored_name(
             &state.names.rename,
             &state.ident.to_string(),
@@ -55,7 +55,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
         fields: resolved.fields,
         tolerated: resolved.tolerated,
     });
-    let mut machine = Machine {
+    let mut machine = MachineDef {
         name: ast.name,
         apart: false,
         krate: ast.krate,

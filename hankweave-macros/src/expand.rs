@@ -26,12 +26,12 @@ use quote::{ToTokens, format_ident, quote};
 use syn::{Path, Visibility, parse_quote};
 
 use crate::case::{is_name, snake, text};
-use crate::model::Machine;
+use crate::model::MachineDef;
 
 /// Generates the module of the machine and the re-exports beside it.
-pub(crate) fn expand(machine: &Machine) -> TokenStream {
-    let out = Names::new(machine);
-    let Names {
+pub(crate) fn expand(machine: &MachineDef) -> TokenStream {
+    let out = GeneratedNames::new(machine);
+    let GeneratedNames {
         module,
         typed,
         status,
@@ -94,16 +94,16 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
 
 /// The typed value with its steps and seals, in a module that holds no word of the user's but names and types: whoever stands beside the data cannot
 /// reach what is private here.
-fn guarded(machine: &Machine) -> TokenStream {
+fn guarded(machine: &MachineDef) -> TokenStream {
     let (machine, types) = deeper::deeper(machine);
     let machine = &machine;
-    let out = Names::new(machine);
+    let out = GeneratedNames::new(machine);
     let vis = out.vis.clone();
-    let out = Names {
+    let out = GeneratedNames {
         vis: visibility(&machine.vis, 2),
         ..out
     };
-    let Names {
+    let GeneratedNames {
         typed, state_trait, ..
     } = &out;
     let parts = [
@@ -127,7 +127,7 @@ fn guarded(machine: &Machine) -> TokenStream {
 }
 
 /// The names of what is generated, and how visible it is.
-pub(crate) struct Names {
+pub(crate) struct GeneratedNames {
     /// The crate that generated code stands on.
     pub(crate) krate: Path,
     /// Its serde, as serde wants to be told.
@@ -156,8 +156,8 @@ pub(crate) struct Names {
     pub(crate) value: Ident,
 }
 
-impl Names {
-    pub(crate) fn new(machine: &Machine) -> Self {
+impl GeneratedNames {
+    pub(crate) fn new(machine: &MachineDef) -> Self {
         let name = text(&machine.name);
         let generated = |text: String| Ident::new(&text, Span::call_site());
         let krate = (machine.krate.clone()).unwrap_or_else(|| parse_quote!(::hankweave_machine));
@@ -182,7 +182,7 @@ impl Names {
 }
 
 /// The name of the method that gives up the type.
-pub(crate) fn into_stored(machine: &Machine) -> String {
+pub(crate) fn into_stored(machine: &MachineDef) -> String {
     let (name, stored) = (text(&machine.name), text(&machine.stored));
     let rest = stored.strip_prefix(&name).filter(|rest| !rest.is_empty());
     format!("into_{}", snake(rest.unwrap_or(&stored)))
@@ -190,7 +190,7 @@ pub(crate) fn into_stored(machine: &Machine) -> String {
 
 /// The name of the method that gives a copy of the stored form: what the stored enum is called beyond the machine. A name that no method can have gets
 /// another one.
-pub(crate) fn to_stored(machine: &Machine) -> String {
+pub(crate) fn to_stored(machine: &MachineDef) -> String {
     let (name, stored) = (text(&machine.name), text(&machine.stored));
     let rest = stored.strip_prefix(&name).filter(|rest| !rest.is_empty());
     let name = snake(rest.unwrap_or(&stored));
@@ -203,7 +203,7 @@ pub(crate) fn graph_name(machine: &str) -> String {
 }
 
 /// The module is called like the machine. A name that no module can have was reported and only has to stay out of the way.
-fn module_name(machine: &Machine) -> String {
+fn module_name(machine: &MachineDef) -> String {
     let name = snake(&text(&machine.name));
     if is_name(&name) { name } else { name + "_machine" }
 }
@@ -239,7 +239,7 @@ pub(crate) fn visibility(vis: &Visibility, depth: usize) -> TokenStream {
 }
 
 /// Tokens that are only there when the stored form is.
-pub(crate) fn if_stored(machine: &Machine, tokens: TokenStream) -> TokenStream {
+pub(crate) fn if_stored(machine: &MachineDef, tokens: TokenStream) -> TokenStream {
     if machine.stored_form {
         tokens
     } else {

@@ -6,13 +6,13 @@ use syn::{Attribute, Expr, GenericArgument, Generics, LitStr, Path, PathArgument
 use crate::ast::{Derives, Schemas, Setters};
 use crate::case::{Case, pascal, text};
 
-/// What every stored value can be asked, so that no shared field can be asked for by these names.
+/// Methods of every stored value; no shared field can have these names.
 pub(crate) const STORED_METHODS: [&str; 6] =
     ["status", "is_terminal", "apply", "validate", "schema", "typed"];
 
 /// A machine that can be generated.
 #[derive(Clone)]
-pub(crate) struct Machine {
+pub(crate) struct MachineDef {
     pub(crate) name: Ident,
     /// Whether the stored enum stays in the module of the machine.
     pub(crate) apart: bool,
@@ -40,37 +40,37 @@ pub(crate) struct Machine {
     pub(crate) tag: String,
     /// Spelling of stored fields.
     pub(crate) field_case: Option<Case>,
-    pub(crate) shared: Vec<Field>,
-    pub(crate) states: Vec<State>,
+    pub(crate) shared: Vec<FieldDef>,
+    pub(crate) states: Vec<StateDef>,
     /// In order of first mention.
     pub(crate) methods: Vec<Method>,
     /// Steps with several outcomes, each of which is one of `methods`.
     pub(crate) branches: Vec<Branch>,
     /// Index of the state in which values start.
     pub(crate) initial: usize,
-    /// What diagrams print on the way into it.
+    /// Text of diagrams on the arrow into it.
     pub(crate) start_label: Option<LitStr>,
 }
 
 /// One state.
 #[derive(Clone)]
-pub(crate) struct State {
+pub(crate) struct StateDef {
     pub(crate) ident: Ident,
     pub(crate) docs: Vec<Attribute>,
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) stored_name: String,
     pub(crate) aliases: Vec<String>,
     pub(crate) terminal: bool,
-    pub(crate) exits: Vec<Exit>,
+    pub(crate) exits: Vec<ExitDef>,
     /// All fields: shared ones first, then kept ones, then the state's own.
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<FieldDef>,
     /// Stored names of other states that are dropped when read here.
     pub(crate) tolerated: Vec<String>,
 }
 
 /// One edge, seen from the state that it leaves.
 #[derive(Clone)]
-pub(crate) struct Exit {
+pub(crate) struct ExitDef {
     /// Index of the method.
     pub(crate) method: usize,
     pub(crate) label: Option<LitStr>,
@@ -80,7 +80,7 @@ pub(crate) struct Exit {
 #[derive(Clone)]
 pub(crate) struct Method {
     pub(crate) ident: Ident,
-    /// What it is called among events and in the module of steps.
+    /// Name among events and in the module of steps.
     pub(crate) variant: Ident,
     /// The struct that holds what the caller supplies; called like the variant, where that name is free.
     pub(crate) metadata: Ident,
@@ -107,17 +107,17 @@ pub(crate) struct Branch {
 }
 
 /// A live field whose changes are events.
-pub(crate) struct Change<'a> {
-    pub(crate) field: &'a Field,
+pub(crate) struct LiveField<'a> {
+    pub(crate) field: &'a FieldDef,
     /// Whether it adds to the field instead of replacing it.
     pub(crate) adds: bool,
     /// The states in which the field is live.
-    pub(crate) states: Vec<&'a State>,
+    pub(crate) states: Vec<&'a StateDef>,
 }
 
 /// One field of a state.
 #[derive(Clone)]
-pub(crate) struct Field {
+pub(crate) struct FieldDef {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
     pub(crate) attrs: Vec<Attribute>,
@@ -132,14 +132,14 @@ pub(crate) struct Field {
     pub(crate) schema: Type,
     /// A value for the generated tests; made up when there is none.
     pub(crate) sample: Option<Expr>,
-    pub(crate) entry: Entry,
+    pub(crate) entry: ValueSource,
     /// Whether the state has setters for it.
     pub(crate) live: Option<Setters>,
 }
 
-/// Where a value comes from when the state is entered.
+/// Source of a value when the state is entered.
 #[derive(Clone)]
-pub(crate) enum Entry {
+pub(crate) enum ValueSource {
     /// A field of every state: it stays.
     Shared,
     /// Unknown stored names: they stay.
@@ -165,15 +165,15 @@ pub(crate) struct Carried {
     pub(crate) from: Ident,
     /// The value when the source lacks it; the default when there is none.
     pub(crate) start: Option<Expr>,
-    /// What the value is given to; without it the value is converted.
+    /// Function that gets the value; without it the value is converted.
     pub(crate) next: Option<Expr>,
     /// Whether the caller supplies it when the source lacks it.
     pub(crate) ask: bool,
 }
 
-impl Machine {
+impl MachineDef {
     /// Edges in order of declaration: source, exit.
-    pub(crate) fn edges(&self) -> impl Iterator<Item = (&State, &Method, &Exit)> {
+    pub(crate) fn edges(&self) -> impl Iterator<Item = (&StateDef, &Method, &ExitDef)> {
         self.states.iter().flat_map(move |state| {
             state
                 .exits
@@ -188,37 +188,37 @@ impl Machine {
         attrs.find(|attr| attr.path().is_ident("non_exhaustive"))
     }
 
-    pub(crate) fn target(&self, method: &Method) -> &State {
+    pub(crate) fn target(&self, method: &Method) -> &StateDef {
         &self.states[method.target]
     }
 
     /// The field that takes unknown stored names.
-    pub(crate) fn extra(&self) -> Option<&Field> {
+    pub(crate) fn extra(&self) -> Option<&FieldDef> {
         self.shared
             .iter()
-            .find(|field| matches!(field.entry, Entry::Extra))
+            .find(|field| matches!(field.entry, ValueSource::Extra))
     }
 
-    /// What the caller supplies to a method.
-    pub(crate) fn metadata(&self, method: &Method) -> impl Iterator<Item = &Field> {
+    /// Returns the metadata that the caller supplies to a method.
+    pub(crate) fn metadata(&self, method: &Method) -> impl Iterator<Item = &FieldDef> {
         let target = self.target(method);
         target.fields.iter().filter(|field| self.asks(method, field))
     }
 
-    /// What the caller supplies to one outcome or another.
-    pub(crate) fn demands(&self, branch: &Branch) -> impl Iterator<Item = &Field> {
+    /// Returns the metadata that the caller supplies to a branch.
+    pub(crate) fn demands(&self, branch: &Branch) -> impl Iterator<Item = &FieldDef> {
         let outcomes = branch.outcomes.iter().map(|method| &self.methods[*method]);
         outcomes.flat_map(|method| self.metadata(method))
     }
 
     /// Whether the caller of a method supplies this field of its target. The same from every source: that was checked.
-    pub(crate) fn asks(&self, method: &Method, field: &Field) -> bool {
+    pub(crate) fn asks(&self, method: &Method, field: &FieldDef) -> bool {
         let named = method.changes.as_ref().map(|names| names.contains(&field.ident));
         match (&field.entry, named) {
             (_, Some(false)) => false,
-            (Entry::Caller, _) | (Entry::Kept, Some(true)) => true,
-            (Entry::Carried(carried), Some(true)) => carried.next.is_none(),
-            (Entry::Carried(Carried { ask: true, from, .. }), None) => {
+            (ValueSource::Caller, _) | (ValueSource::Kept, Some(true)) => true,
+            (ValueSource::Carried(carried), Some(true)) => carried.next.is_none(),
+            (ValueSource::Carried(Carried { ask: true, from, .. }), None) => {
                 let source = method.sources.first().map(|source| &self.states[*source]);
                 source.is_some_and(|source| !source.has(from))
             }
@@ -227,19 +227,20 @@ impl Machine {
     }
 
     /// The changes of live fields that are events, in order of declaration.
-    pub(crate) fn changes(&self) -> Vec<Change<'_>> {
-        let mut changes: Vec<Change<'_>> = Vec::new();
+    pub(crate) fn changes(&self) -> Vec<LiveField<'_>> {
+        let mut changes: Vec<LiveField<'_>> = Vec::new();
         for state in &self.states {
             for field in &state.fields {
                 let Some(Setters { add, record: true }) = field.live else {
                     continue;
                 };
                 for adds in [false, true].into_iter().filter(|adds| add || !adds) {
-                    let same =
-                        |change: &&mut Change<'_>| change.field.ident == field.ident && change.adds == adds;
+                    let same = |change: &&mut LiveField<'_>| {
+                        change.field.ident == field.ident && change.adds == adds
+                    };
                     match changes.iter_mut().find(same) {
                         Some(change) => change.states.push(state),
-                        None => changes.push(Change {
+                        None => changes.push(LiveField {
                             field,
                             adds,
                             states: vec![state],
@@ -252,7 +253,7 @@ impl Machine {
     }
 }
 
-impl Change<'_> {
+impl LiveField<'_> {
     /// `set_total` or `add_total`.
     pub(crate) fn method(&self) -> String {
         let verb = if self.adds { "add" } else { "set" };
@@ -266,12 +267,12 @@ impl Change<'_> {
     }
 }
 
-impl State {
+impl StateDef {
     /// The arguments of `new`, if values start here.
-    pub(crate) fn started_with(&self) -> impl Iterator<Item = &Field> {
+    pub(crate) fn started_with(&self) -> impl Iterator<Item = &FieldDef> {
         self.fields.iter().filter(|field| match &field.entry {
-            Entry::Shared | Entry::Caller => true,
-            Entry::Carried(carried) => carried.ask,
+            ValueSource::Shared | ValueSource::Caller => true,
+            ValueSource::Carried(carried) => carried.ask,
             _ => false,
         })
     }
@@ -292,7 +293,7 @@ impl State {
     }
 }
 
-impl Field {
+impl FieldDef {
     /// Every name under which the field is read.
     pub(crate) fn stored_names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.stored_name)
@@ -305,13 +306,13 @@ impl Field {
         inside_option(&self.ty).unwrap_or(&self.ty)
     }
 
-    pub(crate) fn shares_stored_name(&self, other: &Field) -> bool {
+    pub(crate) fn shares_stored_name(&self, other: &FieldDef) -> bool {
         self.stored_names()
             .any(|name| other.stored_names().any(|known| known == name))
     }
 }
 
-/// What stands inside a type that is written `Option<..>`. Names are all that a macro sees.
+/// Returns the type inside a type written as `Option<..>`. A macro sees names only.
 pub(crate) fn inside_option(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last().filter(|last| last.ident == "Option")?;

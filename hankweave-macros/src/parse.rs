@@ -11,11 +11,11 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Fields, Ident, Item, ItemEnum, LitStr, Meta, Path, Token, Variant, parse_quote};
 
-use crate::ast::{Ast, Derives, Exit, Field, Initial, Names, Schemas, State};
+use crate::ast::{Ast, Derives, ExitSyntax, FieldSyntax, Initial, Schemas, SerdeNames, StateVariant};
 use crate::case::{snake, text};
 use crate::error::Errors;
 
-use attribute::{Place, derives, idents, plain, refuse_cfg, split_docs};
+use attribute::{AttributeTarget, derives, idents, plain, refuse_cfg, split_docs};
 
 /// Whether this build has the stored form at all: it needs serde, which a build without `std` may want to do without.
 const STORED: bool = cfg!(feature = "serde");
@@ -24,7 +24,7 @@ const STORED: bool = cfg!(feature = "serde");
 ///
 /// Returns nothing when either is too far from a machine to go on; the mistakes found are in `errors`.
 pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<Ast> {
-    let arguments = errors.ok(syn::parse2::<Arguments>(arguments))?;
+    let arguments = errors.ok(syn::parse2::<MachineArguments>(arguments))?;
     let item = errors.ok(parse_enum(item))?;
     let mut generics = item.generics;
     if !arguments.types && (!generics.params.is_empty() || generics.where_clause.is_some()) {
@@ -107,7 +107,7 @@ fn parse_enum(item: TokenStream) -> syn::Result<ItemEnum> {
 }
 
 /// `Codon`, and before or after it `tests`, `schema`, `types`, `unstored`, `cyclic`, `fields = path` and `crate = path`.
-struct Arguments {
+struct MachineArguments {
     name: Ident,
     krate: Option<Path>,
     types: bool,
@@ -119,7 +119,7 @@ struct Arguments {
     derives: Derives,
 }
 
-impl Parse for Arguments {
+impl Parse for MachineArguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         const WORDS: &str = "after the name of the machine only `tests`, `schema`, `types`, `unstored`, `cyclic`, `derive(..)`, `fields = path` and `crate = path` may stand: \
                              `#[machine(Door, tests)]`";
@@ -225,7 +225,7 @@ fn typed_derives(paths: &mut [Path]) -> syn::Result<()> {
     Ok(())
 }
 
-/// What may follow `schema`: `= "feature"`.
+/// Parses the rest of `schema`: `= "feature"`.
 fn schemas(input: ParseStream<'_>) -> syn::Result<Schemas> {
     let equals = input.parse::<Option<Token![=]>>()?;
     let feature = equals.map(|_| input.parse()).transpose()?;
@@ -264,7 +264,7 @@ fn shared(variant: Variant, mark: usize, ast: &mut Ast, errors: &mut Errors) {
 }
 
 /// A group has steps and fields for its states, and nothing that makes a state.
-fn group(variant: Variant, errors: &mut Errors) -> State {
+fn group(variant: Variant, errors: &mut Errors) -> StateVariant {
     let of_states = ["initial", "terminal", "again", "same_as", "serde"];
     for attr in &variant.attrs {
         if of_states.iter().any(|mark| attr.path().is_ident(mark)) {
@@ -275,16 +275,16 @@ fn group(variant: Variant, errors: &mut Errors) -> State {
     state(variant, errors)
 }
 
-fn state(variant: Variant, errors: &mut Errors) -> State {
+fn state(variant: Variant, errors: &mut Errors) -> StateVariant {
     if let Some((_, value)) = &variant.discriminant {
         errors.at(value, "a state has no discriminant");
     }
     let fields = fields(&variant, errors);
-    let mut state = State {
+    let mut state = StateVariant {
         ident: plain(variant.ident),
         docs: Vec::new(),
         attrs: Vec::new(),
-        names: Names::default(),
+        names: SerdeNames::default(),
         initial: None,
         terminal: None,
         again: false,
@@ -303,7 +303,7 @@ fn state(variant: Variant, errors: &mut Errors) -> State {
     state
 }
 
-fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> syn::Result<()> {
+fn state_attribute(state: &mut StateVariant, attr: Attribute, errors: &mut Errors) -> syn::Result<()> {
     let name = attr.path().get_ident().map(Ident::to_string).unwrap_or_default();
     let again = match name.as_str() {
         "initial" => state.initial.is_some(),
@@ -334,9 +334,11 @@ fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> s
             state.again = true;
         }
         "to" => {
-            let steps = attr.parse_args_with(Punctuated::<Step, Token![,]>::parse_terminated);
+            let steps = attr.parse_args_with(Punctuated::<TransitionSyntax, Token![,]>::parse_terminated);
             state.unread |= steps.is_err();
-            state.exits.extend(steps?.into_iter().flat_map(Step::exits));
+            state
+                .exits
+                .extend(steps?.into_iter().flat_map(TransitionSyntax::exits));
         }
         "keeps" => state.keeps.extend(idents(&attr)?),
         "tolerates" => state.tolerates.extend(idents(&attr)?),
@@ -345,7 +347,7 @@ fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> s
         "serde" => serde::state_names(&attr, &mut state.names)?,
         "cfg" | "cfg_attr" => refuse_cfg(&attr, errors),
         _ => {
-            match attribute::refuse_misspelt(&attr, Place::State, errors)? {
+            match attribute::refuse_misspelt(&attr, AttributeTarget::State, errors)? {
                 // What was meant is done, so that one slip gives one message.
                 Some("initial") => state.initial = Some(Initial { attr, label: None }),
                 Some("terminal") => state.terminal = Some(attr),
@@ -360,14 +362,14 @@ fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> s
 }
 
 /// `method("label") { changed } => Target | Target`.
-struct Step {
+struct TransitionSyntax {
     method: Ident,
     label: Option<LitStr>,
     changes: Option<Vec<Ident>>,
     targets: Vec<Ident>,
 }
 
-impl Parse for Step {
+impl Parse for TransitionSyntax {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         if input.peek(Token![async]) {
             return Err(
@@ -447,19 +449,19 @@ fn not_offered(input: ParseStream<'_>) -> syn::Result<()> {
     Ok(())
 }
 
-impl Step {
+impl TransitionSyntax {
     /// One edge for each target: a branching step has one of its own for each outcome.
-    fn exits(self) -> impl Iterator<Item = Exit> {
+    fn exits(self) -> impl Iterator<Item = ExitSyntax> {
         let branch = (self.targets.len() > 1).then(|| self.method.clone());
         self.targets.into_iter().map(move |target| match &branch {
-            None => Exit {
+            None => ExitSyntax {
                 method: self.method.clone(),
                 label: self.label.clone(),
                 changes: self.changes.clone(),
                 branch: None,
                 target,
             },
-            Some(branch) => Exit {
+            Some(branch) => ExitSyntax {
                 method: outcome(branch, &target),
                 label: (self.label.clone()).or_else(|| Some(LitStr::new(&text(branch), branch.span()))),
                 changes: None,
@@ -476,7 +478,7 @@ fn outcome(branch: &Ident, target: &Ident) -> Ident {
     Ident::new(&name, branch.span())
 }
 
-fn fields(variant: &Variant, errors: &mut Errors) -> Vec<Field> {
+fn fields(variant: &Variant, errors: &mut Errors) -> Vec<FieldSyntax> {
     match &variant.fields {
         Fields::Unit => Vec::new(),
         Fields::Named(named) => named

@@ -21,7 +21,7 @@ use hankweave_core::codon::CheckpointType;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::checkpoint::{
-    CheckpointRequest, CheckpointStore, GitCheckpoints, MAX_FILE_BYTES, OpenRequest, RestoreRequest,
+    CheckpointRequest, CheckpointStore, GitCheckpoints, MAX_FILE_BYTES, OpenStoreRequest, RestoreRequest,
 };
 use rustix::fs::sync;
 use tempfile::TempDir;
@@ -223,7 +223,7 @@ impl Tree {
         .expect("a file can be written");
     }
 
-    fn request(&self) -> OpenRequest {
+    fn request(&self) -> OpenStoreRequest {
         open_request(self.workspace.path())
     }
 
@@ -254,8 +254,8 @@ impl Tree {
     }
 }
 
-fn open_request(workspace: &Path) -> OpenRequest {
-    OpenRequest {
+fn open_request(workspace: &Path) -> OpenStoreRequest {
+    OpenStoreRequest {
         repository: workspace.join(".hankweave"),
         workspace: workspace.to_owned(),
         at: Timestamp::UNIX_EPOCH,

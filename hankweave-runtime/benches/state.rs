@@ -30,7 +30,7 @@ use hankweave_core::state::LiveState;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 use hankweave_runtime::journal::{Batch, FileJournal, JournalLimits};
-use hankweave_runtime::state_manager::{Parts, StateManager, Strictness, Ticket, load};
+use hankweave_runtime::state_manager::{StateManager, StateManagerParts, Strictness, Ticket, load};
 use hankweave_runtime::store::{LogBatch, StateFiles};
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::SystemClock;
@@ -325,7 +325,7 @@ fn start(runtime: &Runtime, dir: &Path, state: &HankweaveState) -> (StateManager
     std::fs::write(dir.join("state.json"), render(state)).expect("the disk has space");
     let journal = FileJournal::open(Arc::new(RealDisk), &dir.join("events"), JournalLimits::default())
         .expect("the journal can be made");
-    let parts = Parts {
+    let parts = StateManagerParts {
         files: StateFiles::new(Arc::new(RealDisk), None, dir.to_owned()),
         journal: Arc::new(journal),
         clock: Arc::new(SystemClock),

@@ -13,7 +13,7 @@ use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{
-    self, CheckpointStore, GitCheckpoints, HistoryError, MAX_FILE_BYTES, OpenRequest, RestoreError,
+    self, CheckpointStore, GitCheckpoints, HistoryError, MAX_FILE_BYTES, OpenStoreRequest, RestoreError,
     RestoreRequest,
 };
 use crate::paths::ExecutionDir;
@@ -26,19 +26,19 @@ const MAX_BYTES: u64 = 4 << 20;
 /// The folder of what comes from and goes to other machines.
 const REMOTE: &str = "remote";
 
-/// What came, and what was there before it, in that folder.
+/// Folder of the arriving files and of those that they replace.
 const ARRIVING: &str = "arriving";
 const BEFORE: &str = "before";
 
-/// What makes it count, in that folder.
+/// Marker in that folder that makes the arrival count.
 const READY: &str = "ready.json";
 
 /// Sessions that did not come along, in the state directory.
 const ELSEWHERE: &str = "sessions-elsewhere.json";
 
-/// What takes the place of what.
+/// Files that replace others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Arrival {
+pub struct WorkspaceSwap {
     /// Entries of the state directory that have a new one.
     pub replaced: BTreeSet<String>,
     /// Those that the new record does not have.
@@ -57,7 +57,7 @@ pub enum ArrivalError {
     Io(#[from] IoError),
     /// Its checkpoints cannot be used.
     #[error(transparent)]
-    Checkpoints(#[from] checkpoint::OpenError),
+    Checkpoints(#[from] checkpoint::OpenStoreError),
     /// It is unknown whether its checkpoint is there.
     #[error("failed to look for the checkpoint that came from another machine")]
     History(#[from] HistoryError),
@@ -86,7 +86,7 @@ pub fn discard(disk: &dyn Disk, dir: &ExecutionDir) -> Result<(), IoError> {
 /// # Errors
 ///
 /// [`IoError`]; then it may count or not.
-pub fn announce(disk: &dyn Disk, dir: &ExecutionDir, arrival: &Arrival) -> Result<(), IoError> {
+pub fn announce(disk: &dyn Disk, dir: &ExecutionDir, arrival: &WorkspaceSwap) -> Result<(), IoError> {
     let path = ready(dir);
     let text = serde_json::to_vec(arrival).map_err(io::Error::from);
     text.and_then(|text| replace(disk, &path, &text))
@@ -102,7 +102,7 @@ pub fn finish(world: &World, dir: &ExecutionDir) -> Result<bool, ArrivalError> {
     let Some(arrival) = swap(&*world.disk, dir)? else {
         return Ok(false);
     };
-    let request = OpenRequest {
+    let request = OpenStoreRequest {
         repository: dir.checkpoints(),
         workspace: dir.root().to_owned(),
         at: world.clock.now(),
@@ -115,10 +115,10 @@ pub fn finish(world: &World, dir: &ExecutionDir) -> Result<bool, ArrivalError> {
 }
 
 /// Moves the entries that were announced into their places, and those that they replace out of them.
-fn swap(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<Arrival>, IoError> {
+fn swap(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<WorkspaceSwap>, IoError> {
     let path = ready(dir);
     let read = read_if_present(disk, &path, MAX_BYTES).map_err(IoError::at("read", &path))?;
-    let Some(arrival) = read.and_then(|bytes| serde_json::from_slice::<Arrival>(&bytes).ok()) else {
+    let Some(arrival) = read.and_then(|bytes| serde_json::from_slice::<WorkspaceSwap>(&bytes).ok()) else {
         return Ok(None);
     };
     let (new, before) = (place(dir).state_dir(), folder(dir).join(BEFORE));
@@ -154,7 +154,7 @@ fn settle(
     disk: &dyn Disk,
     dir: &ExecutionDir,
     store: &dyn CheckpointStore,
-    arrival: &Arrival,
+    arrival: &WorkspaceSwap,
     at: Timestamp,
 ) -> Result<(), ArrivalError> {
     if let Some(target) = &arrival.checkpoint
@@ -256,9 +256,9 @@ mod tests {
         dir
     }
 
-    fn arrival() -> Arrival {
+    fn arrival() -> WorkspaceSwap {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Arrival {
+        WorkspaceSwap {
             replaced: names(&["both", "new"]),
             removed: names(&["old", "../x", "remote"]),
             checkpoint: None,

@@ -1,11 +1,11 @@
-//! What a run counts with: what models cost, and what each of its codons asks of its agent. Its folder tells, so that its costs can be computed again later,
+//! Inputs of a run's costs: prices of models, and each codon's settings of its agent. They are kept in its folder, so that its costs can be computed again later,
 //! by another version with another list of prices (RUN-22).
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use hankweave_core::cost::pricing::{Prices, Rate};
+use hankweave_core::cost::pricing::{ModelRate, Prices};
 use hankweave_core::hank::{AgentChoice, CodonConfig, Hank};
 use hankweave_core::id::{CodonId, RunId};
 use serde::{Deserialize, Serialize};
@@ -16,16 +16,16 @@ use crate::world::disk::{Disk, read_if_present};
 /// A larger file is not one of ours.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// What one run counts with.
+/// Inputs of one run's costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counting {
     pub(crate) prices: Arc<Prices>,
-    codons: BTreeMap<String, Asked>,
+    codons: BTreeMap<String, CodonPricing>,
 }
 
-/// What a codon asks of its agent that shapes what this says.
+/// Settings of an agent that shape its reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Asked {
+struct CodonPricing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     /// The way to sign in.
@@ -38,15 +38,15 @@ struct Asked {
 #[serde(rename_all = "camelCase")]
 struct File {
     as_of: String,
-    models: BTreeMap<String, Rate>,
+    models: BTreeMap<String, ModelRate>,
     /// The source of each price that the user gave, which counts before what an agent reports; older versions did not note it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     given: BTreeMap<String, String>,
-    codons: BTreeMap<String, Asked>,
+    codons: BTreeMap<String, CodonPricing>,
 }
 
 impl Counting {
-    /// What a run of this hank counts with.
+    /// Returns the inputs of a run of this hank.
     pub(crate) fn of(hank: &Hank, prices: &Arc<Prices>) -> Self {
         let asked = |codon: &CodonConfig| {
             let auth = match &codon.agent {
@@ -54,7 +54,7 @@ impl Counting {
                 _ => None,
             };
             let model = codon.model.clone();
-            (codon.id.to_string(), Asked { model, auth })
+            (codon.id.to_string(), CodonPricing { model, auth })
         };
         Self {
             prices: Arc::clone(prices),
@@ -62,7 +62,7 @@ impl Counting {
         }
     }
 
-    /// What a run counts with of which nothing is noted.
+    /// Returns the inputs of a run without notes.
     pub(crate) fn with(prices: Arc<Prices>) -> Self {
         Self {
             prices,
@@ -97,7 +97,7 @@ impl Counting {
         disk.create_append(&dir.counting(run))?.append(&text)
     }
 
-    /// What is noted in the folder of a run; `None` when nothing is, or nothing that can be understood.
+    /// Reads the notes in the folder of a run; `None` when there are none, or none that can be understood.
     pub(crate) fn noted(disk: &dyn Disk, dir: &ExecutionDir, run: &RunId) -> Option<Self> {
         let bytes = read_if_present(disk, &dir.counting(run), MAX_BYTES).ok()??;
         let file: File = serde_json::from_slice(&bytes).ok()?;

@@ -15,11 +15,11 @@ use crate::hank_files::LoadedHank;
 use crate::instance_lock::InstanceLock;
 use crate::options::{Recovery, RunOptions};
 use crate::paths::ExecutionDir;
-use crate::presence::Presence;
-use crate::recovery::{self, OpenError, OpenRequest};
+use crate::presence::ClientCount;
+use crate::recovery::{self, OpenExecutionError, OpenExecutionRequest};
 use crate::runner::{
-    self, Commander, Inbox, LiveFiles, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome,
-    Surroundings, Trouble,
+    self, Commander, Inbox, LiveFiles, Rollback, RollbackError, RollbackTarget, RunDependencies, RunError,
+    RunOutcome, UnfinishedCodon,
 };
 use crate::server::{Bound, ServeError, ServedRun, ServerOptions};
 use crate::shutdown::Shutdown;
@@ -38,7 +38,7 @@ use crate::world::World;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct Builder(pub(crate) OpenRequest);
+pub struct Builder(pub(crate) OpenExecutionRequest);
 
 impl Builder {
     /// The directory in which agents work; created when it does not exist. Default: the folder of the hank.
@@ -75,7 +75,7 @@ impl Builder {
     /// # Errors
     ///
     /// Returns [`OpenError`]. Problems with the hank and its agents are found before anything is written.
-    pub async fn open(self) -> Result<Hankweave, OpenError> {
+    pub async fn open(self) -> Result<Hankweave, OpenExecutionError> {
         let (mut opened, lock) = recovery::open(self.0).await?;
         if let Err(error) = runner::go_on(&mut opened).await {
             opened.possession.give_back(lock).await;
@@ -99,7 +99,7 @@ impl Builder {
 /// An open execution directory, ready to run.
 #[derive(Debug)]
 pub struct Hankweave {
-    pub(crate) opened: recovery::Opened,
+    pub(crate) opened: recovery::OpenedExecution,
     lock: InstanceLock,
     commander: Commander,
     inbox: Inbox,
@@ -129,7 +129,7 @@ impl Hankweave {
     #[must_use]
     pub fn builder_in(world: World, hank: LoadedHank) -> Builder {
         let dir = hank.root.clone();
-        Builder(OpenRequest {
+        Builder(OpenExecutionRequest {
             hank,
             dir,
             options: RunOptions::default(),
@@ -164,7 +164,7 @@ impl Hankweave {
         Ok(())
     }
 
-    /// Where clients connect, once a port was taken.
+    /// Returns the address for clients, once a port was taken.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.bound.as_ref().map(Bound::address)
@@ -183,7 +183,7 @@ impl Hankweave {
         self.bound.as_ref().map(Bound::read_only_address)
     }
 
-    /// The same with the token for everything, which commands the run.
+    /// Returns the address with the token for everything, which commands the run.
     #[must_use]
     pub fn control_address(&self) -> Option<String> {
         self.bound.as_ref().map(Bound::control_address)
@@ -223,7 +223,7 @@ impl Hankweave {
         Ok(possession.manager.execution_thread(target, known))
     }
 
-    /// What the codons cost, as far as that is durable.
+    /// Returns the cost of the codons, as far as it is durable.
     #[must_use]
     pub fn costs(&self) -> CostFigures {
         self.opened.possession.manager.costs()
@@ -246,7 +246,7 @@ impl Hankweave {
     /// # Errors
     ///
     /// Returns [`RunError`] when the checkpoints cannot be read.
-    pub async fn trouble(&self) -> Result<Option<Trouble>, RunError> {
+    pub async fn trouble(&self) -> Result<Option<UnfinishedCodon>, RunError> {
         runner::trouble(&self.opened).await
     }
 
@@ -323,7 +323,7 @@ impl Hankweave {
     /// Returns [`RunError`] when the run could not be recorded or cannot go on for a reason other than its
     /// codons.
     pub async fn run(self, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
-        let presence = Presence::new();
+        let presence = ClientCount::new();
         let possession = &self.opened.possession;
         let start = |bound: Bound| {
             bound.start(ServedRun {
@@ -339,7 +339,7 @@ impl Hankweave {
         };
         let address = self.bound.as_ref().map(Bound::local_address);
         let server = self.bound.map(start);
-        let surroundings = Surroundings {
+        let surroundings = RunDependencies {
             server: address,
             presence: presence.clone(),
             shutdown: shutdown.clone(),
@@ -359,7 +359,7 @@ mod tests {
     use futures_util::FutureExt;
     use futures_util::future::{BoxFuture, ready};
     use hankweave_core::agent::{
-        AgentEvent, Capabilities, CostReport, ExitOutcome, FailureKind, Launch, ProcessExit, Verdict,
+        AgentEvent, Capabilities, CostReporting, ExitOutcome, FailureKind, Launch, ProcessExit, Verdict,
     };
     use hankweave_core::id::SessionId;
     use hankweave_core::wire::Event;
@@ -386,7 +386,7 @@ mod tests {
         fn capabilities(&self) -> Capabilities {
             Capabilities {
                 resume: true,
-                cost: CostReport::Exact,
+                cost: CostReporting::Exact,
                 model_choice: true,
                 system_prompt: true,
                 ..Capabilities::NONE
@@ -422,7 +422,7 @@ mod tests {
         fn capabilities(&self) -> Capabilities {
             Capabilities {
                 resume: true,
-                cost: CostReport::Exact,
+                cost: CostReporting::Exact,
                 model_choice: true,
                 system_prompt: true,
                 ..Capabilities::NONE

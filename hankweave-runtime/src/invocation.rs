@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Invocation {
-    /// Where it was typed: paths are relative to it, and hankweave.json is read there.
+    /// Working directory of the command: paths are relative to it, and hankweave.json is read there.
     pub folder: PathBuf,
     /// A hank.json, or the folder that holds one.
     pub hank: PathBuf,

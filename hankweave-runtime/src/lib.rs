@@ -55,10 +55,11 @@ pub use invocation::{GivenOption, Invocation};
 pub use open_directory::OpenDirectory;
 pub use options::{OutputDirectory, Recovery, RunOptions};
 pub use paths::ExecutionDir;
-pub use recovery::OpenError;
+pub use recovery::OpenExecutionError;
 pub use runner::{
-    Accepted, Cleaned, CleanupError, CleanupPlan, CodonSummary, Command, Commander, OldRun, Pause, Refusal,
-    Rollback, RollbackError, RollbackTarget, RunError, RunOutcome, RunResult, Trouble, WayBack,
+    AcceptedCommand, CleanupError, CleanupPlan, CleanupReport, CodonSummary, Commander, OldRun, Pause,
+    Refusal, Rollback, RollbackError, RollbackTarget, RunCommand, RunError, RunOutcome, RunResult,
+    SuccessTarget, UnfinishedCodon,
 };
-pub use server::{Limits, Origin, ServeError, ServerOptions};
+pub use server::{Origin, ServeError, ServerLimits, ServerOptions};
 pub use shutdown::{Shutdown, StopCause};

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use hankweave_core::document::{CheckpointTable, HankweaveState};
 use hankweave_core::id::CodonId;
-use hankweave_core::thread::Rule;
+use hankweave_core::thread::RetentionRule;
 
 use crate::checkpoint::Counts;
 use crate::instance_lock::InstanceLock;
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
-use crate::recovery::{self, OpenError, Possession};
-use crate::runner::{self, Cleaned, CleanupError, CleanupPlan, Rollback, RollbackError, RollbackTarget};
+use crate::recovery::{self, LockedExecution, OpenExecutionError};
+use crate::runner::{
+    self, CleanupError, CleanupPlan, CleanupReport, Rollback, RollbackError, RollbackTarget,
+};
 use crate::state_manager::{PersistenceError, TransitionError};
 use crate::world::World;
 
@@ -20,7 +22,7 @@ use crate::world::World;
 /// runs have left, and answer what the next run would ask, and runs nothing.
 #[derive(Debug)]
 pub struct OpenDirectory {
-    possession: Possession,
+    possession: LockedExecution,
     lock: InstanceLock,
 }
 
@@ -30,18 +32,18 @@ impl OpenDirectory {
     /// # Errors
     ///
     /// Returns [`OpenError`].
-    pub async fn open(world: World, dir: &Path, options: &RunOptions) -> Result<Self, OpenError> {
+    pub async fn open(world: World, dir: &Path, options: &RunOptions) -> Result<Self, OpenExecutionError> {
         let (possession, lock) = recovery::possess_without_hank(world, dir, options).await?;
         Ok(Self { possession, lock })
     }
 
-    /// Where things lie.
+    /// Returns the paths of the directory.
     #[must_use]
     pub fn directory(&self) -> &ExecutionDir {
         &self.possession.dir
     }
 
-    /// What a person should know about how the directory was found.
+    /// Returns notices about the state in which the directory was found.
     #[must_use]
     pub fn notices(&self) -> &[String] {
         &self.possession.notices
@@ -85,7 +87,7 @@ impl OpenDirectory {
     /// # Errors
     ///
     /// Returns [`CleanupError`] when it cannot be found out.
-    pub async fn plan_cleanup(&self, rule: Rule) -> Result<CleanupPlan, CleanupError> {
+    pub async fn plan_cleanup(&self, rule: RetentionRule) -> Result<CleanupPlan, CleanupError> {
         runner::plan_cleanup(&self.possession, rule).await
     }
 
@@ -94,7 +96,7 @@ impl OpenDirectory {
     /// # Errors
     ///
     /// Returns [`CleanupError`]; it says whether anything was removed.
-    pub async fn clean_up(&self, plan: &CleanupPlan, command: &str) -> Result<Cleaned, CleanupError> {
+    pub async fn clean_up(&self, plan: &CleanupPlan, command: &str) -> Result<CleanupReport, CleanupError> {
         runner::clean_up(&self.possession, plan, command).await
     }
 

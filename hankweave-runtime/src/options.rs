@@ -28,11 +28,11 @@ pub struct RunOptions {
     pub strict_state: bool,
     /// Go on when an item of a rig fails.
     pub ignore_rig_failures: bool,
-    /// What to do where the file system cannot lock.
+    /// Behaviour where the file system cannot lock.
     pub exclusion: Exclusion,
     /// How long an agent may take to end when it is asked to, before it is killed.
     pub grace: Duration,
-    /// Where to go on when the newest codon failed, was interrupted, or was cut off by a crash. Without a
+    /// Position to continue from when the newest codon failed, was interrupted, or crashed. By
     /// word the run goes on in the session after a pause, and at the last success after everything else.
     pub recovery: Option<Recovery>,
     /// Codons start by themselves, and the run ends with the last one. Without it each waits for
@@ -42,26 +42,26 @@ pub struct RunOptions {
     pub attended: bool,
     /// Somebody is there who can answer whether a codon may begin, until the run ends.
     pub answers: bool,
-    /// What everything may use; replaces what the hank says, each currency for itself.
+    /// Total budget; replaces that of the hank, each currency by itself.
     pub ceiling: Ceiling,
-    /// What models cost, for agents that tell tokens but no money.
+    /// Prices of models, for agents that report tokens but no money.
     pub prices: Arc<Prices>,
     /// How long it waits at most for the end of a provider's usage limit; waits of one codon without a
     /// success in between are added up.
     pub max_wait: Duration,
-    /// What agents may read as `read_only_data_source`: a file or a folder.
+    /// Data that agents may read as `read_only_data_source`: a file or a folder.
     pub data: Option<PathBuf>,
     /// Clients are told the content of files that change, as far as it is text of at most 64 KiB, and the
     /// journal keeps it.
     pub file_contents: bool,
-    /// Where results go; without it `outputFiles` stay in the workspace.
+    /// Directory of results; without it `outputFiles` stay in the workspace.
     pub output: Option<OutputDirectory>,
     /// The command line that asked for the run, if one did: remembered for the hints of commands about the
     /// execution directory.
     pub invocation: Option<Invocation>,
 }
 
-/// Where the files of `outputFiles` are copied to.
+/// Directory that the files of `outputFiles` are copied to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputDirectory {
     /// Made when it does not exist.

@@ -1,4 +1,4 @@
-//! Where things lie in an execution directory (CLI-19).
+//! Paths in an execution directory (CLI-19).
 
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ impl ExecutionDir {
         self.runs().join(run.as_str())
     }
 
-    /// What a run counts with.
+    /// Returns the path of the inputs of a run's costs.
     #[must_use]
     pub fn counting(&self, run: &RunId) -> PathBuf {
         self.run_folder(run).join("counting.json")
@@ -73,19 +73,19 @@ impl ExecutionDir {
         self.state_dir().join("events")
     }
 
-    /// What is remembered of the data.
+    /// Returns the path of the data record.
     #[must_use]
     pub fn data_record(&self) -> PathBuf {
         self.state_dir().join("data.json")
     }
 
-    /// Where the hank is that ran here last (RUN-6).
+    /// Returns the path of the record of the hank that ran here last (RUN-6).
     #[must_use]
     pub fn execution_meta(&self) -> PathBuf {
         self.state_dir().join("execution-meta.json")
     }
 
-    /// What is in the archive, and where it was.
+    /// Returns the path of the archive's manifest, with the former paths of its files.
     #[must_use]
     pub fn archive_manifest(&self) -> PathBuf {
         self.state_dir().join("archive-manifest.json")

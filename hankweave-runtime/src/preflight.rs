@@ -1,10 +1,10 @@
-//! What can be found out before anything is written: is the hank sound, are its agents there?
+//! Checks before anything is written: whether the hank is sound and its agents are installed.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 
 use hankweave_core::hank::{
-    AgentChoice, CodonConfig, Hank, Level, Problem, beyond_agents, uncounted_money, unknown_names,
+    AgentChoice, CodonConfig, Hank, Problem, Severity, beyond_agents, uncounted_money, unknown_names,
 };
 use hankweave_core::sentinel::model::unready_sentinels;
 
@@ -55,7 +55,7 @@ pub(crate) fn check(
     let hank = planned(hank, options);
     let mut refused = refused(&hank, options, drivers);
     refused.extend(unready(&hank, loaded, options, world));
-    let errors = refused.iter().filter(|problem| problem.level == Level::Error);
+    let errors = refused.iter().filter(|problem| problem.level == Severity::Error);
     let lines: Vec<String> = errors.map(|problem| problem.display_in(&file)).collect();
     if !lines.is_empty() {
         return Err(PreflightError::Hank(lines.join("\n")));
@@ -82,7 +82,7 @@ pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
     hank
 }
 
-/// What a run of a planned hank refuses, as errors, and what a person should know before it, as warnings; each at its place.
+/// Returns the problems for which a run of a planned hank is refused, as errors, and others, as warnings; each with its place.
 #[must_use]
 pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Problem> {
     let names: Vec<&str> = drivers.names().collect();

@@ -10,13 +10,13 @@ const ABSENCE: Duration = Duration::from_secs(60);
 
 /// Counts clients; every clone is the same count.
 #[derive(Debug, Clone)]
-pub(crate) struct Presence(Arc<watch::Sender<usize>>);
+pub(crate) struct ClientCount(Arc<watch::Sender<usize>>);
 
 /// One client that is counted, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct PresenceGuard(Presence);
+pub(crate) struct PresenceGuard(ClientCount);
 
-impl Presence {
+impl ClientCount {
     /// No client yet.
     pub(crate) fn new() -> Self {
         Self(Arc::new(watch::Sender::new(0)))
@@ -71,7 +71,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_run_is_deserted_a_minute_after_the_last_one_left() {
-        let presence = Presence::new();
+        let presence = ClientCount::new();
         let first = presence.enter();
         assert!(!presence.is_empty());
         let begin = tokio::time::Instant::now();

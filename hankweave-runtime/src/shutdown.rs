@@ -31,7 +31,7 @@ impl StopCause {
         }
     }
 
-    /// The same for people.
+    /// Returns the name for people.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,29 +1,29 @@
 //! Answers of models that must have a form: JSON that is checked against its schema (SENT-17).
 
-use hankweave_core::sentinel::model::Form;
+use hankweave_core::sentinel::model::AnswerSchema;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-/// So many differences from a schema are told.
+/// Number of differences from a schema that are reported.
 const MOST_TOLD: usize = 5;
 
 /// A form whose schema was understood.
 #[derive(Debug)]
 pub(crate) struct CheckedForm {
-    form: Form,
+    form: AnswerSchema,
     validator: Validator,
 }
 
 impl CheckedForm {
     /// Regular expressions take linear time, and nothing is fetched. The error says what is wrong with the schema.
-    pub(crate) fn of(form: Form) -> Result<Self, String> {
+    pub(crate) fn of(form: AnswerSchema) -> Result<Self, String> {
         let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
         let validator = options.build(form.schema());
         let validator = validator.map_err(|error| format!("the schema cannot be used: {error}"))?;
         Ok(Self { form, validator })
     }
 
-    pub(crate) const fn form(&self) -> &Form {
+    pub(crate) const fn form(&self) -> &AnswerSchema {
         &self.form
     }
 
@@ -53,7 +53,7 @@ mod tests {
 
     fn checked(schema: Value) -> Result<CheckedForm, String> {
         let config = serde_json::from_value(json!({"output": "object"})).unwrap();
-        CheckedForm::of(Form::of(&config, Some(&schema.to_string())).unwrap())
+        CheckedForm::of(AnswerSchema::of(&config, Some(&schema.to_string())).unwrap())
     }
 
     // covers: SENT-17

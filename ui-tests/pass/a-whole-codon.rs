@@ -8,13 +8,13 @@ fn main() {
     let codon = Codon::new(CodonId::new("draft").unwrap(), Timestamp::UNIX_EPOCH, None);
     let (starting, started) = codon.step(Start { rig_setup_checkpoint: None }).into_parts();
     let initialize = Initialize {
-        claude_pid: Pid(7),
-        claude_log_path: "runs/r/draft-claude.log".into(),
+        agent_pid: Pid(7),
+        agent_log_path: "runs/r/draft-claude.log".into(),
         previous_session_id: None,
     };
     let (initializing, initialized) = starting.step(initialize).into_parts();
     let session = SessionId::new("s").unwrap();
-    let (running, ran) = initializing.step(Run { claude_session_id: session }).into_parts();
+    let (running, ran) = initializing.step(Run { agent_session_id: session }).into_parts();
     let complete = Complete {
         end_time: Timestamp::UNIX_EPOCH,
         completion_checkpoint: CheckpointSha::new("abc"),

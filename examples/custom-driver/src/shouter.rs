@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use hankweave_core::agent::{
-    AgentEvent, Capabilities, CostReport, ExitOutcome, Launch, ProcessExit, Verdict,
+    AgentEvent, Capabilities, CostReporting, ExitOutcome, Launch, ProcessExit, Verdict,
 };
 use hankweave_core::id::SessionId;
 use hankweave_runtime::driver::{AgentControl, AgentDriver, RunningAgent, StartError};
@@ -20,7 +20,7 @@ impl AgentDriver for Shouter {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            cost: CostReport::Exact,
+            cost: CostReporting::Exact,
             model_choice: true,
             ..Capabilities::NONE
         }

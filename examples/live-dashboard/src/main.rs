@@ -8,7 +8,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hankweave_client::{Client, ConnectError, Ended, FindError, Message, Options, Target};
+use hankweave_client::{Client, ConnectError, Disconnected, FindError, Options, RunAddress, ServerMessage};
 
 use crate::costs::Costs;
 
@@ -27,14 +27,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut costs = Costs::default();
     loop {
         match client.next().await {
-            Ok(Message::Event(entry)) => {
+            Ok(ServerMessage::Event(entry)) => {
                 if costs.take(&entry.event) {
                     println!("{costs}");
                 }
             }
             // What a newer server says beside that is nothing to us.
-            Ok(Message::Direct(_) | Message::Unknown { .. }) => {}
-            Err(Ended::RunEnded) => return Ok(()),
+            Ok(ServerMessage::Direct(_) | ServerMessage::Unknown { .. }) => {}
+            Err(Disconnected::RunEnded) => return Ok(()),
             Err(ended) => return Err(ended.into()),
         }
     }
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// Connects from the first event on, as soon as a run is live.
 async fn connect(directory: PathBuf) -> Result<Client, ConnectError> {
     loop {
-        let target = Target::Execution(directory.clone());
+        let target = RunAddress::Execution(directory.clone());
         match Client::connect(target, Options::watching().after(0)).await {
             Err(ConnectError::Find(
                 FindError::NoExecution { .. } | FindError::NotLive { .. } | FindError::NoPort { .. },

@@ -44,7 +44,7 @@ pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
             let impls = quote! {
                 #[automatically_derived]
                 impl ::hankweave_core::shape::Variants for #name {
-                    const VARIANTS: &'static [(&'static str, &'static [::hankweave_core::shape::Rule])] = {
+                    const VARIANTS: &'static [(&'static str, &'static [::hankweave_core::shape::FieldRule])] = {
                         use ::hankweave_core::shape::{self, Shape};
                         &[#(#variants),*]
                     };
@@ -162,13 +162,13 @@ fn spelled(words: &Words, ident: &Ident, by_case: impl FnOnce(&str) -> Option<St
         .unwrap_or(written)
 }
 
-/// What stands in `#[serde(..)]`, and the function in `#[shape(with = ..)]`.
+/// Contents of `#[serde(..)]`, and the function in `#[shape(with = ..)]`.
 struct Words {
     serde: Vec<Meta>,
     check: Option<Expr>,
 }
 
-/// What serde may be told; anything else could make the JSON something that is not known here.
+/// Attributes of serde that are allowed; any other could make JSON that is not known here.
 const CONTAINER: &[&str] = &["tag", "content", "rename_all", "rename_all_fields"];
 const VARIANT: &[&str] = &["rename"];
 const FIELD: &[&str] = &[
@@ -236,7 +236,7 @@ impl Words {
     }
 }
 
-/// What stands inside a type that is written `Option<..>`. Names are all that a macro sees.
+/// Returns the type inside a type written as `Option<..>`. A macro sees names only.
 fn inside_option(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last().filter(|last| last.ident == "Option")?;

@@ -1,15 +1,15 @@
-//! What an agent can do, as its driver states it.
+//! Abilities of an agent, as its driver states them.
 
 use serde::Serialize;
 
-/// What an agent can do. A run refuses what its agents cannot do, and `validate` shows it before (AGENT-22).
+/// Abilities of an agent. A run refuses a hank that needs more, and `validate` reports it earlier (AGENT-22).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Capabilities {
     /// It goes on with a session of an earlier process.
     pub resume: bool,
     /// How it tells what it cost.
-    pub cost: CostReport,
+    pub cost: CostReporting,
     /// It tells what it has used with each message, so a limit ends it while it works.
     pub per_message_usage: bool,
     /// Interrupted, it still says what it has used.
@@ -28,7 +28,7 @@ impl Capabilities {
     /// Of an agent of which nothing is known.
     pub const NONE: Self = Self {
         resume: false,
-        cost: CostReport::Unknown,
+        cost: CostReporting::Unknown,
         per_message_usage: false,
         interrupt: false,
         system_prompt: false,
@@ -41,7 +41,7 @@ impl Capabilities {
 /// How an agent tells what it cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum CostReport {
+pub enum CostReporting {
     /// In money, for what it does itself.
     Exact,
     /// In money, as the sum of its session, earlier processes included.

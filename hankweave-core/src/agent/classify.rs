@@ -1,4 +1,4 @@
-//! What a failure text means: its kind, whether to try again, and how long to wait first.
+//! Meaning of a failure text: its kind, whether to retry, and how long to wait first.
 //!
 //! Everything that words can mean stands in the table of [`ErrorClass`]es; the first that matches decides (AGENT-9).
 
@@ -98,7 +98,7 @@ fn retry_hint(lower_case: &str) -> Option<Duration> {
 /// The time at the start of `text`: numbers with units, such as `1h2m3s` or `2 hours 5 minutes`; the first number may
 /// have none, and then counts milliseconds `bare_ms` times.
 pub(super) fn wait(text: &str, bare_ms: u32) -> Option<Duration> {
-    let mut parts = Parts(text);
+    let mut parts = UnitScanner(text);
     let (first, unit) = parts.next()?;
     let mut seconds = match unit {
         Unit::None => return Duration::try_from_secs_f64(first * f64::from(bare_ms) / 1_000.0).ok(),
@@ -111,10 +111,10 @@ pub(super) fn wait(text: &str, bare_ms: u32) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// What a number counts.
+/// Unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Unit {
-    /// So many seconds.
+    /// Number of seconds.
     Seconds(f64),
     /// Nothing stands behind it.
     None,
@@ -123,9 +123,9 @@ enum Unit {
 }
 
 /// The numbers at the start of a text, with their units.
-struct Parts<'a>(&'a str);
+struct UnitScanner<'a>(&'a str);
 
-impl Iterator for Parts<'_> {
+impl Iterator for UnitScanner<'_> {
     type Item = (f64, Unit);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,15 +1,15 @@
-//! What a decoder of an agent's output is, whoever the agent.
+//! Decoder interface, common to all agents.
 
 use std::fmt::Debug;
 
 use serde::Deserialize;
 
-use super::acp::Order;
+use super::acp::AcpAction;
 use super::classify::{failure, without_result};
 use super::event::{AgentEvent, AgentResult};
 use super::lenient::Object;
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
-use super::records::{Recorded, Records};
+use super::records::{AgentRecords, RecordsScope};
 use crate::cost::UsageTotals;
 use crate::id::SessionId;
 
@@ -18,26 +18,31 @@ pub trait AgentDecoder: Send + Debug {
     /// Adds what a line says, often nothing.
     fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>);
 
-    /// What the agent has to be told, and what is to be done for it, in this order; taken after each line and before the first one. Only an agent that
+    /// Returns the pending actions and messages for the agent, in order; called after each line and before the first. Only an agent that
     /// talks both ways gives orders.
-    fn take_orders(&mut self) -> Vec<Order> {
+    fn take_orders(&mut self) -> Vec<AcpAction> {
         Vec::new()
     }
 
     /// Decides how the process did, after its last line.
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome;
 
-    /// What the process has used until now.
+    /// Returns the usage of the process so far.
     fn usage(&self) -> UsageTotals;
 
     /// The session of which these records should be read now, because they tell more than the lines did.
-    fn wants(&self, records: Records) -> Option<&SessionId> {
+    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
         let _ = records;
         None
     }
 
     /// Adds what the records say that it [wanted](Self::wants); `None` when there are none.
-    fn recall(&mut self, records: Records, recorded: Option<Recorded>, events: &mut Vec<AgentEvent>) {
+    fn recall(
+        &mut self,
+        records: RecordsScope,
+        recorded: Option<AgentRecords>,
+        events: &mut Vec<AgentEvent>,
+    ) {
         let _ = (records, recorded, events);
     }
 }
@@ -137,13 +142,13 @@ impl ProcessEnd {
         failure(words, message, had_session)
     }
 
-    /// What people read of a success that the exit contradicts.
+    /// Returns the message for a success that the exit code contradicts.
     pub(super) fn contradiction(&self) -> String {
         format!("the agent reported success but {}", self.exit)
     }
 }
 
-/// What it means that an agent names its session; `known` keeps that.
+/// Handles the name of the agent's session; `known` keeps it.
 pub(super) fn session_started(
     known: &mut Option<SessionId>,
     id: Option<String>,

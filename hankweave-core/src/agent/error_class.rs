@@ -13,24 +13,24 @@ pub struct ErrorClass {
     pub phrases: &'static [&'static str],
     /// Match as whole words only, so that `5000` is no status 500.
     pub codes: &'static [&'static str],
-    /// What a record calls it.
+    /// Kind in a record.
     pub kind: FailureKind,
     /// Whether another try may help.
     pub retriable: bool,
-    /// What it is, for people; fits behind "what it is:".
+    /// Description for people; fits after "what it is:".
     pub words: &'static str,
-    /// What helps: a command, or what to write into the codon.
+    /// Remedy: a command, or a key for the codon.
     pub hint: &'static str,
 }
 
 /// How a time to wait is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitHint {
-    /// What stands before it, in lower case.
+    /// Text in front of the number, in lower case.
     pub before: &'static str,
     /// Of whom it is known.
     pub said_by: &'static str,
-    /// What a number without a unit counts, in milliseconds.
+    /// Unit of a bare number, in milliseconds.
     pub bare_ms: u32,
 }
 

@@ -164,7 +164,7 @@ pub struct MessageUsage {
     pub model: String,
     /// All tokens of the message until now and their list price. While it is written, its output is not known.
     pub usage: ModelUsage,
-    /// What of that was not told before.
+    /// New part of the usage.
     pub added: ModelUsage,
     /// Whether the message is told for the first time.
     pub is_new: bool,
@@ -191,7 +191,7 @@ pub struct AgentResult {
     pub error_status: Option<u16>,
     /// The agent's word for why it stopped, such as `completed` or `max_turns`.
     pub terminal_reason: Option<String>,
-    /// What this process used until here, not counting earlier processes of a resumed session.
+    /// Usage of this process so far, without earlier processes of a resumed session.
     pub usage: UsageTotals,
     /// Tool calls that were not permitted.
     pub permission_denials: Vec<PermissionDenial>,

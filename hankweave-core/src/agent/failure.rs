@@ -11,12 +11,12 @@ use crate::time::Timestamp;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FailureReason {
-    /// What sort of failure it was; JSON `type`.
+    /// Kind of failure; JSON `type`.
     #[serde(rename = "type")]
     pub kind: FailureKind,
     /// Whether trying the same again may help.
     pub retriable: bool,
-    /// What a person should read.
+    /// Message for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// How long the provider asks to wait before another try, in milliseconds.
@@ -28,7 +28,7 @@ pub struct FailureReason {
     /// The codon was stopped together with its run, so this says nothing about the codon; a name of our own, written only when it holds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// What interrupted it; a name of our own, and absent in records of older versions, which only knew a stop.
+    /// Cause of an interruption; our own key, absent in records of older versions, which only knew a stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted_by: Option<InterruptedBy>,
     /// The sentinels that did not load, as hank.json names them; only for `sentinel-load-failure`.
@@ -56,7 +56,7 @@ impl FailureReason {
         }
     }
 
-    /// The same failure as that of a usage limit that ends then, which is none of the codon.
+    /// Returns the failure as a usage limit that ends at `ends_at`, which is not the codon's fault.
     #[must_use]
     pub fn limited_until(self, ends_at: Timestamp) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl FailureReason {
         }
     }
 
-    /// What interrupted the codon, if something did.
+    /// Returns the cause of the interruption, if the codon was interrupted.
     #[must_use]
     pub fn interruption(&self) -> Option<InterruptedBy> {
         self.interrupted
@@ -86,7 +86,7 @@ impl FailureReason {
     }
 }
 
-/// What interrupts a run, or a codon with it, without anything being wrong: both can go on.
+/// Cause of an interruption of a run or codon without a fault: both can continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -1,4 +1,4 @@
-//! What a driver needs to start an agent.
+//! Input of a driver to start an agent.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,15 +25,15 @@ pub struct Launch {
     pub env: BTreeMap<String, String>,
     /// Iteration of the loop the codon is in, counted from 0; agents see it as `HANKWEAVE_ITERATION`.
     pub iteration: Option<u32>,
-    /// What the agent may spend; one that can count its money itself stops there, even when nobody hears it.
+    /// Spending limit; an agent that can count its own money stops there, even when no client listens.
     pub max_dollars: Option<Usd>,
-    /// What the earlier processes of the session cost that is resumed.
+    /// Cost of the earlier processes of the resumed session.
     pub carried: Option<Usd>,
-    /// What models cost, for agents that tell tokens but no money.
+    /// Prices of models, for agents that report tokens but no money.
     pub prices: Arc<Prices>,
     /// The folder in which the agent works. It exists.
     pub work_dir: PathBuf,
-    /// Where the raw output goes. When the file exists, because this is not the first try, the driver takes the next
+    /// Path of the raw output. When the file exists, because this is a retry, the driver takes the next
     /// free name (`…-2.log`) and says so.
     pub log_path: PathBuf,
     /// The log at `log_path` goes on: this is another process of the same try.
@@ -42,13 +42,13 @@ pub struct Launch {
     pub auto_compact: bool,
     /// `TMPDIR` of the agent, created when missing; agents leave megabytes there.
     pub temp_dir: PathBuf,
-    /// What a scripted agent plays; other agents do not look at it.
+    /// Script of a scripted agent; other agents ignore it.
     pub script: Option<PathBuf>,
     /// The agent's program, when it is not the one found by its name.
     pub program: Option<PathBuf>,
     /// Program and arguments of a custom agent; empty for the others.
     pub command: Vec<String>,
-    /// What an agent is answered that asks before it acts; others do not look at it.
+    /// Answers to an agent that asks before it acts; other agents ignore them.
     pub permissions: Permissions,
     /// How an agent signs in that can be told so, by its own name for that way.
     pub auth: Option<String>,

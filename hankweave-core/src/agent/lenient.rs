@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// What a visitor makes of each type of JSON. Each method may pass its value over.
+/// Conversion from each type of JSON. Each method may skip its value.
 trait Accept<'de>: Sized + Default {
     fn text(_: Cow<'de, str>) -> Self {
         Self::default()

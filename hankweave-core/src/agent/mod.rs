@@ -23,8 +23,8 @@ mod records;
 mod resets;
 mod speech;
 
-pub use acp::{AcpDecoder, Order, Permission, Permissions};
-pub use capabilities::{Capabilities, CostReport};
+pub use acp::{AcpAction, AcpDecoder, Permission, Permissions};
+pub use capabilities::{Capabilities, CostReporting};
 pub use claude::{ClaudeDecoder, Transcript};
 pub use codex::{CodexDecoder, Rollout};
 pub use decoder::{AgentDecoder, AgentLine, ProcessEnd};
@@ -36,5 +36,5 @@ pub use launch::Launch;
 pub use opencode::OpencodeDecoder;
 pub use outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
 pub use pi::PiDecoder;
-pub use records::{Recorded, RecordedMessage, Records};
+pub use records::{AgentRecords, RecordedMessage, RecordsScope};
 pub use resets::{ZoneData, limit_ends_at};

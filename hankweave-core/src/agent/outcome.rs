@@ -10,12 +10,12 @@ use crate::cost::UsageTotals;
 pub struct ExitOutcome {
     /// How the program ended, as the operating system says it.
     pub exit: ProcessExit,
-    /// What that means, together with what the agent said.
+    /// Meaning of the exit, together with the agent's own words.
     pub verdict: Verdict,
-    /// What becomes of a success that the agent does not claim itself, unless something shows it: a check that passes, or a file that has changed
+    /// Verdict on a success that the agent does not claim itself, unless something shows it: a check that passes, or a changed file
     /// (AGENT-24).
     pub unless_shown: Option<Verdict>,
-    /// What this process used, not counting earlier processes of a resumed session.
+    /// Usage of this process, without earlier processes of a resumed session.
     pub usage: UsageTotals,
     /// Whether the agent printed its closing message (`resultMessageReceived`).
     pub result_received: bool,

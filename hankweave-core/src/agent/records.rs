@@ -1,24 +1,24 @@
-//! What an agent has written down itself of what its session has used, whoever the agent.
+//! Usage records that an agent writes itself, common to all agents.
 
-use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, TokenUsage, UsageTotals};
+use crate::cost::{Billed, ProcessUsage, ReportedUsage, TokenUsage, UsageConfidence, UsageTotals};
 
 /// How much an agent's own records are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Records {
+pub enum RecordsScope {
     /// While it works, what its lines do not tell.
     SoFar,
     /// After the end, everything.
     Whole,
 }
 
-/// What the records of a session say. A driver finds and reads them; a decoder counts them.
+/// Usage records of a session. A driver finds and reads them; a decoder counts them.
 #[derive(Debug, Default)]
-pub struct Recorded {
-    /// What messages have used, in the order in which it was written down. A message may stand there twice.
+pub struct AgentRecords {
+    /// Usage by message, in the order written. A message may occur twice.
     pub messages: Vec<RecordedMessage>,
     /// The sum that the agent itself has written down, which may know what no message tells.
     pub total: Option<UsageTotals>,
-    /// What the session had used before this process, where that is written down.
+    /// Usage of the session before this process, where recorded.
     pub before: TokenUsage,
     /// The agent has shortened its conversation since this was read last.
     pub compacted: bool,
@@ -28,20 +28,20 @@ pub struct Recorded {
     pub ends_open: bool,
 }
 
-/// What one message of a model has used.
+/// Usage of one message of a model.
 #[derive(Debug)]
 pub struct RecordedMessage {
     /// The id that the message also has in the agent's output.
     pub id: String,
     /// The model that wrote it.
     pub model: String,
-    /// What it has used.
+    /// Billed usage.
     pub billed: Billed,
     /// How far that can be trusted.
-    pub word: Statement,
+    pub word: UsageConfidence,
 }
 
-impl Recorded {
+impl AgentRecords {
     /// Adds what was read to what the process itself told.
     pub fn settle(self, usage: &mut ProcessUsage) {
         for message in self.messages {

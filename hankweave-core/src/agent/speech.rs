@@ -5,7 +5,7 @@ use super::event::AgentEvent;
 /// Longer texts are told in several parts, so that little is held.
 const MOST_BYTES: usize = 64 << 10;
 
-/// What is being said.
+/// Text in progress.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     is_thought: bool,

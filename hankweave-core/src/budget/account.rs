@@ -1,4 +1,4 @@
-//! What was used before a moment of a history (HANK-39).
+//! Usage before a moment of a history (HANK-39).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,27 +8,27 @@ use crate::cost::Usd;
 use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::hank::LoopConfig;
 use crate::id::CodonId;
-use crate::thread::{WalkedCodon, walk};
+use crate::thread::{ThreadItem, walk};
 use crate::time::Timestamp;
 
 /// A document with the thread that ends in its newest run, and what was used at each of its moments.
-pub(super) struct Ledger<'a> {
+pub(super) struct ThreadLedger<'a> {
     state: &'a HankweaveState,
     /// Newest first.
-    thread: Vec<WalkedCodon<'a>>,
+    thread: Vec<ThreadItem<'a>>,
     /// How many runs, from the newest, belong to this history: back to the first one of the thread.
     runs: usize,
     /// How long the newest run has lasted, if it is not over.
     lived: Duration,
 }
 
-/// What was used up to a moment.
+/// Usage up to a moment.
 ///
 /// Money and time stay used, also those of runs that a rollback left. A codon or a loop that runs again has
 /// its own limits again: against those counts what is in the thread.
 pub(super) struct Account<'l> {
     /// Newest first.
-    thread: &'l [WalkedCodon<'l>],
+    thread: &'l [ThreadItem<'l>],
     /// The cost of the codons of the thread, by their ids in hank.json.
     dollars: HashMap<&'l str, Usd>,
     pub(super) spent: Usd,
@@ -37,7 +37,7 @@ pub(super) struct Account<'l> {
     pub(super) elapsed: Duration,
 }
 
-impl<'a> Ledger<'a> {
+impl<'a> ThreadLedger<'a> {
     pub(super) fn new(state: &'a HankweaveState, lived: Duration) -> Self {
         Self {
             state,
@@ -68,7 +68,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// The records of the thread, newest first.
-    pub(super) fn thread(&self) -> &[WalkedCodon<'a>] {
+    pub(super) fn thread(&self) -> &[ThreadItem<'a>] {
         &self.thread
     }
 
@@ -78,7 +78,7 @@ impl<'a> Ledger<'a> {
 
     fn account<'l>(
         &self,
-        thread: &'l [WalkedCodon<'a>],
+        thread: &'l [ThreadItem<'a>],
         codons: impl Iterator<Item = &'l CodonExecution>,
         elapsed: Duration,
     ) -> Account<'l>
@@ -165,7 +165,7 @@ fn is_in_loop(codon: &CodonExecution, found: &LoopConfig) -> bool {
 }
 
 /// How long a codon took; zero for one that a crash cut off, for which that is unknown.
-pub(super) fn took(walked: &WalkedCodon<'_>) -> Duration {
+pub(super) fn took(walked: &ThreadItem<'_>) -> Duration {
     let end = walked.codon.end_time().copied();
     let was_cut_off = end.is_some_and(|end| was_cut_off(walked.run, end));
     let took = walked.codon.duration().filter(|_| !was_cut_off);
@@ -173,7 +173,7 @@ pub(super) fn took(walked: &WalkedCodon<'_>) -> Duration {
 }
 
 /// How long the run of a codon had lasted when the codon began.
-fn begun(record: &WalkedCodon<'_>) -> Duration {
+fn begun(record: &ThreadItem<'_>) -> Duration {
     let codon = record.codon;
     let measured = codon.run_time().zip(codon.duration());
     let by_times = || codon.start_time().since(record.run.start_time);

@@ -1,9 +1,9 @@
-//! What everything together may use.
+//! Total budget: the limit on everything together.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::account::Ledger;
+use super::account::ThreadLedger;
 use crate::cost::Usd;
 use crate::document::HankweaveState;
 use crate::hank::Hank;
@@ -40,10 +40,10 @@ pub struct CeilingUse {
 }
 
 impl CeilingUse {
-    /// What is used now. `lived` is how long the newest run has lasted, if it is not over.
+    /// Returns the current usage. `lived` is the age of the newest run, if it has not ended.
     #[must_use]
     pub fn of(lived: Duration, ceiling: Ceiling, state: &HankweaveState) -> Self {
-        let ledger = Ledger::new(state, lived);
+        let ledger = ThreadLedger::new(state, lived);
         let account = ledger.now();
         Self {
             ceiling,
@@ -52,7 +52,7 @@ impl CeilingUse {
         }
     }
 
-    /// What counts against it, in US dollars.
+    /// Returns the spending that counts against the total budget, in US dollars.
     #[must_use]
     pub fn spent(&self) -> Usd {
         self.spent

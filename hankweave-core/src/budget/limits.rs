@@ -1,11 +1,11 @@
-//! What one codon may use when it begins (HANK-33 to HANK-38).
+//! Limits of one codon at its start (HANK-33 to HANK-38).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::account::{Account, Ledger};
+use super::account::{Account, ThreadLedger};
 use super::ceiling::{Ceiling, duration};
-use super::pool::{Child, Pool};
+use super::pool::{Pool, PoolShare};
 use crate::codon::BudgetExceeded;
 use crate::cost::Usd;
 use crate::document::{HankweaveState, PlanEntry};
@@ -15,7 +15,7 @@ use crate::thread::ExecutionThread;
 
 /// The limits of one execution of a codon; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct CodonLimits {
     /// Money.
     pub dollars: Option<Usd>,
     /// Time from the start of the codon.
@@ -24,10 +24,10 @@ pub struct Limits {
     pub output_tokens: Option<u64>,
     /// Tokens of the largest turn, those that the model reads and those that it writes.
     pub context_tokens: Option<u64>,
-    /// What happens when one of them is reached, if codon, loop or hank say so.
+    /// Action at a limit, if codon, loop or hank set one.
     pub on_exceeded: Option<OnExceeded>,
     /// Which of them are what is left of the ceiling.
-    pub of_the_ceiling: OfTheCeiling,
+    pub of_the_ceiling: CeilingLimited,
     /// The money that is left of the ceiling, for the agent and the sentinels of the codon together (SENT-10).
     pub left_of_ceiling: Option<Usd>,
     /// The money that is left of the limit of its loop, for agents and sentinels together. It holds back the sentinels alone: that of the agent is in
@@ -38,22 +38,22 @@ pub struct Limits {
 /// Which limits of a codon are what is left of the ceiling: when one of those is reached, the ceiling is used
 /// up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OfTheCeiling {
+pub struct CeilingLimited {
     /// Money.
     pub dollars: bool,
     /// Time.
     pub time: bool,
 }
 
-impl Limits {
-    /// What is left of them for the codon `id` of `thread` when its agent continues in `session`.
+impl CodonLimits {
+    /// Returns the limits that are left for the codon `id` of `thread` when its agent continues in `session`.
     ///
     /// The tokens written there count; a codon that begins again has all its tokens again.
     #[must_use]
     pub fn going_on(mut self, thread: &ExecutionThread, id: &CodonId, session: &SessionId) -> Self {
         let codons = thread.codons.iter().map(|entry| &entry.codon);
         let written = codons
-            .filter(|codon| codon.codon_id() == id && codon.claude_session_id() == Some(session))
+            .filter(|codon| codon.codon_id() == id && codon.agent_session_id() == Some(session))
             .map(|codon| codon.agent_tokens().output_tokens)
             .fold(0, u64::saturating_add);
         self.output_tokens = self.output_tokens.map(|most| most.saturating_sub(written));
@@ -73,7 +73,7 @@ impl Limits {
         }
     }
 
-    /// What happens when this limit is reached: what codon, loop or hank say. By default the run pauses when
+    /// Returns the action at this limit: that of the codon, loop or hank. By default the run pauses when
     /// the ceiling is used up, and otherwise the codon counts as completed.
     #[must_use]
     pub fn consequence(&self, exceeded: &BudgetExceeded) -> OnExceeded {
@@ -85,7 +85,7 @@ impl Limits {
     }
 }
 
-/// What `entry` may use if it begins now, after everything that is recorded.
+/// Returns the limits of `entry` if it starts now, after everything recorded.
 ///
 /// `lived` is how long the newest run has lasted, if it is not over, by a clock that cannot be set.
 /// Codons and loops that `hank` does not have, because hank.json was changed, are limited by `ceiling` alone.
@@ -96,12 +96,17 @@ pub fn limits(
     state: &HankweaveState,
     entry: &PlanEntry,
     lived: Duration,
-) -> Limits {
-    resolve(hank, ceiling, &Ledger::new(state, lived).now(), entry)
+) -> CodonLimits {
+    resolve(hank, ceiling, &ThreadLedger::new(state, lived).now(), entry)
 }
 
-/// The same after what `account` holds.
-pub(super) fn resolve(hank: &Hank, ceiling: Ceiling, account: &Account<'_>, entry: &PlanEntry) -> Limits {
+/// Returns the limits after the usage in `account`.
+pub(super) fn resolve(
+    hank: &Hank,
+    ceiling: Ceiling,
+    account: &Account<'_>,
+    entry: &PlanEntry,
+) -> CodonLimits {
     let context = entry.loop_context.as_ref();
     let scope = Scope {
         of_hank: hank.budget(),
@@ -117,13 +122,13 @@ pub(super) fn resolve(hank: &Hank, ceiling: Ceiling, account: &Account<'_>, entr
     let on_exceeded = own.on_exceeded.or_else(|| of_container(scope.of_loop()));
     let (dollars, dollars_of_ceiling) = scope.dollars(own.max_dollars);
     let (time, time_of_ceiling) = scope.time(own.max_time_seconds);
-    Limits {
+    CodonLimits {
         dollars,
         time,
         output_tokens: own.max_output_tokens,
         context_tokens: own.max_context_tokens,
         on_exceeded: on_exceeded.or_else(|| of_container(scope.of_hank)),
-        of_the_ceiling: OfTheCeiling {
+        of_the_ceiling: CeilingLimited {
             dollars: dollars_of_ceiling,
             time: time_of_ceiling,
         },
@@ -182,7 +187,7 @@ impl Scope<'_> {
         (least([left, inside, own]), is_of_the_ceiling(left, others))
     }
 
-    /// What the hank allots to the codon, or to its loop.
+    /// Returns the hank's allotment to the codon, or to its loop.
     fn allotted(&self, total: Usd) -> Option<Usd> {
         let id = match self.found {
             Some(found) => found.id.as_str(),
@@ -196,17 +201,17 @@ impl Scope<'_> {
                 let budget = found.budget.as_ref();
                 let capped = budget.is_some_and(|budget| budget.max_dollars.is_some());
                 let used = self.account.dollars_of_loop(found);
-                Child::new(found.id.as_str(), shares, capped, used)
+                PoolShare::new(found.id.as_str(), shares, capped, used)
             }
         };
         let children = self.hank.items.iter().map(child).collect();
         Pool::new(total, self.of_hank, children).allotted(index)
     }
 
-    fn child(&self, codon: &CodonConfig, shares: Option<&BTreeMap<String, f64>>) -> Child {
+    fn child(&self, codon: &CodonConfig, shares: Option<&BTreeMap<String, f64>>) -> PoolShare {
         let capped = codon.budget.is_some_and(|budget| budget.max_dollars.is_some());
         let used = self.account.dollars_of_configured(codon.id.as_str());
-        Child::new(codon.id.as_str(), shares, capped, used)
+        PoolShare::new(codon.id.as_str(), shares, capped, used)
     }
 
     /// Inside a loop, which has an envelope for all its iterations (HANK-34).

@@ -1,15 +1,15 @@
-//! What an agent has used so far (HANK-36, HANK-37).
+//! Usage of an agent so far (HANK-36, HANK-37).
 
 use std::time::Duration;
 
-use super::Limits;
+use super::CodonLimits;
 use crate::codon::BudgetExceeded;
 use crate::cost::{ModelUsage, TokenUsage, Usd};
 
 /// Counts what one execution of a codon uses and compares it with its limits.
 #[derive(Debug, Clone)]
 pub struct Meter {
-    limits: Limits,
+    limits: CodonLimits,
     dollars: Usd,
     of_sentinels: Usd,
     output_tokens: u64,
@@ -22,7 +22,7 @@ pub struct Meter {
 impl Meter {
     /// Nothing is used yet.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: CodonLimits) -> Self {
         Self {
             limits,
             dollars: Usd::ZERO,
@@ -44,7 +44,7 @@ impl Meter {
         }
     }
 
-    /// What the sentinels of the codon have cost so far, which uses up the ceiling and no limit of the codon (SENT-10).
+    /// Sets the cost of the codon's sentinels so far, which counts against the total budget but against no limit of the codon (SENT-10).
     pub fn sentinels(&mut self, cost: Usd) {
         self.of_sentinels = cost;
     }
@@ -69,7 +69,7 @@ impl Meter {
         Some(whole.map_or(left, |whole| left.min(whole.saturating_sub(self.whole()))))
     }
 
-    /// What agent and sentinels have cost together.
+    /// Returns the cost of agent and sentinels together.
     fn whole(&self) -> Usd {
         self.dollars + self.of_sentinels
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(limits: Limits, messages: &[ModelUsage], elapsed: u64, exceeded: Option<BudgetExceeded>) {
+    fn check(limits: CodonLimits, messages: &[ModelUsage], elapsed: u64, exceeded: Option<BudgetExceeded>) {
         let mut meter = Meter::new(limits);
         for usage in messages {
             meter.message(*usage, *usage, false);
@@ -139,18 +139,18 @@ mod tests {
     // covers: HANK-37
     #[test]
     fn a_limit_is_reached_when_no_less_than_it_is_used() {
-        let limits = Limits {
+        let limits = CodonLimits {
             dollars: Some(Usd::from_micros(30)),
-            ..Limits::default()
+            ..CodonLimits::default()
         };
         check(limits, &[message(1, 1, 0, 29)], 0, None);
         let used = Usd::from_micros(30);
         let exceeded = Some(BudgetExceeded::Cost { limit: used, used });
         check(limits, &[message(1, 1, 0, 29), message(1, 1, 0, 1)], 0, exceeded);
         let (limit, used) = (Duration::from_secs(2), Duration::from_secs(2));
-        let limits = Limits {
+        let limits = CodonLimits {
             time: Some(limit),
-            ..Limits::default()
+            ..CodonLimits::default()
         };
         check(limits, &[], 1, None);
         check(limits, &[], 2, Some(BudgetExceeded::Duration { limit, used }));
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn what_sentinels_cost_uses_up_the_ceiling_and_not_the_limit_of_the_codon() {
         let cents = |cents: u64| Usd::from_micros(cents * 10_000);
-        let limits = Limits {
+        let limits = CodonLimits {
             dollars: Some(cents(50)),
             left_of_ceiling: Some(cents(100)),
-            ..Limits::default()
+            ..CodonLimits::default()
         };
         let mut meter = Meter::new(limits);
         meter.message(message(1, 1, 0, 400_000), message(1, 1, 0, 400_000), false);
@@ -185,9 +185,9 @@ mod tests {
     // covers: HANK-36
     #[test]
     fn output_tokens_are_counted_together() {
-        let limits = Limits {
+        let limits = CodonLimits {
             output_tokens: Some(10),
-            ..Limits::default()
+            ..CodonLimits::default()
         };
         check(limits, &[message(500, 9, 0, 0)], 0, None);
         let exceeded = Some(BudgetExceeded::OutputTokens { limit: 10, used: 12 });
@@ -203,9 +203,9 @@ mod tests {
     // covers: HANK-36
     #[test]
     fn context_tokens_are_those_of_the_largest_turn() {
-        let limits = Limits {
+        let limits = CodonLimits {
             context_tokens: Some(100),
-            ..Limits::default()
+            ..CodonLimits::default()
         };
         check(limits, &[message(60, 9, 0, 0), message(80, 9, 10, 0)], 0, None);
         let exceeded = Some(BudgetExceeded::ContextTokens {
@@ -218,16 +218,16 @@ mod tests {
     // covers: HANK-36
     #[test]
     fn a_sub_agent_costs_money_and_output_tokens_and_fills_no_context() {
-        let of_money = Limits {
+        let of_money = CodonLimits {
             dollars: Some(Usd::from_micros(9)),
-            ..Limits::default()
+            ..CodonLimits::default()
         };
-        let of_output = Limits {
+        let of_output = CodonLimits {
             output_tokens: Some(2),
-            ..Limits::default()
+            ..CodonLimits::default()
         };
         for limits in [of_money, of_output] {
-            let mut meter = Meter::new(Limits {
+            let mut meter = Meter::new(CodonLimits {
                 context_tokens: Some(50),
                 ..limits
             });
@@ -245,10 +245,10 @@ mod tests {
     // covers: RUN-12
     #[test]
     fn what_the_agent_reports_in_the_end_counts() {
-        let limits = Limits {
+        let limits = CodonLimits {
             dollars: Some(Usd::from_micros(9)),
             output_tokens: Some(40),
-            ..Limits::default()
+            ..CodonLimits::default()
         };
         let mut meter = Meter::new(limits);
         meter.message(message(90, 1, 0, 8), message(90, 1, 0, 8), false);
@@ -259,10 +259,10 @@ mod tests {
 
     #[test]
     fn of_a_message_that_grows_only_what_is_new_counts_and_the_whole_fills_the_context() {
-        let limits = Limits {
+        let limits = CodonLimits {
             output_tokens: Some(4_000),
             context_tokens: Some(5_000),
-            ..Limits::default()
+            ..CodonLimits::default()
         };
         let mut meter = Meter::new(limits);
         let begin = message(1_000, 1, 0, 10);
@@ -280,9 +280,9 @@ mod tests {
 
     #[test]
     fn an_agent_that_stopped_at_its_money_has_reached_the_limit_by_its_own_count() {
-        let mut meter = Meter::new(Limits {
+        let mut meter = Meter::new(CodonLimits {
             dollars: Some(Usd::from_micros(30)),
-            ..Limits::default()
+            ..CodonLimits::default()
         });
         meter.settle(Usd::from_micros(29), TokenUsage::ZERO);
         assert_eq!(meter.dollars_left(), Some(Usd::from_micros(1)));
@@ -291,16 +291,16 @@ mod tests {
             meter.exceeded(Duration::ZERO),
             Some(BudgetExceeded::Cost { .. })
         ));
-        let mut unlimited = Meter::new(Limits::default());
+        let mut unlimited = Meter::new(CodonLimits::default());
         unlimited.spent();
         assert_eq!(unlimited.exceeded(Duration::ZERO), None);
     }
 
     #[test]
     fn where_nothing_is_left_the_limit_is_reached_before_anything_is_used() {
-        let limits = Limits {
+        let limits = CodonLimits {
             dollars: Some(Usd::ZERO),
-            ..Limits::default()
+            ..CodonLimits::default()
         };
         check(
             limits,

@@ -1,4 +1,4 @@
-//! What a codon may use, and whether it has used it up (HANK-30 to HANK-40).
+//! Limits of a codon, and whether they are used up (HANK-30 to HANK-40).
 //!
 //! Everything follows from the document, so a retry, another run and a restart after a crash continue the
 //! count.
@@ -18,6 +18,6 @@ mod pool;
 mod summary;
 
 pub use ceiling::{Ceiling, CeilingUse};
-pub use limits::{Limits, OfTheCeiling, limits};
+pub use limits::{CeilingLimited, CodonLimits, limits};
 pub use meter::Meter;
-pub use summary::{BudgetStatus, Row, Summary, summary};
+pub use summary::{BudgetStatus, BudgetSummaryRow, Summary, summary};

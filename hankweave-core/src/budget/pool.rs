@@ -14,8 +14,8 @@ pub(super) struct Pool {
     pub(super) total: Usd,
     allocation: Allocation,
     /// In the order of hank.json.
-    children: Vec<Child>,
-    /// What is in no share.
+    children: Vec<PoolShare>,
+    /// Unallotted rest.
     rest: Usd,
     /// For each child, how many divide the rest from there on: those with neither share nor limit.
     waiting: Vec<u64>,
@@ -23,16 +23,16 @@ pub(super) struct Pool {
 
 /// A codon, or a loop as a whole.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Child {
+pub(super) struct PoolShare {
     /// In billionths of the pool.
     share: Option<u64>,
     /// Whether it has a limit of its own, so that it gets no part of the rest.
     capped: bool,
-    /// What it has used.
+    /// Usage of the child.
     used: Usd,
 }
 
-impl Child {
+impl PoolShare {
     pub(super) fn new(id: &str, shares: Option<&BTreeMap<String, f64>>, capped: bool, used: Usd) -> Self {
         let share = shares.and_then(|shares| shares.get(id)).copied();
         Self {
@@ -55,12 +55,12 @@ fn billionths(share: f64) -> u64 {
 }
 
 impl Pool {
-    pub(super) fn new(total: Usd, budget: Option<&ContainerBudget>, children: Vec<Child>) -> Self {
+    pub(super) fn new(total: Usd, budget: Option<&ContainerBudget>, children: Vec<PoolShare>) -> Self {
         let allocation = budget.and_then(|budget| budget.allocation);
         Self::with(total, allocation.unwrap_or(Allocation::Shared), children)
     }
 
-    fn with(total: Usd, allocation: Allocation, children: Vec<Child>) -> Self {
+    fn with(total: Usd, allocation: Allocation, children: Vec<PoolShare>) -> Self {
         let shared: u64 = children.iter().filter_map(|child| child.share).sum();
         let mut waiting: Vec<u64> = Vec::with_capacity(children.len());
         for child in children.iter().rev() {
@@ -77,7 +77,7 @@ impl Pool {
         }
     }
 
-    /// What the child at `index` may use of the pool; `None` when the children have no parts of their own.
+    /// Returns the part of the pool for the child at `index`; `None` when the children have no parts of their own.
     pub(super) fn allotted(&self, index: usize) -> Option<Usd> {
         match self.allocation {
             Allocation::Shared => None,
@@ -86,7 +86,7 @@ impl Pool {
         }
     }
 
-    /// What the child has used itself.
+    /// Returns the child's own usage.
     pub(super) fn used(&self, index: usize) -> Usd {
         self.children.get(index).map_or(Usd::ZERO, |child| child.used)
     }
@@ -101,7 +101,7 @@ impl Pool {
         Usd::from_nanos(self.rest.as_nanos() / waiting.max(1))
     }
 
-    /// What earlier children leave when each counts with what it was allotted, even if it used less.
+    /// Returns the rest after earlier children, each counted with its allotment, even if it used less.
     fn strictly_left(&self, index: usize) -> Usd {
         let mut left = self.total;
         for (earlier, child) in self.children.iter().enumerate().take(index) {
@@ -125,20 +125,20 @@ mod tests {
 
     use super::*;
 
-    fn child(share: Option<f64>, capped: bool, used: u64) -> Child {
-        Child {
+    fn child(share: Option<f64>, capped: bool, used: u64) -> PoolShare {
+        PoolShare {
             share: share.map(billionths),
             capped,
             used: Usd::from_micros(used),
         }
     }
 
-    fn pool(allocation: Allocation, children: &[Child]) -> Pool {
+    fn pool(allocation: Allocation, children: &[PoolShare]) -> Pool {
         Pool::with(Usd::from_micros(10_000), allocation, children.to_vec())
     }
 
     #[track_caller]
-    fn check(allocation: Allocation, children: &[Child], expected: &[u64]) {
+    fn check(allocation: Allocation, children: &[PoolShare], expected: &[u64]) {
         let pool = pool(allocation, children);
         let found = (0..children.len()).map(|index| pool.allotted(index).unwrap());
         let expected: Vec<Usd> = expected.iter().copied().map(Usd::from_micros).collect();
@@ -192,7 +192,7 @@ mod tests {
         check(ProportionalStrict, &spendthrift, &[5_000, 1_000, 0]);
     }
 
-    fn children() -> impl Strategy<Value = Vec<Child>> {
+    fn children() -> impl Strategy<Value = Vec<PoolShare>> {
         let raw = (0_u64..4_000, any::<bool>(), any::<bool>());
         prop::collection::vec(raw, 1..6).prop_map(|raw| {
             let most = raw.len() as f64;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::account::{Ledger, took};
+use super::account::{ThreadLedger, took};
 use super::ceiling::Ceiling;
-use super::limits::{Limits, resolve};
+use super::limits::{CodonLimits, resolve};
 use crate::codon::{CodonExecution, CodonStatus, LoopContext};
 use crate::cost::{TokenUsage, Usd};
 use crate::document::{HankweaveState, PlanEntry};
@@ -16,13 +16,13 @@ use crate::id::CodonId;
 /// All budgets together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// What everything together may use.
+    /// Total budget.
     pub ceiling: Ceiling,
     /// How codons and loops share the dollars.
     pub allocation: Allocation,
     /// One for each entry of the plan, in its order.
-    pub rows: Vec<Row>,
-    /// What was spent, also in runs that a rollback left.
+    pub rows: Vec<BudgetSummaryRow>,
+    /// Spending, including runs that a rollback left.
     pub spent: Usd,
     /// Whether more was spent than is known.
     pub is_lower_bound: bool,
@@ -32,16 +32,16 @@ pub struct Summary {
 
 /// All tries of a codon in the thread: what it could use before the first of them, and what they used.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct BudgetSummaryRow {
     /// The codon.
     pub codon_id: CodonId,
     /// Its place in a loop.
     pub loop_context: Option<LoopContext>,
-    /// What became of it.
+    /// Outcome.
     pub status: BudgetStatus,
-    /// What it could use.
-    pub limits: Limits,
-    /// What it spent, also when it was skipped.
+    /// Limits of the entry.
+    pub limits: CodonLimits,
+    /// Spending, also of a skipped codon.
     pub spent: Usd,
     /// How long it took.
     pub took: Duration,
@@ -49,7 +49,7 @@ pub struct Row {
     pub output_tokens: u64,
 }
 
-/// What became of a codon.
+/// Outcome of a codon's budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -77,7 +77,7 @@ pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState, lived: Dur
     if ceiling == Ceiling::default() && !has_budget(hank) {
         return None;
     }
-    let ledger = Ledger::new(state, lived);
+    let ledger = ThreadLedger::new(state, lived);
     let whole = ledger.now();
     let allocation = hank.budget().and_then(|budget| budget.allocation);
     let plan = state.execution_plan.iter();
@@ -96,7 +96,7 @@ fn has_budget(hank: &Hank) -> bool {
     loops.any(|found| found.budget.is_some()) || hank.codons().any(|codon| codon.budget.is_some())
 }
 
-fn row(hank: &Hank, ceiling: Ceiling, ledger: &Ledger<'_>, entry: &PlanEntry) -> Row {
+fn row(hank: &Hank, ceiling: Ceiling, ledger: &ThreadLedger<'_>, entry: &PlanEntry) -> BudgetSummaryRow {
     let is_try = |codon: &CodonExecution| *codon.codon_id() == entry.codon_id;
     let thread = ledger.thread();
     let first = thread.iter().rposition(|walked| is_try(walked.codon));
@@ -105,7 +105,7 @@ fn row(hank: &Hank, ceiling: Ceiling, ledger: &Ledger<'_>, entry: &PlanEntry) ->
     let tries = || thread.iter().filter(|walked| is_try(walked.codon));
     let newest = tries().next().map(|walked| walked.codon.as_ref());
     let tokens: TokenUsage = tries().map(|walked| walked.codon.agent_tokens()).sum();
-    Row {
+    BudgetSummaryRow {
         codon_id: entry.codon_id.clone(),
         loop_context: entry.loop_context.clone(),
         status: newest.map_or(BudgetStatus::Planned, status),

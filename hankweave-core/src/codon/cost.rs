@@ -1,4 +1,4 @@
-//! What a codon has cost, whatever its state (STATE-47).
+//! Cost of a codon in any state (STATE-47).
 
 use super::{CodonExecution, CodonStatus, SentinelState};
 use crate::cost::{RecordedTokens, TokenUsage, Usd};
@@ -13,7 +13,7 @@ impl CodonExecution {
         }
     }
 
-    /// What the agent of the codon cost, also when the codon was skipped.
+    /// Returns the cost of the codon's agent, also when the codon was skipped.
     #[must_use]
     pub fn agent_cost(&self) -> Usd {
         let ended = self.final_cost().or(self.partial_cost());
@@ -49,7 +49,7 @@ impl CodonExecution {
         self.recorded_sentinels().0
     }
 
-    /// What the sentinels of the codon cost together, as recorded.
+    /// Returns the recorded total cost of the codon's sentinels.
     #[must_use]
     pub fn sentinel_cost(&self) -> Usd {
         self.recorded_sentinels().1

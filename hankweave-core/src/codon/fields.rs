@@ -80,7 +80,7 @@ impl CodonExecution {
         self.extra_mut().insert(BUDGET_EXCEEDED, exceeded);
     }
 
-    /// What the check of its loop said behind the codon; `None` when it was not due.
+    /// Returns the result of the loop's check after the codon; `None` when it was not due.
     #[must_use]
     pub fn loop_check(&self) -> Option<LoopCheck> {
         serde_json::from_value(self.extra().get(LOOP_CHECK)?.clone()).ok()
@@ -127,7 +127,7 @@ impl CodonExecution {
         Some(Duration::from_millis(self.extra().get(name)?.as_u64()?))
     }
 
-    /// The same with what was measured for `other`, which a typed codon does not know.
+    /// Copies the measured values of `other`, which a typed codon does not have.
     #[must_use]
     pub fn measured_like(mut self, other: &Self) -> Self {
         for name in [DURATION, RUN_TIME] {
@@ -147,7 +147,7 @@ impl CodonExecution {
         }
     }
 
-    /// What interrupted the codon, if something did: nothing is wrong with it, and it can go on.
+    /// Returns the cause of the interruption, if the codon was interrupted: it has no fault and can continue.
     #[must_use]
     pub fn interruption(&self) -> Option<InterruptedBy> {
         self.failure_reason()?.interruption()

@@ -18,44 +18,47 @@ use crate::time::Timestamp;
 #[machine(Codon, tests, schema = "schema", fields = crate::shape::of_machine)]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum CodonExecution {
-    /// What every state knows.
+    /// Fields of every state.
     #[shared]
     Base {
         /// The codon of the execution plan that this record runs.
         codon_id: CodonId,
         /// When the record was opened.
         start_time: Timestamp,
-        /// Where the codon stands in its loop, if it belongs to one.
+        /// Position in a loop, if the codon belongs to one.
         loop_context: Option<LoopContext>,
         /// Names that other versions wrote; kept as they are.
         #[extra]
         extra: Extra,
     },
 
-    /// What can end before its work is done.
+    /// States that can end before the work is done.
     #[group]
     #[to(fail => Failed, skip => Skipped)]
     Unfinished,
 
-    /// What is known of a codon that ended before its work was done.
+    /// Fields of a codon that ended before its work was done.
     #[group]
     Abandoned {
         /// The process id of the agent, if it was spawned.
         #[carry]
-        claude_pid: Option<Pid>,
+        #[serde(rename = "claudePid")]
+        agent_pid: Option<Pid>,
         /// The conversation, if the agent named one.
         #[carry]
-        claude_session_id: Option<SessionId>,
+        #[serde(rename = "claudeSessionId")]
+        agent_session_id: Option<SessionId>,
         /// The session that the agent was asked to resume.
         #[carry]
         previous_session_id: Option<SessionId>,
         /// The raw output of the agent, relative to `.hankweave`.
         #[carry]
-        claude_log_path: Option<PathBuf>,
+        #[serde(rename = "claudeLogPath")]
+        agent_log_path: Option<PathBuf>,
         /// The checkpoint after rig set-up.
         #[carry]
         rig_setup_checkpoint: Option<CheckpointSha>,
-        /// What was spent until then.
+        /// Spending until then.
         #[carry(current_cost)]
         partial_cost: Usd,
         /// The tokens used until then.
@@ -95,9 +98,11 @@ pub enum CodonExecution {
     #[keeps(rig_setup_checkpoint, sentinels)]
     Initializing {
         /// The process id of the agent.
-        claude_pid: Pid,
+        #[serde(rename = "claudePid")]
+        agent_pid: Pid,
         /// The raw output of the agent, relative to `.hankweave`.
-        claude_log_path: PathBuf,
+        #[serde(rename = "claudeLogPath")]
+        agent_log_path: PathBuf,
         /// The session that the agent was asked to resume.
         previous_session_id: Option<SessionId>,
     },
@@ -108,14 +113,15 @@ pub enum CodonExecution {
     #[keeps(
         rig_setup_checkpoint,
         sentinels,
-        claude_pid,
-        claude_log_path,
+        agent_pid,
+        agent_log_path,
         previous_session_id
     )]
     Running {
         /// The agent's own name for the conversation.
-        claude_session_id: SessionId,
-        /// What the codon has cost so far, in US dollars.
+        #[serde(rename = "claudeSessionId")]
+        agent_session_id: SessionId,
+        /// Cost of the codon so far, in US dollars.
         #[live(start = Usd::ZERO, add)]
         current_cost: Usd,
         /// The tokens used so far.
@@ -135,15 +141,15 @@ pub enum CodonExecution {
 
     /// The agent succeeded and its work is in a checkpoint.
     #[terminal]
-    #[keeps(rig_setup_checkpoint, previous_session_id, claude_session_id, claude_log_path)]
-    #[tolerates(claude_pid, current_cost, current_tokens, assistant_message_count)]
+    #[keeps(rig_setup_checkpoint, previous_session_id, agent_session_id, agent_log_path)]
+    #[tolerates(agent_pid, current_cost, current_tokens, assistant_message_count)]
     Completed {
         /// When the codon ended.
         end_time: Timestamp,
         /// Always 0.
         #[fixed(0)]
         exit_code: i64,
-        /// What the codon cost, in US dollars.
+        /// Cost of the codon, in US dollars.
         #[carry(current_cost)]
         final_cost: Usd,
         /// The tokens that the codon used.

@@ -1,4 +1,4 @@
-//! Where in a loop a codon stands.
+//! Position of a codon in a loop.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::id::LoopId;
 use crate::machine::Extra;
 use crate::shape::Shape;
 
-/// Where in a loop a codon stands.
+/// Position of a codon in a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

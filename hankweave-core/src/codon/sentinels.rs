@@ -1,4 +1,4 @@
-//! What a codon records of its sentinels.
+//! Recorded sentinels of a codon.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -39,12 +39,12 @@ impl SentinelPhase for Executed {
 ///
 /// The only way from `loaded` to `executed` is the conversion below, which the codon machine applies whenever a codon ends (STATE-12).
 pub struct Sentinels<P> {
-    record: Option<Box<Record>>,
+    record: Option<Box<SentinelsRecord>>,
     phase: PhantomData<P>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Record {
+struct SentinelsRecord {
     sentinels: Vec<SentinelState>,
     total_cost: Usd,
     /// Names that other versions wrote; kept as they are.
@@ -65,7 +65,7 @@ impl<P> Sentinels<P> {
     #[must_use]
     pub fn new(sentinels: Vec<SentinelState>, total_cost: Usd) -> Self {
         Self {
-            record: Some(Box::new(Record {
+            record: Some(Box::new(SentinelsRecord {
                 sentinels,
                 total_cost,
                 extra: Extra::default(),
@@ -168,7 +168,7 @@ impl<P: SentinelPhase> Shape for Sentinels<P> {
 impl<'de, P: SentinelPhase> Deserialize<'de> for Sentinels<P> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
-        let Some(stored) = Option::<Stored>::deserialize(deserializer)? else {
+        let Some(stored) = Option::<StoredSentinels>::deserialize(deserializer)? else {
             return Ok(Self::none());
         };
         let list = match (P::KEY, stored.loaded, stored.executed) {
@@ -177,7 +177,7 @@ impl<'de, P: SentinelPhase> Deserialize<'de> for Sentinels<P> {
             (_, _, None) => return Err(D::Error::missing_field("executed")),
             _ => return Err(D::Error::custom("`loaded` and `executed` exclude each other")),
         };
-        let record = Record {
+        let record = SentinelsRecord {
             sentinels: list,
             total_cost: stored.total_cost,
             extra: stored.extra,
@@ -191,7 +191,7 @@ impl<'de, P: SentinelPhase> Deserialize<'de> for Sentinels<P> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Stored {
+struct StoredSentinels {
     loaded: Option<Vec<SentinelState>>,
     executed: Option<Vec<SentinelState>>,
     total_cost: Usd,
@@ -221,7 +221,7 @@ pub struct SentinelState {
     /// How often the trigger fired; 0 in files that do not have the field.
     #[serde(default)]
     pub total_triggers: u64,
-    /// What the calls cost, in US dollars.
+    /// Cost of the calls, in US dollars.
     pub total_cost: Usd,
     /// Requests that may have cost more than `totalCost` has of them: those without an answer yet, those that were cut off, and those without a price.
     #[serde(default, skip_serializing_if = "is_none")]

@@ -1,4 +1,4 @@
-//! What one agent process has used, from reports that overlap.
+//! Usage of one agent process, from overlapping reports.
 //!
 //! An agent reports its usage with each model message, roughly when it begins and exactly when it has ended,
 //! and again with each result. The reports of messages count until a result covers them, so that a killed
@@ -35,7 +35,7 @@ pub struct UsageTotals {
     pub tokens: TokenUsage,
     /// All money, sub-agents included.
     pub cost: Usd,
-    /// The same for each model, by the name the agent reports.
+    /// Usage by model, under the name that the agent reports.
     pub models: BTreeMap<String, ModelUsage>,
     /// Whether more was used than is known: an answer was cut off, or its model has no known price.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -91,21 +91,21 @@ pub enum ReportedUsage {
 
 /// How far a report about a message's usage can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Statement {
+pub enum UsageConfidence {
     /// It was made when the message began: its output is a placeholder, and no better report need follow.
     Rough,
-    /// The same, and the end of the message will be reported.
+    /// The message has begun, and its end will be reported.
     Begun,
     /// The message has ended with this.
     Final,
 }
 
-/// What a report about a message changed.
+/// Change made by a report about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedUsage {
     /// Everything the message has used, as far as it is known.
     pub usage: ModelUsage,
-    /// What of that was not known before.
+    /// New part of the usage.
     pub added: ModelUsage,
     /// Whether it is the first report about the message.
     pub is_new: bool,
@@ -121,7 +121,7 @@ pub struct ProcessUsage {
     /// Messages about which nothing more counts.
     closed: MessageIds,
     /// Messages whose final report may still come, by the hashes of their ids.
-    open: HashMap<u64, Open>,
+    open: HashMap<u64, OpenMessage>,
 }
 
 /// Ids of messages, as hashes: an id may be as long as a line (AGENT-35).
@@ -136,7 +136,7 @@ impl MessageIds {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Open {
+struct OpenMessage {
     model: String,
     billed: Billed,
     counted: ModelUsage,
@@ -177,17 +177,17 @@ impl ProcessUsage {
         id: &str,
         model: &str,
         billed: Billed,
-        statement: Statement,
-    ) -> Option<Counted> {
+        statement: UsageConfidence,
+    ) -> Option<CountedUsage> {
         let id = hash(id);
         if billed.is_nothing() || self.closed.0.contains(&id) {
             return None;
         }
         let known = self.open.remove(&id);
         let is_new = known.is_none();
-        let before = known.unwrap_or_else(|| Open {
+        let before = known.unwrap_or_else(|| OpenMessage {
             model: model.to_owned(),
-            ..Open::default()
+            ..OpenMessage::default()
         });
         let billed = before.billed.at_least(billed);
         let (usage, is_priced) = self.priced(&before.model, billed);
@@ -197,23 +197,23 @@ impl ProcessUsage {
             cost: usage.cost.saturating_sub(before.counted.cost),
         };
         self.unsettled.add(&before.model, added);
-        if statement == Statement::Final {
+        if statement == UsageConfidence::Final {
             self.closed.0.insert(id);
         } else {
-            let open = Open {
+            let open = OpenMessage {
                 billed,
                 counted: usage,
-                begun: before.begun || statement == Statement::Begun,
+                begun: before.begun || statement == UsageConfidence::Begun,
                 ..before
             };
             self.keep_open(id, open);
         }
         let news = is_new || added != ModelUsage::default();
-        news.then_some(Counted { usage, added, is_new })
+        news.then_some(CountedUsage { usage, added, is_new })
     }
 
     /// Remembers a message whose end may still be reported; of too many, it will not be.
-    fn keep_open(&mut self, id: u64, message: Open) {
+    fn keep_open(&mut self, id: u64, message: OpenMessage) {
         if self.open.len() >= MAX_OPEN {
             self.unsettled.lower_bound = true;
             self.closed.0.extend(self.open.drain().map(|(id, _)| id));
@@ -318,21 +318,21 @@ mod tests {
     fn a_message_counts_what_is_new_of_it_until_its_end() {
         let mut usage = ProcessUsage::default();
         let begin = usage
-            .message("a", MODEL, billed(1_000, 1), Statement::Begun)
+            .message("a", MODEL, billed(1_000, 1), UsageConfidence::Begun)
             .unwrap();
         assert!(begin.is_new && begin.usage == begin.added);
         assert_eq!(
-            usage.message("a", MODEL, billed(1_000, 1), Statement::Rough),
+            usage.message("a", MODEL, billed(1_000, 1), UsageConfidence::Rough),
             None
         );
         assert!(usage.totals().lower_bound);
         let end = usage
-            .message("a", MODEL, billed(0, 4_000), Statement::Final)
+            .message("a", MODEL, billed(0, 4_000), UsageConfidence::Final)
             .unwrap();
         assert_eq!((end.is_new, end.added.tokens), (false, tokens(0, 3_999)));
         assert_eq!(end.usage.tokens, tokens(1_000, 4_000));
         assert_eq!(
-            usage.message("a", MODEL, billed(9_000, 9_000), Statement::Final),
+            usage.message("a", MODEL, billed(9_000, 9_000), UsageConfidence::Final),
             None
         );
         let totals = usage.totals();
@@ -344,11 +344,14 @@ mod tests {
     #[test]
     fn a_result_replaces_the_messages_it_covers() {
         let mut usage = ProcessUsage::default();
-        usage.message("a", MODEL, billed(10, 1), Statement::Rough);
+        usage.message("a", MODEL, billed(10, 1), UsageConfidence::Rough);
         usage.result(ReportedUsage::SinceLastResult(report(15)));
         assert!(!usage.totals().lower_bound);
-        assert_eq!(usage.message("a", MODEL, billed(10, 1), Statement::Rough), None);
-        usage.message("b", MODEL, billed(7, 0), Statement::Rough);
+        assert_eq!(
+            usage.message("a", MODEL, billed(10, 1), UsageConfidence::Rough),
+            None
+        );
+        usage.message("b", MODEL, billed(7, 0), UsageConfidence::Rough);
         assert_eq!(usage.totals().tokens, tokens(22, 0));
         usage.result(ReportedUsage::SinceProcessStart(report(30)));
         assert_eq!(usage.totals().tokens, tokens(30, 0));
@@ -358,7 +361,7 @@ mod tests {
     #[test]
     fn a_result_does_not_know_an_answer_that_was_cut_off() {
         let mut usage = ProcessUsage::default();
-        usage.message("a", MODEL, billed(10, 1), Statement::Begun);
+        usage.message("a", MODEL, billed(10, 1), UsageConfidence::Begun);
         usage.result(ReportedUsage::SinceLastResult(report(10)));
         assert!(usage.totals().lower_bound);
     }
@@ -372,10 +375,10 @@ mod tests {
             tokens,
             cost: Usd::from_micros(micros),
         };
-        usage.message("a", "unheard-of", billed(10, 1), Statement::Rough);
+        usage.message("a", "unheard-of", billed(10, 1), UsageConfidence::Rough);
         assert!(usage.totals().lower_bound && usage.totals().cost == Usd::ZERO);
         usage.result(money(tokens(10, 5), 40));
-        usage.message("b", "unheard-of", billed(30, 1), Statement::Rough);
+        usage.message("b", "unheard-of", billed(30, 1), UsageConfidence::Rough);
         usage.result(money(tokens(20, 6), 100));
         let totals = usage.totals();
         assert_eq!((totals.cost, totals.lower_bound), (Usd::from_micros(100), false));
@@ -385,7 +388,7 @@ mod tests {
     #[test]
     fn a_result_without_numbers_keeps_the_messages() {
         let mut usage = ProcessUsage::default();
-        usage.message("a", MODEL, billed(10, 0), Statement::Rough);
+        usage.message("a", MODEL, billed(10, 0), UsageConfidence::Rough);
         usage.result(ReportedUsage::Nothing);
         usage.result(ReportedUsage::Nothing);
         assert_eq!(usage.totals().tokens, tokens(10, 0));
@@ -395,10 +398,13 @@ mod tests {
     fn the_memory_for_messages_that_never_end_is_bounded() {
         let mut usage = ProcessUsage::default();
         for number in 0..3 * MAX_OPEN {
-            usage.message(&number.to_string(), MODEL, billed(1, 0), Statement::Rough);
+            usage.message(&number.to_string(), MODEL, billed(1, 0), UsageConfidence::Rough);
         }
         assert!(usage.open.len() <= MAX_OPEN && usage.totals().lower_bound);
-        assert_eq!(usage.message("0", MODEL, billed(1, 0), Statement::Rough), None);
+        assert_eq!(
+            usage.message("0", MODEL, billed(1, 0), UsageConfidence::Rough),
+            None
+        );
         assert_eq!(usage.totals().tokens, tokens(3 * MAX_OPEN as u64, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! What a provider bills for one model message.
+//! Amounts that a provider bills for one model message.
 
 use super::pricing::Prices;
 use super::{ServiceTier, TokenUsage, Usd};

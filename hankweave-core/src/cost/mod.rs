@@ -8,7 +8,7 @@ mod tokens;
 mod usd;
 
 pub(crate) use accounting::MessageIds;
-pub use accounting::{Counted, ModelUsage, ProcessUsage, ReportedUsage, Statement, UsageTotals};
+pub use accounting::{CountedUsage, ModelUsage, ProcessUsage, ReportedUsage, UsageConfidence, UsageTotals};
 pub use billed::{Billed, PricedAt};
 pub use tier::{ServiceTier, TierMultiple};
 pub use tokens::{RecordedTokens, TokenUsage};

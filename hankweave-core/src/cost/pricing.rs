@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Billed, ServiceTier, TierMultiple, TokenUsage, Usd};
 
-/// What `tokens` cost at the list price of `model`, or `None` for a model that the list does not know.
+/// Returns the list price of `tokens` for `model`, or `None` for a model that the list does not know.
 ///
 /// `model` is the name an agent reports, see [`Prices::find`]. `tokens` are those of one request: some models
 /// charge more for a long prompt.
@@ -28,42 +28,42 @@ pub fn is_alias(model: &str) -> bool {
     ALIASES.contains(&without_note(model))
 }
 
-/// What tokens cost, in dollars per million of them.
+/// Prices of tokens, in dollars per million.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenRates {
-    /// What the model reads.
+    /// Input price.
     pub input: Usd,
-    /// What the model writes.
+    /// Output price.
     pub output: Usd,
-    /// What is put into a cache that lives five minutes. For a provider without a charge for it, the input
+    /// Price of writing to a cache that lives five minutes. For a provider without a charge for it, the input
     /// price.
     pub cache_write: Usd,
-    /// What is put into a cache that lives one hour (AGENT-34).
+    /// Price of writing to a cache that lives one hour (AGENT-34).
     pub cache_write_1h: Usd,
-    /// What is read from a cache.
+    /// Price of reading from a cache.
     pub cache_read: Usd,
 }
 
-/// What a request costs whose prompt is long.
+/// Price of a request with a long prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LongPrompt {
     /// A prompt of more tokens than this, caches included, is a long one.
     pub above_tokens: u64,
-    /// What every token of such a request costs.
+    /// Price of every token of such a request.
     #[serde(flatten)]
     pub rates: TokenRates,
 }
 
-/// What a model costs.
+/// Price of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Rate {
-    /// What its tokens cost.
+pub struct ModelRate {
+    /// Prices of its tokens.
     #[serde(flatten)]
     pub rates: TokenRates,
-    /// What 1,000 searches in the web cost that the provider does for it.
+    /// Price of 1,000 web searches by the provider.
     #[serde(default)]
     pub web_search: Usd,
     /// Other prices for long prompts.
@@ -80,7 +80,7 @@ pub struct Rate {
     pub context_window: Option<u64>,
 }
 
-impl Rate {
+impl ModelRate {
     /// The price of one request.
     #[must_use]
     pub fn price(&self, billed: &Billed) -> Usd {
@@ -124,7 +124,7 @@ impl Rate {
         }
     }
 
-    /// What requests cost at least of which only the sum is known, and whether it may be more, since one of them may have had a long prompt.
+    /// Returns the least cost of requests whose sum alone is known, and whether it may be more, since one may have had a long prompt.
     #[must_use]
     pub fn price_of_several(&self, billed: &Billed) -> (Usd, bool) {
         let short = Self {
@@ -156,8 +156,8 @@ fn per_million(
 /// The price of a model, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Price {
-    /// What it costs.
-    pub rate: Rate,
+    /// Price.
+    pub rate: ModelRate,
     /// The source that overrides the list; `None` for a list price.
     pub given_by: Option<Arc<str>>,
 }
@@ -172,14 +172,14 @@ pub struct Prices {
 /// The file with the list prices.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct List {
+struct PriceListFile {
     as_of: Arc<str>,
-    models: BTreeMap<String, Rate>,
+    models: BTreeMap<String, ModelRate>,
 }
 
 static LISTED: LazyLock<Arc<Prices>> = LazyLock::new(|| {
     // A test reads the file, which is part of the program.
-    let list = serde_json::from_str(include_str!("../../prices.json")).unwrap_or(List {
+    let list = serde_json::from_str(include_str!("../../prices.json")).unwrap_or(PriceListFile {
         as_of: "".into(),
         models: BTreeMap::new(),
     });
@@ -201,7 +201,7 @@ impl Prices {
 
     /// A list of its own, looked up on the day `as_of`: no model has a price beside these.
     #[must_use]
-    pub fn of(as_of: &str, models: impl IntoIterator<Item = (String, Rate)>) -> Self {
+    pub fn of(as_of: &str, models: impl IntoIterator<Item = (String, ModelRate)>) -> Self {
         let listed = |(model, rate)| (model, Price { rate, given_by: None });
         Self {
             as_of: as_of.into(),
@@ -209,9 +209,9 @@ impl Prices {
         }
     }
 
-    /// The same, with the prices of `models` from the source `given_by` instead of those of the list.
+    /// Overrides the list with the prices of `models` from the source `given_by`.
     #[must_use]
-    pub fn with(mut self, models: impl IntoIterator<Item = (String, Rate)>, given_by: &str) -> Self {
+    pub fn with(mut self, models: impl IntoIterator<Item = (String, ModelRate)>, given_by: &str) -> Self {
         let given_by: Arc<str> = given_by.into();
         self.models.extend(models.into_iter().map(|(model, rate)| {
             let given_by = Some(given_by.clone());
@@ -232,7 +232,7 @@ impl Prices {
     }
 
     /// The prices that were laid over the list.
-    pub fn given(&self) -> impl Iterator<Item = (&str, Rate)> {
+    pub fn given(&self) -> impl Iterator<Item = (&str, ModelRate)> {
         let given = self.iter().filter(|(_, price)| price.given_by.is_some());
         given.map(|(family, price)| (family, price.rate))
     }
@@ -267,7 +267,7 @@ impl Prices {
 
     /// The price of `model` that a user has given, which counts before any figure of an agent.
     #[must_use]
-    pub fn given_for(&self, model: &str) -> Option<Rate> {
+    pub fn given_for(&self, model: &str) -> Option<ModelRate> {
         let (_, price) = self.find(model)?;
         price.given_by.as_ref().map(|_| price.rate)
     }
@@ -524,7 +524,7 @@ mod tests {
     fn a_price_that_was_given_with_a_provider_counts_for_an_agent_that_leaves_it_out() {
         let rate = |name: &str| LISTED.find(name).unwrap().1.rate;
         let (dear, cheap) = (rate("claude-opus-5"), rate("claude-sonnet-5"));
-        let with = |models: &[(&str, Rate)]| {
+        let with = |models: &[(&str, ModelRate)]| {
             let models = models.iter().map(|(name, rate)| ((*name).to_owned(), *rate));
             Prices::default().with(models, "mine.json")
         };

@@ -101,7 +101,7 @@ impl Usd {
         float(self.0 / NANOS) + float(self.0 % NANOS) / NANOS_PER_USD
     }
 
-    /// What is left after `other` is taken away, at least zero.
+    /// Returns `self` minus `other`, at least zero.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))

@@ -1,12 +1,12 @@
-//! What the parts of a document must look like, for one that could not be read straight into its types (STATE-8, STATE-33).
+//! Shapes of the parts of a document that cannot be read straight into its types (STATE-8, STATE-33).
 
 use serde_json::{Map, Value};
 
 use super::{HankweaveState, ProblemKind, StateProblem};
 use crate::codon::{CODON, CodonExecution, CodonStatus};
 use crate::machine::Name;
-use crate::machine::stored::{Belongs, Stored};
-use crate::shape::{Checker, Finding, Shape, kind_of, optional};
+use crate::machine::stored::{NameScope, Stored};
+use crate::shape::{Checker, Shape, ShapeProblem, kind_of, optional};
 
 /// Documents do not have it yet; a later format would.
 pub(super) const SCHEMA_VERSION_FIELD: &str = "schemaVersion";
@@ -15,7 +15,7 @@ pub(super) const SCHEMA_VERSION_FIELD: &str = "schemaVersion";
 pub(super) const SCHEMA_VERSION: u64 = 1;
 
 /// A finding, with the kind that follows from its place.
-pub(super) fn problem(Finding { path, message }: Finding) -> StateProblem {
+pub(super) fn problem(ShapeProblem { path, message }: ShapeProblem) -> StateProblem {
     let kind = match is_in_codon(&path) {
         true => ProblemKind::InvalidCodon,
         false => ProblemKind::CorruptedData,
@@ -81,7 +81,7 @@ fn codon_in(checker: &mut Checker, codon: &mut Map<String, Value>, status: Codon
         .expect("every status is a state of the machine");
     // STATE-9: `null` is absent.
     codon.retain(|name, value| {
-        !value.is_null() || matches!(CodonExecution::belongs(status, name), Belongs::Extra)
+        !value.is_null() || matches!(CodonExecution::belongs(status, name), NameScope::Extra)
     });
     for field in state.fields.iter().filter(|field| field.required) {
         if !codon.contains_key(field.stored_name) {
@@ -95,9 +95,9 @@ fn codon_in(checker: &mut Checker, codon: &mut Map<String, Value>, status: Codon
             continue;
         }
         checker.within(name, |checker| match CodonExecution::belongs(status, name) {
-            Belongs::Here => known_field(checker, name, value, Some(status)),
-            Belongs::Elsewhere => checker.report(format!("a codon that is {status} does not have it")),
-            Belongs::Tolerated | Belongs::Extra | Belongs::Unknown => {}
+            NameScope::Here => known_field(checker, name, value, Some(status)),
+            NameScope::Elsewhere => checker.report(format!("a codon that is {status} does not have it")),
+            NameScope::Tolerated | NameScope::Extra | NameScope::Unknown => {}
         });
     }
 }

@@ -1,4 +1,4 @@
-//! What is known about the commits that a document names.
+//! Facts about the commits that a document names.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use crate::id::CheckpointSha;
 use crate::time::Timestamp;
 
-/// What the checkpoint repository knows about one commit.
+/// Facts of the checkpoint repository about one commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckpointFacts {
     /// The commit message.
@@ -19,7 +19,7 @@ pub struct CheckpointFacts {
 
 /// The commits that exist.
 pub trait KnownCheckpoints: fmt::Debug {
-    /// What is known about the commit `sha`; `None` when it does not exist.
+    /// Returns the facts about the commit `sha`; `None` when it does not exist.
     fn find(&self, sha: &CheckpointSha) -> Option<CheckpointFacts>;
 }
 

@@ -24,4 +24,4 @@ pub use plan::{AddedEntry, MisfitExtension, PlanEntry, PlanExtension, PlannedCod
 pub use problem::{ProblemKind, StateProblem, StateWarning, WarningKind};
 pub use run::{ContinuationReason, ContinuationSource, RunRecord, RunStatus, StartingConditions};
 pub use state::{Approval, HankweaveState, PendingRollback};
-pub use warnings::{Surroundings, warnings};
+pub use warnings::{WarningContext, warnings};

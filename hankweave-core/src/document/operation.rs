@@ -1,4 +1,4 @@
-//! What took the files back, and what removed what nothing needs, as the record keeps it (STATE-66, RUN-23).
+//! Records of rollbacks, undos, restores and cleanups (STATE-66, RUN-23).
 
 use serde::{Deserialize, Serialize};
 
@@ -15,24 +15,24 @@ use crate::time::Timestamp;
 pub struct Operation {
     /// Its name: digits 0-9 and a-f.
     pub id: String,
-    /// What sort of operation it is.
+    /// Kind of operation.
     pub kind: OperationKind,
-    /// What asked for it, in the words of the command line.
+    /// Command line that requested it.
     pub command: String,
     /// When it began.
     pub at: Timestamp,
     /// The newest run at that time.
     pub behind: RunId,
-    /// Where the thread stood before it, with the checkpoint that has the files of that time.
+    /// Position of the thread before it, with the checkpoint of the files at that time.
     pub before: ContinuationSource,
-    /// Where it stands after it.
+    /// Position of the thread after it.
     pub after: ContinuationSource,
     /// The operation that an undo took back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<String>,
     /// How many files of the workspace it changed.
     pub files: u64,
-    /// What a cleanup removed.
+    /// Items that a cleanup removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed: Option<Removed>,
     /// Names that other versions wrote; kept as they are.
@@ -41,7 +41,7 @@ pub struct Operation {
     pub extra: Extra,
 }
 
-/// What a cleanup removed. The runs stay in the document, with what they cost.
+/// Items that a cleanup removed. The runs stay in the document, with their cost.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! What the parts of a document must be to one another (D3).
+//! Relations between the parts of a document (D3).
 
 use std::collections::HashSet;
 
@@ -37,7 +37,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// What a tree says that may be no document, as far as it has the right shape.
+    /// Returns the outline of a tree that may be no document, as far as its shape is right.
     pub(super) fn of_tree(tree: &'a Value) -> Self {
         let runs = elements(&tree["runs"]).map(|run| RunOutline {
             id: run["runId"].as_str(),

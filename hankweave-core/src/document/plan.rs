@@ -76,7 +76,7 @@ impl PlannedCodon {
         self.string("continuationMode") == Some("continue-previous")
     }
 
-    /// What follows when it fails.
+    /// Returns the failure policy.
     #[must_use]
     pub fn on_failure(&self) -> OnFailure {
         match self.string("onFailure") {

@@ -1,4 +1,4 @@
-//! What can be wrong with a document: reasons not to use it, and warnings that never block (STATE-33, STATE-34).
+//! Problems of a document: reasons not to use it, and warnings that never block (STATE-33, STATE-34).
 
 use std::fmt;
 
@@ -39,9 +39,9 @@ pub struct StateProblem {
     /// The kind; JSON `type`.
     #[serde(rename = "type")]
     pub kind: ProblemKind,
-    /// What is wrong there. Where the text is no JSON, it begins with line and column, both counted from 1.
+    /// Problem at that path. Where the text is no JSON, it begins with line and column, both counted from 1.
     pub message: String,
-    /// Where: a JSON path such as `runs[0].codons[2].completionCheckpoint`, `$` for the whole document.
+    /// JSON path such as `runs[0].codons[2].completionCheckpoint`, or `$` for the document.
     pub path: String,
 }
 
@@ -62,9 +62,9 @@ pub struct StateWarning {
     /// The kind; JSON `type`.
     #[serde(rename = "type")]
     pub kind: WarningKind,
-    /// What is odd there.
+    /// Oddity at that path.
     pub message: String,
-    /// Where: a JSON path, or the folder relative to `.hankweave`.
+    /// JSON path, or the folder relative to `.hankweave`.
     pub path: String,
 }
 

@@ -27,12 +27,12 @@ impl HankweaveState {
         runs.filter(|run| run.status == RunStatus::Running)
     }
 
-    /// What the agents of all tries that have ended used in this session.
+    /// Returns the usage of all ended attempts' agents in this session.
     #[must_use]
     pub fn used_in(&self, session: &SessionId) -> UsageTotals {
         let codons = self.runs.iter().flat_map(|run| &run.codons);
-        let same = codons
-            .filter(|record| record.end_time().is_some() && record.claude_session_id() == Some(session));
+        let same =
+            codons.filter(|record| record.end_time().is_some() && record.agent_session_id() == Some(session));
         same.fold(UsageTotals::default(), |mut used, record| {
             used.tokens += record.agent_tokens();
             used.cost += record.agent_cost();
@@ -41,7 +41,7 @@ impl HankweaveState {
         })
     }
 
-    /// What cleanups have removed, oldest first.
+    /// Iterates over the items that cleanups removed, oldest first.
     pub fn removed(&self) -> impl Iterator<Item = &Removed> {
         let operations = self.operations.iter();
         operations.filter_map(|operation| operation.removed.as_ref())
@@ -72,13 +72,13 @@ impl HankweaveState {
         all.filter(move |sha| !sha.is_blank() && !removed.contains(sha))
     }
 
-    /// What all codons of all runs cost (STATE-48); a walk over the whole history.
+    /// Returns the cost of all codons of all runs (STATE-48); walks the whole history.
     #[must_use]
     pub fn total_cost(&self) -> Usd {
         self.runs.iter().map(|run| run.codon_cost()).sum()
     }
 
-    /// What was spent in all runs, skipped codons and sentinels included; a walk over the whole history.
+    /// Returns the spending of all runs, including skipped codons and sentinels; walks the whole history.
     #[must_use]
     pub fn total_spend(&self) -> Usd {
         self.runs.iter().map(|run| run.spend()).sum()
@@ -92,13 +92,13 @@ impl HankweaveState {
 }
 
 impl RunRecord {
-    /// What the codons of the run cost.
+    /// Returns the cost of the run's codons.
     #[must_use]
     pub fn codon_cost(&self) -> Usd {
         self.codons.iter().map(|codon| codon.codon_cost()).sum()
     }
 
-    /// What was spent in the run, skipped codons and sentinels included.
+    /// Returns the spending of the run, including skipped codons and sentinels.
     #[must_use]
     pub fn spend(&self) -> Usd {
         self.codons.iter().map(|codon| codon.spend()).sum()

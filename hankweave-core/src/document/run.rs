@@ -46,7 +46,7 @@ pub struct RunRecord {
     pub end_time: Option<Timestamp>,
     /// The process that serves or served it.
     pub server_pid: Pid,
-    /// What interrupted it, when it ended without a failure of its own and can continue; not part of the
+    /// Cause of the interruption, when the run ended without a failure of its own and can continue; not part of the
     /// contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted_by: Option<InterruptedBy>,

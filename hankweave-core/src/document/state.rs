@@ -11,7 +11,7 @@ use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::machine::Extra;
 use crate::shape::Shape;
 
-/// What `.hankweave/state.json` holds.
+/// Contents of `.hankweave/state.json`.
 ///
 /// Runs, codons and the plan are shared, so a clone is a cheap snapshot: it copies one pointer for each run,
 /// and the reducer copies only what it changes afterwards.
@@ -33,10 +33,10 @@ pub struct HankweaveState {
     /// The rollback with which the next run begins; not part of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_rollback: Option<PendingRollback>,
-    /// What was answered last when somebody was asked whether a codon may begin; not part of the contract.
+    /// Last answer to an approval; not part of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// What took files back, oldest first; not part of the contract.
+    /// Operations that restored files, oldest first; not part of the contract.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub operations: Arc<Vec<Operation>>,
     /// Names that other versions wrote; kept as they are.
@@ -78,7 +78,7 @@ impl HankweaveState {
     }
 }
 
-/// What somebody answered who was asked whether a codon may begin.
+/// User's answer to an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -114,7 +114,7 @@ pub struct PendingRollback {
     pub safety: Option<CheckpointSha>,
     /// Whether the files are restored.
     pub restored: bool,
-    /// What goes on record when they are.
+    /// Operation that is recorded once they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
     /// Names that other versions wrote; kept as they are.

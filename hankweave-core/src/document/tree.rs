@@ -17,7 +17,7 @@ use super::{ProblemKind, StateProblem};
 pub(super) fn read(bytes: &[u8]) -> Result<(Value, Vec<StateProblem>), serde_json::Error> {
     let mut problems = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let node = Node {
+    let node = TreeSeed {
         path: Path::Root,
         problems: &mut problems,
     };
@@ -26,7 +26,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(Value, Vec<StateProblem>), serde_jso
     Ok((value, problems))
 }
 
-/// Where a value stands; the way up is on the stack of the reader.
+/// Path of a value; its parents are on the stack of the reader.
 enum Path<'a> {
     Root,
     Name(&'a Path<'a>, &'a str),
@@ -44,12 +44,12 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-struct Node<'a> {
+struct TreeSeed<'a> {
     path: Path<'a>,
     problems: &'a mut Vec<StateProblem>,
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for TreeSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -57,7 +57,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for TreeSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,7 +91,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
         loop {
-            let child = Node {
+            let child = TreeSeed {
                 path: Path::Index(&self.path, values.len()),
                 problems: &mut *self.problems,
             };
@@ -105,7 +105,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
         let mut values = Map::new();
         while let Some(name) = object.next_key::<String>()? {
-            let child = Node {
+            let child = TreeSeed {
                 path: Path::Name(&self.path, &name),
                 problems: &mut *self.problems,
             };

@@ -1,4 +1,4 @@
-//! What a person should know about a document that can be used (STATE-34).
+//! Warnings about a usable document (STATE-34).
 
 use std::collections::HashSet;
 
@@ -10,9 +10,9 @@ use crate::id::{CheckpointSha, RunId};
 /// Two sums closer than this are the same amount (STATE-2).
 const COST_TOLERANCE: Usd = Usd::from_micros(1);
 
-/// What is known about the surroundings of a document; what is not known gives no warnings.
+/// Known facts about the environment of a document; an unknown one gives no warnings.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Surroundings<'a> {
+pub struct WarningContext<'a> {
     /// The commits that exist.
     pub checkpoints: Option<&'a dyn KnownCheckpoints>,
     /// The names of the folders under `runs/`.
@@ -21,7 +21,7 @@ pub struct Surroundings<'a> {
 
 /// Every warning about a document.
 #[must_use]
-pub fn warnings(state: &HankweaveState, surroundings: Surroundings<'_>) -> Vec<StateWarning> {
+pub fn warnings(state: &HankweaveState, surroundings: WarningContext<'_>) -> Vec<StateWarning> {
     let mut warnings = Vec::new();
     let known = surroundings.checkpoints;
     let removed = state.removed_checkpoints();

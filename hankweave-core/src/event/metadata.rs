@@ -40,7 +40,7 @@ fn describe(to: CodonStatus, missing: &[&str], invalid: &[&str]) -> String {
     parts.join("; ")
 }
 
-/// What the documentation calls a field of a transition; none brings two checkpoints.
+/// Returns the documented name of a transition's field; no transition has two checkpoints.
 fn documented(stored_name: &'static str) -> &'static str {
     match stored_name.ends_with("Checkpoint") {
         true => "checkpointSha",
@@ -59,7 +59,7 @@ const fn phase_name(to: CodonStatus) -> Option<&'static str> {
     }
 }
 
-/// What stands for a name that the metadata may leave out although the transition has it.
+/// Returns the value of a name that the metadata may leave out although the transition has it.
 fn left_out(stored_name: &str, at: Timestamp) -> Option<Value> {
     match stored_name {
         "endTime" => Some(json!(at)),
@@ -88,7 +88,7 @@ pub fn decode_metadata(
     metadata: Option<&Map<String, Value>>,
     at: Timestamp,
 ) -> Result<(CodonTransition, CodonPhase), MetadataError> {
-    let mut fields = Fields {
+    let mut fields = MetadataReader {
         metadata,
         to,
         missing: Vec::new(),
@@ -107,14 +107,14 @@ pub fn decode_metadata(
     }
 }
 
-struct Fields<'a> {
+struct MetadataReader<'a> {
     metadata: Option<&'a Map<String, Value>>,
     to: CodonStatus,
     missing: Vec<&'static str>,
     invalid: Vec<&'static str>,
 }
 
-impl Fields<'_> {
+impl MetadataReader<'_> {
     /// The typed transition; `None` when something is missing or invalid.
     fn transition(&mut self, at: Timestamp) -> Option<CodonTransition> {
         let edge = edge_to(self.to)?;

@@ -6,17 +6,17 @@ use serde_json::{Map, Value, json};
 use super::StateEvent;
 use crate::codon::CodonStatus;
 use crate::machine::Name;
-use crate::shape::{Checker, Finding, Shape, Variants, required};
+use crate::shape::{Checker, Shape, ShapeProblem, Variants, required};
 
 /// A value that is no event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct InvalidEvent {
-    /// What sort of mistake it is.
+    /// Kind of mistake.
     pub kind: InvalidEventKind,
     /// The names that are missing or wrong: `type`, `data`, or names of the data; each once.
     pub fields: Vec<String>,
-    /// What is wrong, every part of it.
+    /// Every part of the mistake.
     pub message: String,
 }
 
@@ -68,7 +68,7 @@ impl StateEvent {
             return Self::deserialize(json!({"type": name, "data": data})).map_err(|error| {
                 let path = String::from("data");
                 let message = error.to_string();
-                InvalidEvent::data(&name, vec![Finding { path, message }])
+                InvalidEvent::data(&name, vec![ShapeProblem { path, message }])
             });
         }
         let no_such_state = findings.iter().all(|finding| names_no_state(finding, &data));
@@ -80,7 +80,7 @@ impl StateEvent {
 }
 
 /// Whether the finding is about a text where the name of a state must be; only a transition has such fields.
-fn names_no_state(finding: &Finding, data: &Value) -> bool {
+fn names_no_state(finding: &ShapeProblem, data: &Value) -> bool {
     let is_end = ["from", "to"].contains(&finding.path.as_str());
     is_end && data[finding.path.as_str()].is_string()
 }
@@ -95,7 +95,7 @@ impl InvalidEvent {
         }
     }
 
-    fn no_such_state(data: &Value, findings: Vec<Finding>) -> Self {
+    fn no_such_state(data: &Value, findings: Vec<ShapeProblem>) -> Self {
         let end = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
         Self {
             kind: InvalidEventKind::NoSuchState,
@@ -109,10 +109,10 @@ impl InvalidEvent {
         }
     }
 
-    fn data(of: &str, findings: Vec<Finding>) -> Self {
+    fn data(of: &str, findings: Vec<ShapeProblem>) -> Self {
         let parts = findings
             .iter()
-            .map(|Finding { path, message }| match path.as_str() {
+            .map(|ShapeProblem { path, message }| match path.as_str() {
                 "" => message.clone(),
                 path => format!("{path}: {message}"),
             });
@@ -126,7 +126,7 @@ impl InvalidEvent {
 }
 
 /// The first step of each path, each once.
-fn fields(findings: &[Finding]) -> Vec<String> {
+fn fields(findings: &[ShapeProblem]) -> Vec<String> {
     let mut fields: Vec<String> = Vec::new();
     for finding in findings {
         let field = finding.path.split(['.', '[']).next().unwrap_or_default();

@@ -11,7 +11,7 @@ pub struct Recorded<E> {
     pub seq: u64,
     /// When it was recorded; for people, never for ordering.
     pub at: Timestamp,
-    /// What happened.
+    /// Event.
     #[serde(flatten)]
     pub event: E,
 }

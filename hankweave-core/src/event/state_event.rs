@@ -53,7 +53,7 @@ pub enum StateEvent {
     RunFailed {
         /// The run.
         run_id: RunId,
-        /// What interrupted it, when nothing failed: it can go on.
+        /// Cause of the interruption, when nothing failed: the run can continue.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interrupted_by: Option<InterruptedBy>,
     },
@@ -72,7 +72,7 @@ pub enum StateEvent {
         run_id: RunId,
         /// The entry of the execution plan.
         codon_id: CodonId,
-        /// Where it stands in its loop.
+        /// Position in its loop.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         loop_context: Option<LoopContext>,
     },
@@ -86,7 +86,7 @@ pub enum StateEvent {
         from: CodonStatus,
         /// The state it enters.
         to: CodonStatus,
-        /// What that state demands; the border checks it.
+        /// Metadata of that state; checked at the border.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Map<String, Value>>,
     },
@@ -140,7 +140,7 @@ pub enum StateEvent {
         codon_id: CodonId,
         /// All sentinels of the codon.
         sentinel_states: Vec<SentinelState>,
-        /// What they cost together, in US dollars.
+        /// Total cost of the sentinels, in US dollars.
         total_cost: Usd,
     },
     /// A checkpoint exists.

@@ -40,7 +40,7 @@ pub struct AgentCommand {
 pub struct AcpAgent {
     /// The program and its arguments, at least the program; no shell is involved.
     pub acp: Vec<String>,
-    /// What it is answered when it asks before it acts: `allow`, `deny`, or one of them for `read`, `edit` and `execute` each.
+    /// Answer when the agent asks before it acts: `allow`, `deny`, or one of them for each of `read`, `edit` and `execute`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::permissions"))]
     pub permissions: Option<Permissions>,

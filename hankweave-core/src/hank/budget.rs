@@ -1,4 +1,4 @@
-//! What a codon, a loop or a hank may use (HANK-28, HANK-38).
+//! Limits of a codon, a loop or a hank (HANK-28, HANK-38).
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct CodonBudget {
     /// Largest input plus output of one turn, at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_context_tokens: Option<u64>,
-    /// What happens at the limit; `complete` when absent.
+    /// Action at the limit; `complete` when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = "complete")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exceeded: Option<OnExceeded>,
@@ -47,7 +47,7 @@ pub struct ContainerBudget {
     /// Share of each direct child, by id: above 0, at most 1.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shares: BTreeMap<String, f64>,
-    /// What happens at the limit; when absent, `pause` at the limit of the hank and `complete` at every
+    /// Action at the limit; when absent, `pause` at the limit of the hank and `complete` at every
     /// other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exceeded: Option<OnExceeded>,
@@ -66,7 +66,7 @@ pub enum Allocation {
     ProportionalStrict,
 }
 
-/// What happens when a limit is reached.
+/// Action when a limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -29,7 +29,7 @@ pub(super) fn compile(pattern: &str, folder: bool) -> Result<Automaton, &'static
         at_name: true,
         depth: 0,
     };
-    let language = parser.sequence(Level::Whole)?;
+    let language = parser.sequence(GroupKind::Whole)?;
     let beneath = || optional(Language::text("/").then(at_least_once(any())));
     let language = match folder {
         true => language.then(beneath()),
@@ -56,9 +56,9 @@ fn optional(language: Language) -> Language {
     Language::either([Language::empty(), language])
 }
 
-/// What a sequence is part of, which says what ends it.
+/// Kind of sequence, which tells what ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum GroupKind {
     Whole,
     /// `{a,b}`
     Braces,
@@ -88,15 +88,15 @@ impl Parser<'_> {
     }
 
     /// Parses up to the end of the pattern, or up to what ends a part of this level, which is not consumed.
-    fn sequence(&mut self, level: Level) -> Result<Language, &'static str> {
+    fn sequence(&mut self, level: GroupKind) -> Result<Language, &'static str> {
         let mut parts = Vec::new();
         // Parentheses without a sign are ordinary characters, in pairs.
         let mut open = 0_usize;
         loop {
             match self.rest.chars().next() {
                 None => break,
-                Some(',' | '}') if level == Level::Braces => break,
-                Some('|' | ')') if level == Level::Group && open == 0 => break,
+                Some(',' | '}') if level == GroupKind::Braces => break,
+                Some('|' | ')') if level == GroupKind::Group && open == 0 => break,
                 Some('(') => open += 1,
                 Some(')') => open = open.saturating_sub(1),
                 Some(_) => {}
@@ -107,7 +107,7 @@ impl Parser<'_> {
         Ok(parts.fold(Language::empty(), |rest, part| part.then(rest)))
     }
 
-    fn part(&mut self, level: Level) -> Result<Language, &'static str> {
+    fn part(&mut self, level: GroupKind) -> Result<Language, &'static str> {
         let at_name = std::mem::replace(&mut self.at_name, false);
         if at_name && self.take("**/") {
             self.at_name = true;
@@ -121,7 +121,7 @@ impl Parser<'_> {
             return Ok(Language::empty());
         };
         if SIGNS.contains(&next) && self.take("(") {
-            let choices = self.choices(Level::Group, '|', ')')?;
+            let choices = self.choices(GroupKind::Group, '|', ')')?;
             return Ok(group(next, choices));
         }
         match next {
@@ -130,9 +130,9 @@ impl Parser<'_> {
             '[' => self.class(),
             '{' => {
                 self.at_name = at_name;
-                self.choices(Level::Braces, ',', '}')
+                self.choices(GroupKind::Braces, ',', '}')
             }
-            '/' if level == Level::Group => Err("has a group with a `/` in it"),
+            '/' if level == GroupKind::Group => Err("has a group with a `/` in it"),
             '/' => {
                 self.at_name = true;
                 Ok(Language::text("/"))
@@ -145,12 +145,12 @@ impl Parser<'_> {
         }
     }
 
-    fn choices(&mut self, level: Level, separator: char, end: char) -> Result<Language, &'static str> {
+    fn choices(&mut self, level: GroupKind, separator: char, end: char) -> Result<Language, &'static str> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err("has groups too deep in one another");
         }
-        let at_name = self.at_name && level == Level::Braces;
+        let at_name = self.at_name && level == GroupKind::Braces;
         let mut choices = Vec::new();
         loop {
             self.at_name = at_name;

@@ -2,16 +2,16 @@
 
 /// The keys of one kind of object.
 #[derive(Debug)]
-pub(super) struct Keys {
-    /// What people call the object: "a codon", "the hank".
+pub(super) struct KeyTable {
+    /// Name of the object for people: "a codon", "the hank".
     pub(super) kind: &'static str,
     /// All keys, in the order of the documentation, with spaces between them.
     pub(super) valid: &'static str,
-    /// What to write, and the older names and common mistakes for it. A mistake that ends in `*` is a prefix.
+    /// Correct keys with their older names and common mistakes. A mistake that ends in `*` is a prefix.
     pub(super) known_mistakes: &'static [(&'static str, &'static str)],
 }
 
-impl Keys {
+impl KeyTable {
     pub(super) const fn new(kind: &'static str, valid: &'static str) -> Self {
         Self {
             kind,
@@ -28,7 +28,7 @@ impl Keys {
         self.names().any(|name| name == key)
     }
 
-    /// What to do about the key `unknown`: its replacement, a near name, or the list of all keys.
+    /// Returns advice on the key `unknown`: its replacement, a near name, or the list of all keys.
     pub(super) fn advice(&self, unknown: &str) -> String {
         let is_mistake = |mistake: &str| match mistake.strip_suffix('*') {
             Some(prefix) => unknown.starts_with(prefix),
@@ -67,7 +67,7 @@ pub(super) fn nearest<'n>(word: &str, names: &[&'n str], most: usize) -> Vec<&'n
 }
 
 /// The root, with the older names of its keys (HANK-2).
-pub(super) static ROOT: Keys = Keys {
+pub(super) static ROOT: KeyTable = KeyTable {
     kind: "the hank",
     valid: "$schema meta overrides requirements globalSystemPromptFile globalSystemPromptText hank",
     known_mistakes: &[
@@ -78,19 +78,19 @@ pub(super) static ROOT: Keys = Keys {
         ("meta.version", "version"),
     ],
 };
-pub(super) static META: Keys = Keys::new("`meta`", "name version description author");
-pub(super) static OVERRIDES: Keys = Keys::new(
+pub(super) static META: KeyTable = KeyTable::new("`meta`", "name version description author");
+pub(super) static OVERRIDES: KeyTable = KeyTable::new(
     "`overrides`",
     "agent model dataHashTimeLimit checkpointedFileLimitMb sentinel shimIdleTimeout settleSeconds budget",
 );
-pub(super) static SENTINEL_DEFAULTS: Keys = Keys::new(
+pub(super) static SENTINEL_DEFAULTS: KeyTable = KeyTable::new(
     "`sentinel`",
     "enablePersistence healthCheckGracePeriodMs waitForAllHealthChecks",
 );
-pub(super) static REQUIREMENTS: Keys = Keys::new("`requirements`", "env tools");
+pub(super) static REQUIREMENTS: KeyTable = KeyTable::new("`requirements`", "env tools");
 
 /// A codon, with known mistakes and the older names of its keys (HANK-2).
-pub(super) static CODON: Keys = Keys {
+pub(super) static CODON: KeyTable = KeyTable {
     kind: "a codon",
     valid: "type id name description agent model continuationMode promptFile promptText \
             appendSystemPromptFile appendSystemPromptText rigSetup checkpointedFiles env outputFiles \
@@ -113,52 +113,52 @@ pub(super) static CODON: Keys = Keys {
         ("budget.maxOutputTokens", "maxTokens tokenLimit"),
     ],
 };
-pub(super) static LOOP: Keys = Keys {
+pub(super) static LOOP: KeyTable = KeyTable {
     kind: "a loop",
     valid: "type id name description terminateOn codons budget archiveOnSuccess",
     known_mistakes: &[("codons", "strand hank"), ("terminateOn", "iterations limit")],
 };
-pub(super) static AGENT_COMMAND: Keys = Keys::new("an agent command", "command stream");
-pub(super) static AGENT_ACP: Keys = Keys::new("an agent that speaks ACP", "acp permissions auth");
-pub(super) static PERMISSIONS: Keys = Keys::new("permissions", "read edit execute");
-pub(super) static AGENT_SCRIPT: Keys = Keys::new("an agent script", "script");
-pub(super) static ITERATION_LIMIT: Keys = Keys::new("`terminateOn`", "type limit");
-pub(super) static CONTEXT_EXCEEDED: Keys = Keys::new("`terminateOn`", "type");
-pub(super) static UNTIL_CHECK_PASSES: Keys = Keys::new("`terminateOn`", "type run limit");
-pub(super) static CHECK: Keys = Keys::new("`check`", "run retries");
-pub(super) static RETRY: Keys = Keys::new("`retryConfig`", "maxAttempts delayMs maxDelayMs");
-pub(super) static COPY_ITEM: Keys = Keys::new("a copy item", "type copy replace allowFailure");
-pub(super) static COPY: Keys = Keys {
+pub(super) static AGENT_COMMAND: KeyTable = KeyTable::new("an agent command", "command stream");
+pub(super) static AGENT_ACP: KeyTable = KeyTable::new("an agent that speaks ACP", "acp permissions auth");
+pub(super) static PERMISSIONS: KeyTable = KeyTable::new("permissions", "read edit execute");
+pub(super) static AGENT_SCRIPT: KeyTable = KeyTable::new("an agent script", "script");
+pub(super) static ITERATION_LIMIT: KeyTable = KeyTable::new("`terminateOn`", "type limit");
+pub(super) static CONTEXT_EXCEEDED: KeyTable = KeyTable::new("`terminateOn`", "type");
+pub(super) static UNTIL_CHECK_PASSES: KeyTable = KeyTable::new("`terminateOn`", "type run limit");
+pub(super) static CHECK: KeyTable = KeyTable::new("`check`", "run retries");
+pub(super) static RETRY: KeyTable = KeyTable::new("`retryConfig`", "maxAttempts delayMs maxDelayMs");
+pub(super) static COPY_ITEM: KeyTable = KeyTable::new("a copy item", "type copy replace allowFailure");
+pub(super) static COPY: KeyTable = KeyTable {
     kind: "`copy`",
     valid: "from to",
     known_mistakes: &[("from", "source src"), ("to", "target destination dest")],
 };
-pub(super) static COMMAND_ITEM: Keys = Keys::new("a command item", "type command allowFailure");
-pub(super) static BEFORE_COPY_ITEM: Keys = Keys::new("a command before copying", "type command");
-pub(super) static COMMAND: Keys = Keys {
+pub(super) static COMMAND_ITEM: KeyTable = KeyTable::new("a command item", "type command allowFailure");
+pub(super) static BEFORE_COPY_ITEM: KeyTable = KeyTable::new("a command before copying", "type command");
+pub(super) static COMMAND: KeyTable = KeyTable {
     kind: "`command`",
     valid: "run workingDirectory",
     known_mistakes: &[("run", "command cmd"), ("workingDirectory", "cwd dir*")],
 };
-pub(super) static OUTPUT: Keys = Keys::new("an output item", "copy beforeCopy");
-pub(super) static CODON_BUDGET: Keys = Keys::new(
+pub(super) static OUTPUT: KeyTable = KeyTable::new("an output item", "copy beforeCopy");
+pub(super) static CODON_BUDGET: KeyTable = KeyTable::new(
     "a codon's budget",
     "maxDollars maxTimeSeconds maxOutputTokens maxContextTokens onExceeded",
 );
-pub(super) static CONTAINER_BUDGET: Keys = Keys::new(
+pub(super) static CONTAINER_BUDGET: KeyTable = KeyTable::new(
     "this budget",
     "maxDollars maxTimeSeconds allocation shares onExceeded",
 );
-pub(super) static SENTINEL_ENTRY: Keys = Keys {
+pub(super) static SENTINEL_ENTRY: KeyTable = KeyTable {
     kind: "a sentinel entry",
     valid: "sentinelConfig settings",
     known_mistakes: &[("sentinelConfig", "config file")],
 };
-pub(super) static SENTINEL_SETTINGS: Keys = Keys::new(
+pub(super) static SENTINEL_SETTINGS: KeyTable = KeyTable::new(
     "`settings`",
     "failCodonIfNotLoaded outputPaths reportToWebsocket mayAsk",
 );
-pub(super) static SENTINEL: Keys = Keys::new(
+pub(super) static SENTINEL: KeyTable = KeyTable::new(
     "a sentinel",
     "id name description model endpoint command answer trigger execution timeoutSeconds maxDollars systemPromptFile systemPromptText userPromptFile \
      userPromptText conversational errorHandling llmParams structuredOutput joinString output \

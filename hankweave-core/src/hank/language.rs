@@ -34,10 +34,10 @@ impl Bytes {
 
 /// A set of byte strings. Its constructors bring equal sets into one form as far as that is cheap.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Language(Rc<Form>);
+pub(super) struct Language(Rc<LanguageNode>);
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Form {
+enum LanguageNode {
     /// The empty string alone.
     Empty,
     /// One byte of these.
@@ -52,16 +52,16 @@ enum Form {
 }
 
 impl Language {
-    fn new(form: Form) -> Self {
+    fn new(form: LanguageNode) -> Self {
         Self(Rc::new(form))
     }
 
     pub(super) fn empty() -> Self {
-        Self::new(Form::Empty)
+        Self::new(LanguageNode::Empty)
     }
 
     pub(super) fn one(bytes: Bytes) -> Self {
-        Self::new(Form::One(bytes))
+        Self::new(LanguageNode::One(bytes))
     }
 
     pub(super) fn text(text: &str) -> Self {
@@ -72,11 +72,11 @@ impl Language {
     }
 
     fn nothing() -> Self {
-        Self::new(Form::Either(BTreeSet::new()))
+        Self::new(LanguageNode::Either(BTreeSet::new()))
     }
 
     fn is_nothing(&self) -> bool {
-        matches!(&*self.0, Form::Either(choices) if choices.is_empty())
+        matches!(&*self.0, LanguageNode::Either(choices) if choices.is_empty())
     }
 
     pub(super) fn then(self, next: Self) -> Self {
@@ -84,13 +84,13 @@ impl Language {
             return Self::nothing();
         }
         match (&*self.0, &*next.0) {
-            (Form::Empty, _) => next,
-            (_, Form::Empty) => self,
-            (Form::Then(first, second), _) => {
+            (LanguageNode::Empty, _) => next,
+            (_, LanguageNode::Empty) => self,
+            (LanguageNode::Then(first, second), _) => {
                 let rest = second.clone().then(next);
-                Self::new(Form::Then(first.clone(), rest))
+                Self::new(LanguageNode::Then(first.clone(), rest))
             }
-            _ => Self::new(Form::Then(self, next)),
+            _ => Self::new(LanguageNode::Then(self, next)),
         }
     }
 
@@ -98,13 +98,13 @@ impl Language {
         let mut set = BTreeSet::new();
         for choice in choices {
             match &*choice.0 {
-                Form::Either(inner) => set.extend(inner.iter().cloned()),
+                LanguageNode::Either(inner) => set.extend(inner.iter().cloned()),
                 _ => drop(set.insert(choice)),
             }
         }
         match set.len() {
             1 => set.pop_first().unwrap_or_else(Self::nothing),
-            _ => Self::new(Form::Either(set)),
+            _ => Self::new(LanguageNode::Either(set)),
         }
     }
 
@@ -114,77 +114,79 @@ impl Language {
         }
         match self.cmp(&other) {
             std::cmp::Ordering::Equal => self,
-            std::cmp::Ordering::Less => Self::new(Form::Both(self, other)),
-            std::cmp::Ordering::Greater => Self::new(Form::Both(other, self)),
+            std::cmp::Ordering::Less => Self::new(LanguageNode::Both(self, other)),
+            std::cmp::Ordering::Greater => Self::new(LanguageNode::Both(other, self)),
         }
     }
 
     pub(super) fn not(self) -> Self {
-        Self::new(Form::Not(self))
+        Self::new(LanguageNode::Not(self))
     }
 
     pub(super) fn repeated(self) -> Self {
         match &*self.0 {
-            Form::Empty | Form::Repeated(_) => self,
-            _ => Self::new(Form::Repeated(self)),
+            LanguageNode::Empty | LanguageNode::Repeated(_) => self,
+            _ => Self::new(LanguageNode::Repeated(self)),
         }
     }
 
     /// Whether the empty string is in it.
     fn has_empty(&self) -> bool {
         match &*self.0 {
-            Form::Empty | Form::Repeated(_) => true,
-            Form::One(_) => false,
-            Form::Then(first, second) => first.has_empty() && second.has_empty(),
-            Form::Either(choices) => choices.iter().any(Self::has_empty),
-            Form::Both(one, other) => one.has_empty() && other.has_empty(),
-            Form::Not(inner) => !inner.has_empty(),
+            LanguageNode::Empty | LanguageNode::Repeated(_) => true,
+            LanguageNode::One(_) => false,
+            LanguageNode::Then(first, second) => first.has_empty() && second.has_empty(),
+            LanguageNode::Either(choices) => choices.iter().any(Self::has_empty),
+            LanguageNode::Both(one, other) => one.has_empty() && other.has_empty(),
+            LanguageNode::Not(inner) => !inner.has_empty(),
         }
     }
 
     /// The derivative: all strings that are in this language with `byte` before them.
     fn derivative(&self, byte: u8) -> Self {
         match &*self.0 {
-            Form::Empty => Self::nothing(),
-            Form::One(bytes) => match bytes.contains(byte) {
+            LanguageNode::Empty => Self::nothing(),
+            LanguageNode::One(bytes) => match bytes.contains(byte) {
                 true => Self::empty(),
                 false => Self::nothing(),
             },
-            Form::Then(first, second) => {
+            LanguageNode::Then(first, second) => {
                 let inside = first.derivative(byte).then(second.clone());
                 match first.has_empty() {
                     true => Self::either([inside, second.derivative(byte)]),
                     false => inside,
                 }
             }
-            Form::Either(choices) => Self::either(choices.iter().map(|choice| choice.derivative(byte))),
-            Form::Both(one, other) => one.derivative(byte).both(other.derivative(byte)),
-            Form::Not(inner) => inner.derivative(byte).not(),
-            Form::Repeated(inner) => inner.derivative(byte).then(self.clone()),
+            LanguageNode::Either(choices) => {
+                Self::either(choices.iter().map(|choice| choice.derivative(byte)))
+            }
+            LanguageNode::Both(one, other) => one.derivative(byte).both(other.derivative(byte)),
+            LanguageNode::Not(inner) => inner.derivative(byte).not(),
+            LanguageNode::Repeated(inner) => inner.derivative(byte).then(self.clone()),
         }
     }
 
     /// The number of its nodes.
     fn size(&self) -> usize {
         match &*self.0 {
-            Form::Empty | Form::One(_) => 1,
-            Form::Then(one, other) | Form::Both(one, other) => 1 + one.size() + other.size(),
-            Form::Either(choices) => 1 + choices.iter().map(Self::size).sum::<usize>(),
-            Form::Not(inner) | Form::Repeated(inner) => 1 + inner.size(),
+            LanguageNode::Empty | LanguageNode::One(_) => 1,
+            LanguageNode::Then(one, other) | LanguageNode::Both(one, other) => 1 + one.size() + other.size(),
+            LanguageNode::Either(choices) => 1 + choices.iter().map(Self::size).sum::<usize>(),
+            LanguageNode::Not(inner) | LanguageNode::Repeated(inner) => 1 + inner.size(),
         }
     }
 
     /// The sets of bytes in its nodes.
     fn sets(&self, found: &mut BTreeSet<Bytes>) {
         match &*self.0 {
-            Form::Empty => {}
-            Form::One(bytes) => drop(found.insert(*bytes)),
-            Form::Then(one, other) | Form::Both(one, other) => {
+            LanguageNode::Empty => {}
+            LanguageNode::One(bytes) => drop(found.insert(*bytes)),
+            LanguageNode::Then(one, other) | LanguageNode::Both(one, other) => {
                 one.sets(found);
                 other.sets(found);
             }
-            Form::Either(choices) => choices.iter().for_each(|choice| choice.sets(found)),
-            Form::Not(inner) | Form::Repeated(inner) => inner.sets(found),
+            LanguageNode::Either(choices) => choices.iter().for_each(|choice| choice.sets(found)),
+            LanguageNode::Not(inner) | LanguageNode::Repeated(inner) => inner.sets(found),
         }
     }
 }

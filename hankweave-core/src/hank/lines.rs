@@ -7,12 +7,12 @@ use super::problem::Position;
 const ANCHOR_DISTANCE: usize = 1024;
 
 /// Finds the line and column of a byte offset.
-pub(super) struct Lines<'t> {
+pub(super) struct LineIndex<'t> {
     text: &'t str,
     anchors: Vec<(usize, Position)>,
 }
 
-impl<'t> Lines<'t> {
+impl<'t> LineIndex<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         let mut anchors: Vec<(usize, Position)> = Vec::new();
         let (mut line, mut column) = (1, 1);
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn columns_count_characters_from_one() {
-        let lines = Lines::new("ab\näöx\n");
+        let lines = LineIndex::new("ab\näöx\n");
         let at = |offset| {
             let Position { line, column } = lines.position(offset);
             (line, column)
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn a_very_long_line_has_right_columns_everywhere() {
         let text = "é".repeat(5000);
-        let lines = Lines::new(&text);
+        let lines = LineIndex::new(&text);
         for column in [1u32, 511, 512, 513, 4999] {
             assert_eq!(
                 lines.position((column as usize - 1) * 2),

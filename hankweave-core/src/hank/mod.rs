@@ -36,14 +36,14 @@ pub use agent::{AcpAgent, AgentChoice, AgentCommand, agent_for_model};
 pub use budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
 pub use check::repeated_sentinels;
 pub use document::{
-    ApprovalQuestion, Check, CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, LoopConfig, Meta,
+    ApprovalQuestion, Check, CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, HankMeta, LoopConfig,
     OnFailure, OutputItem, Overrides, PromptSource, Requirements, RetryConfig, RigAction, RigCommand,
     RigItem, SentinelEntry, SentinelSource, TerminateOn, WorkingDirectory,
 };
 pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_sentinel, parse, parse_bytes};
 pub use patterns::{PatternError, Patterns};
 pub use prices::{PriceFile, PriceSource};
-pub use problem::{Level, Places, Position, Problem, Problems};
+pub use problem::{Position, Problem, Problems, Severity, SourceMap};
 pub use redirects::redirecting_variables;
 pub use references::{Reference, ReferenceKind, copy_targets, references};
 pub use runnable::{STREAMS, beyond_agents, nearest_models, price_example, uncounted_money, unknown_names};
@@ -53,4 +53,4 @@ pub use setting::{
     CHECKPOINTED_FILE_LIMIT_MB, LONGEST_SILENCE_SECONDS, MAX_WAIT_SECONDS, RuntimeFile, SETTLE_SECONDS,
     Setting, SettingValue,
 };
-pub use template::{PromptContext, PromptError, check_prompt, render_prompt};
+pub use template::{PromptContext, TemplateError, check_prompt, render_prompt};

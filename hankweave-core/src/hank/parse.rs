@@ -7,10 +7,10 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::check;
 use super::document::Hank;
-use super::problem::{Level, Problems, quoted};
+use super::problem::{Problems, Severity, quoted};
 use super::read::sentinel::{self, SentinelFile};
 use super::read::{self, ReadHank};
-use super::reader::{Node, Reader, child_path};
+use super::reader::{HankReader, JsonNode, child_path};
 
 /// A hank.json may not be larger.
 pub const MAX_HANK_BYTES: usize = 4 << 20;
@@ -23,7 +23,7 @@ const MAX_DEPTH: usize = 64;
 pub struct Parsed {
     /// The hank; `None` when there are errors.
     pub hank: Option<Hank>,
-    /// What could be read of a hank with errors, so that the files it names can be looked at as well; not fit
+    /// Readable part of a hank with errors, so that the files it names can be checked as well; not fit
     /// to run.
     pub draft: Option<Hank>,
     /// All errors and warnings.
@@ -78,7 +78,7 @@ pub fn parse_bytes(bytes: &[u8]) -> Parsed {
 pub struct CheckedSentinel {
     /// Its id, if it is valid.
     pub id: Option<String>,
-    /// What it says, once nothing is wrong with it.
+    /// Configuration, once nothing is wrong with it.
     pub config: Option<serde_json::Map<String, serde_json::Value>>,
     /// All errors and warnings.
     pub problems: Problems,
@@ -107,8 +107,8 @@ pub fn check_sentinel(text: &str, path: &str) -> CheckedSentinel {
 pub(super) fn read_with<'t, T>(
     text: &'t str,
     empty: &str,
-    read: impl FnOnce(&mut Reader<'t>, &Node<'_>) -> Option<T>,
-) -> (Reader<'t>, Option<T>) {
+    read: impl FnOnce(&mut HankReader<'t>, &JsonNode<'_>) -> Option<T>,
+) -> (HankReader<'t>, Option<T>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.len() > MAX_HANK_BYTES {
         let message = "the file is larger than 4 MiB".to_owned();
@@ -125,20 +125,20 @@ pub(super) fn read_with<'t, T>(
             return (unreadable(text, offset, syntax_message(&error), hint), None);
         }
     };
-    let mut reader = Reader::new(text);
+    let mut reader = HankReader::new(text);
     if !check_structure(&mut reader, &root, "", 1) {
         return (reader, None);
     }
     let path = String::new();
-    let read = read(&mut reader, &Node { value: &root, path });
+    let read = read(&mut reader, &JsonNode { value: &root, path });
     (reader, read)
 }
 
 /// A reader that has reported why nothing can be read.
-fn unreadable<'t>(text: &'t str, offset: usize, message: String, hint: Option<&str>) -> Reader<'t> {
-    let mut reader = Reader::new(text);
+fn unreadable<'t>(text: &'t str, offset: usize, message: String, hint: Option<&str>) -> HankReader<'t> {
+    let mut reader = HankReader::new(text);
     let hint = hint.map(str::to_owned);
-    reader.report(Level::Error, String::new(), offset, message, hint);
+    reader.report(Severity::Error, String::new(), offset, message, hint);
     reader
 }
 
@@ -184,9 +184,9 @@ fn too_deep() -> String {
 }
 
 /// Reports every key that an object has twice; returns `false` where the document is nested too deep.
-fn check_structure(reader: &mut Reader<'_>, value: &Value<'_>, path: &str, depth: usize) -> bool {
+fn check_structure(reader: &mut HankReader<'_>, value: &Value<'_>, path: &str, depth: usize) -> bool {
     if depth > MAX_DEPTH {
-        reader.report(Level::Error, String::new(), value.start(), too_deep(), None);
+        reader.report(Severity::Error, String::new(), value.start(), too_deep(), None);
         return false;
     }
     match value {
@@ -200,7 +200,7 @@ fn check_structure(reader: &mut Reader<'_>, value: &Value<'_>, path: &str, depth
             for pair in keys.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
                 let (key, offset) = pair[1];
                 let message = format!("{} stands twice in this object", quoted(key));
-                reader.report(Level::Error, child_path(path, key), offset, message, None);
+                reader.report(Severity::Error, child_path(path, key), offset, message, None);
             }
             object.properties.iter().all(|property| {
                 let path = || child_path(path, property.name.as_str());

@@ -53,7 +53,7 @@ pub enum PatternError {
     Extended {
         /// The pattern as it was written.
         pattern: String,
-        /// What is wrong, as a phrase that follows the pattern.
+        /// Problem, as a phrase that follows the pattern.
         reason: &'static str,
     },
     /// The pattern is not a glob.
@@ -61,7 +61,7 @@ pub enum PatternError {
     Syntax {
         /// The pattern as it was written.
         pattern: String,
-        /// What is wrong with it.
+        /// Cause.
         #[source]
         source: globset::Error,
     },
@@ -75,7 +75,7 @@ impl Patterns {
     ///
     /// Returns the first pattern that cannot be used.
     pub fn parse<S: AsRef<str>>(patterns: &[S]) -> Result<Self, PatternError> {
-        let (mut wanted, mut unwanted) = (Collected::default(), Collected::default());
+        let (mut wanted, mut unwanted) = (PatternGroup::default(), PatternGroup::default());
         for pattern in patterns {
             let pattern = Pattern::parse(pattern.as_ref())?;
             pattern.add_to(match pattern.negated {
@@ -99,7 +99,7 @@ impl Patterns {
         if pattern.len() > ALWAYS_BUILT {
             return Self::parse(&[pattern]).map(drop);
         }
-        Pattern::parse(pattern)?.add_to(&mut Collected::default())
+        Pattern::parse(pattern)?.add_to(&mut PatternGroup::default())
     }
 
     /// The list that matches nothing.
@@ -120,12 +120,12 @@ impl Patterns {
 
 /// Patterns before they are compiled, either all negated or none.
 #[derive(Default)]
-struct Collected {
+struct PatternGroup {
     plain: Vec<Glob>,
     extended: Vec<Automaton>,
 }
 
-impl Collected {
+impl PatternGroup {
     fn build(self) -> Result<Globs, PatternError> {
         let mut plain = GlobSetBuilder::new();
         for glob in self.plain {
@@ -173,7 +173,7 @@ impl<'a> Pattern<'a> {
         })
     }
 
-    fn add_to(&self, collected: &mut Collected) -> Result<(), PatternError> {
+    fn add_to(&self, collected: &mut PatternGroup) -> Result<(), PatternError> {
         if extended::is_extended(&self.glob) {
             let pattern = self.written.to_owned();
             let automaton = extended::compile(&self.glob, self.folder);

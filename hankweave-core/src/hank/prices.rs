@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use jsonc_parser::ast::Value;
 use serde::Serialize;
 
-use super::keys::Keys;
+use super::keys::KeyTable;
 use super::parse::read_with;
 use super::paths::check_any;
 use super::problem::{Problems, quoted};
 use super::read::at_least_one;
-use super::reader::{Fields, Node, Reader, checked};
+use super::reader::{HankReader, JsonNode, ObjectFields, checked};
 use crate::cost::TierMultiple;
 use crate::cost::Usd;
-use crate::cost::pricing::{LongPrompt, Rate, TokenRates};
+use crate::cost::pricing::{LongPrompt, ModelRate, TokenRates};
 
-/// What a file of prices says.
+/// Contents of a price file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PriceFile {
     /// The prices, by the name of the model.
-    pub models: BTreeMap<String, Rate>,
+    pub models: BTreeMap<String, ModelRate>,
     /// All errors.
     pub problems: Problems,
 }
@@ -46,7 +46,7 @@ pub enum PriceSource {
     /// The prices themselves.
     Models {
         /// The prices, by the name of the model.
-        models: BTreeMap<String, Rate>,
+        models: BTreeMap<String, ModelRate>,
     },
 }
 
@@ -55,13 +55,13 @@ const EXAMPLE: &str =
 
 /// `asOf`, `unit`, `sources` and `from` are for people; so the output of `hankweave prices --json` is a file
 /// of prices as well.
-static PRICES: Keys = Keys {
+static PRICES: KeyTable = KeyTable {
     kind: "a file of prices",
     valid: "$schema asOf unit sources models",
     known_mistakes: &[("models", "prices model")],
 };
 
-static RATE: Keys = Keys {
+static RATE: KeyTable = KeyTable {
     kind: "a price",
     valid: "input output cacheWrite cacheWrite1h cacheRead webSearch longPrompt priority flex contextWindow from",
     known_mistakes: &[
@@ -72,16 +72,16 @@ static RATE: Keys = Keys {
     ],
 };
 
-static LONG_PROMPT: Keys = Keys::new(
+static LONG_PROMPT: KeyTable = KeyTable::new(
     "`longPrompt`",
     "aboveTokens input output cacheWrite cacheWrite1h cacheRead",
 );
 
-/// What 1,000 searches cost where a price does not say it: the price of Anthropic.
+/// Default price of 1,000 searches: that of Anthropic.
 const WEB_SEARCH: Usd = Usd::from_micros(10_000_000);
 
 /// The value of the setting `prices`.
-pub(super) fn source(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<PriceSource> {
+pub(super) fn source(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<PriceSource> {
     match node.value {
         Value::StringLit(_) => checked(check_any)(reader, node).map(PriceSource::File),
         Value::Object(_) => models(reader, node).map(|models| PriceSource::Models { models }),
@@ -92,7 +92,7 @@ pub(super) fn source(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<PriceSo
     }
 }
 
-fn models(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<BTreeMap<String, Rate>> {
+fn models(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<BTreeMap<String, ModelRate>> {
     let fields = reader.fields(node, &PRICES)?;
     if fields.get("models").is_none() {
         fields.missing(reader, "models", Some(EXAMPLE));
@@ -100,7 +100,7 @@ fn models(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<BTreeMap<String, R
     fields.optional(reader, "models", |reader, node| reader.map(node, rate))
 }
 
-fn rate(reader: &mut Reader<'_>, model: &str, node: &Node<'_>) -> Option<Rate> {
+fn rate(reader: &mut HankReader<'_>, model: &str, node: &JsonNode<'_>) -> Option<ModelRate> {
     if model.is_empty() || model.chars().any(|c| c.is_control() || c.is_whitespace()) {
         reader.error(node, format!("{} is no name of a model", quoted(model)));
     }
@@ -117,7 +117,7 @@ fn rate(reader: &mut Reader<'_>, model: &str, node: &Node<'_>) -> Option<Rate> {
     let web_search = fields.optional(reader, "webSearch", amount);
     let [priority, flex] = ["priority", "flex"].map(|key| fields.optional(reader, key, multiple));
     let context_window = fields.optional(reader, "contextWindow", at_least_one);
-    Some(Rate {
+    Some(ModelRate {
         rates: token_rates(reader, &fields)?,
         web_search: web_search.unwrap_or(WEB_SEARCH),
         long_prompt,
@@ -127,8 +127,8 @@ fn rate(reader: &mut Reader<'_>, model: &str, node: &Node<'_>) -> Option<Rate> {
     })
 }
 
-/// What is left out follows from the input, in the proportions of Anthropic's prices.
-fn token_rates(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TokenRates> {
+/// Returns the rates; missing ones follow from the input price in the proportions of Anthropic's prices.
+fn token_rates(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) -> Option<TokenRates> {
     let input = fields.required(reader, "input", amount);
     let output = fields.required(reader, "output", amount);
     let [write, write_1h, read] =
@@ -145,7 +145,7 @@ fn token_rates(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TokenRate
 }
 
 /// A multiple of the standard price.
-fn multiple(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<TierMultiple> {
+fn multiple(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<TierMultiple> {
     let multiple = TierMultiple::new(reader.number(node)?);
     if multiple.is_none() {
         reader.error(node, "must be a number from 0 to 1000, times the standard price");
@@ -154,7 +154,7 @@ fn multiple(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<TierMultiple> {
 }
 
 /// Dollars, at least 0: a model may cost nothing.
-fn amount(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Usd> {
+fn amount(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Usd> {
     const MAX: f64 = 1_000_000.0;
     let dollars = reader.number(node)?;
     let amount = Usd::from_dollars(dollars).ok().filter(|_| dollars <= MAX);
@@ -234,7 +234,7 @@ mod tests {
         assert!(file.problems.is_empty(), "{:?}", file.problems);
         for (model, price) in Prices::listed().iter() {
             // A provider without a price for searches has none in the list.
-            let rate = Rate {
+            let rate = ModelRate {
                 web_search: price.rate.web_search,
                 ..file.models[model]
             };

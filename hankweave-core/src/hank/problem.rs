@@ -1,4 +1,4 @@
-//! What is wrong with a hank, and where.
+//! Problem of a hank, with its place.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ pub struct Position {
 
 /// Whether a problem stops a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum Severity {
     /// The hank cannot be run.
     Error,
     /// The hank can be run, but probably does not do what its author wants.
@@ -29,34 +29,34 @@ pub enum Level {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Whether it stops a run.
-    pub level: Level,
+    pub level: Severity,
     /// JSON path of the value, such as `hank[1].codons[0].rigSetup[2].copy.to`; empty for the document as a
     /// whole.
     pub path: String,
     /// The codon or loop that the value belongs to, such as `codon "review"`.
     pub item: Option<String>,
-    /// Where the value begins, or the object that lacks it; absent for a hank that was not read from text.
+    /// Start of the value, or of the object that lacks it; absent for a hank that was not read from text.
     pub position: Option<Position>,
-    /// What is wrong, without a final period.
+    /// Problem, without a final period.
     pub message: String,
-    /// What to do about it.
+    /// Remedy.
     pub hint: Option<String>,
 }
 
 impl Problem {
     /// An error of the value at `path`, with its position looked up in `places`.
     #[must_use]
-    pub fn error(places: &Places, path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::at(places, Level::Error, path.into(), message.into())
+    pub fn error(places: &SourceMap, path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::at(places, Severity::Error, path.into(), message.into())
     }
 
     /// A warning about the value at `path`, with its position looked up in `places`.
     #[must_use]
-    pub fn warning(places: &Places, path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::at(places, Level::Warning, path.into(), message.into())
+    pub fn warning(places: &SourceMap, path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::at(places, Severity::Warning, path.into(), message.into())
     }
 
-    fn at(places: &Places, level: Level, path: String, message: String) -> Self {
+    fn at(places: &SourceMap, level: Severity, path: String, message: String) -> Self {
         Self {
             level,
             item: places.item(&path),
@@ -67,7 +67,7 @@ impl Problem {
         }
     }
 
-    /// The same problem with advice.
+    /// Adds a hint.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self {
@@ -90,8 +90,8 @@ impl fmt::Display for Problem {
             write!(f, "{line}:{column}: ")?;
         }
         f.write_str(match self.level {
-            Level::Error => "error: ",
-            Level::Warning => "warning: ",
+            Severity::Error => "error: ",
+            Severity::Warning => "warning: ",
         })?;
         match (self.path.as_str(), &self.item) {
             ("", _) => {}
@@ -125,8 +125,8 @@ impl Problems {
     /// Adds a problem.
     pub fn push(&mut self, problem: Problem) {
         match problem.level {
-            Level::Error => self.errors += 1,
-            Level::Warning => self.warnings += 1,
+            Severity::Error => self.errors += 1,
+            Severity::Warning => self.warnings += 1,
         }
         let index = self.kept.partition_point(|kept| order(kept) <= order(&problem));
         self.kept.insert(index, problem);
@@ -194,7 +194,7 @@ impl Problems {
     }
 }
 
-fn order(problem: &Problem) -> (Level, Option<Position>) {
+fn order(problem: &Problem) -> (Severity, Option<Position>) {
     (problem.level, problem.position)
 }
 
@@ -215,19 +215,19 @@ impl<'p> IntoIterator for &'p Problems {
 
 /// The positions of the values of a hank in its text, by JSON path.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct SourceMap {
     positions: BTreeMap<String, Position>,
     items: BTreeMap<String, String>,
 }
 
-impl Places {
+impl SourceMap {
     /// The position of the value at `path`, else of the nearest value around it.
     #[must_use]
     pub fn position(&self, path: &str) -> Option<Position> {
         ancestors(path).find_map(|path| self.positions.get(path)).copied()
     }
 
-    /// What people call the codon or loop that holds `path`, such as `codon "review"`.
+    /// Returns the name of the codon or loop that holds `path`, such as `codon "review"`.
     #[must_use]
     pub fn item(&self, path: &str) -> Option<String> {
         ancestors(path).find_map(|path| self.items.get(path)).cloned()
@@ -263,7 +263,7 @@ pub(super) fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn problem(level: Level, line: u32) -> Problem {
+    fn problem(level: Severity, line: u32) -> Problem {
         let position = Some(Position { line, column: 2 });
         let message = "is wrong".to_owned();
         Problem {
@@ -280,7 +280,7 @@ mod tests {
     fn a_problem_is_shown_with_file_line_column_and_hint() {
         let problem = Problem {
             item: Some("codon \"a\"".to_owned()),
-            ..problem(Level::Error, 5)
+            ..problem(Severity::Error, 5)
         }
         .with_hint("try again");
         assert_eq!(
@@ -293,9 +293,9 @@ mod tests {
     fn errors_come_before_warnings_and_each_group_keeps_the_order_of_the_text() {
         let mut problems = Problems::default();
         problems.extend([
-            problem(Level::Warning, 1),
-            problem(Level::Error, 9),
-            problem(Level::Error, 3),
+            problem(Severity::Warning, 1),
+            problem(Severity::Error, 9),
+            problem(Severity::Error, 3),
         ]);
         let lines: Vec<_> = problems
             .iter()
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn a_long_list_is_cut_below_4_kib_and_counted() {
         let mut problems = Problems::default();
-        problems.extend((0..5000).map(|line| problem(Level::Error, line)));
+        problems.extend((0..5000).map(|line| problem(Severity::Error, line)));
         let shown = problems.display_in("hank.json");
         assert!(shown.len() <= 4096, "{}", shown.len());
         assert_eq!(shown.lines().count(), 51);
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_value_without_a_place_takes_the_place_around_it() {
-        let mut places = Places::default();
+        let mut places = SourceMap::default();
         places.add_position("hank[0]", Position { line: 4, column: 7 });
         assert_eq!(places.position("hank[0].rigSetup[1]").unwrap().line, 4);
         assert_eq!(places.position("meta"), None);

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-/// What the front matter of a prompt file says about it.
+/// Front matter of a prompt file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PromptMetadata {
     /// Name of the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is for.
+    /// Purpose of the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Words to find it by.
@@ -24,7 +24,7 @@ pub struct PromptMetadata {
 
 /// The values of the template variables.
 #[derive(Debug, Clone, Copy)]
-pub struct Variables<'v> {
+pub struct PromptVariables<'v> {
     /// Absolute path of the agent's workspace: `<%AGENT_ROOT%>`, `<%PROJECT_DIR%>` and `<%EXECUTION_DIR%>`.
     pub agent_root: &'v str,
     /// Absolute path of the data inside the workspace: `<%DATA_DIR%>`.
@@ -33,7 +33,7 @@ pub struct Variables<'v> {
 
 /// Fills in the variables and removes HTML comments, also in code blocks. Unknown variables stay.
 #[must_use]
-pub fn render(text: &str, variables: Variables<'_>) -> String {
+pub fn render(text: &str, variables: PromptVariables<'_>) -> String {
     without_comments(&replace_variables(text, variables))
 }
 
@@ -122,7 +122,7 @@ fn scalar(value: &str) -> String {
     unquoted.unwrap_or(value).to_owned()
 }
 
-fn replace_variables(text: &str, Variables { agent_root, data_dir }: Variables<'_>) -> String {
+fn replace_variables(text: &str, PromptVariables { agent_root, data_dir }: PromptVariables<'_>) -> String {
     let variables = [
         ("AGENT_ROOT%>", agent_root),
         ("PROJECT_DIR%>", agent_root),
@@ -163,7 +163,7 @@ fn without_comments(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const VARIABLES: Variables<'static> = Variables {
+    const VARIABLES: PromptVariables<'static> = PromptVariables {
         agent_root: "/work",
         data_dir: "/work/read_only_data_source",
     };
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_value_that_looks_like_a_variable_is_not_replaced_again() {
-        let variables = Variables {
+        let variables = PromptVariables {
             agent_root: "<%DATA_DIR%>",
             data_dir: "/d",
         };

@@ -1,6 +1,6 @@
 //! Reads typed values from the syntax tree and reports every value that is not what it should be.
 //!
-//! Each reading function takes a [`Node`] and returns the value, or `None` after it reported why there is
+//! Each reading function takes a [`JsonNode`] and returns the value, or `None` after it reported why there is
 //! none. So the reader of an object reads all its fields before it gives up, and no problem hides another.
 //! Functions such as [`integer`] and [`list`] make a reading function from what is expected.
 
@@ -11,18 +11,18 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use serde_json::{Map, Number};
 
-use super::keys::{Keys, did_you_mean};
-use super::lines::Lines;
-use super::problem::{Level, Places, Problem, Problems, quoted};
+use super::keys::{KeyTable, did_you_mean};
+use super::lines::LineIndex;
+use super::problem::{Problem, Problems, Severity, SourceMap, quoted};
 
 /// A value of the syntax tree and its JSON path.
 #[derive(Clone)]
-pub(super) struct Node<'n> {
+pub(super) struct JsonNode<'n> {
     pub(super) value: &'n Value<'n>,
     pub(super) path: String,
 }
 
-impl<'n> Node<'n> {
+impl<'n> JsonNode<'n> {
     /// The value of one property of the object at `path`.
     fn of(path: &str, property: &'n ObjectProp<'n>) -> Self {
         Self {
@@ -39,23 +39,23 @@ impl<'n> Node<'n> {
 }
 
 /// Collects problems and positions while values are read.
-pub(super) struct Reader<'t> {
+pub(super) struct HankReader<'t> {
     pub(super) problems: Problems,
-    pub(super) places: Places,
-    lines: Lines<'t>,
+    pub(super) places: SourceMap,
+    lines: LineIndex<'t>,
 }
 
 /// One string that passes `check`, which returns the broken rule.
 pub(super) fn checked<E: Into<String>>(
     check: impl Fn(&str) -> Result<(), E>,
-) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<String> {
+) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<String> {
     parsed(move |text| check(text).map(|()| text.to_owned()))
 }
 
-/// What `parse` makes of a string, or the broken rule.
+/// Returns the result of `parse` on a string, or reports the broken rule.
 pub(super) fn parsed<T, E: Into<String>>(
     parse: impl Fn(&str) -> Result<T, E>,
-) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<T> {
+) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T> {
     move |reader, node| match parse(&reader.string(node)?) {
         Ok(value) => Some(value),
         Err(rule) => reader.refuse(node, rule),
@@ -63,7 +63,9 @@ pub(super) fn parsed<T, E: Into<String>>(
 }
 
 /// A whole number in `range`.
-pub(super) fn integer(range: RangeInclusive<u64>) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<u64> {
+pub(super) fn integer(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<u64> {
     let expected = match (range.start(), range.end()) {
         (0, &u64::MAX) => "a whole number".to_owned(),
         (least, &u64::MAX) => format!("a whole number, at least {least}"),
@@ -76,7 +78,9 @@ pub(super) fn integer(range: RangeInclusive<u64>) -> impl Fn(&mut Reader<'_>, &N
 }
 
 /// One of a few words.
-pub(super) fn choice<T: Copy>(choices: &[(&str, T)]) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<T> {
+pub(super) fn choice<T: Copy>(
+    choices: &[(&str, T)],
+) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T> {
     move |reader, node| {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
         let expected = format!("one of {}", names.join(", "));
@@ -96,15 +100,15 @@ pub(super) fn choice<T: Copy>(choices: &[(&str, T)]) -> impl Fn(&mut Reader<'_>,
 
 /// The elements of a list, in order; those that cannot be read are reported and left out.
 pub(super) fn list<T>(
-    read: impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<T>,
-) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<Vec<T>> {
+    read: impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T>,
+) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<Vec<T>> {
     move |reader, node| reader.list(node, &read)
 }
 
 /// As [`list`], but an empty list is an error.
 pub(super) fn non_empty_list<T>(
-    read: impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<T>,
-) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<Vec<T>> {
+    read: impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T>,
+) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<Vec<T>> {
     move |reader, node| {
         if matches!(node.value, Value::Array(array) if array.elements.is_empty()) {
             reader.error(node, "must not be empty");
@@ -115,8 +119,8 @@ pub(super) fn non_empty_list<T>(
 
 /// One string, or a list of at least one.
 pub(super) fn one_or_more<T>(
-    read: impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<T>,
-) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<Vec<T>> {
+    read: impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T>,
+) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<Vec<T>> {
     move |reader, node| match node.value {
         Value::StringLit(_) => read(reader, node).map(|single| vec![single]),
         Value::Array(_) => non_empty_list(&read)(reader, node),
@@ -124,25 +128,25 @@ pub(super) fn one_or_more<T>(
     }
 }
 
-impl<'t> Reader<'t> {
+impl<'t> HankReader<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         Self {
             problems: Problems::default(),
-            places: Places::default(),
-            lines: Lines::new(text),
+            places: SourceMap::default(),
+            lines: LineIndex::new(text),
         }
     }
 
-    pub(super) fn error(&mut self, node: &Node<'_>, message: impl Into<String>) {
-        self.report_at(Level::Error, node, message.into(), None);
+    pub(super) fn error(&mut self, node: &JsonNode<'_>, message: impl Into<String>) {
+        self.report_at(Severity::Error, node, message.into(), None);
     }
 
-    pub(super) fn warning(&mut self, node: &Node<'_>, message: impl Into<String>) {
-        self.report_at(Level::Warning, node, message.into(), None);
+    pub(super) fn warning(&mut self, node: &JsonNode<'_>, message: impl Into<String>) {
+        self.report_at(Severity::Warning, node, message.into(), None);
     }
 
     /// Reports an error, and that there is no value.
-    pub(super) fn refuse<T>(&mut self, node: &Node<'_>, message: impl Into<String>) -> Option<T> {
+    pub(super) fn refuse<T>(&mut self, node: &JsonNode<'_>, message: impl Into<String>) -> Option<T> {
         self.error(node, message);
         None
     }
@@ -150,21 +154,27 @@ impl<'t> Reader<'t> {
     /// As [`refuse`](Self::refuse), with advice.
     pub(super) fn refuse_with_hint<T>(
         &mut self,
-        node: &Node<'_>,
+        node: &JsonNode<'_>,
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Option<T> {
-        self.report_at(Level::Error, node, message.into(), Some(hint.into()));
+        self.report_at(Severity::Error, node, message.into(), Some(hint.into()));
         None
     }
 
-    pub(super) fn report_at(&mut self, level: Level, node: &Node<'_>, message: String, hint: Option<String>) {
+    pub(super) fn report_at(
+        &mut self,
+        level: Severity,
+        node: &JsonNode<'_>,
+        message: String,
+        hint: Option<String>,
+    ) {
         self.report(level, node.path.clone(), node.value.start(), message, hint);
     }
 
     pub(super) fn report(
         &mut self,
-        level: Level,
+        level: Severity,
         path: String,
         offset: usize,
         message: String,
@@ -183,31 +193,31 @@ impl<'t> Reader<'t> {
     }
 
     /// Remembers the position of the value; every function that accepts one calls it.
-    fn accept<T>(&mut self, node: &Node<'_>, value: T) -> Option<T> {
+    fn accept<T>(&mut self, node: &JsonNode<'_>, value: T) -> Option<T> {
         let position = self.lines.position(node.value.start());
         self.places.add_position(&node.path, position);
         Some(value)
     }
 
-    fn wrong_type<T>(&mut self, node: &Node<'_>, expected: &str) -> Option<T> {
+    fn wrong_type<T>(&mut self, node: &JsonNode<'_>, expected: &str) -> Option<T> {
         self.refuse(node, format!("must be {expected}, not {}", kind(node.value)))
     }
 
-    pub(super) fn string(&mut self, node: &Node<'_>) -> Option<String> {
+    pub(super) fn string(&mut self, node: &JsonNode<'_>) -> Option<String> {
         match node.value {
             Value::StringLit(text) => self.accept(node, text.value.clone().into_owned()),
             _ => self.wrong_type(node, "a string"),
         }
     }
 
-    pub(super) fn non_empty(&mut self, node: &Node<'_>) -> Option<String> {
+    pub(super) fn non_empty(&mut self, node: &JsonNode<'_>) -> Option<String> {
         checked(|text| match text.trim() {
             "" => Err("must not be empty"),
             _ => Ok(()),
         })(self, node)
     }
 
-    pub(super) fn boolean(&mut self, node: &Node<'_>) -> Option<bool> {
+    pub(super) fn boolean(&mut self, node: &JsonNode<'_>) -> Option<bool> {
         match node.value {
             Value::BooleanLit(literal) => self.accept(node, literal.value),
             _ => self.wrong_type(node, "true or false"),
@@ -217,7 +227,7 @@ impl<'t> Reader<'t> {
     /// A number that `read` accepts.
     fn number_that<T>(
         &mut self,
-        node: &Node<'_>,
+        node: &JsonNode<'_>,
         expected: &str,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Option<T> {
@@ -231,14 +241,14 @@ impl<'t> Reader<'t> {
     }
 
     /// A finite number above 0.
-    pub(super) fn positive(&mut self, node: &Node<'_>) -> Option<f64> {
+    pub(super) fn positive(&mut self, node: &JsonNode<'_>) -> Option<f64> {
         self.number_that(node, "a number above 0", |literal| {
             finite(literal).filter(|number| *number > 0.0)
         })
     }
 
     /// A finite number.
-    pub(super) fn number(&mut self, node: &Node<'_>) -> Option<f64> {
+    pub(super) fn number(&mut self, node: &JsonNode<'_>) -> Option<f64> {
         match node.value {
             Value::NumberLit(literal) if finite(literal.value).is_none() => {
                 self.refuse(node, format!("{} is out of range", quoted(literal.value)))
@@ -250,15 +260,15 @@ impl<'t> Reader<'t> {
     /// As the function [`list`], for a `read` that changes something.
     pub(super) fn list<T>(
         &mut self,
-        node: &Node<'_>,
-        mut read: impl FnMut(&mut Self, &Node<'_>) -> Option<T>,
+        node: &JsonNode<'_>,
+        mut read: impl FnMut(&mut Self, &JsonNode<'_>) -> Option<T>,
     ) -> Option<Vec<T>> {
         let Value::Array(array) = node.value else {
             return self.wrong_type(node, "a list");
         };
         self.accept(node, ());
         let elements = array.elements.iter().enumerate();
-        let nodes = elements.map(|(index, value)| Node {
+        let nodes = elements.map(|(index, value)| JsonNode {
             value,
             path: format!("{}[{index}]", node.path),
         });
@@ -268,14 +278,14 @@ impl<'t> Reader<'t> {
     /// An object whose keys the author chooses.
     pub(super) fn map<T>(
         &mut self,
-        node: &Node<'_>,
-        mut read: impl FnMut(&mut Self, &str, &Node<'_>) -> Option<T>,
+        node: &JsonNode<'_>,
+        mut read: impl FnMut(&mut Self, &str, &JsonNode<'_>) -> Option<T>,
     ) -> Option<BTreeMap<String, T>> {
         let object = self.object(node)?;
         let mut map = BTreeMap::new();
         for property in &object.properties {
             let key = property.name.as_str();
-            if let Some(value) = read(self, key, &Node::of(&node.path, property)) {
+            if let Some(value) = read(self, key, &JsonNode::of(&node.path, property)) {
                 map.insert(key.to_owned(), value);
             }
         }
@@ -283,17 +293,17 @@ impl<'t> Reader<'t> {
     }
 
     /// Any object, as JSON.
-    pub(super) fn json_object(&mut self, node: &Node<'_>) -> Option<Map<String, serde_json::Value>> {
+    pub(super) fn json_object(&mut self, node: &JsonNode<'_>) -> Option<Map<String, serde_json::Value>> {
         let object = self.object(node)?;
         let mut map = Map::new();
         for property in &object.properties {
-            let value = self.json(&Node::of(&node.path, property))?;
+            let value = self.json(&JsonNode::of(&node.path, property))?;
             map.insert(property.name.as_str().to_owned(), value);
         }
         Some(map)
     }
 
-    fn json(&mut self, node: &Node<'_>) -> Option<serde_json::Value> {
+    fn json(&mut self, node: &JsonNode<'_>) -> Option<serde_json::Value> {
         match node.value {
             Value::StringLit(literal) => Some(literal.value.as_ref().into()),
             Value::BooleanLit(literal) => Some(literal.value.into()),
@@ -308,23 +318,23 @@ impl<'t> Reader<'t> {
     }
 
     /// An object with the keys `keys` and no others.
-    pub(super) fn fields<'n>(&mut self, node: &Node<'n>, keys: &Keys) -> Option<Fields<'n>> {
+    pub(super) fn fields<'n>(&mut self, node: &JsonNode<'n>, keys: &KeyTable) -> Option<ObjectFields<'n>> {
         let object = self.object(node)?;
         for property in &object.properties {
             let key = property.name.as_str();
             if !keys.contains(key) {
                 let message = format!("{} is not a key of {}", quoted(key), keys.kind);
                 let (path, hint) = (child_path(&node.path, key), keys.advice(key));
-                self.report(Level::Error, path, property.start(), message, Some(hint));
+                self.report(Severity::Error, path, property.start(), message, Some(hint));
             }
         }
-        Some(Fields {
+        Some(ObjectFields {
             path: node.path.clone(),
             object,
         })
     }
 
-    fn object<'n>(&mut self, node: &Node<'n>) -> Option<&'n Object<'n>> {
+    fn object<'n>(&mut self, node: &JsonNode<'n>) -> Option<&'n Object<'n>> {
         match node.value {
             Value::Object(object) => self.accept(node, object),
             _ => self.wrong_type(node, "an object"),
@@ -333,23 +343,23 @@ impl<'t> Reader<'t> {
 }
 
 /// The fields of an object whose keys are known.
-pub(super) struct Fields<'n> {
+pub(super) struct ObjectFields<'n> {
     path: String,
     object: &'n Object<'n>,
 }
 
-impl<'n> Fields<'n> {
-    pub(super) fn get(&self, key: &str) -> Option<Node<'n>> {
+impl<'n> ObjectFields<'n> {
+    pub(super) fn get(&self, key: &str) -> Option<JsonNode<'n>> {
         let mut properties = self.object.properties.iter();
         let property = properties.find(|property| property.name.as_str() == key)?;
-        Some(Node::of(&self.path, property))
+        Some(JsonNode::of(&self.path, property))
     }
 
     pub(super) fn optional<'t, T>(
         &self,
-        reader: &mut Reader<'t>,
+        reader: &mut HankReader<'t>,
         key: &str,
-        read: impl FnOnce(&mut Reader<'t>, &Node<'n>) -> Option<T>,
+        read: impl FnOnce(&mut HankReader<'t>, &JsonNode<'n>) -> Option<T>,
     ) -> Option<T> {
         read(reader, &self.get(key)?)
     }
@@ -358,18 +368,18 @@ impl<'n> Fields<'n> {
     /// readable.
     pub(super) fn or_default<'t, T: Default>(
         &self,
-        reader: &mut Reader<'t>,
+        reader: &mut HankReader<'t>,
         key: &str,
-        read: impl FnOnce(&mut Reader<'t>, &Node<'n>) -> Option<T>,
+        read: impl FnOnce(&mut HankReader<'t>, &JsonNode<'n>) -> Option<T>,
     ) -> T {
         self.optional(reader, key, read).unwrap_or_default()
     }
 
     pub(super) fn required<'t, T>(
         &self,
-        reader: &mut Reader<'t>,
+        reader: &mut HankReader<'t>,
         key: &str,
-        read: impl FnOnce(&mut Reader<'t>, &Node<'n>) -> Option<T>,
+        read: impl FnOnce(&mut HankReader<'t>, &JsonNode<'n>) -> Option<T>,
     ) -> Option<T> {
         if self.get(key).is_none() {
             self.missing(reader, key, None);
@@ -378,14 +388,14 @@ impl<'n> Fields<'n> {
     }
 
     /// Reports that `key` is missing, at the position of the object that should have it.
-    pub(super) fn missing(&self, reader: &mut Reader<'_>, key: &str, hint: Option<&str>) {
+    pub(super) fn missing(&self, reader: &mut HankReader<'_>, key: &str, hint: Option<&str>) {
         let (path, hint) = (child_path(&self.path, key), hint.map(str::to_owned));
         let message = "is missing".to_owned();
-        reader.report(Level::Error, path, self.object.start(), message, hint);
+        reader.report(Severity::Error, path, self.object.start(), message, hint);
     }
 
     /// Reports the second of two keys that exclude each other, when both are there.
-    pub(super) fn exclusive(&self, reader: &mut Reader<'_>, [first, second]: [&str; 2]) {
+    pub(super) fn exclusive(&self, reader: &mut HankReader<'_>, [first, second]: [&str; 2]) {
         if let (Some(_), Some(node)) = (self.get(first), self.get(second)) {
             reader.error(&node, format!("must not stand beside `{first}`"));
         }

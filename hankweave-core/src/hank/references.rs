@@ -6,7 +6,7 @@ use super::document::{CodonConfig, Hank, PromptSource, RigAction, SentinelSource
 /// One path to something in the folder of the hank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference<'h> {
-    /// What the file is for.
+    /// Purpose of the file.
     pub kind: ReferenceKind,
     /// The path as it is written; its spelling has been checked.
     pub path: &'h str,
@@ -15,7 +15,7 @@ pub struct Reference<'h> {
     pub place: String,
 }
 
-/// What a referenced file is for.
+/// Purpose of a referenced file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferenceKind {
     /// `promptFile`.

@@ -1,4 +1,4 @@
-//! What a run refuses although the hank is valid, because it needs what is not there, and what it can do only
+//! Requirements of a valid hank that are not met here, and abilities that its agents have only
 //! in part (HANK-6).
 
 use std::collections::HashSet;
@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use super::agent::{AgentChoice, agent_for_model};
 use super::document::{CodonConfig, ContinuationMode, Hank, HankItem, PromptSource};
 use super::keys::{did_you_mean, nearest};
-use super::problem::{Level, Problem, quoted};
-use crate::agent::{Capabilities, CostReport};
+use super::problem::{Problem, Severity, quoted};
+use crate::agent::{Capabilities, CostReporting};
 use crate::cost::Usd;
 use crate::cost::pricing::{ALIASES, Prices, is_alias};
 
@@ -114,7 +114,7 @@ pub fn nearest_models<'p>(model: &str, prices: &'p Prices) -> Vec<&'p str> {
     nearest(model, &names, 3)
 }
 
-/// What codons want of agents that cannot do it, as errors, and what their agents pass over, as warnings (AGENT-22). `can` tells what the agent of a
+/// Returns abilities that agents lack, as errors, and settings that they ignore, as warnings (AGENT-22). `can` gives the abilities of the agent with a
 /// name can do; nothing is known of one that does not exist.
 #[must_use]
 pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) -> Vec<Problem> {
@@ -157,7 +157,7 @@ pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) ->
             );
         }
         for key in token_limits(codon) {
-            if can.cost == CostReport::Unknown {
+            if can.cost == CostReporting::Unknown {
                 let cannot = "does not tell what it uses, so this limit cannot be held";
                 refuse(key, cannot, "limit its time with maxTimeSeconds");
             } else if !can.per_message_usage && key == CONTEXT_TOKENS {
@@ -201,7 +201,7 @@ fn token_limits(codon: &CodonConfig) -> impl Iterator<Item = &'static str> + use
 
 /// The limits that are compared only when the agent has ended, since it tells nothing before.
 fn late_limits(codon: &CodonConfig, can: Capabilities) -> Vec<&'static str> {
-    if can.per_message_usage || can.cost == CostReport::Unknown {
+    if can.per_message_usage || can.cost == CostReporting::Unknown {
         return Vec::new();
     }
     let dollars = codon.budget.and_then(|budget| budget.max_dollars);
@@ -256,19 +256,19 @@ pub fn uncounted_money(
     problems
 }
 
-/// What is wrong when the dollars of `codon` are limited by what `limit` names, if they are.
+/// Returns the problem if the dollars of `codon` are limited by `limit` but cannot be counted.
 fn uncounted(
     codon: &CodonConfig,
     limit: Option<&str>,
     prices: &Prices,
     can: Option<Capabilities>,
-) -> Option<(Level, String, String)> {
+) -> Option<(Severity, String, String)> {
     let id = codon.id.as_str();
     let cost = can.map(|can| can.cost);
-    if let (Some(limit), Some(CostReport::Unknown)) = (limit, cost) {
+    if let (Some(limit), Some(CostReporting::Unknown)) = (limit, cost) {
         let agent = quoted(codon.agent_name());
         return Some((
-            Level::Error,
+            Severity::Error,
             format!("{limit} cannot be held: agent {agent} does not tell what it uses"),
             "limit its time with maxTimeSeconds".to_owned(),
         ));
@@ -277,7 +277,7 @@ fn uncounted(
         // The program can be anything, and so can its output.
         return match (&codon.agent, limit) {
             (Some(AgentChoice::Command(_)), Some(limit)) => Some((
-                Level::Warning,
+                Severity::Warning,
                 format!(
                     "whether {limit} can be held is not known before codon `{id}` says which model it uses"
                 ),
@@ -293,21 +293,21 @@ fn uncounted(
     let hint = format!("`--prices FILE` gives it; FILE holds such as {example}");
     match (&codon.agent, limit) {
         (Some(AgentChoice::Command(_)), Some(limit)) => Some((
-            Level::Error,
+            Severity::Error,
             format!("{limit} cannot be held: nobody here knows the price of {name}, which codon `{id}` uses"),
             format!(
                 "give the price with `--prices FILE`, in dollars per million tokens; FILE holds such as {example}"
             ),
         )),
         (Some(AgentChoice::Command(_)), None) => Some((
-            Level::Warning,
+            Severity::Warning,
             format!(
                 "the price of {name} is not known: the money is counted only as far as the program reports it"
             ),
             hint,
         )),
-        (_, Some(limit)) if cost == Some(CostReport::TokensOnly) => Some((
-            Level::Error,
+        (_, Some(limit)) if cost == Some(CostReporting::TokensOnly) => Some((
+            Severity::Error,
             format!(
                 "{limit} cannot be held: nobody here knows the price of {name}, and {} tells no money",
                 codon.agent_name()
@@ -316,13 +316,13 @@ fn uncounted(
         )),
         // Its script may use tokens, and has no prices beside those of the list.
         (Some(AgentChoice::Script { .. }), Some(limit)) => Some((
-            Level::Error,
+            Severity::Error,
             format!("{limit} cannot be held: nobody here knows the price of {name}, which codon `{id}` uses"),
             hint,
         )),
         // Claude knows the prices of its own models only.
         (_, Some(limit)) if codon.agent_name() == "claude" && agent_for_model(model) != "claude" => Some((
-            Level::Error,
+            Severity::Error,
             format!(
                 "{limit} cannot be held: nobody here knows the price of {name}, and claude guesses it, since the model is none of Anthropic's"
             ),
@@ -330,14 +330,14 @@ fn uncounted(
         )),
         // It reports its money itself: claude at its end, opencode and pi with each answer, if it knows the price.
         (_, Some(_)) if codon.agent_name() == "claude" => Some((
-            Level::Warning,
+            Severity::Warning,
             format!(
                 "the price of {name} is not known, so the dollars of codon `{id}` count only when claude reports them"
             ),
             hint,
         )),
         (_, Some(_)) if matches!(codon.agent_name(), "opencode" | "pi") => Some((
-            Level::Warning,
+            Severity::Warning,
             format!(
                 "the price of {name} is not known here; if {} does not know it either, codon `{id}` is ended at its first answer",
                 codon.agent_name()
@@ -371,7 +371,7 @@ pub fn price_example(model: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hank::{Level, parse};
+    use crate::hank::{Severity, parse};
 
     const AGENTS: [&str; 4] = ["claude", "codex", "command", "scripted"];
 
@@ -393,11 +393,11 @@ mod tests {
     /// As the built-in agents.
     fn can(agent: &str) -> Option<Capabilities> {
         let cost = match agent {
-            "claude" => CostReport::Cumulative,
-            "codex" => CostReport::TokensOnly,
+            "claude" => CostReporting::Cumulative,
+            "codex" => CostReporting::TokensOnly,
             "mute" => return Some(Capabilities::NONE),
-            "acp" => CostReport::Unknown,
-            _ => CostReport::Exact,
+            "acp" => CostReporting::Unknown,
+            _ => CostReporting::Exact,
         };
         let resume = true;
         Some(Capabilities {
@@ -425,7 +425,7 @@ mod tests {
                 .map(|problem| (problem.level, problem.path))
                 .collect::<Vec<_>>()
         };
-        let warning = |key: &str| (Level::Warning, format!("hank[0].budget.{key}"));
+        let warning = |key: &str| (Severity::Warning, format!("hank[0].budget.{key}"));
         assert_eq!(told("late"), [warning("maxDollars"), warning("maxOutputTokens")]);
         assert_eq!(told("claude"), []);
     }
@@ -442,7 +442,7 @@ mod tests {
                 .map(|problem| (problem.level, problem.path))
                 .collect::<Vec<_>>()
         };
-        let refused = (Level::Error, "hank[0].budget.maxContextTokens".to_owned());
+        let refused = (Severity::Error, "hank[0].budget.maxContextTokens".to_owned());
         assert_eq!(told("late"), [refused]);
         assert_eq!(told("claude"), []);
     }
@@ -478,7 +478,7 @@ mod tests {
             all.map(|problem| (problem.level, problem.path))
                 .collect::<Vec<_>>()
         };
-        let [error, warning] = [Level::Error, Level::Warning];
+        let [error, warning] = [Severity::Error, Severity::Warning];
         let expected = [
             (warning, "[0].model"),
             (error, "[1].continuationMode"),
@@ -551,7 +551,7 @@ mod tests {
         assert!(
             problems
                 .iter()
-                .all(|problem| problem.level == Level::Error && problem.position.is_some())
+                .all(|problem| problem.level == Severity::Error && problem.position.is_some())
         );
     }
 
@@ -568,7 +568,7 @@ mod tests {
             ],
         );
         let problems = unknown_names(&hank, &AGENTS, &Prices::default());
-        assert!(problems.iter().all(|problem| problem.level == Level::Warning));
+        assert!(problems.iter().all(|problem| problem.level == Severity::Warning));
         let told = told(&problems);
         assert_eq!(told.len(), 3, "{told:#?}");
         assert!(told[2].contains("`gpt-9`"));
@@ -587,8 +587,8 @@ mod tests {
             let problems = uncounted_money(&hank("{}", &[codon]), &Prices::default(), None, can);
             problems.iter().map(|problem| problem.level).collect::<Vec<_>>()
         };
-        assert_eq!(told("gpt-9"), [Level::Error]);
-        assert_eq!(told("codex"), [Level::Error], "whatever codex chooses");
+        assert_eq!(told("gpt-9"), [Severity::Error]);
+        assert_eq!(told("codex"), [Severity::Error], "whatever codex chooses");
         assert_eq!(told("gpt-5.1-codex"), []);
     }
 
@@ -606,8 +606,8 @@ mod tests {
                 .first()
                 .map(|problem| (problem.level, problem.path.clone()))
         };
-        let error = |path: &str| Some((Level::Error, path.to_owned()));
-        let warning = |path: &str| Some((Level::Warning, path.to_owned()));
+        let error = |path: &str| Some((Severity::Error, path.to_owned()));
+        let warning = |path: &str| Some((Severity::Warning, path.to_owned()));
         let budget = r#"{"budget": {"maxDollars": 1}}"#;
         let one = Some(Usd::from_micros(1_000_000));
         assert_eq!(

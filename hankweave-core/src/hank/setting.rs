@@ -10,14 +10,14 @@ use serde::Serialize;
 
 use super::agent::AgentChoice;
 use super::document::Overrides;
-use super::keys::Keys;
+use super::keys::KeyTable;
 use super::parse::read_with;
 use super::paths::check_any;
 use super::prices::{self, PriceSource};
 use super::problem::{Position, Problems};
 use super::read::settings::dollars;
 use super::read::{agent_of_all, at_least_one, file_limit, model, seconds_of_silence, seconds_to_settle};
-use super::reader::{Node, Reader, checked, integer};
+use super::reader::{HankReader, JsonNode, checked, integer};
 use crate::cost::Usd;
 use crate::id::is_model_name;
 use crate::shape::Named;
@@ -47,9 +47,9 @@ pub enum Setting {
     Agent,
     /// The model of every codon.
     Model,
-    /// Where agents reach the Anthropic API.
+    /// Address of the Anthropic API for agents.
     AnthropicBaseUrl,
-    /// Where results are copied.
+    /// Directory for result files.
     OutputDirectory,
     /// Milliseconds that the fingerprint of the data may take.
     DataHashTimeLimit,
@@ -65,13 +65,13 @@ pub enum Setting {
     IgnoreRigFailures,
     /// How somebody is told that a run waits or has ended: `bell`, `desktop`, an address that gets JSON, or a command.
     Notify,
-    /// Where tasks are kept that workers share: `sqlite:PATH` or `postgres://…`. A run has no use for it.
+    /// Registry of shared tasks: `sqlite:PATH` or `postgres://…`. A run does not use it.
     Registry,
     /// The git remote through which runs move between machines: any URL that git can push to. A run has no use for it.
     Remote,
     /// Prices of single models, which win over the list.
     Prices,
-    /// What a run and the runs that it continues may spend.
+    /// Spending limit of a run and the runs that it continues.
     #[serde(rename = "budget.maxDollars")]
     MaxDollars,
     /// How long a run and the runs that it continues may take.
@@ -99,7 +99,7 @@ pub enum SettingValue {
     Agent(AgentChoice),
 }
 
-/// What hankweave.json says.
+/// Contents of hankweave.json.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RuntimeFile {
     /// The settings that it has, with the positions of their values.
@@ -211,7 +211,7 @@ impl Setting {
         has_numeric_default || matches!(self, Self::MaxDollars | Self::MaxTimeSeconds)
     }
 
-    fn read(self, reader: &mut Reader<'_>, node: &Node<'_>) -> Option<SettingValue> {
+    fn read(self, reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<SettingValue> {
         match self {
             Self::Port => integer(0..=65_535)(reader, node).map(SettingValue::Number),
             Self::Autostart | Self::IgnoreRigFailures => reader.boolean(node).map(SettingValue::Flag),
@@ -232,10 +232,10 @@ impl Setting {
     }
 }
 
-/// What the names of the variables begin with.
+/// Prefix of the environment variables.
 const VARIABLES: &str = "HANKWEAVE_RUNTIME_";
 
-static RUNTIME_FILE: Keys = Keys {
+static RUNTIME_FILE: KeyTable = KeyTable {
     kind: "hankweave.json",
     valid: "$schema port autostart showCosts withoutProxy agent model anthropicBaseUrl outputDirectory \
             executionBaseDir logParsingInterval dataHashTimeLimit checkpointedFileLimitMb idleTimeout shimIdleTimeout \
@@ -248,7 +248,7 @@ static RUNTIME_FILE: Keys = Keys {
         ("hank.json", "hank"),
     ],
 };
-static BUDGET: Keys = Keys::new("this budget", "maxDollars maxTimeSeconds");
+static BUDGET: KeyTable = KeyTable::new("this budget", "maxDollars maxTimeSeconds");
 
 /// Keys of other programs that read this file, and why they change nothing here.
 pub(crate) const WITHOUT_EFFECT: [(&str, &str); 9] = [
@@ -282,7 +282,7 @@ impl RuntimeFile {
     }
 }
 
-fn settings(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<BTreeMap<Setting, SettingValue>> {
+fn settings(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<BTreeMap<Setting, SettingValue>> {
     let fields = reader.fields(node, &RUNTIME_FILE)?;
     for (key, why) in WITHOUT_EFFECT {
         if let Some(node) = fields.get(key) {

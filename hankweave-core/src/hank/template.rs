@@ -5,7 +5,7 @@ use minijinja::{Environment, ErrorKind, UndefinedBehavior};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What a prompt can speak of.
+/// Variables of a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptContext<'c> {
@@ -17,7 +17,7 @@ pub struct PromptContext<'c> {
     pub codon_id: &'c str,
     /// How often it was triggered.
     pub trigger: u64,
-    /// What it acts on, as in the journal.
+    /// Events that it acts on, as in the journal.
     pub events: Vec<Value>,
 }
 
@@ -29,10 +29,10 @@ const MOST_STEPS: u64 = 10_000_000;
 /// Why a text is no prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct PromptError {
-    /// What is wrong with it; fits behind its place.
+pub struct TemplateError {
+    /// Problem; fits after its place.
     pub message: String,
-    /// What to write instead.
+    /// Correct spelling.
     pub hint: Option<String>,
 }
 
@@ -41,11 +41,11 @@ pub struct PromptError {
 /// # Errors
 ///
 /// What is wrong with it. Placeholders of older systems are shown as they are to be written.
-pub fn check_prompt(text: &str) -> Result<(), PromptError> {
+pub fn check_prompt(text: &str) -> Result<(), TemplateError> {
     let found = find_fault(text);
     found.map_err(|message| {
         let converted = converted(text).filter(|converted| find_fault(converted).is_ok());
-        PromptError {
+        TemplateError {
             message,
             hint: converted.map(|converted| format!("write {}", Value::from(converted))),
         }
@@ -88,10 +88,10 @@ fn find_fault(text: &str) -> Result<(), String> {
 /// # Errors
 ///
 /// When it is no template, speaks of what is not there, or does not come to an end.
-pub fn render_prompt(text: &str, context: &PromptContext<'_>) -> Result<String, PromptError> {
+pub fn render_prompt(text: &str, context: &PromptContext<'_>) -> Result<String, TemplateError> {
     environment()
         .render_str(text, Serde(context))
-        .map_err(|error| PromptError {
+        .map_err(|error| TemplateError {
             message: format!("the prompt cannot be filled in: {error}"),
             hint: None,
         })

@@ -1,7 +1,7 @@
-//! What hank.json says by now, beside the plan with which a run began (STATE-45).
+//! Changes of hank.json since the plan of the run was made (STATE-45).
 
 use super::expand::ExpandError;
-use super::onward::Standing;
+use super::onward::ResumePoint;
 use super::replan::{HankPlaces, ahead, replan};
 use crate::document::{HankweaveState, PlanEntry, RunStatus};
 use crate::hank::Hank;
@@ -16,13 +16,13 @@ const MOST_NAMES: usize = 5;
 pub struct HankChanges {
     /// Why the rest of the plan cannot be done with it.
     pub misfits: Vec<ExpandError>,
-    /// What comes next by the plan, in order, when every codon completes.
+    /// Next codons of the plan, in order, when every codon completes.
     pub next: Vec<CodonId>,
     /// Those of them that a loop has taken into an iteration that was planned without them.
     pub taken: Vec<CodonId>,
     /// The codons that a plan made anew would run beyond those.
     pub added: Vec<CodonId>,
-    /// What a plan made anew would run, when it runs the same codons in another order.
+    /// Codons that a new plan would run in another order.
     pub reordered: Vec<CodonId>,
     /// The codons that have run and that the hank does not have any more.
     pub gone: Vec<CodonId>,
@@ -37,7 +37,7 @@ pub(super) fn hank_changes(
     state: &HankweaveState,
     thread: &ExecutionThread,
     hank: &Hank,
-    standing: &Standing,
+    standing: &ResumePoint,
     is_new: bool,
 ) -> HankChanges {
     let plan = &state.execution_plan;
@@ -74,7 +74,7 @@ pub(super) fn hank_changes(
     changes
 }
 
-/// What comes into iterations of the plan that it does not have in them, or into the loop of `ended`, which was over.
+/// Returns codons new to the plan's iterations, or to the ended loop of `ended`.
 fn taken(plan: &[PlanEntry], upcoming: &[PlanEntry], ended: Option<&PlanEntry>) -> Vec<CodonId> {
     let loop_id = |entry: &PlanEntry| entry.loop_context.as_ref().map(|context| context.loop_id.clone());
     let ended = ended.and_then(loop_id);
@@ -142,7 +142,7 @@ impl HankChanges {
         !(self.misfits.is_empty() && self.added.is_empty() && self.reordered.is_empty())
     }
 
-    /// What to tell somebody whose run goes on with the plan.
+    /// Returns notices for a user whose run continues with the plan.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         match self.is_new {

@@ -1,9 +1,9 @@
-//! What the runner does next, as one pure function over the document (STATE-44).
+//! Next step of the runner, as one pure function over the document (STATE-44).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::policy::{Consequence, consequence, usage_limit};
+use super::policy::{FailureAction, consequence, usage_limit};
 use super::{ExpandError, LoopSignal, LoopStep, Retry, UsageLimit, advance_loop};
 use crate::codon::{CodonExecution, Failed};
 use crate::document::{HankweaveState, PlanEntry, PlanExtension};
@@ -11,7 +11,7 @@ use crate::hank::{Hank, OnFailure};
 use crate::id::CodonId;
 use crate::thread::{ExecutionThread, resumed_session};
 
-/// What the runner does next.
+/// Next step of the runner.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// Run this codon.
@@ -152,12 +152,12 @@ fn after_failure(
 ) -> Decision {
     let id = &failed.codon_id;
     match consequence(hank, thread, failed) {
-        Consequence::GoOn => after(state, hank, newest),
-        Consequence::Stop => Decision::Blocked(BlockedBy::FailedCodon(id.clone())),
-        Consequence::TryAgain { number, most, after } => {
+        FailureAction::GoOn => after(state, hank, newest),
+        FailureAction::Stop => Decision::Blocked(BlockedBy::FailedCodon(id.clone())),
+        FailureAction::TryAgain { number, most, after } => {
             try_again(state, failed, (number, most, after), None)
         }
-        Consequence::WaitForLimit(limit) => wait_for(state, failed, limit),
+        FailureAction::WaitForLimit(limit) => wait_for(state, failed, limit),
     }
 }
 
@@ -191,7 +191,7 @@ fn planned(state: &HankweaveState, id: &CodonId) -> Result<Box<PlanEntry>, Block
     entry.cloned().map(Box::new).ok_or_else(unknown)
 }
 
-/// What follows a codon that has ended and does not block (STATE-42).
+/// Decides after a codon that has ended and does not block (STATE-42).
 fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decision {
     let plan = &state.execution_plan;
     let step = match advance_loop(hank, plan, ended.codon_id(), LoopSignal::of(ended)) {

@@ -12,7 +12,7 @@ use crate::machine::Extra;
 /// agent cannot run up costs for ever.
 pub const MAX_OPEN_ITERATIONS: u32 = 1000;
 
-/// What a codon that has ended means for the plan.
+/// Effect of an ended codon on the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LoopStep {
     /// The codon is in no loop; the plan stays.
@@ -56,7 +56,7 @@ pub enum LoopEnd {
     SafetyLimit,
 }
 
-/// What the end of a codon says to its loop (STATE-40, STATE-41, STATE-68).
+/// Message of an ended codon to its loop (STATE-40, STATE-41, STATE-68).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopSignal {
     /// Nothing.
@@ -98,7 +98,7 @@ pub enum ExpandError {
     /// The plan has a codon that the hank does not have, because hank.json has changed.
     #[error("codon `{0}` is still to be run, and hank.json does not have it any more")]
     RemovedCodon(CodonId),
-    /// The same for a codon of a loop.
+    /// A codon of a loop that is gone from hank.json.
     #[error(
         "codon `{codon_id}` is still to be run, and hank.json does not have it any more in a loop `{loop_id}`"
     )]
@@ -174,7 +174,7 @@ pub fn initial_plan(hank: &Hank) -> Vec<PlanEntry> {
     entries.collect()
 }
 
-/// What changes after the codon `finished` has ended, however it ended.
+/// Returns the plan after the codon `finished` has ended, in any way.
 ///
 /// `signal` is what its end says to its loop. Asking twice about the same codon expands a loop only once, so
 /// an interrupted run can ask again.
@@ -224,7 +224,7 @@ fn count_same_loop(plan: &[PlanEntry], loop_id: &LoopId) -> usize {
     contexts.take_while(|context| context.loop_id == *loop_id).count()
 }
 
-/// What follows the last entry of a loop, at `last`: the rest of its iteration when that is not planned, else
+/// Returns the entries after the last entry of a loop, at `last`: the rest of its iteration when that is not planned, else
 /// the next iteration. The rest is what the loop has by now behind the newest of its codons that it still has.
 fn next_entries(
     found: &LoopConfig,

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use super::changes::{HankChanges, hank_changes};
 use super::expand::ExpandError;
-use super::onward::{Standing, Wish, resume};
+use super::onward::{ResumePoint, RunIntent, resume};
 use super::replan::replan;
 use crate::document::{HankweaveState, KnownCheckpoints};
 use crate::hank::Hank;
 use crate::thread::{self, ExecutionThread, Recovery, Resume};
 
-/// Where the next run goes on in the plan.
+/// Position in the plan from which the next run continues.
 #[derive(Debug)]
-pub struct GoingOn {
+pub struct ContinuedRun {
     state: HankweaveState,
     thread: ExecutionThread,
     resume: Resume,
     is_new: bool,
 }
 
-impl GoingOn {
+impl ContinuedRun {
     /// The next run of `state`, with `recovery` if somebody has chosen one; `None` when it begins at the first codon, with a plan of its own.
     #[must_use]
     pub fn of(
@@ -29,7 +29,7 @@ impl GoingOn {
         known: &dyn KnownCheckpoints,
     ) -> Option<Self> {
         let thread = thread::build(&state, None, Some(known));
-        let wish = Wish {
+        let wish = RunIntent {
             recovery,
             again: false,
         };
@@ -72,7 +72,7 @@ impl GoingOn {
         hank_changes(&self.state, &self.thread, hank, &self.standing(hank), self.is_new)
     }
 
-    fn standing(&self, hank: &Hank) -> Standing {
-        Standing::of(&self.state, &self.thread, hank, &self.resume)
+    fn standing(&self, hank: &Hank) -> ResumePoint {
+        ResumePoint::of(&self.state, &self.thread, hank, &self.resume)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::policy::{Consequence, consequence};
+use super::policy::{FailureAction, consequence};
 use super::{LoopEnd, LoopSignal, LoopStep, advance_loop};
 use crate::codon::{CodonExecution, LoopCheck, LoopContext};
 use crate::cost::{TokenUsage, Usd};
@@ -22,7 +22,7 @@ pub struct IterationEnd {
     pub iteration: u32,
     /// How long it took.
     pub duration: Duration,
-    /// What it cost.
+    /// Cost of the iteration.
     pub cost: Usd,
     /// The tokens that go with the cost.
     pub tokens: TokenUsage,
@@ -69,7 +69,7 @@ pub fn iteration_end(
     })
 }
 
-/// What the end of `codon` means for its iteration, if it is the end of that as well.
+/// Returns the effect of the end of `codon` on its iteration, if it ends that as well.
 fn next(
     state: &HankweaveState,
     thread: &ExecutionThread,
@@ -79,9 +79,9 @@ fn next(
     if let CodonExecution::Failed(failed) = codon {
         match consequence(hank, thread, failed) {
             _ if failed.failure_reason.interrupted => return None,
-            Consequence::TryAgain { .. } | Consequence::WaitForLimit(_) => return None,
-            Consequence::Stop => return Some(NextIteration::Failed),
-            Consequence::GoOn => {}
+            FailureAction::TryAgain { .. } | FailureAction::WaitForLimit(_) => return None,
+            FailureAction::Stop => return Some(NextIteration::Failed),
+            FailureAction::GoOn => {}
         }
     }
     match advance_loop(
@@ -116,7 +116,7 @@ impl PlanEntry {
 }
 
 impl HankweaveState {
-    /// What the check of its loop said behind the iteration before, when `entry` is the first codon of a later one.
+    /// Returns the result of the loop's check after the previous iteration, when `entry` is the first codon of a later one.
     #[must_use]
     pub fn check_before(&self, entry: &PlanEntry) -> Option<LoopCheck> {
         let context = entry.loop_context.as_ref()?;

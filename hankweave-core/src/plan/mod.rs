@@ -19,7 +19,7 @@ pub use decide::{BlockedBy, Decision, decide, obstacle, settle};
 pub use expand::{
     ExpandError, LoopEnd, LoopSignal, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan,
 };
-pub use going_on::GoingOn;
+pub use going_on::ContinuedRun;
 pub use iteration::{IterationEnd, NextIteration, checkpoint_patterns, iteration_end};
-pub use onward::{Wish, resume};
+pub use onward::{RunIntent, resume};
 pub use policy::{Retry, UsageLimit};

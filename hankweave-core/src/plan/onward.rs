@@ -1,4 +1,4 @@
-//! Where the next run goes on (RUN-2), and how much of the plan stands then.
+//! Position from which the next run continues (RUN-2), and the part of the plan that stays.
 
 use super::{Decision, decide, obstacle};
 use crate::codon::{CheckpointType, CodonExecution};
@@ -7,22 +7,22 @@ use crate::hank::Hank;
 use crate::id::CodonId;
 use crate::thread::{ExecutionThread, Recovery, Resume};
 
-/// What somebody wants of the next run.
+/// User's request for the next run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wish {
-    /// Where to go on behind a failure, a crash or an interruption.
+pub struct RunIntent {
+    /// Position to continue from after a failure, a crash or an interruption.
     pub recovery: Option<Recovery>,
     /// The newest codon runs again, whatever became of it.
     pub again: bool,
 }
 
-/// Where the next run goes on. `thread` has been built with the commits of `known`.
+/// Returns the position from which the next run continues. `thread` was built with the commits of `known`.
 #[must_use]
 pub fn resume(
     state: &HankweaveState,
     thread: &ExecutionThread,
     hank: &Hank,
-    wish: Wish,
+    wish: RunIntent,
     known: &dyn KnownCheckpoints,
 ) -> Resume {
     if state.runs.is_empty() {
@@ -84,7 +84,7 @@ fn in_order(resume: Resume, state: &HankweaveState, thread: &ExecutionThread, ha
         Resume::RollBack(source) if is_into(source) => {
             let next = state
                 .execution_plan
-                .get(Standing::of(state, thread, hank, &resume).kept);
+                .get(ResumePoint::of(state, thread, hank, &resume).kept);
             match next.map(|next| &next.codon_id) == source.after_codon.as_ref() {
                 true => resume,
                 false => Resume::Fresh,
@@ -102,17 +102,17 @@ fn taken_up(state: &HankweaveState) -> Option<Resume> {
     Some(Resume::Session(source.clone(), session.clone()))
 }
 
-/// Where a run stands in the plan when it begins.
+/// Position of a run in the plan at its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Standing {
-    /// So many entries at the front of the plan are behind it.
+pub(super) struct ResumePoint {
+    /// Number of entries at the front of the plan that are done.
     pub(super) kept: usize,
     /// It begins with this codon, wherever that stands in the plan: one that goes on, or runs again with the files as they are.
     pub(super) first: Option<CodonId>,
 }
 
-impl Standing {
-    /// Where a run stands that begins so.
+impl ResumePoint {
+    /// Returns the position of a run that starts this way.
     pub(super) fn of(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank, resume: &Resume) -> Self {
         let newest = || thread.codons.first().map(|entry| entry.codon.codon_id().clone());
         let is_into =

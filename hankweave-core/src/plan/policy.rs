@@ -1,4 +1,4 @@
-//! What follows a failure (HANK-41 to HANK-47).
+//! Action after a failure (HANK-41 to HANK-47).
 //!
 //! The tries are counted from the records of the thread, so a restart continues the count.
 
@@ -61,9 +61,9 @@ impl Retry {
     }
 }
 
-/// What follows the failure with which a thread ends.
+/// Action after the failure at the end of a thread.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Consequence {
+pub(super) enum FailureAction {
     /// The next codon, as after a success.
     GoOn,
     /// The codon again.
@@ -75,10 +75,10 @@ pub(super) enum Consequence {
 }
 
 /// The rule of `onFailure` for the newest codon of the thread, which is `failed`.
-pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed) -> Consequence {
+pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed) -> FailureAction {
     // A used-up limit says nothing about the codon, and every other codon would meet the same limit.
     if let Some(limit) = usage_limit(thread, failed) {
-        return Consequence::WaitForLimit(limit);
+        return FailureAction::WaitForLimit(limit);
     }
     let config = hank.codon(failed.codon_id.configured());
     let policy = config.map_or(OnFailure::Abort, CodonConfig::failure_policy);
@@ -86,7 +86,7 @@ pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed
     let failures = failures_in_a_row(thread, &failed.codon_id);
     match policy {
         // An interrupted codon has not failed, so its policy for failures does not apply.
-        _ if failed.failure_reason.interrupted => Consequence::TryAgain {
+        _ if failed.failure_reason.interrupted => FailureAction::TryAgain {
             number: failures,
             most: match policy {
                 OnFailure::Retry => retries.retries(),
@@ -95,16 +95,16 @@ pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed
             after: Duration::ZERO,
         },
         OnFailure::Ignore if !thread.codons.first().is_some_and(ThreadCodon::was_cut_off) => {
-            Consequence::GoOn
+            FailureAction::GoOn
         }
         OnFailure::Retry if failed.failure_reason.retriable && failures <= retries.retries() => {
-            Consequence::TryAgain {
+            FailureAction::TryAgain {
                 number: failures,
                 most: retries.retries(),
                 after: delay(retries, failures, &failed.failure_reason),
             }
         }
-        OnFailure::Ignore | OnFailure::Retry | OnFailure::Abort => Consequence::Stop,
+        OnFailure::Ignore | OnFailure::Retry | OnFailure::Abort => FailureAction::Stop,
     }
 }
 

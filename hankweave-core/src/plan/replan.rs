@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::expand::{ExpandError, LoopSignal, LoopStep, advance_loop, initial_plan, iteration};
-use super::onward::Standing;
+use super::onward::ResumePoint;
 use crate::codon::CodonExecution;
 use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::{Hank, OnFailure};
@@ -23,7 +23,7 @@ pub(super) fn replan(
     state: &HankweaveState,
     thread: &ExecutionThread,
     hank: &Hank,
-    standing: &Standing,
+    standing: &ResumePoint,
 ) -> Result<Vec<PlanEntry>, ExpandError> {
     let kept = standing.kept.min(state.execution_plan.len());
     let (ran, rest) = state.execution_plan.split_at(kept);
@@ -60,7 +60,7 @@ fn has_failed(newest: &HashMap<&CodonId, &CodonExecution>, hank: &Hank, entry: &
         && config().is_some_and(|config| config.failure_policy() != OnFailure::Ignore)
 }
 
-/// What is left of the iteration in which a run stands whose plan has these entries behind it, and `rest` before it.
+/// Returns the rest of the current iteration of a run with these done entries and `rest` to come.
 fn rest_of_iteration(
     thread: &ExecutionThread,
     hank: &Hank,
@@ -96,7 +96,7 @@ fn rest_of_iteration(
     )
 }
 
-/// What the record of this codon says to its loop.
+/// Returns the message of the codon's record to its loop.
 fn signal(thread: &ExecutionThread, id: &CodonId) -> LoopSignal {
     let mut records = thread.codons.iter().map(|entry| entry.codon.as_ref());
     let ended = records.find(|codon| codon.codon_id() == id && matches!(codon, CodonExecution::Completed(_)));
@@ -108,7 +108,7 @@ pub(super) fn ahead(
     hank: &Hank,
     thread: &ExecutionThread,
     plan: &[PlanEntry],
-    standing: &Standing,
+    standing: &ResumePoint,
 ) -> Vec<PlanEntry> {
     let mut plan = plan.to_vec();
     let first = plan

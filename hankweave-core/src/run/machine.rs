@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 #[machine(Run, tests, schema = "schema")]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum RunLife {
-    /// What every state knows.
+    /// Fields of every state.
     #[shared]
     Base {
         /// The run.

@@ -1,4 +1,4 @@
-//! What a sentinel answers.
+//! Answer of a sentinel.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::AnswerFormat;
 use crate::cost::{TokenUsage, Usd};
 
-/// What a sentinel may ask the runner to do, if the hank allows it.
+/// Request of a sentinel to the runner, if the hank allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -33,18 +33,18 @@ impl Ask {
 
 /// One answer.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
-    /// What it has to say; empty when that is nothing.
+pub struct SentinelAnswer {
+    /// Text of the answer; may be empty.
     pub text: String,
-    /// The same as a value, where the answer has a form.
+    /// Answer as a value, where it has a form.
     pub value: Option<Value>,
-    /// What it cost.
+    /// Cost of the answer.
     pub cost: Usd,
     /// Whether it cost more, and nobody knows how much.
     pub cost_is_lower_bound: bool,
     /// The tokens that it used.
     pub tokens: TokenUsage,
-    /// What it asks for, and why.
+    /// Request to the runner, with its reason.
     pub ask: Option<(Ask, String)>,
 }
 
@@ -55,7 +55,7 @@ pub struct AnswerError(#[from] serde_json::Error);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Printed {
+struct CommandAnswer {
     #[serde(default)]
     text: String,
     ask: Option<Ask>,
@@ -68,7 +68,7 @@ struct Printed {
     output_tokens: u64,
 }
 
-impl Answer {
+impl SentinelAnswer {
     /// Words.
     #[must_use]
     pub fn of_text(text: String) -> Self {
@@ -101,7 +101,7 @@ impl Answer {
         if format == AnswerFormat::Text || printed.is_empty() {
             return Ok(Self::of_text(printed.to_owned()));
         }
-        let object: Printed = serde_json::from_str(printed)?;
+        let object: CommandAnswer = serde_json::from_str(printed)?;
         Ok(Self {
             text: object.text,
             cost: object.cost_dollars.unwrap_or(Usd::ZERO),
@@ -123,7 +123,8 @@ mod tests {
     // covers: SENT-17
     #[test]
     fn a_value_is_kept_as_it_is_and_may_ask_for_something() {
-        let answer = Answer::of_value(serde_json::json!({"ask": "stop", "reason": "secrets", "score": 3}));
+        let answer =
+            SentinelAnswer::of_value(serde_json::json!({"ask": "stop", "reason": "secrets", "score": 3}));
         assert_eq!(answer.text, r#"{"ask":"stop","reason":"secrets","score":3}"#);
         assert_eq!(answer.ask, Some((Ask::Stop, "secrets".to_owned())));
         for harmless in [
@@ -131,25 +132,28 @@ mod tests {
             serde_json::json!(["stop"]),
             serde_json::json!("stop"),
         ] {
-            assert_eq!(Answer::of_value(harmless).ask, None);
+            assert_eq!(SentinelAnswer::of_value(harmless).ask, None);
         }
     }
 
     // covers: SENT-8
     #[test]
     fn an_answer_is_text_or_one_object() {
-        let text = Answer::read(" hello\n", AnswerFormat::Text).unwrap();
+        let text = SentinelAnswer::read(" hello\n", AnswerFormat::Text).unwrap();
         assert_eq!(
             text,
-            Answer {
+            SentinelAnswer {
                 text: "hello".to_owned(),
-                ..Answer::default()
+                ..SentinelAnswer::default()
             }
         );
-        assert_eq!(Answer::read("\n", AnswerFormat::Json).unwrap(), Answer::default());
+        assert_eq!(
+            SentinelAnswer::read("\n", AnswerFormat::Json).unwrap(),
+            SentinelAnswer::default()
+        );
         let object =
             r#"{"text": "no", "ask": "stop", "reason": "secrets", "costDollars": 0.25, "inputTokens": 3}"#;
-        let answer = Answer::read(object, AnswerFormat::Json).unwrap();
+        let answer = SentinelAnswer::read(object, AnswerFormat::Json).unwrap();
         assert_eq!(answer.ask, Some((Ask::Stop, "secrets".to_owned())));
         assert_eq!(
             (answer.cost, answer.tokens.input_tokens),
@@ -163,7 +167,10 @@ mod tests {
             r#"{"costDollars": -1}"#,
             "{} {}",
         ] {
-            assert!(Answer::read(garbage, AnswerFormat::Json).is_err(), "{garbage}");
+            assert!(
+                SentinelAnswer::read(garbage, AnswerFormat::Json).is_err(),
+                "{garbage}"
+            );
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Condition {
 
 #[derive(Debug, Clone)]
 enum Test {
-    Among(Vec<Value>, Wanted),
+    Among(Vec<Value>, ExpectedPresence),
     Contains(Value),
     /// `None` for an expression that cannot be read, which is never true.
     Matches(Option<Regex>),
@@ -24,7 +24,7 @@ enum Test {
 }
 
 /// Whether the value is to be among the others.
-type Wanted = bool;
+type ExpectedPresence = bool;
 
 impl Condition {
     pub(super) fn new(config: &ConditionConfig) -> Self {

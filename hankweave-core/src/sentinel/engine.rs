@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::trigger::Matcher;
-use super::{Execution, Seen, SentinelConfig};
+use super::{ObservedEvent, SentinelConfig, SentinelExecution};
 
 /// How often a sentinel may be behind.
 pub const MOST_FIRINGS: usize = 100;
@@ -21,21 +21,21 @@ pub const MOST_BYTES: usize = 16 << 20;
 pub struct Firing {
     /// Counted from 1.
     pub number: u64,
-    /// What it acts on, oldest first.
-    pub events: Vec<Arc<Seen>>,
+    /// Events to act on, oldest first.
+    pub events: Vec<Arc<ObservedEvent>>,
 }
 
 /// Events in order, of which the oldest go when there are too many.
 #[derive(Debug, Clone, Default)]
-struct Collected {
-    events: VecDeque<Arc<Seen>>,
+struct EventBuffer {
+    events: VecDeque<Arc<ObservedEvent>>,
     bytes: usize,
     /// How many matches they came from.
     matches: u64,
 }
 
-impl Collected {
-    fn add(&mut self, events: Vec<Arc<Seen>>) {
+impl EventBuffer {
+    fn add(&mut self, events: Vec<Arc<ObservedEvent>>) {
         self.matches += 1;
         self.bytes += bytes(&events);
         self.events.extend(events);
@@ -49,10 +49,10 @@ impl Collected {
 
 /// Decides when a sentinel acts. All times are counted from when it was loaded, and never go back.
 #[derive(Debug, Clone)]
-pub struct Engine {
+pub struct SentinelEngine {
     matcher: Matcher,
-    execution: Execution,
-    collected: Collected,
+    execution: SentinelExecution,
+    collected: EventBuffer,
     /// When what was collected is due.
     due: Option<Duration>,
     /// When the first window began.
@@ -64,14 +64,14 @@ pub struct Engine {
     dropped: u64,
 }
 
-impl Engine {
+impl SentinelEngine {
     /// One that has seen nothing.
     #[must_use]
     pub fn new(config: &SentinelConfig) -> Self {
         Self {
             matcher: Matcher::new(&config.trigger),
             execution: config.execution,
-            collected: Collected::default(),
+            collected: EventBuffer::default(),
             due: None,
             first_window: None,
             queue: VecDeque::new(),
@@ -89,20 +89,20 @@ impl Engine {
     }
 
     /// Takes an event that came at `now`.
-    pub fn see(&mut self, event: &Arc<Seen>, now: Duration) {
+    pub fn see(&mut self, event: &Arc<ObservedEvent>, now: Duration) {
         self.tick(now);
         let Some(events) = self.matcher.see(event) else {
             return;
         };
         self.collected.add(events);
         match self.execution {
-            Execution::Immediate => self.fire(),
-            Execution::Count { threshold } if self.collected.matches >= threshold => self.fire(),
-            Execution::Count { .. } => {}
-            Execution::Debounce { milliseconds } => {
+            SentinelExecution::Immediate => self.fire(),
+            SentinelExecution::Count { threshold } if self.collected.matches >= threshold => self.fire(),
+            SentinelExecution::Count { .. } => {}
+            SentinelExecution::Debounce { milliseconds } => {
                 self.due = Some(now + Duration::from_millis(milliseconds))
             }
-            Execution::TimeWindow { milliseconds } => {
+            SentinelExecution::TimeWindow { milliseconds } => {
                 if self.due.is_none() {
                     self.due = Some(self.end_of_window(now, Duration::from_millis(milliseconds)));
                 }
@@ -175,7 +175,7 @@ impl Engine {
     /// Queues what was collected; the oldest go when too much waits.
     fn fire(&mut self) {
         self.due = None;
-        let Collected { events, bytes, .. } = std::mem::take(&mut self.collected);
+        let EventBuffer { events, bytes, .. } = std::mem::take(&mut self.collected);
         self.fired += 1;
         self.queued_events += events.len();
         self.queued_bytes += bytes;
@@ -194,7 +194,7 @@ impl Engine {
     }
 }
 
-fn bytes(events: &[Arc<Seen>]) -> usize {
+fn bytes(events: &[Arc<ObservedEvent>]) -> usize {
     events.iter().map(|event| event.line.len()).sum()
 }
 
@@ -205,20 +205,20 @@ mod tests {
 
     use super::*;
 
-    fn engine(execution: Value) -> Engine {
+    fn engine(execution: Value) -> SentinelEngine {
         let config = json!({"id": "s", "name": "S", "command": ["x"], "trigger": {"type": "event", "on": ["info"]}, "execution": execution});
-        Engine::new(&serde_json::from_value(config).unwrap())
+        SentinelEngine::new(&serde_json::from_value(config).unwrap())
     }
 
-    fn seen(number: usize) -> Arc<Seen> {
+    fn seen(number: usize) -> Arc<ObservedEvent> {
         let line = json!({"type": "info", "data": {"n": number}}).to_string();
-        Arc::new(Seen::from_line(&line).unwrap())
+        Arc::new(ObservedEvent::from_line(&line).unwrap())
     }
 
     /// The numbers of the events that each firing has, when events come with these pauses between them, in milliseconds.
-    fn fired(engine: &mut Engine, pauses: &[u64]) -> Vec<Vec<usize>> {
+    fn fired(engine: &mut SentinelEngine, pauses: &[u64]) -> Vec<Vec<usize>> {
         let (mut now, mut all) = (Duration::ZERO, Vec::new());
-        let mut collect = |engine: &mut Engine| {
+        let mut collect = |engine: &mut SentinelEngine| {
             while let Some(firing) = engine.next_firing() {
                 assert_eq!(firing.number, all.len() as u64 + 1);
                 all.push(
@@ -319,7 +319,7 @@ mod tests {
         engine.flush();
         let events = engine.next_firing().unwrap().events;
         assert_eq!((events.len(), &events[0].data["n"]), (MOST_EVENTS, &json!(5)));
-        let large = Arc::new(Seen {
+        let large = Arc::new(ObservedEvent {
             line: "x".repeat(MOST_BYTES / 2 + 1),
             ..(*seen(1)).clone()
         });

@@ -10,9 +10,9 @@ use crate::cost::Usd;
 use crate::machine::Extra;
 use crate::time::Timestamp;
 
-/// What a sentinel has done so far.
+/// Activity of a sentinel so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct SentinelCounts {
     /// Answers that were asked for, failed ones included.
     pub calls: u64,
     /// Those that failed.
@@ -21,7 +21,7 @@ pub struct Tally {
     pub last_call: Option<Timestamp>,
     /// How often it was triggered.
     pub triggers: u64,
-    /// What the answers cost.
+    /// Cost of the answers.
     pub cost: Usd,
     /// Requests of which that is not known: they have no answer yet, were cut off, or have no price.
     pub uncounted: u64,
@@ -31,9 +31,9 @@ pub struct Tally {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tracked {
     life: SentinelLife,
-    /// What it has done so far.
-    pub tally: Tally,
-    /// What it may cost.
+    /// Activity so far.
+    pub tally: SentinelCounts,
+    /// Spending limit.
     limit: Option<Usd>,
 }
 
@@ -44,12 +44,12 @@ impl Tracked {
         let life = Sentinel::new(config.id.clone(), config.model_name().to_owned(), at);
         Self {
             life: life.into_life(),
-            tally: Tally::default(),
+            tally: SentinelCounts::default(),
             limit: config.max_dollars,
         }
     }
 
-    /// Where it stands.
+    /// Returns the state.
     #[must_use]
     pub const fn life(&self) -> &SentinelLife {
         &self.life
@@ -80,7 +80,7 @@ impl Tracked {
     /// The record for the state document.
     #[must_use]
     pub fn record(&self) -> SentinelState {
-        let Tally {
+        let SentinelCounts {
             calls,
             failed,
             last_call,

@@ -11,12 +11,13 @@ mod life;
 pub mod model;
 mod trigger;
 
-pub use answer::{Answer, AnswerError, Ask};
+pub use answer::{AnswerError, Ask, SentinelAnswer};
 pub use config::{
-    AnswerFormat, ConditionConfig, Conversational, EndpointConfig, ErrorHandling, Execution, InterestFilter,
-    LlmParams, OnError, Operator, Output, OutputFormat, OutputPaths, PatternStep, Reports, SentinelConfig,
-    SentinelSettings, SequenceOptions, StructuredKind, StructuredOutput, Texts, Trigger, TrimmingStrategy,
+    AnswerFormat, ConditionConfig, Conversational, EndpointConfig, ErrorHandling, InterestFilter, LlmParams,
+    OnError, Operator, OutputConfig, OutputFormat, OutputPaths, PatternStep, ReportToWebsocket,
+    SentinelConfig, SentinelExecution, SentinelSettings, SequenceOptions, StructuredKind, StructuredOutput,
+    Texts, Trigger, TrimmingStrategy,
 };
-pub use engine::{Engine, Firing, MOST_BYTES, MOST_EVENTS, MOST_FIRINGS};
-pub use life::{Failures, Tally, Tracked, machine};
-pub use trigger::{SEQUENCE_MEMORY, Seen};
+pub use engine::{Firing, MOST_BYTES, MOST_EVENTS, MOST_FIRINGS, SentinelEngine};
+pub use life::{Failures, SentinelCounts, Tracked, machine};
+pub use trigger::{ObservedEvent, SEQUENCE_MEMORY};

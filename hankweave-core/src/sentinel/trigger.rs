@@ -13,7 +13,7 @@ pub const SEQUENCE_MEMORY: u64 = 1_000;
 
 /// An event as a sentinel sees it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct ObservedEvent {
     /// Its type.
     pub kind: String,
     /// Its data.
@@ -22,7 +22,7 @@ pub struct Seen {
     pub line: String,
 }
 
-impl Seen {
+impl ObservedEvent {
     /// Reads a line of the journal; `None` when it holds no event that sentinels are shown, such as that their own figures have changed.
     #[must_use]
     pub fn from_line(line: &str) -> Option<Self> {
@@ -59,7 +59,7 @@ impl Kinds {
 
     fn has(&self, kind: &str) -> bool {
         let Self(kinds) = self;
-        Seen::is_shown(kind)
+        ObservedEvent::is_shown(kind)
             && kinds
                 .as_ref()
                 .is_none_or(|kinds| kinds.iter().any(|known| known == kind))
@@ -68,12 +68,12 @@ impl Kinds {
 
 /// One event that is waited for.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct EventMatcher {
     kinds: Kinds,
     conditions: Vec<Condition>,
 }
 
-impl Wanted {
+impl EventMatcher {
     fn new(on: &[String], conditions: &[ConditionConfig]) -> Self {
         Self {
             kinds: Kinds::new(on),
@@ -81,7 +81,7 @@ impl Wanted {
         }
     }
 
-    fn is(&self, event: &Seen) -> bool {
+    fn is(&self, event: &ObservedEvent) -> bool {
         self.kinds.has(&event.kind)
             && self
                 .conditions
@@ -93,14 +93,14 @@ impl Wanted {
 /// Tells which events a sentinel acts on.
 #[derive(Debug, Clone)]
 pub(super) enum Matcher {
-    Event(Wanted),
+    Event(EventMatcher),
     Sequence(Sequence),
 }
 
 impl Matcher {
     pub(super) fn new(trigger: &Trigger) -> Self {
         match trigger {
-            Trigger::Event { on, conditions } => Self::Event(Wanted::new(on, conditions)),
+            Trigger::Event { on, conditions } => Self::Event(EventMatcher::new(on, conditions)),
             Trigger::Sequence {
                 interest_filter,
                 pattern,
@@ -121,7 +121,7 @@ impl Matcher {
     }
 
     /// The events to act on, now that `event` has come.
-    pub(super) fn see(&mut self, event: &Arc<Seen>) -> Option<Vec<Arc<Seen>>> {
+    pub(super) fn see(&mut self, event: &Arc<ObservedEvent>) -> Option<Vec<Arc<ObservedEvent>>> {
         match self {
             Self::Event(wanted) => wanted.is(event).then(|| vec![Arc::clone(event)]),
             Self::Sequence(sequence) => sequence.see(event),
@@ -136,24 +136,24 @@ impl Matcher {
 #[derive(Debug, Clone)]
 pub(super) struct Sequence {
     interest: Kinds,
-    steps: Vec<Wanted>,
+    steps: Vec<EventMatcher>,
     consecutive: bool,
     /// Of the first step, of the first two and so on.
-    found: Vec<Option<Found>>,
+    found: Vec<Option<PartialMatch>>,
     /// How many events of interest there were.
     position: u64,
 }
 
 /// An occurrence of the beginning of a pattern.
 #[derive(Debug, Clone)]
-struct Found {
+struct PartialMatch {
     begin: u64,
-    events: Vec<Arc<Seen>>,
+    events: Vec<Arc<ObservedEvent>>,
 }
 
 impl Sequence {
     fn new(on: &[String], pattern: &[PatternStep], consecutive: bool) -> Self {
-        let step = |step: &PatternStep| Wanted::new(std::slice::from_ref(&step.kind), &step.conditions);
+        let step = |step: &PatternStep| EventMatcher::new(std::slice::from_ref(&step.kind), &step.conditions);
         Self {
             interest: Kinds::new(on),
             steps: pattern.iter().map(step).collect(),
@@ -163,7 +163,7 @@ impl Sequence {
         }
     }
 
-    fn see(&mut self, event: &Arc<Seen>) -> Option<Vec<Arc<Seen>>> {
+    fn see(&mut self, event: &Arc<ObservedEvent>) -> Option<Vec<Arc<ObservedEvent>>> {
         if !self.interest.has(&event.kind) {
             return None;
         }
@@ -172,7 +172,7 @@ impl Sequence {
             let matches = self.steps[step].is(event);
             // The beginning that the event continues; where nothing may lie between, it has had its only chance then.
             let before = match (step.checked_sub(1), self.consecutive) {
-                (None, _) => Some(Found {
+                (None, _) => Some(PartialMatch {
                     begin: self.position,
                     events: Vec::new(),
                 }),
@@ -181,9 +181,9 @@ impl Sequence {
                 (Some(_), false) => None,
             };
             let continued = before.filter(|found| matches && self.position - found.begin < SEQUENCE_MEMORY);
-            if let Some(Found { begin, mut events }) = continued {
+            if let Some(PartialMatch { begin, mut events }) = continued {
                 events.push(Arc::clone(event));
-                self.found[step] = Some(Found { begin, events });
+                self.found[step] = Some(PartialMatch { begin, events });
             } else if self.consecutive {
                 self.found[step] = None;
             }
@@ -202,9 +202,9 @@ mod tests {
 
     use super::*;
 
-    fn seen(kind: &str, number: usize) -> Arc<Seen> {
+    fn seen(kind: &str, number: usize) -> Arc<ObservedEvent> {
         let line = json!({"seq": number, "type": kind, "data": {"n": number}}).to_string();
-        Arc::new(Seen::from_line(&line).unwrap())
+        Arc::new(ObservedEvent::from_line(&line).unwrap())
     }
 
     fn sequence(pattern: &[u8], consecutive: bool) -> Matcher {
@@ -222,7 +222,7 @@ mod tests {
         let events = letters.iter().enumerate();
         let events = events.map(|(number, letter)| seen(&letter.to_string(), number));
         let hits = events.filter_map(|event| matcher.see(&event));
-        let numbers = |hit: Vec<Arc<Seen>>| {
+        let numbers = |hit: Vec<Arc<ObservedEvent>>| {
             hit.iter()
                 .map(|event| usize::try_from(event.data["n"].as_u64().unwrap()).unwrap())
                 .collect()
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(hits(&mut matcher(json!(["7", "8"])), &[7, 8, 9, 7, 7]), [[3]]);
         let mut all = matcher(json!(["8", "*"]));
         assert_eq!(hits(&mut all, &[7, 8, 9, 7, 7]), [[2], [3]]);
-        let own = Seen {
+        let own = ObservedEvent {
             kind: "sentinel.output".to_owned(),
             ..(*seen("x", 2)).clone()
         };
@@ -326,7 +326,7 @@ mod tests {
             r#"{"type": "sentinel.error", "data": {}}"#,
             r#"{"type": "state.transition", "data": {"transitionType": "SentinelStatesUpdated"}}"#,
         ] {
-            assert_eq!(Seen::from_line(line), None);
+            assert_eq!(ObservedEvent::from_line(line), None);
         }
     }
 }

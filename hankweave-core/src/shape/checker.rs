@@ -6,26 +6,26 @@ use super::Variants;
 
 /// Something that is not as it must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// Where, as a JSON path; empty for the whole value.
+pub struct ShapeProblem {
+    /// JSON path; empty for the root value.
     pub path: String,
-    /// What is wrong there.
+    /// Problem at that path.
     pub message: String,
 }
 
 /// Looks at one value and reports. It may take out known names whose value is `null`, which count as absent.
-pub type Check = fn(&mut Checker, &mut Value);
+pub type ShapeCheck = fn(&mut Checker, &mut Value);
 
-/// What a name of an object must be.
+/// Rule for a name of an object.
 #[derive(Debug)]
-pub struct Rule {
+pub struct FieldRule {
     name: &'static str,
-    presence: Presence,
-    check: Check,
+    presence: FieldPresence,
+    check: ShapeCheck,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Presence {
+enum FieldPresence {
     /// There, and not `null`.
     Required,
     /// There, or `null`, or absent.
@@ -36,9 +36,9 @@ enum Presence {
 
 /// A name that must be there.
 #[must_use]
-pub const fn required(name: &'static str, check: Check) -> Rule {
-    let presence = Presence::Required;
-    Rule {
+pub const fn required(name: &'static str, check: ShapeCheck) -> FieldRule {
+    let presence = FieldPresence::Required;
+    FieldRule {
         name,
         presence,
         check,
@@ -47,9 +47,9 @@ pub const fn required(name: &'static str, check: Check) -> Rule {
 
 /// A name that may be absent, or `null`.
 #[must_use]
-pub const fn optional(name: &'static str, check: Check) -> Rule {
-    let presence = Presence::Optional;
-    Rule {
+pub const fn optional(name: &'static str, check: ShapeCheck) -> FieldRule {
+    let presence = FieldPresence::Optional;
+    FieldRule {
         name,
         presence,
         check,
@@ -58,9 +58,9 @@ pub const fn optional(name: &'static str, check: Check) -> Rule {
 
 /// A name that must be there and may be `null`.
 #[must_use]
-pub const fn nullable(name: &'static str, check: Check) -> Rule {
-    let presence = Presence::Nullable;
-    Rule {
+pub const fn nullable(name: &'static str, check: ShapeCheck) -> FieldRule {
+    let presence = FieldPresence::Nullable;
+    FieldRule {
         name,
         presence,
         check,
@@ -71,13 +71,13 @@ pub const fn nullable(name: &'static str, check: Check) -> Rule {
 #[derive(Debug, Default)]
 pub struct Checker {
     path: String,
-    findings: Vec<Finding>,
+    findings: Vec<ShapeProblem>,
 }
 
 impl Checker {
     /// Something is wrong here.
     pub fn report(&mut self, message: impl Into<String>) {
-        self.findings.push(Finding {
+        self.findings.push(ShapeProblem {
             path: self.path.clone(),
             message: message.into(),
         });
@@ -85,7 +85,7 @@ impl Checker {
 
     /// Everything that was reported, in the order in which it was found.
     #[must_use]
-    pub fn into_findings(self) -> Vec<Finding> {
+    pub fn into_findings(self) -> Vec<ShapeProblem> {
         self.findings
     }
 
@@ -102,7 +102,7 @@ impl Checker {
     }
 
     /// A list, each of its elements.
-    pub fn list(&mut self, value: &mut Value, check: Check) {
+    pub fn list(&mut self, value: &mut Value, check: ShapeCheck) {
         let Value::Array(items) = value else {
             return self.report(format!("must be a list, not {}", kind_of(value)));
         };
@@ -112,11 +112,11 @@ impl Checker {
     }
 
     /// An object with such names; others do not matter.
-    pub fn object(&mut self, value: &mut Value, rules: &[Rule]) {
+    pub fn object(&mut self, value: &mut Value, rules: &[FieldRule]) {
         let Value::Object(object) = value else {
             return self.report(format!("must be an object, not {}", kind_of(value)));
         };
-        for Rule {
+        for FieldRule {
             name,
             presence,
             check,
@@ -124,12 +124,12 @@ impl Checker {
         {
             let found = object.get_mut(*name);
             self.within(name, |checker| match (found, presence) {
-                (None, Presence::Required | Presence::Nullable) => checker.report("is missing"),
-                (Some(Value::Null), Presence::Required) => checker.report("must not be null"),
+                (None, FieldPresence::Required | FieldPresence::Nullable) => checker.report("is missing"),
+                (Some(Value::Null), FieldPresence::Required) => checker.report("must not be null"),
                 (None | Some(Value::Null), _) => {}
                 (Some(value), _) => check(checker, value),
             });
-            if *presence == Presence::Optional {
+            if *presence == FieldPresence::Optional {
                 remove_null(object, name);
             }
         }

@@ -66,7 +66,7 @@ impl Error for Unreadable {
     }
 }
 
-/// What a type wants, in our words.
+/// Describes the expectation of a type, in our words.
 fn plain(wanted: &dyn Expected) -> String {
     let wanted = wanted.to_string();
     let words = match wanted.as_str() {

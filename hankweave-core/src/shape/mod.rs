@@ -1,4 +1,4 @@
-//! What JSON from outside must look like, and every difference from it in words for people.
+//! Shape of JSON from outside, with every difference described for people.
 //!
 //! A type that implements [`Shape`] finds everything that is wrong with a value, each at its place; the type then reads what has no findings.
 //! `#[derive(Shape)]` takes names and presence from what serde is told, so that nothing is described twice.
@@ -7,7 +7,7 @@ mod checker;
 pub(crate) mod depth;
 mod leaf;
 
-pub use checker::{Check, Checker, Finding, Rule, nullable, optional, required};
+pub use checker::{Checker, FieldRule, ShapeCheck, ShapeProblem, nullable, optional, required};
 pub(crate) use checker::{any_object, kind_of, remove_null};
 pub use hankweave_core_macros::{Named, Shape};
 pub use leaf::leaf;
@@ -26,11 +26,11 @@ pub trait Shape {
 /// An enum whose variants are told by a name beside their data.
 pub trait Variants {
     /// Each name with what its data must be.
-    const VARIANTS: &'static [(&'static str, &'static [Rule])];
+    const VARIANTS: &'static [(&'static str, &'static [FieldRule])];
 
-    /// What the data of this variant must be; `None` when there is no such variant.
+    /// Returns the rules for the data of this variant; `None` when there is no such variant.
     #[must_use]
-    fn rules(name: &str) -> Option<&'static [Rule]> {
+    fn rules(name: &str) -> Option<&'static [FieldRule]> {
         let variant = Self::VARIANTS.iter().find(|(known, _)| *known == name);
         variant.map(|(_, rules)| *rules)
     }
@@ -73,8 +73,8 @@ macro_rules! of_machine {
         $crate::shape::of_machine!(@leaf $status $phase);
 
         impl $stored {
-            /// What checks the stored field of this name. Without a status it is known where the field has one type in all states.
-            $vis fn shape_of(status: Option<$status>, name: &str) -> Option<$crate::shape::Check> {
+            /// Returns the check of the stored field with this name. Without a status it is known where the field has one type in all states.
+            $vis fn shape_of(status: Option<$status>, name: &str) -> Option<$crate::shape::ShapeCheck> {
                 match name {
                     $($name => $crate::shape::of_machine!(@check status $status $types),)*
                     _ => None,

@@ -1,4 +1,4 @@
-//! Where runs and codons are, so that an event finds its record without walking through history.
+//! Positions of runs and codons, so that an event finds its record without a walk through the history.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -28,7 +28,7 @@ struct Codons {
 
 /// A record: the position of its run, and its own position in that run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RecordPosition {
     pub(super) run: usize,
     pub(super) codon: usize,
 }
@@ -65,7 +65,7 @@ impl Index {
         state: &HankweaveState,
         run_id: &RunId,
         codon_id: &CodonId,
-    ) -> Result<Place, Rejected> {
+    ) -> Result<RecordPosition, Rejected> {
         let run = self.run(state, run_id);
         let run = run.ok_or_else(|| Rejected::not_found("run", run_id.as_str()))?;
         let known = self.codons_of(state, run);
@@ -75,7 +75,7 @@ impl Index {
             .filter(has_id)
             .or_else(|| known.newest.get(codon_id).copied());
         let codon = codon.ok_or_else(|| Rejected::not_found("codon", codon_id.as_str()))?;
-        Ok(Place { run, codon })
+        Ok(RecordPosition { run, codon })
     }
 
     /// The codon of the run at this position that has not ended.

@@ -25,7 +25,7 @@ pub struct Totals {
     pub total: Usd,
     /// The codons of the current run; zero when there is none.
     pub current_run: Usd,
-    /// What was spent in all runs, skipped codons and sentinels included.
+    /// Spending of all runs, including skipped codons and sentinels.
     pub spend: Usd,
 }
 

@@ -8,5 +8,5 @@ mod rejected;
 
 pub use apply::Applied;
 pub use live::{LiveState, Totals};
-pub use recover::{Candidate, RecoverError, Recovered, Source, recover};
+pub use recover::{Candidate, RecoverError, RecoveredState, StateSource, recover};
 pub use rejected::Rejected;

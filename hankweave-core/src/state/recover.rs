@@ -16,9 +16,9 @@ pub struct Candidate<'a> {
     pub tail: &'a [Recorded<StateEvent>],
 }
 
-/// Where the recovered document comes from.
+/// Origin of the recovered document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum StateSource {
     /// `state.json`
     Primary,
     /// `state.json.bak`
@@ -29,7 +29,7 @@ pub enum Source {
     Fresh,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for StateSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Primary => "primary",
@@ -42,11 +42,11 @@ impl fmt::Display for Source {
 
 /// The document to work with, and why better sources were not used.
 #[derive(Debug, Clone)]
-pub struct Recovered {
+pub struct RecoveredState {
     /// The document.
     pub state: HankweaveState,
-    /// Where it comes from.
-    pub source: Source,
+    /// Origin of the document.
+    pub source: StateSource,
     /// Why `state.json` could not be used; empty when it could, or when there never was one.
     pub primary_problems: Vec<StateProblem>,
     /// Why `state.json.bak` could not be used; empty when it was not looked at.
@@ -60,8 +60,8 @@ pub struct Recovered {
 #[error("the recorded history cannot be read and --strict-state forbids to start over")]
 pub struct RecoverError;
 
-impl Recovered {
-    fn with(self, state: HankweaveState, source: Source) -> Self {
+impl RecoveredState {
+    fn with(self, state: HankweaveState, source: StateSource) -> Self {
         Self {
             state,
             source,
@@ -80,17 +80,17 @@ pub fn recover(
     backup: Option<Candidate<'_>>,
     events: impl FnOnce() -> Vec<Recorded<StateEvent>>,
     history_exists: bool,
-) -> Recovered {
-    let mut recovered = Recovered {
+) -> RecoveredState {
+    let mut recovered = RecoveredState {
         state: HankweaveState::default(),
-        source: Source::Fresh,
+        source: StateSource::Fresh,
         primary_problems: Vec::new(),
         backup_problems: Vec::new(),
         history_was_reset: false,
     };
     let damaged = primary.is_some() || backup.is_some() || history_exists;
     match primary.map(load) {
-        Some(Ok(state)) => return recovered.with(state, Source::Primary),
+        Some(Ok(state)) => return recovered.with(state, StateSource::Primary),
         Some(Err(problems)) => recovered.primary_problems = problems,
         None if damaged => {
             // A missing document is damage, not a first start (P6).
@@ -100,7 +100,7 @@ pub fn recover(
         None => {}
     }
     match backup.map(load) {
-        Some(Ok(state)) => return recovered.with(state, Source::Backup),
+        Some(Ok(state)) => return recovered.with(state, StateSource::Backup),
         Some(Err(problems)) => recovered.backup_problems = problems,
         None => {}
     }
@@ -108,8 +108,8 @@ pub fn recover(
         return recovered;
     }
     match rebuild(&events()) {
-        Some(state) => recovered.with(state, Source::Log),
-        None => Recovered {
+        Some(state) => recovered.with(state, StateSource::Log),
+        None => RecoveredState {
             history_was_reset: true,
             ..recovered
         },

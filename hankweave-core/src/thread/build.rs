@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::next::{next_codon_id, passed_over, taken_up};
-use super::walk::{WalkedCodon, walk};
+use super::walk::{ThreadItem, walk};
 use crate::codon::{CheckpointType, CodonExecution, CodonStatus};
 use crate::document::{
     ContinuationReason, HankweaveState, KnownCheckpoints, RunRecord, RunStatus, SharedList,
@@ -32,7 +32,7 @@ pub struct ExecutionThread {
     /// An interrupted one has not failed. A failure after which its run continued until it was interrupted
     /// does not count.
     pub failed: bool,
-    /// What runs next; `None` when everything is done, something failed or something runs. After an
+    /// Next codon; `None` when everything is done, something failed or something runs. After an
     /// interruption, the codon that was open.
     pub next_codon_id: Option<CodonId>,
 }
@@ -170,11 +170,11 @@ impl<'a> Branch<'a> {
 }
 
 fn thread_codon<'a>(
-    walked: WalkedCodon<'a>,
+    walked: ThreadItem<'a>,
     branch: &mut Branch<'a>,
     known: Option<&dyn KnownCheckpoints>,
 ) -> ThreadCodon {
-    let WalkedCodon { codon, run, .. } = walked;
+    let ThreadItem { codon, run, .. } = walked;
     ThreadCodon {
         codon: Arc::clone(codon),
         run_id: run.run_id.clone(),

@@ -1,9 +1,9 @@
-//! What a cleanup may remove: the logs of old runs, and the checkpoints that nothing else needs (RUN-23).
+//! Items that a cleanup may remove: the logs of old runs, and checkpoints that nothing else needs (RUN-23).
 
 use std::collections::{BTreeSet, HashSet};
 
 use super::operations::{operations, thread_at};
-use super::{ExecutionThread, Logged, ThreadCodon, build};
+use super::{ExecutionThread, LoggedOperation, ThreadCodon, build};
 use crate::codon::CodonStatus;
 use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::id::{CheckpointSha, RunId};
@@ -11,14 +11,14 @@ use crate::time::Timestamp;
 
 /// Which runs are old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
-    /// So many are kept, the newest ones; the newest one always is.
+pub struct RetentionRule {
+    /// Number of newest runs to keep; the newest one always stays.
     pub keep: usize,
     /// Those are kept that ended at this time or later, if it is given.
     pub ended_before: Option<Timestamp>,
 }
 
-/// What a cleanup would remove.
+/// Items that a cleanup would remove.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Removable {
     /// The runs whose logs go, newest first.
@@ -34,7 +34,7 @@ pub struct Removable {
 #[must_use]
 pub fn removable(
     state: &HankweaveState,
-    rule: Rule,
+    rule: RetentionRule,
     parent: impl Fn(&CheckpointSha) -> Option<CheckpointSha>,
 ) -> Removable {
     let gone: HashSet<&RunId> = state.removed().flat_map(|removed| &removed.runs).collect();
@@ -49,7 +49,7 @@ pub fn removable(
     }
 }
 
-fn old_runs(state: &HankweaveState, rule: Rule) -> impl Iterator<Item = &RunRecord> {
+fn old_runs(state: &HankweaveState, rule: RetentionRule) -> impl Iterator<Item = &RunRecord> {
     let behind = state.runs.iter().map(AsRef::as_ref).skip(rule.keep.max(1));
     behind.filter(move |run| {
         let end = run.end_time.unwrap_or(run.start_time);
@@ -57,7 +57,7 @@ fn old_runs(state: &HankweaveState, rule: Rule) -> impl Iterator<Item = &RunReco
     })
 }
 
-/// What the runs that stay, their operations and the thread name.
+/// Returns the checkpoints named by the remaining runs, their operations and the thread.
 fn needed(state: &HankweaveState, removed: &HashSet<&RunId>) -> BTreeSet<CheckpointSha> {
     let mut needed: BTreeSet<CheckpointSha> = state.initial_checkpoint.iter().cloned().collect();
     if let Some(pending) = &state.pending_rollback {
@@ -84,8 +84,8 @@ fn needed(state: &HankweaveState, removed: &HashSet<&RunId>) -> BTreeSet<Checkpo
     };
     lead_to(build(state, None, None), true);
     let kept = operations(state).into_iter().filter(|logged| match logged {
-        Logged::Run(run) => !removed.contains(&run.run_id),
-        Logged::Recorded(operation) => !removed.contains(&operation.behind),
+        LoggedOperation::Run(run) => !removed.contains(&run.run_id),
+        LoggedOperation::Recorded(operation) => !removed.contains(&operation.behind),
     });
     let points: Vec<_> = kept
         .flat_map(|logged| [logged.before(state), logged.after(state)])

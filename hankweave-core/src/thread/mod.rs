@@ -10,11 +10,11 @@ mod target;
 mod walk;
 
 pub use build::{ExecutionThread, ThreadCodon, ValidatedCheckpoint, build};
-pub use cleanup::{Removable, Rule, removable};
-pub use operations::{Logged, Undo, head, name, operations, undo};
+pub use cleanup::{Removable, RetentionRule, removable};
+pub use operations::{LoggedOperation, Undo, head, name, operations, undo};
 pub use resume::{Recovery, Resume};
 pub use session::resumed_session;
 pub use target::{
     CodonPoint, TargetError, can_continue_from, continuation_checkpoint, position, standing_on,
 };
-pub use walk::{ThreadCodons, WalkedCodon, walk};
+pub use walk::{ThreadCodons, ThreadItem, walk};

@@ -1,4 +1,4 @@
-//! What runs next (STATE-54).
+//! Next codon (STATE-54).
 
 use super::walk::rig_setup_target;
 use super::{ExecutionThread, ThreadCodon};

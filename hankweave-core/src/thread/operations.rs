@@ -12,43 +12,43 @@ use crate::machine::Extra;
 
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Logged<'s> {
+pub enum LoggedOperation<'s> {
     /// A run, from its beginning to its end.
     Run(&'s RunRecord),
     /// Files were taken back, or what nothing needs was removed.
     Recorded(&'s Operation),
 }
 
-/// What an undo takes back.
+/// Effect of an undo.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Undo {
     /// The operation.
     pub id: String,
-    /// Where the thread stood before it.
+    /// Position of the thread before it.
     pub target: ContinuationSource,
 }
 
 /// All operations, newest first.
 #[must_use]
-pub fn operations(state: &HankweaveState) -> Vec<Logged<'_>> {
+pub fn operations(state: &HankweaveState) -> Vec<LoggedOperation<'_>> {
     let mut log = Vec::new();
     for run in &state.runs {
         let behind = state.operations.iter().rev();
         let behind = behind.filter(|operation| operation.behind == run.run_id);
-        log.extend(behind.map(Logged::Recorded));
-        log.push(Logged::Run(run));
+        log.extend(behind.map(LoggedOperation::Recorded));
+        log.push(LoggedOperation::Run(run));
     }
     log
 }
 
-/// What is taken back next: the newest operation that is not undone. After an undo that is the one before what was undone, as often as wanted;
+/// Returns the operation to undo next: the newest that is not undone. After an undo that is the one before it, as often as wanted;
 /// `None` when nothing is left, or nobody knows where it began. A cleanup changes no file, and what it removed cannot come back: it is passed over.
 #[must_use]
 pub fn undo(state: &HankweaveState) -> Option<Undo> {
     let mut log = operations(state);
     log.retain(|logged| !logged.is_cleanup());
     let mut place = 0;
-    while let Logged::Recorded(operation) = log.get(place)?
+    while let LoggedOperation::Recorded(operation) = log.get(place)?
         && let Some(undone) = &operation.undoes
     {
         place = log.iter().position(|known| known.id() == *undone)? + 1;
@@ -69,7 +69,7 @@ pub fn head(state: &HankweaveState) -> Option<ContinuationSource> {
     }
 }
 
-impl Logged<'_> {
+impl LoggedOperation<'_> {
     /// Whether it removed what nothing needs.
     #[must_use]
     pub fn is_cleanup(&self) -> bool {
@@ -85,7 +85,7 @@ impl Logged<'_> {
         }
     }
 
-    /// Where the thread stood before it; `None` when the document does not say.
+    /// Returns the thread's position before it; `None` when the document does not have it.
     #[must_use]
     pub fn before(&self, state: &HankweaveState) -> Option<ContinuationSource> {
         match self {
@@ -94,7 +94,7 @@ impl Logged<'_> {
         }
     }
 
-    /// Where it stood after it; `None` when the document does not say.
+    /// Returns the thread's position after it; `None` when the document does not have it.
     #[must_use]
     pub fn after(&self, state: &HankweaveState) -> Option<ContinuationSource> {
         match self {

@@ -36,20 +36,20 @@ impl Resume {
     }
 }
 
-/// Where a run continues after a failure, a crash or an interruption.
+/// Position from which a run continues after a failure, a crash or an interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// Where it was interrupted: the files stay, and the agent continues in its session. Without one, at the
+    /// Point of the interruption: the files stay, and the agent resumes its session. Without one, at the
     /// crash point.
     Session,
     /// At the last success: its files are restored, and the current ones are kept in a checkpoint.
     LastSuccess,
-    /// Where it stopped: the files stay, and the codon runs again from its beginning.
+    /// Point of the stop: the files stay, and the codon starts again.
     CrashPoint,
 }
 
 impl ExecutionThread {
-    /// What interrupted the newest codon, if something did.
+    /// Returns the cause of the newest codon's interruption, if it was interrupted.
     #[must_use]
     pub fn interruption(&self) -> Option<InterruptedBy> {
         self.codons.first()?.codon.interruption()
@@ -62,11 +62,11 @@ impl ExecutionThread {
         let newest = self.codons.first()?;
         let is_lost = newest.codon.interruption() == Some(InterruptedBy::LostSession);
         let was_cut_off = newest.codon.interruption().is_some() || newest.was_cut_off();
-        let session = newest.codon.claude_session_id();
+        let session = newest.codon.agent_session_id();
         session.filter(|_| was_cut_off && !is_lost)
     }
 
-    /// Where a run continues by default: after a pause in the session, otherwise where nothing half done is
+    /// Returns the default position of a continued run: after a pause in the session, otherwise where nothing half done is
     /// left.
     #[must_use]
     pub fn default_recovery(&self) -> Recovery {

@@ -24,7 +24,7 @@ impl ExecutionThread {
             .find_map(resumable_session)
     }
 
-    /// The same for every codon of `plan`, in one pass over the thread.
+    /// Returns the session to resume for every codon of `plan`, in one pass over the thread.
     #[must_use]
     pub fn continuation_sessions<'a>(
         &'a self,
@@ -56,9 +56,9 @@ pub fn resumed_session<'a>(state: &'a HankweaveState, id: &CodonId) -> Option<&'
 /// A session can be resumed when its codon completed, or was skipped after a message of the agent.
 fn resumable_session(codon: &CodonExecution) -> Option<&SessionId> {
     match codon {
-        CodonExecution::Completed(codon) => Some(&codon.claude_session_id),
+        CodonExecution::Completed(codon) => Some(&codon.agent_session_id),
         CodonExecution::Skipped(codon) if codon.assistant_message_count.is_some_and(|count| count > 0) => {
-            codon.claude_session_id.as_ref()
+            codon.agent_session_id.as_ref()
         }
         _ => None,
     }

@@ -33,7 +33,7 @@ pub enum TargetError {
     /// Several do.
     #[error("`{prefix}` fits several checkpoints: {}", list(matches))]
     Ambiguous {
-        /// What was asked for.
+        /// Requested prefix.
         prefix: String,
         /// Every checkpoint that begins like that, newest first.
         matches: Vec<CheckpointSha>,

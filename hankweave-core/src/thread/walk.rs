@@ -24,7 +24,7 @@ pub struct ThreadCodons<'a> {
 
 /// One codon with its place in history.
 #[derive(Debug, Clone, Copy)]
-pub struct WalkedCodon<'a> {
+pub struct ThreadItem<'a> {
     /// The record.
     pub codon: &'a Arc<CodonExecution>,
     /// The run that executed it.
@@ -75,9 +75,9 @@ impl<'a> ThreadCodons<'a> {
 }
 
 impl<'a> Iterator for ThreadCodons<'a> {
-    type Item = WalkedCodon<'a>;
+    type Item = ThreadItem<'a>;
 
-    fn next(&mut self) -> Option<WalkedCodon<'a>> {
+    fn next(&mut self) -> Option<ThreadItem<'a>> {
         loop {
             let (run, left) = self.here?;
             let Some(index) = left.checked_sub(1) else {
@@ -87,7 +87,7 @@ impl<'a> Iterator for ThreadCodons<'a> {
             self.here = Some((run, index));
             let global_index = self.passed;
             self.passed += 1;
-            return Some(WalkedCodon {
+            return Some(ThreadItem {
                 codon: &run.codons[index],
                 run,
                 global_index,

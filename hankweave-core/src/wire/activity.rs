@@ -1,10 +1,10 @@
-//! What goes on at the moment, or why nothing does.
+//! Current activity, or the reason for idleness.
 
 use serde::{Deserialize, Serialize};
 
 use super::Event;
 
-/// What takes its time.
+/// Lengthy activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

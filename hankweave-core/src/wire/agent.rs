@@ -1,4 +1,4 @@
-//! What agents say, as clients get it.
+//! Agents' output, as clients get it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::agent::AgentEvent;
 use crate::id::CodonId;
 use crate::shape::Named;
 
-/// What the agent did.
+/// Kind of an agent's action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Named)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -40,7 +40,7 @@ pub enum ExitStatus {
 }
 
 impl Event {
-    /// What an agent has said or done, in its codon; `None` for what clients are told in another way: sessions, usage and ends.
+    /// Returns the event of an agent's output in its codon; `None` for output that clients get in another form: sessions, usage and ends.
     ///
     /// The name of a tool may be unknown and the time of its call is not known here.
     #[must_use]

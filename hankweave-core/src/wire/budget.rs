@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::Event;
-use crate::budget::{BudgetStatus, Ceiling, Limits, Row, Summary};
+use crate::budget::{BudgetStatus, BudgetSummaryRow, Ceiling, CodonLimits, Summary};
 use crate::codon::LoopContext;
 use crate::cost::Usd;
 use crate::id::CodonId;
 
-/// What everything together may use; absent means unlimited.
+/// Total budget; an absent limit means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -28,14 +28,14 @@ pub struct BudgetCeiling {
 pub struct BudgetRow {
     /// The codon.
     pub codon_id: CodonId,
-    /// Where in a loop it stands.
+    /// Position in a loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_context: Option<LoopContext>,
-    /// What became of it.
+    /// Outcome.
     pub status: BudgetStatus,
-    /// What it might use.
+    /// Limits.
     pub budget: BudgetLimits,
-    /// What it used.
+    /// Usage.
     pub actual: ActualUse,
 }
 
@@ -58,7 +58,7 @@ pub struct BudgetLimits {
     pub max_context_tokens: Option<u64>,
 }
 
-/// What a codon used.
+/// Usage of a codon.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -79,7 +79,7 @@ pub struct BudgetTotals {
     /// The ceiling in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_dollars: Option<Usd>,
-    /// What was spent in US dollars.
+    /// Spending in US dollars.
     pub actual_dollars: Usd,
     /// More was spent, and nobody knows how much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,8 +113,8 @@ impl From<Ceiling> for BudgetCeiling {
     }
 }
 
-impl From<Row> for BudgetRow {
-    fn from(row: Row) -> Self {
+impl From<BudgetSummaryRow> for BudgetRow {
+    fn from(row: BudgetSummaryRow) -> Self {
         Self {
             codon_id: row.codon_id,
             loop_context: row.loop_context,
@@ -129,8 +129,8 @@ impl From<Row> for BudgetRow {
     }
 }
 
-impl From<Limits> for BudgetLimits {
-    fn from(limits: Limits) -> Self {
+impl From<CodonLimits> for BudgetLimits {
+    fn from(limits: CodonLimits) -> Self {
         Self {
             max_dollars: limits.dollars,
             max_time_seconds: limits.time.map(|time| time.as_secs_f64()),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Code, Event, Refused};
+use super::{Code, DirectPayload, Event, Refused};
 use crate::codon::{CheckpointType, CodonExecution, CodonStatus};
 use crate::document::HankweaveState;
 use crate::hank::Hank;
@@ -22,7 +22,7 @@ pub struct ListedCheckpoint {
     pub checkpoint_type: CheckpointType,
     /// The commit.
     pub sha: CheckpointSha,
-    /// What became of the codon.
+    /// Status of the codon.
     pub status: CodonStatus,
     /// When the codon ended; for a checkpoint of its rig, when it began.
     pub timestamp: Timestamp,
@@ -115,7 +115,7 @@ impl From<CheckpointList> for Event {
     }
 }
 
-impl From<CheckpointList> for Answer {
+impl From<CheckpointList> for DirectPayload {
     fn from(list: CheckpointList) -> Self {
         Self::CheckpointList {
             run_id: list.run_id,

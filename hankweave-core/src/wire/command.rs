@@ -14,15 +14,15 @@ use crate::thread::CodonPoint;
 /// The same request sent twice is one request: whoever lost the answer asks again with the same id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Request {
+pub struct ClientRequest {
     /// Chosen by the client, 1 to 256 bytes; answers name it as `commandId`.
     pub id: String,
-    /// What is wanted.
+    /// Requested command.
     #[serde(flatten)]
     pub command: Command,
 }
 
-/// What a client wants.
+/// Request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Named, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
@@ -97,7 +97,7 @@ pub enum Command {
         /// The codon.
         codon_id: CodonId,
         /// Which of its checkpoints.
-        checkpoint_type: Point,
+        checkpoint_type: RollbackPoint,
         /// Whether codons start by themselves afterwards, in a run that starts codons by itself.
         #[serde(default)]
         auto_restart: bool,
@@ -183,7 +183,7 @@ impl Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Point {
+pub enum RollbackPoint {
     /// Its first checkpoint.
     Start,
     /// Its last checkpoint.
@@ -198,15 +198,15 @@ pub enum Point {
     Skipped,
 }
 
-impl From<Point> for CodonPoint {
-    fn from(point: Point) -> Self {
+impl From<RollbackPoint> for CodonPoint {
+    fn from(point: RollbackPoint) -> Self {
         match point {
-            Point::Start => Self::Start,
-            Point::End => Self::End,
-            Point::RigSetup => Self::At(CheckpointType::RigSetup),
-            Point::Completed => Self::At(CheckpointType::Completed),
-            Point::Error => Self::At(CheckpointType::Error),
-            Point::Skipped => Self::At(CheckpointType::Skipped),
+            RollbackPoint::Start => Self::Start,
+            RollbackPoint::End => Self::End,
+            RollbackPoint::RigSetup => Self::At(CheckpointType::RigSetup),
+            RollbackPoint::Completed => Self::At(CheckpointType::Completed),
+            RollbackPoint::Error => Self::At(CheckpointType::Error),
+            RollbackPoint::Skipped => Self::At(CheckpointType::Skipped),
         }
     }
 }

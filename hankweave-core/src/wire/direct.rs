@@ -1,4 +1,4 @@
-//! What goes to one client and is not written to the journal (WIRE-15).
+//! Messages to one client that are not written to the journal (WIRE-15).
 
 use std::path::PathBuf;
 
@@ -15,17 +15,17 @@ use crate::time::Timestamp;
 pub enum Response {
     /// The only one that there is.
     #[serde(rename = "handshake.response")]
-    Handshake(Session),
+    Handshake(ClientSession),
 }
 
-/// What a client learns from the answer to its handshake.
+/// Session of a client, from the answer to its handshake.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Session {
+pub struct ClientSession {
     /// The server's name for the client.
     pub client_id: String,
-    /// What the client may do: what it asked for, or less when its token allows less.
+    /// Rights of the client: those requested, or fewer when its token allows fewer.
     pub mode: Mode,
     /// The newest events, oldest first, if the client asked for them.
     pub event_history: Vec<JournalEntry>,
@@ -47,16 +47,16 @@ pub struct Direct {
     /// The command that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_id: Option<String>,
-    /// What it says.
+    /// Payload.
     #[serde(flatten)]
-    pub answer: Answer,
+    pub answer: DirectPayload,
 }
 
-/// What an event for one client says.
+/// Payload of an event for one client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
-pub enum Answer {
+pub enum DirectPayload {
     /// Who the client is talking to; follows the answer to its handshake.
     #[serde(rename = "server.ready")]
     ServerReady(Ready),
@@ -94,7 +94,7 @@ pub enum Answer {
     ServerIdle {
         /// Why.
         reason: IdleReason,
-        /// The same for people.
+        /// Message for people.
         message: String,
     },
     /// The recorded checkpoints, for a client that asks when the run has ended and nothing is recorded any more.
@@ -117,8 +117,8 @@ pub enum Answer {
         command_id: String,
         /// Its type.
         command: String,
-        /// What became of it.
-        outcome: Outcome,
+        /// Outcome of the command.
+        outcome: CommandOutcome,
         /// The newest event when the command was taken up: what it causes has a greater `seq`.
         seq: u64,
         /// The codon that starts or is stopped; after a rollback the one that is gone back to.
@@ -143,11 +143,11 @@ pub enum Answer {
         fatal: bool,
         /// `operation`, or `fatal`.
         severity: String,
-        /// What was attempted.
+        /// Attempted command.
         context: String,
         /// A name for programs.
         code: String,
-        /// What to do instead.
+        /// Remedy.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
         /// The id of the command, as far as it could be read.
@@ -165,19 +165,19 @@ pub struct Ready {
     pub server_version: String,
     /// The execution directory.
     pub execution_path: PathBuf,
-    /// Where the agents work.
+    /// Working directory of the agents.
     pub agent_root_path: PathBuf,
-    /// Where the data of the run are, if it has any.
+    /// Path of the run's data, if it has any.
     pub data_path: PathBuf,
-    /// Where the server listens.
+    /// Port of the server.
     pub port: u16,
 }
 
-/// What became of a command.
+/// Outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum CommandOutcome {
     /// The codon starts.
     Starting,
     /// The codon is being ended, or its next try is called off.

@@ -20,7 +20,7 @@ use crate::id::{CheckpointSha, CodonId, LoopId, RunId, SentinelId, SessionId};
 use crate::shape::Named;
 use crate::time::Timestamp;
 
-/// What happened, for clients.
+/// Event, as clients get it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Named)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
@@ -58,7 +58,7 @@ pub enum Event {
         previous_session_id: Option<SessionId>,
         /// When the codon began.
         start_time: Timestamp,
-        /// What the front matter of its prompt says.
+        /// Front matter of its prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt_metadata: Option<Value>,
     },
@@ -69,9 +69,9 @@ pub enum Event {
         codon_id: CodonId,
         /// Whether it completed.
         success: bool,
-        /// What it cost, in US dollars, also when it was skipped; without its sentinels.
+        /// Cost, in US dollars, also when it was skipped; without its sentinels.
         cost: Usd,
-        /// What its sentinels cost besides, if that is anything.
+        /// Additional cost of its sentinels, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sentinel_cost: Option<Usd>,
         /// It cost more, and nobody knows how much.
@@ -100,11 +100,11 @@ pub enum Event {
         codon_name: String,
         /// Which extension this is, counted from 1.
         extension_number: u64,
-        /// What the agent is told, as it stands in the hank.
+        /// Prompt of the extension, as in the hank.
         exhaust_with_prompt: String,
         /// The tokens of the codon so far.
         cumulative_tokens: TokenUsage,
-        /// What it has cost so far, in US dollars.
+        /// Cost so far, in US dollars.
         cumulative_cost: Usd,
     },
     /// The agent said, thought or did something.
@@ -112,7 +112,7 @@ pub enum Event {
     AssistantAction {
         /// The codon.
         codon_id: CodonId,
-        /// What kind of thing.
+        /// Kind of action.
         action: AgentAction,
         /// The text.
         content: String,
@@ -207,7 +207,7 @@ pub enum Event {
     RigOutput {
         /// The codon.
         codon_id: CodonId,
-        /// Where it was printed.
+        /// Stream of the line.
         stream: RigStream,
         /// The line without its end.
         line: String,
@@ -253,7 +253,7 @@ pub enum Event {
         iteration: u32,
         /// How long it took, in milliseconds.
         duration_ms: u64,
-        /// What it cost, in US dollars.
+        /// Cost, in US dollars.
         cost_usd: Usd,
         /// Input and output tokens.
         tokens_used: u64,
@@ -269,7 +269,7 @@ pub enum Event {
     ArchiveCompleted {
         /// The codon or the loop.
         codon_id: CodonId,
-        /// Where the files were, relative to the workspace.
+        /// Former paths of the files, relative to the workspace.
         archived_paths: Vec<String>,
     },
     /// Some did, others could not be moved.
@@ -277,19 +277,19 @@ pub enum Event {
     ArchivePartial {
         /// The codon or the loop.
         codon_id: CodonId,
-        /// Where the files were, relative to the workspace.
+        /// Former paths of the files, relative to the workspace.
         archived_paths: Vec<String>,
         /// Those that stayed.
         failed_paths: Vec<FailedPath>,
     },
-    /// What the rig of a codon had copied was taken out of the workspace, because the codon was gone back on.
+    /// Copies of a codon's rig were removed from the workspace, because the codon was rolled back.
     #[serde(rename = "rollback.rigCleanup")]
     RollbackRigCleanup {
         /// The codon.
         codon_id: CodonId,
         /// Its name for people.
         codon_name: String,
-        /// Where the copies are, relative to the workspace.
+        /// Paths of the copies, relative to the workspace.
         directories: Vec<String>,
         /// How far it has come.
         status: CleanupStatus,
@@ -308,18 +308,18 @@ pub enum Event {
     RollbackArchiveRestore {
         /// The codon or the loop.
         codon_id: CodonId,
-        /// Where the files are now.
+        /// Current paths of the files.
         restored_paths: Vec<String>,
         /// Those that stayed in the archive.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         failed_paths: Vec<FailedPath>,
-        /// The same in one word.
+        /// Outcome in one word.
         status: RestoreStatus,
     },
     /// A run with budgets ends.
     #[serde(rename = "budget.summary")]
     BudgetSummary {
-        /// What everything together may use.
+        /// Total budget.
         ceiling: BudgetCeiling,
         /// How codons and loops share the dollars.
         allocation: Allocation,
@@ -340,7 +340,7 @@ pub enum Event {
         file_tree: Vec<FileNode>,
         /// All codons of all runs, in US dollars; skipped ones count nothing.
         total_cost: Usd,
-        /// What was spent in all runs, in US dollars, skipped codons and sentinels included; older journals do not tell it.
+        /// Spending of all runs, in US dollars, including skipped codons and sentinels; absent in older journals.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         total_spend: Option<Usd>,
         /// How long the codons of the thread took, in milliseconds.
@@ -355,7 +355,7 @@ pub enum Event {
         path: String,
         /// The last part of it.
         filename: String,
-        /// What happened to it.
+        /// Kind of change.
         action: FileAction,
         /// Its length in bytes, unless it is gone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -370,7 +370,7 @@ pub enum Event {
     /// The files of the workspace, after some have changed.
     #[serde(rename = "filetree.updated")]
     FiletreeUpdated {
-        /// What is at the top.
+        /// Top level of the tree.
         tree: Vec<FileNode>,
     },
     /// The recorded checkpoints, because a client asked for them.
@@ -419,7 +419,7 @@ pub enum Event {
         current_step: usize,
         /// How many there are.
         total_steps: usize,
-        /// What it does.
+        /// Description of the step.
         message: String,
     },
     /// A rollback has come to a checkpoint.
@@ -433,7 +433,7 @@ pub enum Event {
         checkpoint: CheckpointSha,
         /// When in the life of the codon it was made.
         checkpoint_type: Option<CheckpointType>,
-        /// What is done with it.
+        /// Description of the step.
         message: String,
     },
     /// A run took up where the files were taken back to.
@@ -469,7 +469,7 @@ pub enum Event {
         execution_strategy: String,
         /// Whether earlier answers go along.
         conversational: bool,
-        /// Where it is configured.
+        /// Origin of the configuration.
         source: SentinelOrigin,
         /// The file that it is in, relative to the folder of the hank.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -504,12 +504,12 @@ pub enum Event {
         output_type: String,
         /// Text, or an object.
         content: Value,
-        /// What the answer cost, in US dollars.
+        /// Cost of the answer, in US dollars.
         cost: Usd,
         /// It has cost more, and nobody knows how much.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_is_lower_bound: Option<bool>,
-        /// What the answer used.
+        /// Tokens of the answer.
         tokens: SentinelTokens,
         /// How many events it is about.
         event_count: usize,
@@ -523,7 +523,7 @@ pub enum Event {
         codon_id: CodonId,
         /// `command-failed`, `llm-call-failed`, `template-render-failed` or `file-write-failed`.
         error_type: String,
-        /// What went wrong.
+        /// Description of the problem.
         message: String,
         /// Whether another try may succeed.
         retriable: bool,
@@ -542,7 +542,7 @@ pub enum Event {
         /// Of a fatal error: `template`, `configuration`, `corruption` or `resource`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error_type: Option<String>,
-        /// What it cost, in US dollars.
+        /// Cost, in US dollars.
         final_cost: Usd,
         /// It has cost more, and nobody knows how much.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -558,7 +558,7 @@ pub enum Event {
     ServerIdle {
         /// Why.
         reason: IdleReason,
-        /// The same for people.
+        /// Reason for people.
         message: String,
     },
     /// Something that takes its time goes on. Told when it begins, or at most twice a second while it lasts; what follows it tells its end.
@@ -567,7 +567,7 @@ pub enum Event {
         /// The codon that it is about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         codon_id: Option<CodonId>,
-        /// What goes on.
+        /// Kind of activity.
         kind: ProgressKind,
         /// For people: a command, or why something is waited for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -585,13 +585,13 @@ pub enum Event {
     /// Something worth knowing.
     #[serde(rename = "info")]
     Info {
-        /// What.
+        /// Message.
         message: String,
     },
     /// Something went wrong.
     #[serde(rename = "error")]
     Error {
-        /// What.
+        /// Description of the problem.
         message: String,
         /// Whether the runtime stops because of it.
         fatal: bool,
@@ -601,7 +601,7 @@ pub enum Event {
         /// `fatal`, `codon`, `operation` or `warning`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         severity: Option<String>,
-        /// What was attempted.
+        /// Attempted operation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<String>,
         /// A name for programs.

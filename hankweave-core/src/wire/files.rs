@@ -20,14 +20,14 @@ pub struct FileNode {
     pub path: String,
     /// Whether it is a folder.
     pub is_directory: bool,
-    /// What is in the folder, folders and files by name.
+    /// Contents of the folder, folders and files by name.
     pub children: Vec<FileNode>,
     /// When the file was changed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<Timestamp>,
 }
 
-/// What happened to a file.
+/// Kind of change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -43,7 +43,7 @@ pub enum FileAction {
 /// The tree of these files, given by their paths with `/` between the parts and the time of their last change.
 #[must_use]
 pub fn file_tree<'p>(files: impl IntoIterator<Item = (&'p str, Timestamp)>) -> Vec<FileNode> {
-    let mut root = Folder::default();
+    let mut root = FolderNode::default();
     for (path, modified) in files.into_iter().take(MAX_TREE_FILES) {
         root.add(path, modified);
     }
@@ -51,42 +51,42 @@ pub fn file_tree<'p>(files: impl IntoIterator<Item = (&'p str, Timestamp)>) -> V
 }
 
 #[derive(Default)]
-struct Folder<'p> {
-    entries: BTreeMap<&'p str, Entry<'p>>,
+struct FolderNode<'p> {
+    entries: BTreeMap<&'p str, TreeNode<'p>>,
 }
 
-enum Entry<'p> {
-    Folder(Folder<'p>),
+enum TreeNode<'p> {
+    Folder(FolderNode<'p>),
     File(Timestamp),
 }
 
-impl<'p> Folder<'p> {
+impl<'p> FolderNode<'p> {
     fn add(&mut self, path: &'p str, modified: Timestamp) {
         let (mut folder, mut rest) = (self, path);
         while let Some((name, beneath)) = rest.split_once('/') {
             let entry = folder
                 .entries
                 .entry(name)
-                .or_insert_with(|| Entry::Folder(Folder::default()));
+                .or_insert_with(|| TreeNode::Folder(FolderNode::default()));
             match entry {
-                Entry::Folder(inner) => folder = inner,
+                TreeNode::Folder(inner) => folder = inner,
                 // A file cannot have files beneath it; whoever says so has looked at two moments.
-                Entry::File(_) => return,
+                TreeNode::File(_) => return,
             }
             rest = beneath;
         }
-        folder.entries.insert(rest, Entry::File(modified));
+        folder.entries.insert(rest, TreeNode::File(modified));
     }
 
     fn into_nodes(self, prefix: &str) -> Vec<FileNode> {
-        let node = |(name, entry): (&str, Entry<'p>)| {
+        let node = |(name, entry): (&str, TreeNode<'p>)| {
             let path = match prefix {
                 "" => name.to_owned(),
                 prefix => format!("{prefix}/{name}"),
             };
             let (children, last_modified) = match entry {
-                Entry::File(modified) => (Vec::new(), Some(modified)),
-                Entry::Folder(folder) => (folder.into_nodes(&path), None),
+                TreeNode::File(modified) => (Vec::new(), Some(modified)),
+                TreeNode::Folder(folder) => (folder.into_nodes(&path), None),
             };
             FileNode {
                 name: name.to_owned(),

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Code, Command, Refused, Request};
+use super::{ClientRequest, Code, Command, Refused};
 use crate::shape::depth::is_deeper_than;
-use crate::shape::{Checker, Finding, Rule, Shape, Variants, leaf, optional, required};
+use crate::shape::{Checker, FieldRule, Shape, ShapeProblem, Variants, leaf, optional, required};
 
 /// How deep the JSON of a message may be nested (WIRE-31).
 pub const MAX_DEPTH: usize = 32;
@@ -19,12 +19,12 @@ pub enum Inbound {
     Command(RawCommand),
 }
 
-/// What a client says first: `{type: "handshake", data: {mode, …}}`.
+/// First message of a client: `{type: "handshake", data: {mode, …}}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Handshake {
-    /// What the client means to do.
+    /// Requested mode.
     pub mode: Mode,
     /// Send the newest events with the answer.
     #[serde(default)]
@@ -34,7 +34,7 @@ pub struct Handshake {
     pub after_seq: Option<u64>,
 }
 
-/// What a client may do.
+/// Rights of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -96,7 +96,7 @@ impl RawCommand {
         self.0.get("id").and_then(Value::as_str)
     }
 
-    /// What it is called, as far as that is a text.
+    /// Returns its name, if that is a text.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.0.get("type").and_then(Value::as_str)
@@ -107,7 +107,7 @@ impl RawCommand {
     /// # Errors
     ///
     /// [`Refused`] for an unknown command and for data that do not fit it, with everything that is wrong.
-    pub fn check(self) -> Result<Request, Refused> {
+    pub fn check(self) -> Result<ClientRequest, Refused> {
         let mut value = Value::Object(self.0);
         let mut checker = Checker::default();
         let envelope = [
@@ -132,11 +132,11 @@ impl RawCommand {
         let command = read(name, value.get("data").cloned().unwrap_or(json!({})), rules)?;
         // `CommandId` has seen that it is a text.
         let id = value["id"].as_str().unwrap_or_default().to_owned();
-        Ok(Request { id, command })
+        Ok(ClientRequest { id, command })
     }
 }
 
-fn read(name: &str, mut data: Value, rules: &'static [Rule]) -> Result<Command, Refused> {
+fn read(name: &str, mut data: Value, rules: &'static [FieldRule]) -> Result<Command, Refused> {
     let mut checker = Checker::default();
     checker.within("data", |checker| checker.object(&mut data, rules));
     let findings = checker.into_findings();
@@ -155,7 +155,7 @@ fn invalid(what: &str) -> Refused {
     Refused::new(Code::InvalidCommand, format!("Invalid command format: {what}"))
 }
 
-fn words(findings: &[Finding]) -> String {
+fn words(findings: &[ShapeProblem]) -> String {
     let parts = findings.iter().map(|finding| match finding.path.as_str() {
         "" => finding.message.clone(),
         path => format!("{path}: {}", finding.message),

@@ -16,7 +16,7 @@ pub struct JournalEntry {
     pub id: EventId,
     /// When it was recorded.
     pub timestamp: Timestamp,
-    /// What happened.
+    /// Event.
     #[serde(flatten)]
     pub event: Event,
 }

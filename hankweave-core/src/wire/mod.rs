@@ -1,4 +1,4 @@
-//! What passes over the WebSocket (WIRE-1 to WIRE-21): what clients send, what they get, and what is written to the journal.
+//! Protocol of the WebSocket (WIRE-1 to WIRE-21): messages of clients, messages to clients, and the journal.
 
 mod activity;
 mod agent;
@@ -24,8 +24,8 @@ pub use activity::{IdleReason, ProgressKind};
 pub use agent::{AgentAction, ExitStatus};
 pub use budget::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetTotals};
 pub use checkpoints::{CheckpointList, LeftOutFile, LeftOutReason, ListedCheckpoint};
-pub use command::{Command, Point, Request, ShaPrefix};
-pub use direct::{Answer, Direct, Outcome, Ready, Response, Session};
+pub use command::{ClientRequest, Command, RollbackPoint, ShaPrefix};
+pub use direct::{ClientSession, CommandOutcome, Direct, DirectPayload, Ready, Response};
 pub use event::Event;
 pub use files::{FileAction, FileNode, MAX_TREE_FILES, file_tree};
 pub use inbound::{Handshake, Inbound, MAX_DEPTH, Mode, RawCommand};

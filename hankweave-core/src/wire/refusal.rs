@@ -38,7 +38,7 @@ pub enum Code {
 pub struct Refused {
     /// The name of the reason.
     pub code: Code,
-    /// What is wrong, every part of it.
+    /// Every part of the problem.
     pub message: String,
 }
 

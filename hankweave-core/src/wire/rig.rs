@@ -1,8 +1,8 @@
-//! What events about rigs and the archive say, also when these are taken back.
+//! Parts of events about rigs and the archive, also for their removal.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a rig command printed a line.
+/// Stream of a rig command's line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -33,7 +33,7 @@ impl From<(String, String)> for FailedPath {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FailedDirectory {
-    /// Where it is, relative to the workspace.
+    /// Path, relative to the workspace.
     pub directory: String,
     /// Why.
     pub error: String,

@@ -1,8 +1,8 @@
-//! What events about sentinels say.
+//! Parts of events about sentinels.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a sentinel is configured.
+/// Origin of a sentinel's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -17,8 +17,8 @@ pub enum SentinelOrigin {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SentinelTokens {
-    /// What it was asked.
+    /// Tokens of the question.
     pub input: u64,
-    /// What it answered.
+    /// Tokens of the answer.
     pub output: u64,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, FileNode};
+use super::{DirectPayload, FileNode};
 use crate::codon::CodonExecution;
 use crate::cost::Usd;
 use crate::document::HankweaveState;
@@ -60,7 +60,7 @@ impl RunSnapshot {
     }
 }
 
-impl From<RunSnapshot> for Answer {
+impl From<RunSnapshot> for DirectPayload {
     fn from(snapshot: RunSnapshot) -> Self {
         Self::StateSnapshot(Box::new(snapshot))
     }

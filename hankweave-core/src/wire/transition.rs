@@ -23,7 +23,7 @@ pub struct CurrentFigures {
     pub total_cost: Usd,
     /// The codons of the current run, in US dollars; skipped ones count nothing.
     pub current_run_cost: Usd,
-    /// What was spent in all runs, in US dollars, skipped codons and sentinels included; older journals do not tell it.
+    /// Spending of all runs, in US dollars, including skipped codons and sentinels; absent in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_spend: Option<Usd>,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hankweave_core::budget::{Ceiling, CeilingUse, Limits, Meter, limits, summary};
+use hankweave_core::budget::{Ceiling, CeilingUse, CodonLimits, Meter, limits, summary};
 use hankweave_core::codon::{BudgetExceeded, CodonStatus};
 use hankweave_core::cost::{ModelUsage, TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
@@ -93,18 +93,18 @@ fn lived(story: &Story) -> Duration {
     newest.map_or(Duration::ZERO, |run| now.since(run.start_time))
 }
 
-fn ask_under(ceiling: Ceiling, story: &Story, hank: &Hank, id: &str) -> Limits {
+fn ask_under(ceiling: Ceiling, story: &Story, hank: &Hank, id: &str) -> CodonLimits {
     let plan = &story.state().execution_plan;
     let entry = plan.iter().find(|entry| entry.codon_id.as_str() == id).unwrap();
     limits(hank, ceiling.over(hank), story.state(), entry, lived(story))
 }
 
-fn ask(story: &Story, hank: &Hank, id: &str) -> Limits {
+fn ask(story: &Story, hank: &Hank, id: &str) -> CodonLimits {
     ask_under(Ceiling::default(), story, hank, id)
 }
 
 #[track_caller]
-fn assert_dollars(limits: Limits, expected: f64) {
+fn assert_dollars(limits: CodonLimits, expected: f64) {
     assert_eq!(limits.dollars, Some(usd(expected)));
 }
 
@@ -138,7 +138,7 @@ fn the_command_line_replaces_the_ceiling_of_the_hank() {
 fn without_a_budget_nothing_is_limited() {
     let hank = hank(&Value::Null, &[free("a"), loop_of(2, &Value::Null, &[free("b")])]);
     let story = completes(begun(&hank), "a", 100.0);
-    assert_eq!(ask(&story, &hank, "b#0"), Limits::default());
+    assert_eq!(ask(&story, &hank, "b#0"), CodonLimits::default());
     assert_eq!(
         summary(&hank, Ceiling::default(), story.state(), lived(&story)),
         None
@@ -259,7 +259,7 @@ fn the_codons_of_a_loop_share_its_envelope_over_all_iterations() {
 // covers: HANK-35
 #[test]
 fn time_is_the_least_of_what_codon_loop_and_hank_have_left() {
-    let seconds = |limits: Limits| limits.time.map(|time| time.as_secs());
+    let seconds = |limits: CodonLimits| limits.time.map(|time| time.as_secs());
     let inner = [codon("b", &json!({"maxTimeSeconds": 40}))];
     let items = [
         free("a"),
@@ -384,7 +384,7 @@ fn what_was_written_in_a_session_counts_when_the_codon_goes_on_there() {
         let found = ask(&story, &hank, "a").going_on(&told, &CodonId::new(id).unwrap(), session);
         found.output_tokens
     };
-    let session = told.codons[0].codon.claude_session_id().unwrap();
+    let session = told.codons[0].codon.agent_session_id().unwrap();
     assert_eq!(left("a", session), Some(2));
     assert_eq!(left("another", session), Some(7));
     assert_eq!(left("a", &SessionId::new("another").unwrap()), Some(7));

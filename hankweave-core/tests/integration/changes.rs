@@ -7,7 +7,9 @@ use hankweave_core::document::PlanEntry;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{Hank, HankItem, OnFailure, parse};
 use hankweave_core::id::{CodonId, LoopId};
-use hankweave_core::plan::{Decision, ExpandError, GoingOn, HankChanges, Wish, initial_plan, resume};
+use hankweave_core::plan::{
+    ContinuedRun, Decision, ExpandError, HankChanges, RunIntent, initial_plan, resume,
+};
 use hankweave_core::testing::{Ending, Story};
 use hankweave_core::thread::{self, Recovery, Resume};
 use proptest::prelude::*;
@@ -38,9 +40,9 @@ fn ran(hank: &Hank, codons: &[(&str, Ending)]) -> Story {
         .fold(story, |story, (id, ending)| story.codon(id, *ending))
 }
 
-fn going_on(story: &Story, hank: &Hank, recovery: Option<Recovery>) -> Option<GoingOn> {
+fn going_on(story: &Story, hank: &Hank, recovery: Option<Recovery>) -> Option<ContinuedRun> {
     let known = story.state().checkpoints().cloned().collect::<HashSet<_>>();
-    GoingOn::of(story.state().clone(), hank, recovery, &known)
+    ContinuedRun::of(story.state().clone(), hank, recovery, &known)
 }
 
 fn changes(story: &Story, hank: &Hank) -> HankChanges {
@@ -313,7 +315,7 @@ fn hanks() -> impl Strategy<Value = Hank> {
 fn goes_on(story: Story, hank: &Hank) -> Story {
     let known = story.state().checkpoints().cloned().collect::<HashSet<_>>();
     let thread = thread::build(story.state(), None, Some(&known));
-    match resume(story.state(), &thread, hank, Wish::default(), &known) {
+    match resume(story.state(), &thread, hank, RunIntent::default(), &known) {
         Resume::Continue(source) | Resume::RollBack(source) => {
             let after = source.after_codon.as_ref().map(|id| id.as_str());
             story.continues(

@@ -2,7 +2,7 @@
 
 use hankweave_core::agent::{
     AgentDecoder, AgentEvent, AgentLine, CodexDecoder, EndedBy, ExitOutcome, FailureKind, ProcessEnd,
-    ProcessExit, Records, Rollout, Verdict,
+    ProcessExit, RecordsScope, Rollout, Verdict,
 };
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::time::Timestamp;
@@ -32,8 +32,8 @@ fn play(name: &str, since: Option<&str>) -> Played {
         lines.lines().for_each(|line| rollout.line(line));
         rollout.take()
     });
-    if decoder.wants(Records::Whole).is_some() {
-        decoder.recall(Records::Whole, recorded, &mut events);
+    if decoder.wants(RecordsScope::Whole).is_some() {
+        decoder.recall(RecordsScope::Whole, recorded, &mut events);
     }
     let outcome = decoder.finish(ProcessEnd {
         stderr_tail: meta["stderr"].as_str().unwrap_or_default().to_owned(),
@@ -157,7 +157,7 @@ fn an_answer_that_was_cut_off_may_have_been_paid_for_without_another_try() {
         ] {
             decoder.hear(AgentLine::Text(line), &mut events);
         }
-        decoder.recall(Records::Whole, Some(Rollout::new(None).take()), &mut events);
+        decoder.recall(RecordsScope::Whole, Some(Rollout::new(None).take()), &mut events);
         decoder.usage().lower_bound
     };
     assert!(lower_bound(

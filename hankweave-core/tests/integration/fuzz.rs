@@ -7,7 +7,7 @@ use std::path::Path;
 
 use hankweave_core::agent::{
     AcpDecoder, AgentDecoder, AgentLine, ClaudeDecoder, CodexDecoder, EndedBy, GeminiDecoder,
-    OpencodeDecoder, PiDecoder, ProcessEnd, ProcessExit, Records, Rollout,
+    OpencodeDecoder, PiDecoder, ProcessEnd, ProcessExit, RecordsScope, Rollout,
 };
 use hankweave_core::cost::Usd;
 use hankweave_core::cost::pricing::Prices;
@@ -166,7 +166,7 @@ fn no_damage_to_a_rollout_file_panics() {
         let text = String::from_utf8_lossy(bytes);
         text.split('\n').for_each(|line| rollout.line(line));
         let mut decoder = CodexDecoder::new(true);
-        decoder.recall(Records::Whole, Some(rollout.take()), &mut Vec::new());
+        decoder.recall(RecordsScope::Whole, Some(rollout.take()), &mut Vec::new());
         let _ = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
     });
 }

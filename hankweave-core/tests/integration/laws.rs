@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::document::{HankweaveState, Surroundings, parse, render, warnings};
+use hankweave_core::document::{HankweaveState, WarningContext, parse, render, warnings};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::hank;
-use hankweave_core::state::{Candidate, LiveState, Source, recover};
+use hankweave_core::state::{Candidate, LiveState, StateSource, recover};
 use hankweave_core::testing::{histories, states};
 use hankweave_core::thread;
 use proptest::prelude::*;
@@ -128,7 +128,7 @@ proptest! {
         let bytes = render(fold(saved).0.document());
         let candidate = Candidate { bytes: bytes.as_bytes(), tail };
         let recovered = recover(Some(candidate), None, Vec::new, true);
-        prop_assert_eq!((recovered.source, &recovered.state), (Source::Primary, live.document()));
+        prop_assert_eq!((recovered.source, &recovered.state), (StateSource::Primary, live.document()));
     }
 
     /// `load(save(s)) = s`
@@ -182,7 +182,7 @@ fn work_with(bytes: &[u8]) -> Option<HankweaveState> {
         assert!(refused.history_was_reset && !refused.primary_problems.is_empty());
         return None;
     };
-    let _ = warnings(&state, Surroundings::default());
+    let _ = warnings(&state, WarningContext::default());
     let found = thread::build(&state, None, None);
     let _ = found.continuation_sessions(&state.execution_plan);
     let _ = (found.resume(true), found.resume(false), state.total_spend());

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use hankweave_core::agent::{
-    AgentDecoder, AgentEvent, AgentLine, ClaudeDecoder, CodexDecoder, EndedBy, PiDecoder, ProcessEnd,
-    ProcessExit, Recorded, RecordedMessage, Records,
+    AgentDecoder, AgentEvent, AgentLine, AgentRecords, ClaudeDecoder, CodexDecoder, EndedBy, PiDecoder,
+    ProcessEnd, ProcessExit, RecordedMessage, RecordsScope,
 };
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::pricing::Prices;
-use hankweave_core::cost::{Billed, Statement, TokenUsage, UsageTotals, Usd};
+use hankweave_core::cost::{Billed, TokenUsage, UsageConfidence, UsageTotals, Usd};
 use hankweave_core::event::StateEvent;
 use hankweave_core::testing::{Ending, Story};
 use proptest::prelude::*;
@@ -184,12 +184,16 @@ fn play(agent: Agent, number: usize, this: &Try, before: &Before) -> Played {
     for (index, line) in lines.iter().enumerate() {
         decoder.hear(AgentLine::Text(&line.to_string()), &mut events);
         if agent == Agent::Codex && index % 3 == 2 {
-            decoder.recall(Records::SoFar, Some(rollout(&ledger, before, index)), &mut events);
+            decoder.recall(
+                RecordsScope::SoFar,
+                Some(rollout(&ledger, before, index)),
+                &mut events,
+            );
         }
     }
     if agent == Agent::Codex {
         decoder.recall(
-            Records::Whole,
+            RecordsScope::Whole,
             Some(rollout(&ledger, before, usize::MAX)),
             &mut events,
         );
@@ -306,20 +310,20 @@ fn codex(this: &Try, ledger: &Ledger, before: &Before) -> Vec<Value> {
 }
 
 /// What codex has written down after so many lines; each response stands there as often as it likes.
-fn rollout(ledger: &Ledger, before: &Before, lines: usize) -> Recorded {
+fn rollout(ledger: &Ledger, before: &Before, lines: usize) -> AgentRecords {
     let told = ledger.iter().take(lines);
     let messages = told.flat_map(|(id, message)| {
         (0..=message.doubled).map(|_| RecordedMessage {
             id: id.clone(),
             model: MODELS[message.model].to_owned(),
             billed: message.billed(),
-            word: Statement::Final,
+            word: UsageConfidence::Final,
         })
     });
-    Recorded {
+    AgentRecords {
         messages: messages.collect(),
         before: before.tokens,
-        ..Recorded::default()
+        ..AgentRecords::default()
     }
 }
 

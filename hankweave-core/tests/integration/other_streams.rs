@@ -2,7 +2,7 @@
 
 use hankweave_core::agent::{
     AcpDecoder, AgentDecoder, AgentEvent, AgentLine, EndedBy, ExitOutcome, FailureKind, GeminiDecoder,
-    OpencodeDecoder, ProcessEnd, ProcessExit, Records, Verdict,
+    OpencodeDecoder, ProcessEnd, ProcessExit, RecordsScope, Verdict,
 };
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::cost::{TokenUsage, Usd};
@@ -38,7 +38,7 @@ fn play(agent: &str, name: &str) -> Played {
         decoder.hear(AgentLine::Text(line), &mut events);
     }
     let outcome = decoder.finish(ProcessEnd::of(exit, EndedBy::Itself));
-    let wants_more = decoder.wants(Records::Whole).is_some();
+    let wants_more = decoder.wants(RecordsScope::Whole).is_some();
     Played {
         events,
         outcome,

@@ -2,7 +2,7 @@
 
 use hankweave_core::agent::{
     AgentDecoder, AgentEvent, AgentLine, EndedBy, ExitOutcome, FailureKind, PiDecoder, ProcessEnd,
-    ProcessExit, Records, Verdict,
+    ProcessExit, RecordsScope, Verdict,
 };
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::cost::{TokenUsage, Usd};
@@ -243,7 +243,7 @@ fn an_end_that_is_too_long_to_be_read_is_not_needed() {
         };
         decoder.hear(line, &mut events);
     }
-    assert_eq!(decoder.wants(Records::Whole), None, "it is done");
+    assert_eq!(decoder.wants(RecordsScope::Whole), None, "it is done");
     let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
     assert_eq!(
         (outcome.verdict, outcome.result_received),

@@ -10,8 +10,8 @@ use hankweave_core::cost::Usd;
 use hankweave_core::schema;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{
-    Answer, Code, Command, Direct, Event, Handshake, IdleReason, JournalEntry, Mode, Outcome, Point, Ready,
-    Request, Response, RunSnapshot, Session, ShaPrefix,
+    ClientRequest, ClientSession, Code, Command, CommandOutcome, Direct, DirectPayload, Event, Handshake,
+    IdleReason, JournalEntry, Mode, Ready, Response, RollbackPoint, RunSnapshot, ShaPrefix,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -60,7 +60,7 @@ fn requests() -> Vec<Command> {
         },
         Command::RollbackToCodon {
             codon_id: "draft".parse().unwrap(),
-            checkpoint_type: Point::End,
+            checkpoint_type: RollbackPoint::End,
             auto_restart: true,
         },
         Command::RollbackToLastSuccess { auto_restart: false },
@@ -73,7 +73,7 @@ fn requests() -> Vec<Command> {
     ]
 }
 
-fn answers() -> Vec<(Option<&'static str>, Answer)> {
+fn answers() -> Vec<(Option<&'static str>, DirectPayload)> {
     let ready = Ready {
         server_version: "0.1.0".to_owned(),
         execution_path: "/home/me/project".into(),
@@ -81,17 +81,17 @@ fn answers() -> Vec<(Option<&'static str>, Answer)> {
         data_path: "/home/me/project/read_only_data_source".into(),
         port: 40_123,
     };
-    let ack = Answer::CommandAck {
+    let ack = DirectPayload::CommandAck {
         command_id: "c-2".to_owned(),
         command: "codon.next".to_owned(),
-        outcome: Outcome::Starting,
+        outcome: CommandOutcome::Starting,
         seq: 41,
         codon_id: Some("draft".parse().unwrap()),
         safety_checkpoint: None,
         next_codon_id: None,
         repeated: false,
     };
-    let error = Answer::Error {
+    let error = DirectPayload::Error {
         message: "cannot start the next codon while codon `draft` is running".to_owned(),
         fatal: false,
         severity: "operation".to_owned(),
@@ -100,7 +100,7 @@ fn answers() -> Vec<(Option<&'static str>, Answer)> {
         hint: Some("wait until it has ended, skip it, or stop it by force first".to_owned()),
         command_id: Some("c-3".to_owned()),
     };
-    let list = Answer::CheckpointList {
+    let list = DirectPayload::CheckpointList {
         run_id: "run-1".parse().unwrap(),
         current_branch: "run-run-1".to_owned(),
         checkpoints: Vec::new(),
@@ -115,26 +115,26 @@ fn answers() -> Vec<(Option<&'static str>, Answer)> {
         is_rolling_back: false,
         seq: 41,
     };
-    let batch = Answer::HistoryBatch {
+    let batch = DirectPayload::HistoryBatch {
         events: vec![idle()],
         has_more: false,
     };
-    let pong = Answer::Pong {
+    let pong = DirectPayload::Pong {
         message: "pong".to_owned(),
         timestamp: at(),
         client_id: None,
     };
-    let waits = Answer::ServerIdle {
+    let waits = DirectPayload::ServerIdle {
         reason: IdleReason::CodonCompleted,
         message: "review#1 is next".to_owned(),
     };
-    let incomplete = Answer::IncompleteCodon {
+    let incomplete = DirectPayload::IncompleteCodon {
         codon_id: "draft".parse().unwrap(),
         codon_name: "Draft the page".to_owned(),
         message: "it failed: try again later".to_owned(),
     };
     vec![
-        (None, Answer::ServerReady(ready)),
+        (None, DirectPayload::ServerReady(ready)),
         (None, waits),
         (None, incomplete),
         (Some("c-2"), ack),
@@ -200,7 +200,7 @@ fn examples() -> String {
         },
     );
     block(&mut text, "The server answers:", |text| {
-        let session = Session {
+        let session = ClientSession {
             client_id: "client-5b26ab9acc1e46b8947b9df990f261cd".to_owned(),
             mode: Mode::ReadAndWrite,
             event_history: vec![idle()],
@@ -212,7 +212,7 @@ fn examples() -> String {
     block(&mut text, "Commands:", |text| {
         for (number, command) in requests().into_iter().enumerate() {
             let id = format!("c-{}", number + 1);
-            line(text, &Request { id, command });
+            line(text, &ClientRequest { id, command });
         }
     });
     block(&mut text, "What the server says to one client:", |text| {
@@ -260,7 +260,7 @@ fn there_is_an_example_of_everything_that_is_told() {
         .map(|entry| entry.event.name().to_owned())
         .collect();
     assert_eq!(shown, names("JournalEntry"));
-    let name = |answer: &Answer| {
+    let name = |answer: &DirectPayload| {
         serde_json::to_value(answer).unwrap()["type"]
             .as_str()
             .unwrap()

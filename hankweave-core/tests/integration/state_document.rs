@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{
-    HankweaveState, MAX_STATE_BYTES, StateProblem, Surroundings, WarningKind, parse, render, warnings,
+    HankweaveState, MAX_STATE_BYTES, StateProblem, WarningContext, WarningKind, parse, render, warnings,
 };
 use hankweave_core::id::CheckpointSha;
 use serde_json::{Value, json};
@@ -510,7 +510,7 @@ fn warnings_name_what_is_odd_and_never_block() {
     let folders = [RUN.to_owned(), "stranger".to_owned()];
     let found = warnings(
         &state,
-        Surroundings {
+        WarningContext {
             checkpoints: Some(&known),
             run_folders: &folders,
         },
@@ -532,7 +532,7 @@ fn warnings_name_what_is_odd_and_never_block() {
             (WarningKind::OrphanedFolder, "runs/stranger"),
         ]
     );
-    let unknown = warnings(&state, Surroundings::default());
+    let unknown = warnings(&state, WarningContext::default());
     assert_eq!(
         unknown.len(),
         3,

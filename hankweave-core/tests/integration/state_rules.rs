@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use hankweave_core::cost::Usd;
-use hankweave_core::document::{HankweaveState, Surroundings, WarningKind, parse, render, warnings};
+use hankweave_core::document::{HankweaveState, WarningContext, WarningKind, parse, render, warnings};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::id::{CheckpointSha, RunId};
-use hankweave_core::state::{Candidate, LiveState, Source, recover};
+use hankweave_core::state::{Candidate, LiveState, StateSource, recover};
 use hankweave_core::testing::{Ending, Story};
 use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ fn a_commit_that_is_gone_is_missed_wherever_it_stands() {
         let known: HashSet<CheckpointSha> = known.iter().map(|sha| CheckpointSha::new(*sha)).collect();
         let found = warnings(
             &state,
-            Surroundings {
+            WarningContext {
                 checkpoints: Some(&known),
                 run_folders: &[],
             },
@@ -157,7 +157,7 @@ fn a_commit_that_is_gone_is_missed_wherever_it_stands() {
 fn a_run_that_continues_an_unknown_one_is_a_warning() {
     let mut document = every_status();
     document["runs"][3]["startingConditions"]["source"]["runId"] = json!("lost");
-    let found = warnings(&accepted(&document), Surroundings::default());
+    let found = warnings(&accepted(&document), WarningContext::default());
     let found: Vec<_> = found
         .iter()
         .map(|warning| (warning.kind, &*warning.path))
@@ -179,7 +179,7 @@ fn sums_of_sentinels_may_differ_by_a_millionth() {
     ] {
         let mut document = every_status();
         document["runs"][0]["codons"][0]["sentinels"]["totalCost"] = json!(recorded);
-        let found = warnings(&accepted(&document), Surroundings::default());
+        let found = warnings(&accepted(&document), WarningContext::default());
         assert_eq!(found.len(), expected, "{recorded}: {found:?}");
     }
 }
@@ -286,7 +286,7 @@ fn recovered(
     backup: Option<&str>,
     journal: &[Recorded<StateEvent>],
     existed: bool,
-) -> (Source, usize, bool) {
+) -> (StateSource, usize, bool) {
     fn candidate(text: &str) -> Candidate<'_> {
         Candidate {
             bytes: text.as_bytes(),
@@ -318,7 +318,7 @@ fn the_first_file_that_is_good_is_loaded_and_a_reset_is_told() {
         Some(&older),
         journal,
         true,
-        (Source::Primary, 2, false),
+        (StateSource::Primary, 2, false),
     );
     for damaged in ["", "{", "[]", dangling.as_str()] {
         check(
@@ -326,13 +326,19 @@ fn the_first_file_that_is_good_is_loaded_and_a_reset_is_told() {
             Some(&older),
             journal,
             true,
-            (Source::Backup, 1, false),
+            (StateSource::Backup, 1, false),
         );
-        check(Some(damaged), None, journal, true, (Source::Log, 2, false));
-        check(Some(damaged), Some(damaged), &[], true, (Source::Fresh, 0, true));
+        check(Some(damaged), None, journal, true, (StateSource::Log, 2, false));
+        check(
+            Some(damaged),
+            Some(damaged),
+            &[],
+            true,
+            (StateSource::Fresh, 0, true),
+        );
     }
-    check(None, Some(&older), &[], true, (Source::Backup, 1, false));
-    check(None, None, journal, true, (Source::Log, 2, false));
-    check(None, None, &[], true, (Source::Fresh, 0, true));
-    check(None, None, &[], false, (Source::Fresh, 0, false));
+    check(None, Some(&older), &[], true, (StateSource::Backup, 1, false));
+    check(None, None, journal, true, (StateSource::Log, 2, false));
+    check(None, None, &[], true, (StateSource::Fresh, 0, true));
+    check(None, None, &[], false, (StateSource::Fresh, 0, false));
 }

@@ -8,7 +8,7 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::testing::{Ending, Story, states};
 use hankweave_core::thread::{
-    CodonPoint, ExecutionThread, Resume, Rule, TargetError, build, can_continue_from,
+    CodonPoint, ExecutionThread, Resume, RetentionRule, TargetError, build, can_continue_from,
     continuation_checkpoint, operations, position, removable, standing_on, undo, walk,
 };
 use proptest::prelude::*;
@@ -659,8 +659,8 @@ fn the_newest_codon_can_be_run_again_with_the_files_as_they_are() {
     );
 }
 
-fn all_but(keep: usize) -> Rule {
-    Rule {
+fn all_but(keep: usize) -> RetentionRule {
+    RetentionRule {
         keep,
         ended_before: None,
     }
@@ -702,7 +702,7 @@ fn what_neither_a_kept_run_nor_the_way_back_from_it_needs_may_go() {
     assert!(!chained.checkpoints.contains(&first));
     for rule in [
         all_but(3),
-        Rule {
+        RetentionRule {
             keep: 1,
             ended_before: Some(state.runs[2].start_time),
         },

@@ -1,6 +1,8 @@
 //! What clients send (WIRE-2, WIRE-8).
 
-use hankweave_core::wire::{Code, Command, Handshake, Inbound, Mode, Point, Refused, Request, ShaPrefix};
+use hankweave_core::wire::{
+    ClientRequest, Code, Command, Handshake, Inbound, Mode, Refused, RollbackPoint, ShaPrefix,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -11,7 +13,7 @@ fn handshake(text: &str) -> Result<Handshake, Refused> {
     }
 }
 
-fn command(message: &Value) -> Result<Request, Refused> {
+fn command(message: &Value) -> Result<ClientRequest, Refused> {
     match Inbound::read(&message.to_string())? {
         Inbound::Command(command) => command.check(),
         Inbound::Handshake(handshake) => panic!("{handshake:?}"),
@@ -118,7 +120,7 @@ fn samples() -> Vec<(Value, Command)> {
             json!({"type": "rollback.toCodon", "data": {"codonId": "review#1", "checkpointType": "rig-setup", "autoRestart": true}}),
             Command::RollbackToCodon {
                 codon_id: codon_id(),
-                checkpoint_type: Point::RigSetup,
+                checkpoint_type: RollbackPoint::RigSetup,
                 auto_restart: true,
             },
         ),
@@ -298,6 +300,6 @@ proptest! {
     }
 }
 
-fn command_again(request: &Request) -> Request {
+fn command_again(request: &ClientRequest) -> ClientRequest {
     command(&serde_json::to_value(request).unwrap()).unwrap()
 }

@@ -14,7 +14,7 @@ pub struct Machine {
     pub edges: &'static [Edge],
     /// Whether stored values keep fields that the machine does not name.
     pub open: bool,
-    /// What diagrams print on the way into the initial state; may be empty.
+    /// Text of diagrams on the arrow into the initial state; may be empty.
     pub start_label: &'static str,
 }
 
@@ -32,7 +32,7 @@ pub struct State {
     pub initial: bool,
     /// Whether no edge leaves the state.
     pub terminal: bool,
-    /// What a stored value of this state holds, without the tag.
+    /// Fields of a stored value in this state, without the tag.
     pub fields: &'static [Field],
 }
 
@@ -46,9 +46,9 @@ pub struct Edge {
     pub to: &'static str,
     /// The typed method that makes the step.
     pub method: &'static str,
-    /// What diagrams print on the edge: the method, unless the declaration gives another text.
+    /// Text of diagrams on the edge: the method, unless the declaration gives another one.
     pub label: &'static str,
-    /// What the caller supplies.
+    /// Metadata from the caller.
     pub metadata: &'static [Field],
 }
 

@@ -30,7 +30,7 @@ pub use checked::CheckedAdd;
 pub use extra::Extra;
 pub use graph::{Edge, Field, Machine, State};
 pub use name::{Name, UnknownName};
-pub use refusal::{InvalidTransition, Reason, Refused, Violation};
+pub use refusal::{InvalidTransition, Reason, StateMismatch, Violation};
 pub use sample::Sample;
 pub use walks::{Walk, Walks};
 
@@ -40,7 +40,7 @@ pub use hankweave_macros::machine;
 #[doc = include_str!("../docs/changing.md")]
 pub mod changing {}
 
-/// What generated code needs from other crates. Not part of the public interface.
+/// Items of other crates for generated code. Not part of the public interface.
 #[doc(hidden)]
 pub mod __private {
     pub use alloc::boxed::Box;

@@ -24,9 +24,9 @@ pub trait Name: Copy + fmt::Debug + fmt::Display + Eq + 'static {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownName {
-    /// What was read.
+    /// Text that was read.
     pub found: String,
-    /// What would have been right.
+    /// Names that would have been right.
     pub expected: &'static [&'static str],
 }
 

@@ -122,7 +122,7 @@ impl<V: fmt::Debug, E: fmt::Debug, S: Name> Error for InvalidTransition<V, E, S>
 /// Why a stored value could not become the typed value of one state.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Refused<V, S> {
+pub enum StateMismatch<V, S> {
     /// The value is in another state.
     WrongState {
         /// The status that was asked for.
@@ -143,7 +143,7 @@ pub enum Refused<V, S> {
     },
 }
 
-impl<V, S> Refused<V, S> {
+impl<V, S> StateMismatch<V, S> {
     /// Gives the value back.
     pub fn into_value(self) -> V {
         match self {
@@ -152,7 +152,7 @@ impl<V, S> Refused<V, S> {
     }
 }
 
-impl<V, S: Name> fmt::Display for Refused<V, S> {
+impl<V, S: Name> fmt::Display for StateMismatch<V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WrongState { expected, found, .. } => {
@@ -171,7 +171,7 @@ impl<V, S: Name> fmt::Display for Refused<V, S> {
     }
 }
 
-impl<V: fmt::Debug, S: Name> Error for Refused<V, S> {}
+impl<V: fmt::Debug, S: Name> Error for StateMismatch<V, S> {}
 
 /// One field whose value its state does not allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,9 +179,9 @@ impl<V: fmt::Debug, S: Name> Error for Refused<V, S> {}
 pub struct Violation {
     /// The stored name of the field.
     pub field: Cow<'static, str>,
-    /// What the state allows.
+    /// Value that the state allows.
     pub expected: String,
-    /// What the field holds.
+    /// Value of the field.
     pub found: String,
 }
 

@@ -23,7 +23,7 @@ pub struct Property {
     pub docs: &'static str,
     /// Whether it must be there.
     pub required: bool,
-    /// What its value may be.
+    /// Schema of its value.
     pub schema: Schema,
 }
 

@@ -28,18 +28,18 @@ use crate::{Extra, Name, Violation};
 use self::early::Early;
 
 pub use self::early::Width;
-pub use self::event::{Event, read_event, read_metadata, write_event, write_metadata};
+pub use self::event::{StoredEvent, read_event, read_metadata, write_event, write_metadata};
 
 /// A stored enum, as its machine describes it.
 pub trait Stored: Sized {
-    /// What the tag holds.
+    /// Type of the tag.
     type Status: Name;
 
     /// Stored name of the field that tells the state.
     const TAG: &'static str;
 
     /// Tells what a stored name is for a value of this status.
-    fn belongs(status: Self::Status, name: &str) -> Belongs;
+    fn belongs(status: Self::Status, name: &str) -> NameScope;
 
     /// How the number under a stored name is asked for before the status is known.
     fn width(name: &str) -> Width {
@@ -54,7 +54,7 @@ pub trait Stored: Sized {
     /// Fails when a field is missing, malformed, or not allowed in this state.
     fn read<'de, A: MapAccess<'de>>(
         status: Self::Status,
-        fields: Fields<'de, A, Self>,
+        fields: StoredFields<'de, A, Self>,
     ) -> Result<Self, A::Error>;
 
     /// Every rule of its state that the value breaks.
@@ -89,9 +89,9 @@ impl<T: KnownFields> KnownFields for [T] {}
 
 impl<T: KnownFields> KnownFields for Vec<T> {}
 
-/// What a stored name is for a value of one status.
+/// Role of a stored name in a value of one status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Belongs {
+pub enum NameScope {
     /// A field of the state.
     Here,
     /// A field of other states only: an error.
@@ -133,9 +133,9 @@ pub fn known_names<T: Stored>(status: T::Status, extra: &Extra) -> impl Iterator
     extra.iter().filter_map(move |(name, value)| {
         let expected = match T::belongs(status, name) {
             _ if name == T::TAG => "the name of the state",
-            Belongs::Here => "a field of the state, not an unknown one",
-            Belongs::Elsewhere | Belongs::Tolerated => "absent",
-            Belongs::Extra | Belongs::Unknown => return None,
+            NameScope::Here => "a field of the state, not an unknown one",
+            NameScope::Elsewhere | NameScope::Tolerated => "absent",
+            NameScope::Extra | NameScope::Unknown => return None,
         };
         Some(Violation {
             field: Cow::Owned(name.to_string()),
@@ -159,10 +159,10 @@ impl<'de, T: Stored> Visitor<'de> for StoredVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
         let mut early = Vec::new();
-        while let Some(Key(key)) = map.next_key()? {
+        while let Some(MapKey(key)) = map.next_key()? {
             if key == T::TAG {
                 let status = map.next_value_seed(NameSeed::<T::Status>(PhantomData))?;
-                let fields = Fields::new(status, early, self.human_readable, map);
+                let fields = StoredFields::new(status, early, self.human_readable, map);
                 return valid(T::read(status, fields)?);
             }
             let value = map.next_value_seed(early::Seed(T::width(&key)))?;
@@ -181,7 +181,7 @@ fn valid<T: Stored, E: Error>(value: T) -> Result<T, E> {
 
 /// The fields of one stored value, given to the reader of its state: only those that belong there.
 #[derive(Debug)]
-pub struct Fields<'de, A, T: Stored> {
+pub struct StoredFields<'de, A, T: Stored> {
     status: T::Status,
     early: vec::IntoIter<(Cow<'de, str>, Early)>,
     /// The value whose key was given out last, when it came before the tag.
@@ -191,7 +191,7 @@ pub struct Fields<'de, A, T: Stored> {
     extra: Extra,
 }
 
-impl<'de, A: MapAccess<'de>, T: Stored> Fields<'de, A, T> {
+impl<'de, A: MapAccess<'de>, T: Stored> StoredFields<'de, A, T> {
     fn new(status: T::Status, early: Vec<(Cow<'de, str>, Early)>, human_readable: bool, rest: A) -> Self {
         Self {
             status,
@@ -213,7 +213,7 @@ impl<'de, A: MapAccess<'de>, T: Stored> Fields<'de, A, T> {
             self.early_value = Some(value);
             return Ok(Some(name));
         }
-        Ok(self.rest.next_key()?.map(|Key(name)| name))
+        Ok(self.rest.next_key()?.map(|MapKey(name)| name))
     }
 
     fn take_value(&mut self) -> Result<Value, A::Error> {
@@ -239,7 +239,7 @@ impl<'de, A: MapAccess<'de>, T: Stored> Fields<'de, A, T> {
     }
 }
 
-impl<'de, A: MapAccess<'de>, T: Stored> MapAccess<'de> for Fields<'de, A, T> {
+impl<'de, A: MapAccess<'de>, T: Stored> MapAccess<'de> for StoredFields<'de, A, T> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
@@ -248,10 +248,10 @@ impl<'de, A: MapAccess<'de>, T: Stored> MapAccess<'de> for Fields<'de, A, T> {
                 return Err(duplicate(&name));
             }
             match T::belongs(self.status, &name) {
-                Belongs::Here => return seed.deserialize(name.into_deserializer()).map(Some),
-                Belongs::Elsewhere => return Err(misplaced(&name, self.status)),
-                Belongs::Extra => self.keep(name)?,
-                Belongs::Tolerated | Belongs::Unknown => self.skip_value()?,
+                NameScope::Here => return seed.deserialize(name.into_deserializer()).map(Some),
+                NameScope::Elsewhere => return Err(misplaced(&name, self.status)),
+                NameScope::Extra => self.keep(name)?,
+                NameScope::Tolerated | NameScope::Unknown => self.skip_value()?,
             }
         }
         Ok(None)
@@ -276,9 +276,9 @@ fn misplaced<E: Error>(name: &str, status: impl Name) -> E {
 }
 
 /// A key of a map, borrowed where the input allows it.
-struct Key<'de>(Cow<'de, str>);
+struct MapKey<'de>(Cow<'de, str>);
 
-impl<'de> Deserialize<'de> for Key<'de> {
+impl<'de> Deserialize<'de> for MapKey<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(KeyVisitor)
     }
@@ -287,22 +287,22 @@ impl<'de> Deserialize<'de> for Key<'de> {
 struct KeyVisitor;
 
 impl<'de> Visitor<'de> for KeyVisitor {
-    type Value = Key<'de>;
+    type Value = MapKey<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a field name")
     }
 
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Key<'de>, E> {
-        Ok(Key(Cow::Borrowed(name)))
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<MapKey<'de>, E> {
+        Ok(MapKey(Cow::Borrowed(name)))
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Key<'de>, E> {
-        Ok(Key(Cow::Owned(name.to_string())))
+    fn visit_str<E>(self, name: &str) -> Result<MapKey<'de>, E> {
+        Ok(MapKey(Cow::Owned(name.to_string())))
     }
 
-    fn visit_string<E>(self, name: String) -> Result<Key<'de>, E> {
-        Ok(Key(Cow::Owned(name)))
+    fn visit_string<E>(self, name: String) -> Result<MapKey<'de>, E> {
+        Ok(MapKey(Cow::Owned(name)))
     }
 }
 

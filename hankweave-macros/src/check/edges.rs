@@ -5,16 +5,16 @@ use std::collections::HashSet;
 use proc_macro2::Ident;
 use quote::format_ident;
 
-use crate::ast::{self, Mark, State};
+use crate::ast::{self, Mark, StateVariant};
 use crate::case::{is_name, pascal, text};
 use crate::error::{Errors, did_you_mean, nearest};
-use crate::model::{Branch, Exit, Method};
+use crate::model::{Branch, ExitDef, Method};
 
 /// All edges of a machine.
 #[derive(Default)]
 pub(crate) struct Edges {
     /// The exits of each state.
-    pub(crate) exits: Vec<Vec<Exit>>,
+    pub(crate) exits: Vec<Vec<ExitDef>>,
     pub(crate) methods: Vec<Method>,
     pub(crate) branches: Vec<Branch>,
     /// Whether an edge had to be left out.
@@ -36,14 +36,14 @@ impl Edges {
 }
 
 /// Resolves every `method => Target`.
-pub(super) fn resolve(states: &[State], errors: &mut Errors) -> Edges {
+pub(super) fn resolve(states: &[StateVariant], errors: &mut Errors) -> Edges {
     let mut edges = Edges::default();
     for (index, state) in states.iter().enumerate() {
         edges.incomplete |= state.unread;
         if !state.unread {
             check_exits(state, errors);
         }
-        let mut exits: Vec<Exit> = Vec::new();
+        let mut exits: Vec<ExitDef> = Vec::new();
         // A terminal state stays one, whatever exits it was given.
         for exit in state.exits.iter().filter(|_| state.terminal.is_none()) {
             let target = target(states, exit, errors);
@@ -70,7 +70,7 @@ pub(super) fn resolve(states: &[State], errors: &mut Errors) -> Edges {
                 errors.at(&exit.target, message);
             }
             edges.methods[method].sources.push(index);
-            exits.push(Exit {
+            exits.push(ExitDef {
                 method,
                 label: exit.label.clone(),
             });
@@ -82,7 +82,7 @@ pub(super) fn resolve(states: &[State], errors: &mut Errors) -> Edges {
     edges
 }
 
-fn check_exits(state: &State, errors: &mut Errors) {
+fn check_exits(state: &StateVariant, errors: &mut Errors) {
     match (&state.terminal, state.exits.first()) {
         (Some(_), Some(exit)) => errors.at(
             &exit.method,
@@ -102,7 +102,7 @@ fn check_exits(state: &State, errors: &mut Errors) {
     }
 }
 
-fn target(states: &[State], exit: &ast::Exit, errors: &mut Errors) -> Option<usize> {
+fn target(states: &[StateVariant], exit: &ast::ExitSyntax, errors: &mut Errors) -> Option<usize> {
     if let Some(index) = states.iter().position(|state| state.ident == exit.target) {
         return Some(index);
     }
@@ -118,9 +118,9 @@ fn target(states: &[State], exit: &ast::Exit, errors: &mut Errors) -> Option<usi
 /// Finds or makes the method of this name.
 fn method(
     edges: &mut Edges,
-    exit: &ast::Exit,
+    exit: &ast::ExitSyntax,
     target: usize,
-    states: &[State],
+    states: &[StateVariant],
     errors: &mut Errors,
 ) -> Option<usize> {
     let Some(index) = edges
@@ -171,7 +171,7 @@ fn method(
 }
 
 /// Only a step back to its own state may name what it changes.
-fn only_back(exit: &ast::Exit, leads_back: bool, errors: &mut Errors) -> ast::Exit {
+fn only_back(exit: &ast::ExitSyntax, leads_back: bool, errors: &mut Errors) -> ast::ExitSyntax {
     let mut exit = exit.clone();
     if !leads_back && exit.changes.take().is_some() {
         let message = format!(
@@ -183,14 +183,14 @@ fn only_back(exit: &ast::Exit, leads_back: bool, errors: &mut Errors) -> ast::Ex
     exit
 }
 
-/// What a step changes can be changed, and is named once.
-fn changes(names: &[Ident], state: &State, errors: &mut Errors) {
+/// Checks that each change of a step is possible and named once.
+fn changes(names: &[Ident], state: &StateVariant, errors: &mut Errors) {
     for (index, name) in names.iter().enumerate() {
         if names[..index].contains(name) {
             errors.at(name, format!("`{name}` is named already"));
         }
     }
-    let fixed = |field: &&ast::Field| matches!(field.mark, Mark::Fixed(_) | Mark::Origin);
+    let fixed = |field: &&ast::FieldSyntax| matches!(field.mark, Mark::Fixed(_) | Mark::Origin);
     for field in state
         .fields
         .iter()
@@ -207,15 +207,15 @@ fn changes(names: &[Ident], state: &State, errors: &mut Errors) {
 }
 
 /// Collects the outcomes of the branching steps of a state; in every state they are the same.
-fn branches(index: usize, state: &State, edges: &mut Edges, errors: &mut Errors) {
+fn branches(index: usize, state: &StateVariant, edges: &mut Edges, errors: &mut Errors) {
     let mut seen: Vec<&Ident> = Vec::new();
     for name in state.exits.iter().filter_map(|exit| exit.branch.as_ref()) {
         if seen.contains(&name) {
             continue;
         }
         seen.push(name);
-        let of_name = |exit: &&ast::Exit| exit.branch.as_ref() == Some(name);
-        let position = |exit: &ast::Exit| {
+        let of_name = |exit: &&ast::ExitSyntax| exit.branch.as_ref() == Some(name);
+        let position = |exit: &ast::ExitSyntax| {
             edges
                 .methods
                 .iter()
@@ -242,7 +242,7 @@ fn branches(index: usize, state: &State, edges: &mut Edges, errors: &mut Errors)
     }
 }
 
-fn unused_again(states: &[State], edges: &Edges, errors: &mut Errors) {
+fn unused_again(states: &[StateVariant], edges: &Edges, errors: &mut Errors) {
     let loops: HashSet<usize> = (0..states.len())
         .filter(|state| edges.targets(*state).any(|to| to == *state))
         .collect();

@@ -9,26 +9,26 @@ use syn::Type;
 use crate::ast::{self, Again, Ast, Mark, Setters};
 use crate::case::{Case, text};
 use crate::error::{Errors, did_you_mean};
-use crate::model::{Carried, Entry, Field, inside_option};
+use crate::model::{Carried, FieldDef, ValueSource, inside_option};
 
 use super::edges::Edges;
 use super::stored_name;
 
 /// The fields of all states.
 pub(super) struct Resolved {
-    pub(super) shared: Vec<Field>,
+    pub(super) shared: Vec<FieldDef>,
     pub(super) states: Vec<StateFields>,
 }
 
 /// The fields of one state.
 pub(super) struct StateFields {
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<FieldDef>,
     pub(super) tolerated: Vec<String>,
 }
 
 /// Resolves `keeps`, `same_as`, `tolerates` and the marks of all fields.
 pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Errors) -> Resolved {
-    let shared: Vec<Field> = ast
+    let shared: Vec<FieldDef> = ast
         .shared
         .iter()
         .filter_map(|field| shared_field(ast, field, errors))
@@ -67,12 +67,12 @@ pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
         if !states[state]
             .fields
             .iter()
-            .any(|field| field.ident == *name && !matches!(field.entry, Entry::Shared))
+            .any(|field| field.ident == *name && !matches!(field.entry, ValueSource::Shared))
         {
             let own = states[state]
                 .fields
                 .iter()
-                .filter(|field| !matches!(field.entry, Entry::Shared));
+                .filter(|field| !matches!(field.entry, ValueSource::Shared));
             let known: Vec<String> = own.map(|field| field.ident.to_string()).collect();
             let hint = did_you_mean(&name.to_string(), &known);
             let message = format!(
@@ -100,9 +100,9 @@ fn changed(edges: &Edges) -> impl Iterator<Item = (usize, &Ident)> {
     names.flat_map(|(state, names)| names.into_iter().flatten().map(move |name| (state, name)))
 }
 
-fn shared_field(ast: &Ast, field: &ast::Field, errors: &mut Errors) -> Option<Field> {
+fn shared_field(ast: &Ast, field: &ast::FieldSyntax, errors: &mut Errors) -> Option<FieldDef> {
     let entry = match &field.mark {
-        Mark::None => Entry::Shared,
+        Mark::None => ValueSource::Shared,
         Mark::Extra => {
             if !ast.stored_form {
                 errors.at(
@@ -110,12 +110,12 @@ fn shared_field(ast: &Ast, field: &ast::Field, errors: &mut Errors) -> Option<Fi
                     "unknown fields are those of a stored value, and this machine is not stored",
                 );
             }
-            Entry::Extra
+            ValueSource::Extra
         }
         Mark::Live(live) if live.carry.is_none() && live.again != Again::Restarts => {
             let entry = match &live.start {
-                None => Entry::Shared,
-                Some(start) => Entry::Carried(Carried {
+                None => ValueSource::Shared,
+                Some(start) => ValueSource::Carried(Carried {
                     from: field.ident.clone(),
                     start: Some(start.clone()),
                     next: None,
@@ -182,29 +182,38 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    fn own_field(&self, state: usize, field: &ast::Field, errors: &mut Errors) -> Field {
+    fn own_field(&self, state: usize, field: &ast::FieldSyntax, errors: &mut Errors) -> FieldDef {
         let (entry, live) = match &field.mark {
-            Mark::None => (Entry::Caller, None),
+            Mark::None => (ValueSource::Caller, None),
             Mark::Extra => {
                 errors.at(
                     &field.ident,
                     "extra fields belong to every state: put this into the shared variant",
                 );
-                (Entry::Caller, None)
+                (ValueSource::Caller, None)
             }
-            Mark::Carry(carry) => (Entry::Carried(self.carried(state, field, carry, errors)), None),
+            Mark::Carry(carry) => (
+                ValueSource::Carried(self.carried(state, field, carry, errors)),
+                None,
+            ),
             Mark::Origin => (self.origin(state, field, errors), None),
             Mark::Live(live) => {
                 let entry = self.live(state, field, live, errors);
                 (entry, self.setters(state, field, live.setters, errors))
             }
-            Mark::Fixed(value) => (Entry::Fixed(value.clone()), None),
+            Mark::Fixed(value) => (ValueSource::Fixed(value.clone()), None),
         };
         field_of(self.ast, field, entry, live)
     }
 
     /// Where a live field comes from. It starts anew in silence nowhere.
-    fn live(&self, state: usize, field: &ast::Field, live: &ast::Live, errors: &mut Errors) -> Entry {
+    fn live(
+        &self,
+        state: usize,
+        field: &ast::FieldSyntax,
+        live: &ast::Live,
+        errors: &mut Errors,
+    ) -> ValueSource {
         let carry = match (&live.carry, live.again) {
             (Some(carry), _) => Some(carry.clone()),
             (None, Again::Keeps) => Some(ast::Carry {
@@ -215,10 +224,10 @@ impl Resolver<'_> {
             (None, Again::Unsaid | Again::Restarts) => None,
         };
         if let Some(carry) = carry {
-            return Entry::Carried(self.carried(state, field, &carry, errors));
+            return ValueSource::Carried(self.carried(state, field, &carry, errors));
         }
         let Some(start) = &live.start else {
-            return Entry::Caller;
+            return ValueSource::Caller;
         };
         let entering = self.edges.methods.iter();
         let entering = entering.filter(|method| method.target == state && method.changes.is_none());
@@ -235,10 +244,16 @@ impl Resolver<'_> {
             );
             errors.once_at(&field.ident, message);
         }
-        Entry::Start(start.clone())
+        ValueSource::Start(start.clone())
     }
 
-    fn carried(&self, state: usize, field: &ast::Field, carry: &ast::Carry, errors: &mut Errors) -> Carried {
+    fn carried(
+        &self,
+        state: usize,
+        field: &ast::FieldSyntax,
+        carry: &ast::Carry,
+        errors: &mut Errors,
+    ) -> Carried {
         let from = carry.from.as_ref().unwrap_or(&field.ident);
         let mut sources = self.edges.sources(state).peekable();
         let known: Vec<String> = self
@@ -285,22 +300,22 @@ impl Resolver<'_> {
         }
     }
 
-    fn origin(&self, state: usize, field: &ast::Field, errors: &mut Errors) -> Entry {
+    fn origin(&self, state: usize, field: &ast::FieldSyntax, errors: &mut Errors) -> ValueSource {
         if state == self.initial {
             let ident = &self.ast.states[state].ident;
             errors.at(
                 &field.ident,
                 format!("`{ident}` is where values start: there is no state before it to name"),
             );
-            return Entry::Caller;
+            return ValueSource::Caller;
         }
-        Entry::Origin
+        ValueSource::Origin
     }
 
     fn setters(
         &self,
         state: usize,
-        field: &ast::Field,
+        field: &ast::FieldSyntax,
         setters: Setters,
         errors: &mut Errors,
     ) -> Option<Setters> {
@@ -316,7 +331,7 @@ impl Resolver<'_> {
         Some(setters)
     }
 
-    fn kept_field(&self, state: usize, name: &Ident, errors: &mut Errors) -> Option<Field> {
+    fn kept_field(&self, state: usize, name: &Ident, errors: &mut Errors) -> Option<FieldDef> {
         if self.ast.shared.iter().any(|field| field.ident == *name) {
             let message = format!("`{name}` is shared: every state has it and keeps it without being asked");
             errors.at(name, message);
@@ -332,7 +347,7 @@ impl Resolver<'_> {
             );
             return None;
         }
-        let mut found: Option<(Type, &ast::Field, usize)> = None;
+        let mut found: Option<(Type, &ast::FieldSyntax, usize)> = None;
         for source in self.edges.sources(state) {
             let Some(field) = self.declaration(source, name, &mut HashSet::from([state])) else {
                 if !self.names(source).contains(&name.to_string()) {
@@ -361,7 +376,7 @@ impl Resolver<'_> {
             Mark::Live(ast::Live { setters, .. }) if !self.edges.exits[state].is_empty() => Some(setters),
             _ => None,
         };
-        Some(field_of(self.ast, field, Entry::Kept, live))
+        Some(field_of(self.ast, field, ValueSource::Kept, live))
     }
 
     fn missing(&self, state: usize, source: usize, name: &Ident, errors: &mut Errors) {
@@ -372,8 +387,13 @@ impl Resolver<'_> {
         errors.at(name, message);
     }
 
-    /// Where the field of this name in this state is written down.
-    fn declaration(&self, state: usize, name: &Ident, seen: &mut HashSet<usize>) -> Option<&ast::Field> {
+    /// Returns the state that declares the field of this name in this state.
+    fn declaration(
+        &self,
+        state: usize,
+        name: &Ident,
+        seen: &mut HashSet<usize>,
+    ) -> Option<&ast::FieldSyntax> {
         let declared = &self.ast.states[state].fields;
         if let Some(field) = declared.iter().find(|field| field.ident == *name) {
             return Some(field);
@@ -419,14 +439,14 @@ fn tolerated(ast: &Ast, states: &[StateFields], state: usize, errors: &mut Error
                 ),
             );
         }
-        tolerated.extend(fields.flat_map(Field::stored_names).map(str::to_string));
+        tolerated.extend(fields.flat_map(FieldDef::stored_names).map(str::to_string));
     }
     tolerated
 }
 
 /// Leaves out fields whose name is taken.
-fn unique(fields: Vec<Field>, errors: &mut Errors) -> Vec<Field> {
-    let mut kept: Vec<Field> = Vec::new();
+fn unique(fields: Vec<FieldDef>, errors: &mut Errors) -> Vec<FieldDef> {
+    let mut kept: Vec<FieldDef> = Vec::new();
     for mut field in fields {
         if kept.iter().any(|known| known.ident == field.ident) {
             errors.at(
@@ -451,7 +471,7 @@ fn unique(fields: Vec<Field>, errors: &mut Errors) -> Vec<Field> {
 }
 
 /// The setters of a field, whose changes are events only where there are events.
-fn recorded(ast: &Ast, field: &ast::Field, setters: Setters, errors: &mut Errors) -> Option<Setters> {
+fn recorded(ast: &Ast, field: &ast::FieldSyntax, setters: Setters, errors: &mut Errors) -> Option<Setters> {
     if setters.record && ast.types {
         let message = "a machine of `types` alone has no events: leave out `record`";
         errors.at(&field.ident, message);
@@ -460,7 +480,7 @@ fn recorded(ast: &Ast, field: &ast::Field, setters: Setters, errors: &mut Errors
     Some(setters)
 }
 
-fn field_of(ast: &Ast, field: &ast::Field, entry: Entry, live: Option<Setters>) -> Field {
+fn field_of(ast: &Ast, field: &ast::FieldSyntax, entry: ValueSource, live: Option<Setters>) -> FieldDef {
     let name = text(&field.ident);
     let mut serde = field.serde.metas.clone();
     let is_option = inside_option(&field.ty).is_some();
@@ -470,7 +490,7 @@ fn field_of(ast: &Ast, field: &ast::Field, entry: Entry, live: Option<Setters>) 
     if is_option && field.serde.custom_read && !field.serde.default {
         serde.push(quote::quote!(default));
     }
-    Field {
+    FieldDef {
         stored_name: stored_name(&field.serde.names.rename, &name, ast.storage.fields, Case::field),
         aliases: field.serde.names.aliases.clone(),
         optional: is_option || field.serde.default,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::ast::{Ast, State};
+use crate::ast::{Ast, StateVariant};
 use crate::error::{Errors, did_you_mean, nearest};
 
 /// Gives each state the steps and fields of its group, and of the groups around that one, after its own.
@@ -40,7 +40,7 @@ pub(super) fn resolve(ast: &mut Ast, errors: &mut Errors) {
 }
 
 /// The group that a state or a group is in.
-fn parent(child: &State, groups: &[State], errors: &mut Errors) -> Option<usize> {
+fn parent(child: &StateVariant, groups: &[StateVariant], errors: &mut Errors) -> Option<usize> {
     let within = child.within.as_ref()?;
     let found = groups.iter().position(|group| group.ident == *within);
     if found.is_none() {
@@ -56,7 +56,7 @@ fn parent(child: &State, groups: &[State], errors: &mut Errors) -> Option<usize>
 }
 
 /// A group is no state, so no step leads there.
-fn no_way_into_a_group(state: &mut State, groups: &[State], errors: &mut Errors) {
+fn no_way_into_a_group(state: &mut StateVariant, groups: &[StateVariant], errors: &mut Errors) {
     state.exits.retain(|exit| {
         let target = &exit.target;
         let is_state = groups.iter().all(|group| group.ident != *target);
@@ -69,7 +69,7 @@ fn no_way_into_a_group(state: &mut State, groups: &[State], errors: &mut Errors)
     });
 }
 
-fn join(state: &mut State, group: &State) {
+fn join(state: &mut StateVariant, group: &StateVariant) {
     state.unread |= group.unread;
     state.exits.extend(group.exits.iter().cloned());
     state.keeps.extend(group.keeps.iter().cloned());

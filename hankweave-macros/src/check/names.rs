@@ -10,18 +10,18 @@ use crate::case::{is_name, pascal, snake, text};
 use crate::error::Errors;
 use crate::expand::deeper::holds_code;
 use crate::expand::{graph_name, into_stored, to_stored};
-use crate::model::{Change, Entry, Field, Machine, STORED_METHODS};
+use crate::model::{FieldDef, LiveField, MachineDef, STORED_METHODS, ValueSource};
 
 use super::spoken;
 
-/// What every module of Rust knows without being told.
+/// Names that every Rust module knows.
 const PRELUDE: [&str; 24] = [
     "AsMut", "AsRef", "Box", "Clone", "Copy", "Default", "Drop", "Eq", "Err", "Fn", "FnMut", "FnOnce",
     "From", "Into", "Iterator", "None", "Ok", "Option", "Result", "Send", "Some", "String", "Sync", "Vec",
 ];
 
 /// Leaves out states whose name is taken.
-pub(super) fn unique_states(states: &mut Vec<ast::State>, errors: &mut Errors) {
+pub(super) fn unique_states(states: &mut Vec<ast::StateVariant>, errors: &mut Errors) {
     let mut seen = Vec::new();
     states.retain(|state| {
         let new = !seen.contains(&state.ident);
@@ -64,7 +64,7 @@ pub(super) fn parameters(ast: &ast::Ast, errors: &mut Errors) -> bool {
 }
 
 /// Reports names that the generated code would give to two things, and lets the step give way, so that the rest still expands.
-pub(super) fn collisions(machine: &mut Machine, errors: &mut Errors) {
+pub(super) fn collisions(machine: &mut MachineDef, errors: &mut Errors) {
     machine_name(machine, errors);
     let taken = generated_names(machine);
     state_names(machine, &taken, errors);
@@ -76,7 +76,7 @@ pub(super) fn collisions(machine: &mut Machine, errors: &mut Errors) {
 }
 
 /// A state leaves their names to the parts of the machine.
-fn state_names(machine: &mut Machine, taken: &[String], errors: &mut Errors) {
+fn state_names(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) {
     for state in &mut machine.states {
         let name = state.ident.to_string();
         if taken.contains(&name) {
@@ -87,8 +87,8 @@ fn state_names(machine: &mut Machine, taken: &[String], errors: &mut Errors) {
     }
 }
 
-/// What is stored must name one state.
-fn stored_names(machine: &mut Machine, errors: &mut Errors) {
+/// Checks that each stored name belongs to one state.
+fn stored_names(machine: &mut MachineDef, errors: &mut Errors) {
     let mut seen: Vec<(String, Ident)> = Vec::new();
     for state in &mut machine.states {
         let names = std::iter::once(&state.stored_name).chain(&state.aliases);
@@ -111,7 +111,7 @@ fn stored_names(machine: &mut Machine, errors: &mut Errors) {
 }
 
 /// The module and the field of a step are called like the machine in small letters, the graph in capital ones.
-fn machine_name(machine: &mut Machine, errors: &mut Errors) {
+fn machine_name(machine: &mut MachineDef, errors: &mut Errors) {
     let name = text(&machine.name);
     let module = snake(&name);
     if name == text(&machine.stored) {
@@ -147,7 +147,7 @@ fn machine_name(machine: &mut Machine, errors: &mut Errors) {
 }
 
 /// The struct of a step gives way to everything else that has its name; `steps` has it under its own.
-fn metadata_names(machine: &mut Machine, taken: &[String], errors: &mut Errors) {
+fn metadata_names(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) {
     let mut taken: HashSet<String> = taken
         .iter()
         .cloned()
@@ -163,7 +163,7 @@ fn metadata_names(machine: &mut Machine, taken: &[String], errors: &mut Errors) 
             }
         }
     }
-    let mut variants: Vec<Ident> = machine.changes().iter().map(Change::variant).collect();
+    let mut variants: Vec<Ident> = machine.changes().iter().map(LiveField::variant).collect();
     for method in &mut machine.methods {
         if variants.contains(&method.variant) {
             let message = format!(
@@ -182,7 +182,7 @@ fn metadata_names(machine: &mut Machine, taken: &[String], errors: &mut Errors) 
 }
 
 /// A field that names something beside the machine means that, and not what the machine calls so.
-fn field_types(machine: &mut Machine, taken: &[String], errors: &mut Errors) {
+fn field_types(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) {
     let spoken = spoken::names(machine, false);
     for state in &machine.states {
         let name = state.ident.to_string();
@@ -202,7 +202,7 @@ fn field_types(machine: &mut Machine, taken: &[String], errors: &mut Errors) {
 }
 
 /// Methods that a typed value has besides its steps.
-fn method_names(machine: &mut Machine, errors: &mut Errors) {
+fn method_names(machine: &mut MachineDef, errors: &mut Errors) {
     let mut taken: Vec<String> = ["clone", "into_data", "new", "status", "step"]
         .map(str::to_owned)
         .into();
@@ -245,8 +245,8 @@ fn method_names(machine: &mut Machine, errors: &mut Errors) {
 }
 
 /// Fields must leave room for the tag, and shared ones for what every stored value can be asked.
-fn field_names(machine: &Machine, errors: &mut Errors) {
-    let taken = |field: &&Field| STORED_METHODS.contains(&text(&field.ident).as_str());
+fn field_names(machine: &MachineDef, errors: &mut Errors) {
+    let taken = |field: &&FieldDef| STORED_METHODS.contains(&text(&field.ident).as_str());
     for field in machine.shared.iter().filter(taken) {
         let message = format!(
             "stored values have a method `{}` of their own: give the field another name; `#[serde(rename = \"..\")]` keeps what is stored",
@@ -255,8 +255,13 @@ fn field_names(machine: &Machine, errors: &mut Errors) {
         errors.at(&field.ident, message);
     }
     let own = machine.states.iter().flat_map(|state| &state.fields);
-    let own = own.filter(|field| !matches!(field.entry, Entry::Shared | Entry::Kept | Entry::Extra));
-    let stored_as_tag = |field: &&Field| field.stored_names().any(|name| name == machine.tag);
+    let own = own.filter(|field| {
+        !matches!(
+            field.entry,
+            ValueSource::Shared | ValueSource::Kept | ValueSource::Extra
+        )
+    });
+    let stored_as_tag = |field: &&FieldDef| field.stored_names().any(|name| name == machine.tag);
     for field in machine.shared.iter().chain(own).filter(stored_as_tag) {
         let message = format!(
             "`{}` would be stored as `{}`, where the name of the state stands",
@@ -266,8 +271,8 @@ fn field_names(machine: &Machine, errors: &mut Errors) {
     }
 }
 
-/// What the generated module holds besides states and metadata, or refers to by a short name.
-fn generated_names(machine: &Machine) -> Vec<String> {
+/// Returns the names in the generated module besides states and metadata, and the short names it refers to.
+fn generated_names(machine: &MachineDef) -> Vec<String> {
     let name = &machine.name;
     let own = ["", "State", "Status", "Phase", "Transition"].map(|suffix| format!("{name}{suffix}"));
     let own = own
@@ -276,7 +281,7 @@ fn generated_names(machine: &Machine) -> Vec<String> {
     own.chain(inner_names()).collect()
 }
 
-/// What the generated module has for itself.
+/// Returns the generated module's own names.
 fn inner_names() -> Vec<String> {
     let names = [
         "Active",

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use syn::visit_mut::{self, VisitMut};
 use syn::{ExprPath, Ident, Path, PathSegment, Token, parse_quote};
 
-use crate::model::{Carried, Entry, Machine};
+use crate::model::{Carried, MachineDef, ValueSource};
 
 /// All of them; without `values` only those of types.
-pub(super) fn names(machine: &mut Machine, values: bool) -> HashSet<String> {
+pub(super) fn names(machine: &mut MachineDef, values: bool) -> HashSet<String> {
     let mut names = HashSet::new();
     let collect = |path: &mut Path, is_value: bool| {
         if values || !is_value {
@@ -20,7 +20,7 @@ pub(super) fn names(machine: &mut Machine, values: bool) -> HashSet<String> {
 }
 
 /// Lets names of types mean what they mean beside the machine, where the generated module has them as well. `Self` is the enum there.
-pub(super) fn lift(machine: &mut Machine, own: &HashSet<String>) {
+pub(super) fn lift(machine: &mut MachineDef, own: &HashSet<String>) {
     let (_, arguments, _) = machine.generics.split_for_impl();
     let (stored, arguments) = (&machine.stored, arguments.as_turbofish());
     let this: Path = parse_quote!(#stored #arguments);
@@ -36,7 +36,7 @@ pub(super) fn lift(machine: &mut Machine, own: &HashSet<String>) {
     visit(machine, &mut Heads(lift));
 }
 
-fn visit(machine: &mut Machine, visitor: &mut impl VisitMut) {
+fn visit(machine: &mut MachineDef, visitor: &mut impl VisitMut) {
     visitor.visit_generics_mut(&mut machine.generics);
     let states = machine.states.iter_mut().flat_map(|state| &mut state.fields);
     for field in machine.shared.iter_mut().chain(states) {
@@ -47,8 +47,8 @@ fn visit(machine: &mut Machine, visitor: &mut impl VisitMut) {
             .iter_mut()
             .for_each(|sample| visitor.visit_expr_mut(sample));
         match &mut field.entry {
-            Entry::Start(value) | Entry::Fixed(value) => visitor.visit_expr_mut(value),
-            Entry::Carried(Carried { start, next, .. }) => {
+            ValueSource::Start(value) | ValueSource::Fixed(value) => visitor.visit_expr_mut(value),
+            ValueSource::Carried(Carried { start, next, .. }) => {
                 for value in start.iter_mut().chain(next) {
                     visitor.visit_expr_mut(value);
                 }

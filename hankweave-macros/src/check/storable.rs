@@ -4,7 +4,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Type, parse_quote};
 
-use crate::ast::{Ast, Field};
+use crate::ast::{Ast, FieldSyntax};
 use crate::error::Errors;
 use crate::model::inside_option;
 
@@ -72,7 +72,7 @@ fn is_of_the_process(tokens: TokenStream) -> bool {
     })
 }
 
-fn field_type(field: &mut Field, errors: &mut Errors) {
+fn field_type(field: &mut FieldSyntax, errors: &mut Errors) {
     if inside_option(&field.ty).is_some_and(is_nothing) {
         let message = "two values of this type are stored as the same `null`: use an enum of your own, or say how it is stored with \
                        `#[serde(with = \"..\")]`";

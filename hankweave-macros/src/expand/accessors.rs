@@ -1,18 +1,18 @@
-//! What a stored value can be asked, whatever its state.
+//! Accessors of a stored value in any state.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 
 use crate::case::text;
-use crate::model::{Entry, Field, Machine, STORED_METHODS, State, inside_option};
+use crate::model::{FieldDef, MachineDef, STORED_METHODS, StateDef, ValueSource, inside_option};
 
-use super::{Names, if_stored};
+use super::{GeneratedNames, if_stored};
 
-/// What generated code calls on a stored value besides; fields of these names have no accessor.
+/// Methods that generated code calls on a stored value; fields of these names have no accessor.
 const IN_USE: [&str; 2] = ["clone", "refuse"];
 
 /// The shared fields; and with the stored form those of single states that have one type wherever they stand.
-pub(super) fn accessors(machine: &Machine, out: &Names) -> TokenStream {
+pub(super) fn accessors(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let stored = &out.stored;
     // A name that is taken was reported.
     let shared = machine.shared.iter().filter(|field| is_free(&field.ident));
@@ -31,14 +31,14 @@ fn is_free(field: &Ident) -> bool {
     !STORED_METHODS.contains(&text(field).as_str())
 }
 
-fn shared_accessor(field: &Field, machine: &Machine, out: &Names) -> TokenStream {
-    let (vis, Field { ident, ty, .. }) = (&out.vis, field);
+fn shared_accessor(field: &FieldDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let (vis, FieldDef { ident, ty, .. }) = (&out.vis, field);
     let docs = docs(field, &format!("The `{}` of every state.", field.stored_name));
     let states: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
-    let for_change = matches!(field.entry, Entry::Extra).then(|| {
+    let for_change = matches!(field.entry, ValueSource::Extra).then(|| {
         let name = format_ident!("{}_mut", text(ident), span = Span::call_site());
         quote! {
-            /// The same, to be changed.
+            /// Returns a mutable reference.
             #vis const fn #name(&mut self) -> &mut #ty {
                 match self {
                     #(Self::#states(state) => &mut state.#ident,)*
@@ -58,8 +58,8 @@ fn shared_accessor(field: &Field, machine: &Machine, out: &Names) -> TokenStream
 }
 
 /// The fields of single states that have one type, but for `Option`, in all states that have them; each with those states.
-fn fields(machine: &Machine) -> impl Iterator<Item = (&Field, Vec<(&State, &Field)>)> {
-    let of_states = |name: &Ident| -> Vec<(&State, &Field)> {
+fn fields(machine: &MachineDef) -> impl Iterator<Item = (&FieldDef, Vec<(&StateDef, &FieldDef)>)> {
+    let of_states = |name: &Ident| -> Vec<(&StateDef, &FieldDef)> {
         let holders = machine.states.iter().filter_map(|state| {
             let field = state.fields.iter().find(|field| field.ident == *name)?;
             Some((state, field))
@@ -75,12 +75,17 @@ fn fields(machine: &Machine) -> impl Iterator<Item = (&Field, Vec<(&State, &Fiel
     });
     let with_states = first.map(move |field| (field, of_states(&field.ident)));
     with_states.filter(|(first, states)| {
-        let written = |field: &Field| field.value_type().to_token_stream().to_string();
+        let written = |field: &FieldDef| field.value_type().to_token_stream().to_string();
         states.iter().all(|(_, field)| written(field) == written(first))
     })
 }
 
-fn accessor(field: &Field, states: &[(&State, &Field)], machine: &Machine, out: &Names) -> TokenStream {
+fn accessor(
+    field: &FieldDef,
+    states: &[(&StateDef, &FieldDef)],
+    machine: &MachineDef,
+    out: &GeneratedNames,
+) -> TokenStream {
     let (vis, ty) = (&out.vis, field.value_type());
     let docs = docs(field, "");
     // Nobody has to use what nobody has written.
@@ -107,8 +112,8 @@ fn accessor(field: &Field, states: &[(&State, &Field)], machine: &Machine, out: 
     }
 }
 
-/// What the declaration says about a field, or `otherwise`.
-fn docs(field: &Field, otherwise: &str) -> TokenStream {
+/// Returns the declaration's documentation of a field, or `otherwise`.
+fn docs(field: &FieldDef, otherwise: &str) -> TokenStream {
     let docs: Vec<_> = field
         .attrs
         .iter()

@@ -3,13 +3,13 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
-use crate::model::Machine;
+use crate::model::MachineDef;
 
-use super::Names;
+use super::GeneratedNames;
 
 /// The enum of all typed values: under the name of the declaration where there are types alone, else as what a stored value gives.
-pub(super) fn any(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         vis,
         typed,
         stored,
@@ -87,8 +87,8 @@ pub(super) fn any(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-/// What is derived: these traits, or, where there are types alone, those among them that the declaration asks for.
-pub(super) fn derives(machine: &Machine) -> TokenStream {
+/// Returns the derives: these traits, or, where there are types alone, those among them that the declaration asks for.
+pub(super) fn derives(machine: &MachineDef) -> TokenStream {
     if !machine.types {
         let asked = &machine.generated.typed;
         return quote!(#[derive(::core::fmt::Debug, ::core::cmp::PartialEq #(, #asked)*)]);

@@ -3,36 +3,36 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 
-use crate::model::{Branch, Machine, Method};
+use crate::model::{Branch, MachineDef, Method};
 
 use super::states::derives;
-use super::{Names, generics};
+use super::{GeneratedNames, generics};
 
 /// For each branching step what it is told, and where it leads.
-pub(super) fn branches(machine: &Machine, out: &Names) -> TokenStream {
+pub(super) fn branches(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let branches = machine.branches.iter();
     branches.map(|branch| data(branch, machine, out)).collect()
 }
 
 /// The methods of branching steps; they stand where the typed value is.
-pub(super) fn methods(machine: &Machine, out: &Names) -> TokenStream {
+pub(super) fn methods(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let branches = machine.branches.iter();
     branches.map(|branch| method(branch, machine, out)).collect()
 }
 
 /// The methods of the outcomes of a branch.
-fn outcomes<'a>(branch: &Branch, machine: &'a Machine) -> Vec<&'a Method> {
+fn outcomes<'a>(branch: &Branch, machine: &'a MachineDef) -> Vec<&'a Method> {
     let outcomes = branch.outcomes.iter();
     outcomes.map(|method| &machine.methods[*method]).collect()
 }
 
-fn targets<'a>(outcomes: &[&Method], machine: &'a Machine) -> Vec<&'a Ident> {
+fn targets<'a>(outcomes: &[&Method], machine: &'a MachineDef) -> Vec<&'a Ident> {
     let targets = outcomes.iter().map(|method| &machine.target(method).ident);
     targets.collect()
 }
 
 /// How an outcome is matched, and the step that is then in hand.
-fn cases(outcomes: &[&Method], machine: &Machine) -> (Vec<Option<TokenStream>>, Vec<TokenStream>) {
+fn cases(outcomes: &[&Method], machine: &MachineDef) -> (Vec<Option<TokenStream>>, Vec<TokenStream>) {
     let cases = outcomes
         .iter()
         .map(|method| match machine.metadata(method).next() {
@@ -42,8 +42,8 @@ fn cases(outcomes: &[&Method], machine: &Machine) -> (Vec<Option<TokenStream>>, 
     cases.unzip()
 }
 
-fn data(branch: &Branch, machine: &Machine, out: &Names) -> TokenStream {
-    let Names { vis, typed, .. } = out;
+fn data(branch: &Branch, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames { vis, typed, .. } = out;
     let Branch {
         ident, asks, gives, ..
     } = branch;
@@ -100,8 +100,8 @@ fn data(branch: &Branch, machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-fn method(branch: &Branch, machine: &Machine, out: &Names) -> TokenStream {
-    let Names { vis, typed, .. } = out;
+fn method(branch: &Branch, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames { vis, typed, .. } = out;
     let Branch {
         ident, asks, gives, ..
     } = branch;

@@ -8,7 +8,7 @@ use quote::quote_spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{BinOp, Expr, ExprBinary, ExprUnary, Path, UnOp, parse_quote};
 
-use crate::model::{Field, Machine};
+use crate::model::{FieldDef, MachineDef};
 
 /// `next` with checked operators.
 pub(super) struct Next {
@@ -18,7 +18,7 @@ pub(super) struct Next {
 }
 
 /// Nothing where there is nothing to check, or no event that could ask for it.
-pub(super) fn of_next(next: &Expr, machine: &Machine, krate: &Path) -> Option<Next> {
+pub(super) fn of_next(next: &Expr, machine: &MachineDef, krate: &Path) -> Option<Next> {
     if machine.types {
         return None;
     }
@@ -114,7 +114,7 @@ impl VisitMut for Operators<'_> {
 }
 
 /// Adds `delta` to a field and tells whether the sum fits.
-pub(super) fn sum(field: &Field, place: &TokenStream, krate: &Path) -> TokenStream {
+pub(super) fn sum(field: &FieldDef, place: &TokenStream, krate: &Path) -> TokenStream {
     // A type that cannot be added to is then reported at its field.
     let here = Span::call_site().located_at(field.ident.span());
     quote_spanned! {here=> {

@@ -4,14 +4,14 @@ use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Path, Type, parse_quote};
 
-use crate::model::Machine;
+use crate::model::MachineDef;
 use crate::parse::paths;
 
 use super::generics;
 
 /// Lets types mean in a module beneath the data what they mean beside it. A type that is more than names gets one beside the data: gives the definitions
 /// as well.
-pub(super) fn deeper(machine: &Machine) -> (Machine, TokenStream) {
+pub(super) fn deeper(machine: &MachineDef) -> (MachineDef, TokenStream) {
     let mut deeper = machine.clone();
     paths::of_generics(&mut deeper.generics);
     let one_down = |path: &mut Path| paths::of_path(path);
@@ -49,7 +49,7 @@ struct Named {
 }
 
 impl Named {
-    fn name(&mut self, ty: &Type, machine: &Machine) -> Type {
+    fn name(&mut self, ty: &Type, machine: &MachineDef) -> Type {
         let written = ty.to_token_stream().to_string();
         if let Some((_, name)) = self.known.iter().find(|(known, _)| *known == written) {
             return name.clone();

@@ -1,13 +1,13 @@
 //! The diagram of a machine as text, which every reader of the documentation sees drawn: a row for each state, a column for each step.
 
 use crate::case::text;
-use crate::model::{Machine, Method, State};
+use crate::model::{MachineDef, Method, StateDef};
 
 /// The widest text that needs no scrolling; what is wider goes on below.
 const WIDTH: usize = 110;
 
 /// The diagram, fenced, with a line that says how it is read.
-pub(super) fn drawing(machine: &Machine) -> String {
+pub(super) fn drawing(machine: &MachineDef) -> String {
     let states: Vec<String> = machine
         .states
         .iter()
@@ -36,7 +36,7 @@ pub(super) fn drawing(machine: &Machine) -> String {
 }
 
 /// A state, with the ways in and out of the machine.
-fn name(index: usize, state: &State, machine: &Machine) -> String {
+fn name(index: usize, state: &StateDef, machine: &MachineDef) -> String {
     let way_in = if index == machine.initial { "[*] ->" } else { "" };
     let way_out = if state.terminal { " -> [*]" } else { "" };
     format!("{way_in:6} {}{way_out}", state.ident)
@@ -70,7 +70,7 @@ impl Lane {
     }
 }
 
-/// What stands where a step leads.
+/// Returns the arrow of a step.
 fn arrow(method: &Method) -> char {
     let comes_from = |is_there: fn(&usize, &usize) -> bool| {
         method

@@ -4,14 +4,14 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 
 use crate::case::text;
-use crate::model::{Carried, Change, Entry, Field, Machine, Method, State};
+use crate::model::{Carried, FieldDef, LiveField, MachineDef, Method, StateDef, ValueSource};
 
 use super::values::next_function;
-use super::{Names, checked, if_stored};
+use super::{GeneratedNames, checked, if_stored};
 
 /// The enum under the attribute: any state, checked at run time.
-pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+pub(super) fn execution(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         vis,
         stored,
         status,
@@ -20,7 +20,7 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
         krate,
         ..
     } = out;
-    let Machine {
+    let MachineDef {
         docs, attrs, derives, ..
     } = machine;
     let states: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
@@ -117,7 +117,7 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// One event on every state. The value is matched where it lies: a pair of value and event would first be copied.
-fn step_arm(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
+fn step_arm(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (krate, transition, to) = (&out.krate, &out.transition, &machine.target(method).ident);
     let (pattern, key) = event_pattern(method, machine);
     let arms = method.sources.iter().map(|source| {
@@ -139,7 +139,7 @@ fn step_arm(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// Refuses a step whose computed fields do not fit their types.
-fn limits(method: &Method, source: &State, machine: &Machine, out: &Names) -> TokenStream {
+fn limits(method: &Method, source: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (krate, transition, from) = (&out.krate, &out.transition, &source.ident);
     let (pattern, _) = event_pattern(method, machine);
     let changed = method.changes.as_ref();
@@ -148,7 +148,7 @@ fn limits(method: &Method, source: &State, machine: &Machine, out: &Names) -> To
         changed.is_none_or(|names| names.contains(&field.ident)) && !machine.asks(method, field)
     });
     let checks = computed.filter_map(|field| {
-        let Entry::Carried(Carried {
+        let ValueSource::Carried(Carried {
             from: before,
             next: Some(next),
             ..
@@ -172,9 +172,14 @@ fn limits(method: &Method, source: &State, machine: &Machine, out: &Names) -> To
 }
 
 /// Refuses a value that breaks rules of its state: what follows from it would be wrong as well.
-fn rules(machine: &Machine, out: &Names) -> Option<TokenStream> {
+fn rules(machine: &MachineDef, out: &GeneratedNames) -> Option<TokenStream> {
     let krate = &out.krate;
-    let ruled = |field: &Field| matches!(field.entry, Entry::Fixed(_) | Entry::Origin | Entry::Extra);
+    let ruled = |field: &FieldDef| {
+        matches!(
+            field.entry,
+            ValueSource::Fixed(_) | ValueSource::Origin | ValueSource::Extra
+        )
+    };
     let mut fields = machine.states.iter().flat_map(|state| &state.fields);
     (fields.any(ruled) && !machine.methods.is_empty()).then(|| {
         quote! {
@@ -188,7 +193,7 @@ fn rules(machine: &Machine, out: &Names) -> Option<TokenStream> {
 }
 
 /// The change of a live field on every state.
-fn change_arm(change: &Change<'_>, machine: &Machine, out: &Names) -> TokenStream {
+fn change_arm(change: &LiveField<'_>, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (transition, field, variant) = (&out.transition, &change.field.ident, change.variant());
     let krate = &out.krate;
     let states = change.states.iter().map(|state| &state.ident);
@@ -230,7 +235,7 @@ fn change_arm(change: &Change<'_>, machine: &Machine, out: &Names) -> TokenStrea
 }
 
 /// How the event of a method is matched, and the metadata then in hand.
-fn event_pattern(method: &Method, machine: &Machine) -> (TokenStream, TokenStream) {
+fn event_pattern(method: &Method, machine: &MachineDef) -> (TokenStream, TokenStream) {
     let (variant, key) = (&method.variant, &method.metadata);
     match machine.metadata(method).next() {
         Some(_) => (quote!(#variant(metadata)), quote!(metadata)),
@@ -239,8 +244,8 @@ fn event_pattern(method: &Method, machine: &Machine) -> (TokenStream, TokenStrea
 }
 
 /// The enum of all steps, each with what it demands.
-pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         vis,
         typed,
         transition,
@@ -275,8 +280,8 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
     });
     let changes = machine.changes();
     let change_variants = changes.iter().map(change_variant);
-    let change_names: Vec<_> = changes.iter().map(Change::method).collect();
-    let change_patterns: Vec<_> = changes.iter().map(Change::variant).collect();
+    let change_names: Vec<_> = changes.iter().map(LiveField::method).collect();
+    let change_patterns: Vec<_> = changes.iter().map(LiveField::variant).collect();
     let target = target(&patterns, &targets, &change_patterns, out);
     let conversions = machine.methods.iter().map(|method| {
         let (variant, key) = (&method.variant, &method.metadata);
@@ -318,8 +323,13 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-/// Where a step leads; nowhere else, when it changes a live field.
-fn target(patterns: &[TokenStream], targets: &[&Ident], changes: &[Ident], out: &Names) -> TokenStream {
+/// Returns the target of a step; none when it changes a live field.
+fn target(
+    patterns: &[TokenStream],
+    targets: &[&Ident],
+    changes: &[Ident],
+    out: &GeneratedNames,
+) -> TokenStream {
     let (vis, status) = (&out.vis, &out.status);
     if changes.is_empty() {
         return quote! {
@@ -342,7 +352,7 @@ fn target(patterns: &[TokenStream], targets: &[&Ident], changes: &[Ident], out: 
     }
 }
 
-fn change_variant(change: &Change<'_>) -> TokenStream {
+fn change_variant(change: &LiveField<'_>) -> TokenStream {
     let (variant, ident, ty) = (change.variant(), &change.field.ident, &change.field.ty);
     let what = if change.adds { "Adds to" } else { "Replaces" };
     let docs = format!("{what} `{ident}`; the status stays.");

@@ -4,13 +4,13 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
 use crate::case::text;
-use crate::model::{Change, Machine, Method};
+use crate::model::{LiveField, MachineDef, Method};
 
-use super::{Names, if_stored};
+use super::{GeneratedNames, if_stored};
 
 /// `Serialize` and `Deserialize` for the event enum.
-pub(super) fn events(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+pub(super) fn events(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         transition, krate, ..
     } = out;
     let changes = machine.changes();
@@ -18,7 +18,7 @@ pub(super) fn events(machine: &Machine, out: &Names) -> TokenStream {
     let changed = changes.iter().map(|change| self::change(change));
     let (writes, reads): (Vec<_>, Vec<_>) = steps.chain(changed).unzip();
     let methods = machine.methods.iter().map(|method| text(&method.ident));
-    let methods = methods.chain(changes.iter().map(Change::method));
+    let methods = methods.chain(changes.iter().map(LiveField::method));
     let mirrors = changes.iter().filter_map(|change| mirror(change, out));
     if_stored(
         machine,
@@ -39,7 +39,7 @@ pub(super) fn events(machine: &Machine, out: &Names) -> TokenStream {
                 }
 
                 #[automatically_derived]
-                impl stored::Event for #transition {
+                impl stored::StoredEvent for #transition {
                     const METHODS: &'static [&'static str] = &[#(#methods),*];
 
                     fn read<'de, D: serde::Deserializer<'de>>(
@@ -68,7 +68,7 @@ pub(super) fn events(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// How a step is written, and how it is read.
-fn step(method: &Method, machine: &Machine) -> (TokenStream, TokenStream) {
+fn step(method: &Method, machine: &MachineDef) -> (TokenStream, TokenStream) {
     let (name, variant) = (text(&method.ident), &method.variant);
     match machine.metadata(method).next() {
         Some(_) => (
@@ -87,7 +87,7 @@ fn step(method: &Method, machine: &Machine) -> (TokenStream, TokenStream) {
 }
 
 /// How the change of a live field is written, and how it is read.
-fn change(change: &Change<'_>) -> (TokenStream, TokenStream) {
+fn change(change: &LiveField<'_>) -> (TokenStream, TokenStream) {
     let (name, variant) = (change.method(), change.variant());
     // What its type lacks is then reported at the field.
     let here = Span::call_site().located_at(change.field.ident.span());
@@ -113,7 +113,7 @@ fn change(change: &Change<'_>) -> (TokenStream, TokenStream) {
 }
 
 /// A struct for serde to fill, where the field says how it is written.
-fn mirror(change: &Change<'_>, out: &Names) -> Option<TokenStream> {
+fn mirror(change: &LiveField<'_>, out: &GeneratedNames) -> Option<TokenStream> {
     ways(change).next()?;
     let (name, ways, ty, path) = (
         mirror_name(change),
@@ -128,12 +128,12 @@ fn mirror(change: &Change<'_>, out: &Names) -> Option<TokenStream> {
     })
 }
 
-fn mirror_name(change: &Change<'_>) -> Ident {
+fn mirror_name(change: &LiveField<'_>) -> Ident {
     format_ident!("Stored{}", change.variant(), span = Span::call_site())
 }
 
 /// How the value is written, and nothing that is about a field among others.
-fn ways<'a>(change: &'a Change<'_>) -> impl Iterator<Item = &'a TokenStream> {
+fn ways<'a>(change: &'a LiveField<'_>) -> impl Iterator<Item = &'a TokenStream> {
     let is_way = |meta: &&TokenStream| {
         let text = meta.to_string();
         text.split_whitespace()

@@ -1,30 +1,30 @@
-//! What a macro of the user's is told about the stored fields: `#[machine(Name, fields = path)]`.
+//! Stored fields as passed to a macro of the user: `#[machine(Name, fields = path)]`.
 
 use std::collections::BTreeMap;
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 
-use crate::model::{Entry, Field, Machine, State};
+use crate::model::{FieldDef, MachineDef, StateDef, ValueSource};
 
-use super::{Names, if_stored};
+use super::{GeneratedNames, if_stored};
 
 /// Calls the macro with the stored names of all fields, each with its type, by state where that decides on the type.
-pub(super) fn field_table(machine: &Machine, out: &Names) -> TokenStream {
+pub(super) fn field_table(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let Some(path) = &machine.fields else {
         return TokenStream::new();
     };
-    let Names {
+    let GeneratedNames {
         vis,
         stored,
         status,
         phase,
         ..
     } = out;
-    let mut fields: BTreeMap<&str, Vec<(&State, &Field)>> = BTreeMap::new();
+    let mut fields: BTreeMap<&str, Vec<(&StateDef, &FieldDef)>> = BTreeMap::new();
     for state in &machine.states {
         for field in &state.fields {
-            if !matches!(field.entry, Entry::Extra) {
+            if !matches!(field.entry, ValueSource::Extra) {
                 for name in field.stored_names() {
                     fields.entry(name).or_default().push((state, field));
                 }
@@ -42,8 +42,8 @@ pub(super) fn field_table(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// `Type` where all states agree, `{ State: Type, .. }` where they do not. An `Option` counts as what is in it.
-fn types(fields: &[(&State, &Field)]) -> TokenStream {
-    let written = |field: &Field| field.value_type().to_token_stream().to_string();
+fn types(fields: &[(&StateDef, &FieldDef)]) -> TokenStream {
+    let written = |field: &FieldDef| field.value_type().to_token_stream().to_string();
     let (_, first) = fields[0];
     if fields.iter().all(|(_, field)| written(field) == written(first)) {
         let ty = first.value_type();

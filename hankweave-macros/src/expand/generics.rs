@@ -7,15 +7,15 @@ use quote::{ToTokens, quote};
 use syn::punctuated::Punctuated;
 use syn::{GenericParam, Generics, Ident, Lifetime, Type, WherePredicate};
 
-use crate::model::{Field, Machine};
+use crate::model::{FieldDef, MachineDef};
 
 /// The parameters that the types of some fields name.
-pub(super) fn used<'a>(fields: impl IntoIterator<Item = &'a Field>, machine: &Machine) -> Generics {
+pub(super) fn used<'a>(fields: impl IntoIterator<Item = &'a FieldDef>, machine: &MachineDef) -> Generics {
     used_by(fields.into_iter().map(|field| &field.ty), machine)
 }
 
 /// The parameters that some types name.
-pub(super) fn used_by<'a>(types: impl IntoIterator<Item = &'a Type>, machine: &Machine) -> Generics {
+pub(super) fn used_by<'a>(types: impl IntoIterator<Item = &'a Type>, machine: &MachineDef) -> Generics {
     let mut names = HashSet::new();
     for ty in types {
         collect(ty.to_token_stream(), &mut names);
@@ -58,8 +58,8 @@ fn retain<T: ToTokens + Clone, P: Default>(
     kept.cloned().collect()
 }
 
-/// What a state holds for the parameters that none of its fields names.
-pub(super) fn phantom(fields: &[Field], machine: &Machine) -> Option<Type> {
+/// Returns the phantom field for the parameters that none of a state's fields names.
+pub(super) fn phantom(fields: &[FieldDef], machine: &MachineDef) -> Option<Type> {
     let used: HashSet<String> = used(fields, machine).params.iter().map(name).collect();
     let unused = machine
         .generics
@@ -83,7 +83,7 @@ pub(super) fn phantom(fields: &[Field], machine: &Machine) -> Option<Type> {
 }
 
 /// A lifetime that is none of the machine's.
-pub(super) fn lifetime(machine: &Machine) -> Lifetime {
+pub(super) fn lifetime(machine: &MachineDef) -> Lifetime {
     let taken = machine
         .generics
         .lifetimes()

@@ -4,13 +4,13 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::case::text;
-use crate::model::{Entry, Exit, Field, Machine, Method};
+use crate::model::{ExitDef, FieldDef, MachineDef, Method, ValueSource};
 
-use super::Names;
+use super::GeneratedNames;
 
 /// The constant graph.
-pub(super) fn graph(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+pub(super) fn graph(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         vis,
         typed,
         graph,
@@ -26,7 +26,7 @@ pub(super) fn graph(machine: &Machine, out: &Names) -> TokenStream {
         let fields = state
             .fields
             .iter()
-            .filter(|field| !matches!(field.entry, Entry::Extra))
+            .filter(|field| !matches!(field.entry, ValueSource::Extra))
             .map(field);
         quote! {
             State {
@@ -56,8 +56,8 @@ pub(super) fn graph(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-fn field(field: &Field) -> TokenStream {
-    let Field {
+fn field(field: &FieldDef) -> TokenStream {
+    let FieldDef {
         stored_name,
         optional,
         ..
@@ -66,14 +66,14 @@ fn field(field: &Field) -> TokenStream {
     quote!(Field { name: #name, stored_name: #stored_name, required: #required })
 }
 
-fn label(method: &Method, exit: &Exit) -> String {
+fn label(method: &Method, exit: &ExitDef) -> String {
     exit.label
         .as_ref()
         .map_or_else(|| text(&method.ident), syn::LitStr::value)
 }
 
-/// What diagrams print on the way into the initial state; may be empty.
-fn start_label(machine: &Machine) -> String {
+/// Returns the text of diagrams on the arrow into the initial state; may be empty.
+fn start_label(machine: &MachineDef) -> String {
     machine
         .start_label
         .as_ref()

@@ -5,22 +5,22 @@ use quote::quote;
 use syn::Path;
 
 use crate::case::text;
-use crate::model::{Machine, State};
+use crate::model::{MachineDef, StateDef};
 
 use super::states::distinct;
-use super::{Names, if_stored};
+use super::{GeneratedNames, if_stored};
 
 /// The enum of all statuses and the enum of those that are not terminal.
-pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+pub(super) fn statuses(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         vis,
         typed,
         status,
         phase,
         ..
     } = out;
-    let all: Vec<&State> = machine.states.iter().collect();
-    let active: Vec<&State> = machine.states.iter().filter(|state| !state.terminal).collect();
+    let all: Vec<&StateDef> = machine.states.iter().collect();
+    let active: Vec<&StateDef> = machine.states.iter().filter(|state| !state.terminal).collect();
     let status_docs = format!("The state of a {typed} without its data.");
     let phase_docs = format!("A state of a {typed} that is not terminal, without its data.");
     let status_enum = name_enum(status, &status_docs, &all, machine, out);
@@ -78,7 +78,7 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
         #phase_enum
 
         impl #phase {
-            /// The same state as a status.
+            /// Returns this state as a status.
             #vis const fn status(self) -> #status {
                 match self {
                     #(Self::#actives => #status::#actives,)*
@@ -108,7 +108,13 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out: &Names) -> TokenStream {
+fn name_enum(
+    name: &Ident,
+    docs: &str,
+    states: &[&StateDef],
+    machine: &MachineDef,
+    out: &GeneratedNames,
+) -> TokenStream {
     let (vis, krate) = (&out.vis, &out.krate);
     let (open, asked) = (machine.non_exhaustive(), &machine.generated.statuses);
     let idents: Vec<_> = states.iter().map(|state| &state.ident).collect();
@@ -188,7 +194,7 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out
 }
 
 /// A set of names that can be read, for code that is generic over such sets.
-fn reading(name: &Ident, states: &[&State], krate: &Path) -> TokenStream {
+fn reading(name: &Ident, states: &[&StateDef], krate: &Path) -> TokenStream {
     let idents = states.iter().map(|state| &state.ident);
     let names = states.iter().map(|state| &state.stored_name);
     let readable = states.iter().map(|state| {
@@ -227,7 +233,7 @@ fn reading(name: &Ident, states: &[&State], krate: &Path) -> TokenStream {
 }
 
 /// The first line of the documentation of a state.
-fn summary(state: &State) -> String {
+fn summary(state: &StateDef) -> String {
     let docs = state.docs_text();
     match docs.lines().next() {
         Some(line) => line.to_string(),

@@ -3,15 +3,15 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::model::{Entry, Field, Machine, State};
+use crate::model::{FieldDef, MachineDef, StateDef, ValueSource};
 
-use super::Names;
+use super::GeneratedNames;
 use super::states::{at, distinct};
 use super::values::first_call;
 
 /// `TryFrom` for all states; it stands where the typed value is.
-pub(super) fn rehydrate(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+pub(super) fn rehydrate(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         typed,
         stored,
         state_trait,
@@ -56,8 +56,8 @@ pub(super) fn rehydrate(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// `validate`; it stands beside the data.
-pub(super) fn rules(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+pub(super) fn rules(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         vis,
         stored,
         status,
@@ -75,7 +75,7 @@ pub(super) fn rules(machine: &Machine, out: &Names) -> TokenStream {
         )*
 
         /// Why a stored value could not become a typed one.
-        #vis type Refused = #krate::Refused<#stored, #status>;
+        #vis type Refused = #krate::StateMismatch<#stored, #status>;
 
         impl #stored {
             /// Every rule of its state that the value breaks; empty for a value that is right.
@@ -96,7 +96,7 @@ pub(super) fn rules_name(state: usize) -> Ident {
     format_ident!("rules_{state}", span = Span::call_site())
 }
 
-fn checks(state: &State, machine: &Machine, out: &Names) -> TokenStream {
+fn checks(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let krate = &out.krate;
     let index = machine
         .states
@@ -111,7 +111,7 @@ fn checks(state: &State, machine: &Machine, out: &Names) -> TokenStream {
     let extra = machine
         .extra()
         .filter(|_| machine.stored_form)
-        .map(|Field { ident: extra, .. }| {
+        .map(|FieldDef { ident: extra, .. }| {
             let (stored, status, state) = (&out.stored, &out.status, &state.ident);
             let extra = at(quote!(&state.#extra), extra);
             quote! {
@@ -132,8 +132,8 @@ fn checks(state: &State, machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-fn check(field: &Field, state: usize, machine: &Machine, out: &Names) -> Option<TokenStream> {
-    let Field {
+fn check(field: &FieldDef, state: usize, machine: &MachineDef, out: &GeneratedNames) -> Option<TokenStream> {
+    let FieldDef {
         ident,
         ty,
         stored_name,
@@ -141,14 +141,14 @@ fn check(field: &Field, state: usize, machine: &Machine, out: &Names) -> Option<
     } = field;
     let krate = &out.krate;
     match &field.entry {
-        Entry::Fixed(_) => Some({
+        ValueSource::Fixed(_) => Some({
             let value = first_call(state, field, machine);
             quote! {{
                 let expected: #ty = #value;
                 #krate::Violation::unless_equal(#stored_name, &expected, &state.#ident)
             }}
         }),
-        Entry::Origin => {
+        ValueSource::Origin => {
             let phase = &out.phase;
             let sources = origins(state, machine);
             let found = at(quote!(state.#ident), ident);
@@ -161,7 +161,7 @@ fn check(field: &Field, state: usize, machine: &Machine, out: &Names) -> Option<
 }
 
 /// The states that lead to one state.
-pub(super) fn origins(state: usize, machine: &Machine) -> Vec<&Ident> {
+pub(super) fn origins(state: usize, machine: &MachineDef) -> Vec<&Ident> {
     let sources = machine
         .methods
         .iter()

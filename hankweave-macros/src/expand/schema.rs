@@ -5,9 +5,9 @@ use quote::{quote, quote_spanned};
 use syn::Path;
 
 use crate::case::text;
-use crate::model::{Entry, Field, Machine, State, docs_text, inside_option};
+use crate::model::{FieldDef, MachineDef, StateDef, ValueSource, docs_text, inside_option};
 
-use super::Names;
+use super::GeneratedNames;
 use super::rehydrate::origins;
 use super::stored::elsewhere;
 
@@ -15,12 +15,12 @@ use super::stored::elsewhere;
 const SCHEMA: bool = cfg!(feature = "schema");
 
 /// `JsonSchema` for the enums of the machine, and the two documents.
-pub(super) fn schema(machine: &Machine, out: &Names) -> TokenStream {
+pub(super) fn schema(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let Some(asked) = machine.schema.as_ref().filter(|_| SCHEMA) else {
         return TokenStream::new();
     };
     let condition = asked.feature.iter().map(|name| quote!(#[cfg(feature = #name)]));
-    let Names {
+    let GeneratedNames {
         vis,
         stored,
         status,
@@ -45,7 +45,7 @@ pub(super) fn schema(machine: &Machine, out: &Names) -> TokenStream {
     let changes = changes.iter().map(|change| {
         let name = change.method();
         let docs = format!("Changes `{}`; the state stays.", change.field.stored_name);
-        let Field {
+        let FieldDef {
             ty, schema, ident, ..
         } = change.field;
         let here = Span::call_site().located_at(ident.span());
@@ -116,12 +116,12 @@ fn json_schema(name: &Ident, body: TokenStream, krate: &Path) -> TokenStream {
     }
 }
 
-fn state_schema(index: usize, state: &State, machine: &Machine, out: &Names) -> TokenStream {
+fn state_schema(index: usize, state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (tag, name, docs) = (&machine.tag, &state.stored_name, state.docs_text());
     let fields = state
         .fields
         .iter()
-        .filter(|field| !matches!(field.entry, Entry::Extra))
+        .filter(|field| !matches!(field.entry, ValueSource::Extra))
         .map(|field| {
             let origins = origins(index, machine);
             let phase = &out.phase;
@@ -132,8 +132,8 @@ fn state_schema(index: usize, state: &State, machine: &Machine, out: &Names) -> 
     quote!(schema::state(#tag, #name, #docs, [#(#fields),*], &[#(#elsewhere),*]))
 }
 
-fn property(field: &Field, origins: TokenStream) -> TokenStream {
-    let Field {
+fn property(field: &FieldDef, origins: TokenStream) -> TokenStream {
+    let FieldDef {
         stored_name,
         ty,
         optional,
@@ -142,11 +142,11 @@ fn property(field: &Field, origins: TokenStream) -> TokenStream {
     } = field;
     let (docs, required) = (docs_text(&field.attrs), !optional);
     let value = match &field.entry {
-        Entry::Fixed(value) => quote!({
+        ValueSource::Fixed(value) => quote!({
             let fixed: #ty = #value;
             schema::constant(&fixed)
         }),
-        Entry::Origin => quote!(schema::among(&[#origins])),
+        ValueSource::Origin => quote!(schema::among(&[#origins])),
         _ => {
             // A type without schema is then reported at its field.
             let here = Span::call_site().located_at(field.ident.span());

@@ -5,12 +5,12 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::Path;
 
 use crate::case::text;
-use crate::model::{Field, Machine, Method};
+use crate::model::{FieldDef, MachineDef, Method};
 
-use super::Names;
+use super::GeneratedNames;
 
 /// The test module; its tests are in core, this only tells them what the compiler knows.
-pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
+pub(super) fn self_test(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     if !machine.tests {
         return TokenStream::new();
     }
@@ -90,8 +90,8 @@ pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-fn subject(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+fn subject(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         stored,
         status,
         transition,
@@ -163,13 +163,13 @@ fn subject(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// Sets every live field of the present state.
-fn stir(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+fn stir(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         typed, into_stored, ..
     } = out;
     let arms = machine.states.iter().filter_map(|state| {
         let live = |record: bool| {
-            let is_it = move |field: &&Field| field.live.is_some_and(|live| live.record == record);
+            let is_it = move |field: &&FieldDef| field.live.is_some_and(|live| live.record == record);
             state.fields.iter().filter(is_it)
         };
         live(false).chain(live(true)).next()?;
@@ -214,7 +214,7 @@ fn stir(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// The metadata of a method with made-up values.
-fn key(method: &Method, machine: &Machine, krate: &Path) -> TokenStream {
+fn key(method: &Method, machine: &MachineDef, krate: &Path) -> TokenStream {
     let key = &method.metadata;
     let fields: Vec<_> = machine.metadata(method).map(|field| &field.ident).collect();
     if fields.is_empty() {
@@ -225,7 +225,7 @@ fn key(method: &Method, machine: &Machine, krate: &Path) -> TokenStream {
 }
 
 /// One made-up value for each field, each made with another number.
-fn samples<'a>(fields: impl Iterator<Item = &'a Field>, krate: &Path) -> Vec<TokenStream> {
+fn samples<'a>(fields: impl Iterator<Item = &'a FieldDef>, krate: &Path) -> Vec<TokenStream> {
     let values = fields.zip(0_u32..).map(|(field, index)| match &field.sample {
         Some(value) => quote!(#value),
         None => {

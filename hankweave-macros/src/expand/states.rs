@@ -4,15 +4,15 @@ use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Type;
 
-use crate::model::{Carried, Entry, Field, Machine, Method, State, inside_option};
+use crate::model::{Carried, FieldDef, MachineDef, Method, StateDef, ValueSource, inside_option};
 
 use super::generics::{self, phantom};
 use super::values::{first_call, next_call};
-use super::{Names, if_stored, visibility};
+use super::{GeneratedNames, if_stored, visibility};
 
 /// The generic value and the traits that its parameter obeys.
-pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         vis,
         typed,
         stored,
@@ -138,8 +138,8 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-fn state_impl(state: &State, machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+fn state_impl(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         status,
         phase,
         stored,
@@ -194,7 +194,7 @@ pub(super) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<
 }
 
 /// One struct for each state: the data of a value in that state.
-pub(super) fn states(machine: &Machine, out: &Names) -> TokenStream {
+pub(super) fn states(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let structs = machine
         .states
         .iter()
@@ -202,9 +202,9 @@ pub(super) fn states(machine: &Machine, out: &Names) -> TokenStream {
     quote!(#(#structs)*)
 }
 
-fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
-    let Names { vis, typed, .. } = out;
-    let State {
+fn state_struct(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames { vis, typed, .. } = out;
+    let StateDef {
         ident, docs, attrs, ..
     } = state;
     let summary = format!("A {typed} in state `{}`.", state.stored_name);
@@ -237,8 +237,8 @@ fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// One struct for each method: what the caller supplies.
-pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
-    let Names { vis, typed, .. } = out;
+pub(super) fn metadata(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames { vis, typed, .. } = out;
     let serde = serde_container(&["Serialize", "Deserialize"], machine, out);
     let (derives, undocumented) = (derives(machine, false), undocumented(machine));
     let derives = quote!(#derives #serde);
@@ -280,7 +280,7 @@ pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
     quote! {
         #(#structs)*
 
-        /// What each step demands, each under its own name.
+        /// Metadata of each step, under the name of the step.
         #[allow(unused_imports, reason = "not every step is called by its name")]
         #vis mod steps {
             #(#inside use super::#keys;)*
@@ -288,8 +288,8 @@ pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-/// What is derived on data: with types alone what the declaration says and nothing else.
-pub(super) fn derives(machine: &Machine, is_state: bool) -> TokenStream {
+/// Returns the derives of data: with types alone those of the declaration and nothing else.
+pub(super) fn derives(machine: &MachineDef, is_state: bool) -> TokenStream {
     let metadata = machine.generated.metadata.iter().filter(|_| !is_state);
     if machine.types {
         let asked = machine.derives.iter().chain(metadata);
@@ -300,15 +300,20 @@ pub(super) fn derives(machine: &Machine, is_state: bool) -> TokenStream {
 }
 
 /// A field whose name says all needs no documentation; one that is stored tells under which name.
-fn undocumented(machine: &Machine) -> Option<TokenStream> {
+fn undocumented(machine: &MachineDef) -> Option<TokenStream> {
     let reason = "whoever declares a field may leave it to its name";
     machine
         .types
         .then(|| quote!(#[allow(missing_docs, reason = #reason)]))
 }
 
-fn plain_field(field: &Field, serde: TokenStream, machine: &Machine, out: &Names) -> TokenStream {
-    let Field { ident, ty, attrs, .. } = field;
+fn plain_field(
+    field: &FieldDef,
+    serde: TokenStream,
+    machine: &MachineDef,
+    out: &GeneratedNames,
+) -> TokenStream {
+    let FieldDef { ident, ty, attrs, .. } = field;
     let is_documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
     let docs = (!is_documented && !machine.types).then(|| {
         let docs = format!("Stored as `{}`.", field.stored_name);
@@ -335,8 +340,8 @@ pub(super) fn at(tokens: TokenStream, word: &Ident) -> TokenStream {
 }
 
 /// `#[derive(..)]` and the attributes that make serde spell names as the user wants.
-pub(super) fn serde_container(traits: &[&str], machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+pub(super) fn serde_container(traits: &[&str], machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         krate, serde_path, ..
     } = out;
     let traits: Vec<Ident> = traits.iter().map(|name| format_ident!("{name}")).collect();
@@ -353,8 +358,8 @@ pub(super) fn serde_container(traits: &[&str], machine: &Machine, out: &Names) -
     )
 }
 
-/// What the user tells serde about a field.
-pub(super) fn serde_field(field: &Field) -> TokenStream {
+/// Returns the user's serde attributes of a field.
+pub(super) fn serde_field(field: &FieldDef) -> TokenStream {
     let metas = &field.serde;
     if metas.is_empty() {
         TokenStream::new()
@@ -364,8 +369,8 @@ pub(super) fn serde_field(field: &Field) -> TokenStream {
 }
 
 /// The initial state as an expression; the values that `new` is given are local variables.
-pub(super) fn started(state: &State, machine: &Machine) -> TokenStream {
-    let is_given = |field: &Field| state.started_with().any(|given| given.ident == field.ident);
+pub(super) fn started(state: &StateDef, machine: &MachineDef) -> TokenStream {
+    let is_given = |field: &FieldDef| state.started_with().any(|given| given.ident == field.ident);
     let values = state.fields.iter().map(|field| {
         let (ident, value) = (&field.ident, first_value(machine.initial, field, machine));
         match is_given(field) {
@@ -378,12 +383,17 @@ pub(super) fn started(state: &State, machine: &Machine) -> TokenStream {
     quote!(#ident { #(#values)* #phantom })
 }
 
-fn phantom_value(state: &State, machine: &Machine) -> Option<TokenStream> {
+fn phantom_value(state: &StateDef, machine: &MachineDef) -> Option<TokenStream> {
     phantom(&state.fields, machine).map(|_| quote!(of_machine: ::core::default::Default::default(),))
 }
 
 /// The target of a step as an expression: `from` is the source, `self` holds what the caller supplies.
-pub(super) fn entered(method: &Method, source: &State, machine: &Machine, out: &Names) -> TokenStream {
+pub(super) fn entered(
+    method: &Method,
+    source: &StateDef,
+    machine: &MachineDef,
+    out: &GeneratedNames,
+) -> TokenStream {
     let state = machine.target(method);
     let values = state.fields.iter().map(|field| {
         let ident = &field.ident;
@@ -401,29 +411,35 @@ pub(super) fn entered(method: &Method, source: &State, machine: &Machine, out: &
 }
 
 /// The value of a field that comes neither from a caller nor from another state.
-fn first_value(state: usize, field: &Field, machine: &Machine) -> TokenStream {
+fn first_value(state: usize, field: &FieldDef, machine: &MachineDef) -> TokenStream {
     // A type error in a generated call is then shown at the field.
     let here = Span::call_site().located_at(field.ident.span());
     match &field.entry {
-        Entry::Start(_) | Entry::Fixed(_) | Entry::Carried(Carried { start: Some(_), .. }) => {
-            first_call(state, field, machine)
-        }
+        ValueSource::Start(_)
+        | ValueSource::Fixed(_)
+        | ValueSource::Carried(Carried { start: Some(_), .. }) => first_call(state, field, machine),
         _ if inside_option(&field.ty).is_some() => quote_spanned!(here=> ::core::option::Option::None),
         _ => quote_spanned!(here=> ::core::default::Default::default()),
     }
 }
 
-fn entry_value(state: usize, field: &Field, source: &State, machine: &Machine, out: &Names) -> TokenStream {
+fn entry_value(
+    state: usize,
+    field: &FieldDef,
+    source: &StateDef,
+    machine: &MachineDef,
+    out: &GeneratedNames,
+) -> TokenStream {
     let ident = &field.ident;
     // A type error in a generated call is then shown at the field.
     let here = Span::call_site().located_at(ident.span());
     match &field.entry {
-        Entry::Shared | Entry::Extra | Entry::Kept => quote!(from.#ident),
-        Entry::Origin => {
+        ValueSource::Shared | ValueSource::Extra | ValueSource::Kept => quote!(from.#ident),
+        ValueSource::Origin => {
             let (phase, source) = (&out.phase, &source.ident);
             at(quote!(#phase::#source), ident)
         }
-        Entry::Carried(Carried { from, next, .. }) if source.has(from) => {
+        ValueSource::Carried(Carried { from, next, .. }) if source.has(from) => {
             let mut from = from.clone();
             from.set_span(here);
             match next {
@@ -444,7 +460,7 @@ fn entry_value(state: usize, field: &Field, source: &State, machine: &Machine, o
 }
 
 /// A value of one type where another is wanted. What is plain to see is not left to the compiler, which takes longer to find it.
-fn converted(value: TokenStream, found: Option<&Type>, field: &Field, here: Span) -> TokenStream {
+fn converted(value: TokenStream, found: Option<&Type>, field: &FieldDef, here: Span) -> TokenStream {
     let is_written = |ty: Option<&Type>| {
         let [found, ty] = [found, ty].map(|ty| ty.map(|ty| ty.to_token_stream().to_string()));
         ty.is_some() && found == ty

@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 
-use crate::model::{Entry, Field, Machine, State};
+use crate::model::{FieldDef, MachineDef, StateDef, ValueSource};
 
 use super::rehydrate::rules_name;
 use super::states::{at, serde_container, serde_field};
-use super::{Names, if_stored};
+use super::{GeneratedNames, if_stored};
 
 /// `Deserialize` for the stored enum.
-pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+pub(super) fn stored(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         stored,
         status,
         krate,
@@ -39,7 +39,7 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
         quote! {
             const _: () = {
                 use #krate::__private::serde;
-                use #krate::stored::{self, Belongs};
+                use #krate::stored::{self, NameScope};
 
                 #(#mirrors)*
                 #(#writers)*
@@ -49,7 +49,7 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
                     type Status = #status;
                     const TAG: &'static str = #tag;
 
-                    fn belongs(status: #status, name: &str) -> Belongs {
+                    fn belongs(status: #status, name: &str) -> NameScope {
                         match status {
                             #(#belongs)*
                         }
@@ -59,7 +59,7 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
 
                     fn read<'de, A: serde::de::MapAccess<'de>>(
                         status: #status,
-                        mut fields: stored::Fields<'de, A, Self>,
+                        mut fields: stored::StoredFields<'de, A, Self>,
                     ) -> ::core::result::Result<Self, A::Error> {
                         let deserializer = serde::de::value::MapAccessDeserializer::new(&mut fields);
                         match status {
@@ -86,8 +86,8 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// Numbers that are wider than what a format tells unasked, where a name has one type wherever it stands.
-fn widths(machine: &Machine) -> Option<TokenStream> {
-    let wide = |field: &Field| match field.value_type().to_token_stream().to_string().as_str() {
+fn widths(machine: &MachineDef) -> Option<TokenStream> {
+    let wide = |field: &FieldDef| match field.value_type().to_token_stream().to_string().as_str() {
         "u128" if !field.custom_read => Some("U128"),
         "i128" if !field.custom_read => Some("I128"),
         _ => None,
@@ -100,7 +100,7 @@ fn widths(machine: &Machine) -> Option<TokenStream> {
         let first = found.next()??;
         found.all(|other| other == Some(first)).then_some(first)
     };
-    let names: BTreeSet<&str> = fields().flat_map(Field::stored_names).collect();
+    let names: BTreeSet<&str> = fields().flat_map(FieldDef::stored_names).collect();
     let arms: Vec<_> = names
         .into_iter()
         .filter_map(|name| {
@@ -120,17 +120,17 @@ fn widths(machine: &Machine) -> Option<TokenStream> {
     })
 }
 
-fn mirror_name(state: &State) -> Ident {
+fn mirror_name(state: &StateDef) -> Ident {
     format_ident!("Stored{}", state.ident, span = Span::call_site())
 }
 
-fn mirror(state: &State, machine: &Machine, out: &Names) -> TokenStream {
+fn mirror(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (name, remote) = (mirror_name(state), state.ident.to_string());
     let container = at(serde_container(&["Deserialize"], machine, out), &state.ident);
     let fields = state.fields.iter().map(|field| {
-        let Field { ident, ty, .. } = field;
+        let FieldDef { ident, ty, .. } = field;
         let serde = match field.entry {
-            Entry::Extra => quote!(#[serde(skip)]),
+            ValueSource::Extra => quote!(#[serde(skip)]),
             _ => serde_field(field),
         };
         quote!(#serde #ident: #ty,)
@@ -145,14 +145,14 @@ fn mirror(state: &State, machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// `Serialize` for the data of a state: with the tag, so that it can be read as the stored value that it is.
-fn writer(index: usize, state: &State, machine: &Machine, out: &Names) -> TokenStream {
+fn writer(index: usize, state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (ident, remote, stored, status) = (&state.ident, state.ident.to_string(), &out.stored, &out.status);
     let name = format_ident!("Written{}", state.ident, span = Span::call_site());
     let container = at(serde_container(&["Serialize"], machine, out), ident);
     let fields = state.fields.iter().map(|field| {
-        let Field { ident, ty, .. } = field;
+        let FieldDef { ident, ty, .. } = field;
         let serde = match field.entry {
-            Entry::Extra => quote!(#[serde(flatten)]),
+            ValueSource::Extra => quote!(#[serde(flatten)]),
             _ => serde_field(field),
         };
         quote!(#serde #ident: #ty,)
@@ -177,7 +177,7 @@ fn writer(index: usize, state: &State, machine: &Machine, out: &Names) -> TokenS
     }
 }
 
-fn belongs(state: &State, machine: &Machine, out: &Names) -> TokenStream {
+fn belongs(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (status, ident) = (&out.status, &state.ident);
     let here: BTreeSet<&str> = names(state).collect();
     let tolerated: BTreeSet<&str> = state
@@ -189,7 +189,7 @@ fn belongs(state: &State, machine: &Machine, out: &Names) -> TokenStream {
     let elsewhere = elsewhere(state, machine);
     let arm = |names: BTreeSet<&str>, belongs: TokenStream| {
         let names = names.into_iter();
-        (names.len() > 0).then(|| quote!(#(#names)|* => Belongs::#belongs,))
+        (names.len() > 0).then(|| quote!(#(#names)|* => NameScope::#belongs,))
     };
     let here = arm(here, quote!(Here));
     let tolerated = arm(tolerated, quote!(Tolerated));
@@ -204,13 +204,13 @@ fn belongs(state: &State, machine: &Machine, out: &Names) -> TokenStream {
             #here
             #tolerated
             #elsewhere
-            _ => Belongs::#unknown,
+            _ => NameScope::#unknown,
         },
     }
 }
 
 /// The stored names that other states have and this one neither has nor tolerates.
-pub(super) fn elsewhere<'a>(state: &'a State, machine: &'a Machine) -> BTreeSet<&'a str> {
+pub(super) fn elsewhere<'a>(state: &'a StateDef, machine: &'a MachineDef) -> BTreeSet<&'a str> {
     let allowed: BTreeSet<&str> = names(state)
         .chain(state.tolerated.iter().map(String::as_str))
         .collect();
@@ -219,19 +219,19 @@ pub(super) fn elsewhere<'a>(state: &'a State, machine: &'a Machine) -> BTreeSet<
 }
 
 /// Every stored name of a state's fields.
-fn names(state: &State) -> impl Iterator<Item = &str> {
+fn names(state: &StateDef) -> impl Iterator<Item = &str> {
     state
         .fields
         .iter()
-        .filter(|field| !matches!(field.entry, Entry::Extra))
-        .flat_map(Field::stored_names)
+        .filter(|field| !matches!(field.entry, ValueSource::Extra))
+        .flat_map(FieldDef::stored_names)
 }
 
-fn read(state: &State, machine: &Machine, out: &Names) -> TokenStream {
+fn read(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (status, ident, mirror) = (&out.status, &state.ident, mirror_name(state));
     let body = match machine.extra() {
         None => quote!(#mirror::deserialize(deserializer).map(Self::#ident)),
-        Some(Field { ident: extra, .. }) => quote! {{
+        Some(FieldDef { ident: extra, .. }) => quote! {{
             let mut state = #mirror::deserialize(deserializer)?;
             state.#extra = fields.into_extra();
             ::core::result::Result::Ok(Self::#ident(state))

@@ -7,16 +7,16 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
-use crate::model::{Branch, Machine, State};
+use crate::model::{Branch, MachineDef, StateDef};
 
 use super::transitions::legal_moves;
-use super::{Names, generics, list};
+use super::{GeneratedNames, generics, list};
 
 /// Above this number of pairs the stubs would cost more compile time than their messages are worth.
 const MOST_PAIRS: usize = 400;
 
-/// What can be called on some states and not on others.
-struct Call<'a> {
+/// Method that exists on some states and not on others.
+struct StubCall<'a> {
     name: &'a Ident,
     /// The type of its argument; traits are named after it, also where there is none.
     key: &'a Ident,
@@ -26,14 +26,14 @@ struct Call<'a> {
     sources: &'a [usize],
 }
 
-fn calls<'a>(machine: &'a Machine, out: &Names) -> Vec<Call<'a>> {
+fn calls<'a>(machine: &'a MachineDef, out: &GeneratedNames) -> Vec<StubCall<'a>> {
     let typed = &out.typed;
     let (_, arguments, _) = machine.generics.split_for_impl();
     let steps = machine.methods.iter().map(|method| {
         let (to, key) = (&machine.target(method).ident, &method.metadata);
         let of_key = generics::used(machine.metadata(method), machine);
         let (_, of_key, _) = of_key.split_for_impl();
-        Call {
+        StubCall {
             name: &method.ident,
             key,
             argument: machine.metadata(method).next().map(|_| quote!(, _: #key #of_key)),
@@ -50,7 +50,7 @@ fn calls<'a>(machine: &'a Machine, out: &Names) -> Vec<Call<'a>> {
         let Branch { asks, gives, .. } = branch;
         let of_asks = generics::used(machine.demands(branch), machine);
         let (_, of_asks, _) = of_asks.split_for_impl();
-        Call {
+        StubCall {
             name: &branch.ident,
             key: asks,
             argument: Some(quote!(, _: #asks #of_asks)),
@@ -62,15 +62,15 @@ fn calls<'a>(machine: &'a Machine, out: &Names) -> Vec<Call<'a>> {
     steps.chain(branches).collect()
 }
 
-/// What cannot be called, for the states of a machine.
+/// Methods that cannot be called, for the states of a machine.
 pub(super) struct Stubs<'a> {
-    calls: Vec<Call<'a>>,
-    machine: &'a Machine,
-    out: &'a Names,
+    calls: Vec<StubCall<'a>>,
+    machine: &'a MachineDef,
+    out: &'a GeneratedNames,
 }
 
 impl<'a> Stubs<'a> {
-    pub(super) fn new(machine: &'a Machine, out: &'a Names) -> Self {
+    pub(super) fn new(machine: &'a MachineDef, out: &'a GeneratedNames) -> Self {
         let mut calls = calls(machine, out);
         if machine.states.len() * calls.len() > MOST_PAIRS {
             calls.clear();
@@ -113,7 +113,7 @@ impl<'a> Stubs<'a> {
         if self.calls.is_empty() {
             return (TokenStream::new(), TokenStream::new());
         }
-        let Names {
+        let GeneratedNames {
             typed,
             stored,
             module,
@@ -181,14 +181,14 @@ impl<'a> Stubs<'a> {
         (leads, hint)
     }
 
-    fn illegal(&self, state: usize) -> impl Iterator<Item = &Call<'a>> {
+    fn illegal(&self, state: usize) -> impl Iterator<Item = &StubCall<'a>> {
         self.calls
             .iter()
             .filter(move |call| !call.sources.contains(&state))
     }
 }
 
-fn bound(state: &State, call: &Call<'_>, machine: &Machine, out: &Names) -> TokenStream {
+fn bound(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (typed, value) = (&out.typed, &out.value);
     let name = bound_name(state, call);
     let message = format!("`{typed}<{}>` has no transition `{}`", state.ident, call.name);
@@ -222,13 +222,13 @@ fn never(name: &Ident, message: &str, label: &str, notes: &[String]) -> TokenStr
 
 /// Steps that are asked of a value whose state is a parameter: the trait of all states has each of them, under a bound that says which one to write.
 pub(super) struct Generic<'a> {
-    calls: Vec<Call<'a>>,
-    machine: &'a Machine,
-    out: &'a Names,
+    calls: Vec<StubCall<'a>>,
+    machine: &'a MachineDef,
+    out: &'a GeneratedNames,
 }
 
 impl<'a> Generic<'a> {
-    pub(super) fn new(machine: &'a Machine, out: &'a Names) -> Self {
+    pub(super) fn new(machine: &'a MachineDef, out: &'a GeneratedNames) -> Self {
         let mut calls = calls(machine, out);
         if machine.states.len() * calls.len() > MOST_PAIRS {
             calls.clear();
@@ -236,15 +236,15 @@ impl<'a> Generic<'a> {
         Self { calls, machine, out }
     }
 
-    fn bound_name(call: &Call<'_>) -> Ident {
+    fn bound_name(call: &StubCall<'_>) -> Ident {
         format_ident!("AnyState{}", call.key, span = Span::call_site())
     }
 
     /// The bounds.
     pub(super) fn bounds(&self) -> TokenStream {
-        let Names { typed, module, .. } = self.out;
+        let GeneratedNames { typed, module, .. } = self.out;
         let bounds = self.calls.iter().map(|call| {
-            let Call { name, key, .. } = call;
+            let StubCall { name, key, .. } = call;
             let message = format!("not every state of `{typed}` has the step `{name}`");
             let sources = call.sources.iter().map(|source| format!("`{}`", self.machine.states[*source].ident));
             let there = format!("`{name}` -> {} is legal from: {}", call.targets, list(sources));
@@ -259,7 +259,7 @@ impl<'a> Generic<'a> {
         bounds.collect()
     }
 
-    fn is_branch(&self, call: &Call<'_>) -> bool {
+    fn is_branch(&self, call: &StubCall<'_>) -> bool {
         self.machine
             .branches
             .iter()
@@ -291,9 +291,9 @@ impl<'a> Generic<'a> {
     }
 }
 
-fn stub(state: &State, call: &Call<'_>, machine: &Machine) -> TokenStream {
+fn stub(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef) -> TokenStream {
     let (ident, bound) = (&state.ident, bound_name(state, call));
-    let Call {
+    let StubCall {
         name,
         argument,
         gives,
@@ -315,7 +315,7 @@ fn stub(state: &State, call: &Call<'_>, machine: &Machine) -> TokenStream {
     }
 }
 
-fn hint_method(bound: &Ident, call: &Call<'_>) -> TokenStream {
+fn hint_method(bound: &Ident, call: &StubCall<'_>) -> TokenStream {
     let here = Span::call_site().located_at(call.name.span());
     let bound = named(bound, here);
     let name = named(call.name, here);
@@ -338,6 +338,6 @@ fn named(name: &Ident, here: Span) -> Ident {
     name
 }
 
-fn bound_name(state: &State, call: &Call<'_>) -> Ident {
+fn bound_name(state: &StateDef, call: &StubCall<'_>) -> Ident {
     format_ident!("{}{}", state.ident, call.key, span = Span::call_site())
 }

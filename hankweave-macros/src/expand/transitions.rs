@@ -5,15 +5,15 @@ use quote::{format_ident, quote, quote_spanned};
 
 use crate::ast::Setters;
 use crate::case::{pascal, text};
-use crate::model::{Field, Machine, Method, State};
+use crate::model::{FieldDef, MachineDef, Method, StateDef};
 
 use super::states::{distinct, entered, started};
 use super::stubs::{Generic, Stubs};
-use super::{Names, checked, generics, list};
+use super::{GeneratedNames, checked, generics, list};
 
 /// The traits of steps and their implementations.
-pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+pub(super) fn edges(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         vis,
         typed,
         stored,
@@ -58,7 +58,7 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
     let no_copy_note = "its data alone can be: `S::clone(&value)`, with the state for `S`";
     let no_edge = format!("machine `{typed}` has no edge from `{{Self}}` to `{{To}}`");
     quote! {
-        /// What a step demands is the key to it: one implementation for each legal edge, made by the macro.
+        /// Metadata is the key to its step: the macro makes one implementation for each legal edge.
         #[diagnostic::on_unimplemented(message = #message, label = "illegal from `{S}`" #(, note = #notes)*)]
         #vis trait Edge<S: #state_trait>: sealed::Edge<S> {
             /// The state that the step leads to.
@@ -82,7 +82,7 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
         mod sealed {
             use super::{#state_trait, #typed};
 
-            /// What is behind a bound that never holds.
+            /// Never runs: its bound never holds.
             pub fn never() -> ! {
                 ::core::unreachable!("the bound never holds")
             }
@@ -115,8 +115,8 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// The step that yields its event; with types alone the step and nothing else.
-fn step(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+fn step(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         vis,
         typed,
         transition,
@@ -151,12 +151,12 @@ fn step(machine: &Machine, out: &Names) -> TokenStream {
         }
 
         impl<S: #state_trait> Step<S> {
-            /// What happened.
+            /// Returns the event.
             #vis fn event(&self) -> &#transition {
                 &self.event
             }
 
-            /// What happened, without the value.
+            /// Returns the event, without the value.
             #vis fn into_event(self) -> #transition {
                 self.event
             }
@@ -177,7 +177,7 @@ fn step(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-fn edge(from: &State, method: &Method, machine: &Machine, out: &Names) -> TokenStream {
+fn edge(from: &StateDef, method: &Method, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let target = machine.target(method);
     let (transition, key, to, source) = (&out.transition, &method.metadata, &target.ident, &from.ident);
     let entered = entered(method, from, machine, out);
@@ -207,8 +207,8 @@ fn edge(from: &State, method: &Method, machine: &Machine, out: &Names) -> TokenS
     }
 }
 
-/// What may be done in a state, in words.
-pub(super) fn legal_moves(state: &State, machine: &Machine) -> String {
+/// Describes the legal steps of a state.
+pub(super) fn legal_moves(state: &StateDef, machine: &MachineDef) -> String {
     if state.terminal {
         return format!("`{}` is terminal: it has no transitions", state.ident);
     }
@@ -220,7 +220,7 @@ pub(super) fn legal_moves(state: &State, machine: &Machine) -> String {
 }
 
 /// `new`, and for each state its methods, its setters, and what it has not.
-pub(super) fn methods(machine: &Machine, out: &Names) -> TokenStream {
+pub(super) fn methods(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (new, stubs) = (new(machine, out), Stubs::new(machine, out));
     let bounds = stubs.bounds();
     let impls = machine.states.iter().enumerate().map(|(index, state)| {
@@ -243,15 +243,15 @@ pub(super) fn methods(machine: &Machine, out: &Names) -> TokenStream {
     quote!(#new #(#impls)* #bounds)
 }
 
-fn new(machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+fn new(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         vis, typed, value, ..
     } = out;
     let state = &machine.states[machine.initial];
     let (ident, entered) = (&state.ident, started(state, machine));
     let arguments = state
         .started_with()
-        .map(|Field { ident, ty, .. }| quote!(#ident: #ty));
+        .map(|FieldDef { ident, ty, .. }| quote!(#ident: #ty));
     let docs = format!(
         "Starts in [`{ident}`]. The arguments are the fields that the declaration leaves to the caller."
     );
@@ -268,8 +268,8 @@ fn new(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-fn method(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
-    let Names {
+fn method(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let GeneratedNames {
         vis, typed, value, ..
     } = out;
     let target = machine.target(method);
@@ -300,11 +300,11 @@ fn method(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-fn setters(field: &Field, machine: &Machine, out: &Names) -> TokenStream {
+fn setters(field: &FieldDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let Some(Setters { add, record }) = field.live else {
         return TokenStream::new();
     };
-    let (vis, Field { ident, ty, .. }) = (&out.vis, field);
+    let (vis, FieldDef { ident, ty, .. }) = (&out.vis, field);
     // A type that lacks a trait is then reported at its field.
     let here = Span::call_site().located_at(ident.span());
     let setter = |adds: bool| {

@@ -8,14 +8,14 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Expr, GenericParam, Type};
 
 use crate::case::text;
-use crate::model::{Carried, Entry, Field, Machine, State};
+use crate::model::{Carried, FieldDef, MachineDef, StateDef, ValueSource};
 
-use super::Names;
+use super::GeneratedNames;
 use super::checked;
 use super::states::at;
 
 /// One function for each expression of each state.
-pub(super) fn values(machine: &Machine, out: &Names) -> TokenStream {
+pub(super) fn values(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let fields = machine.states.iter().enumerate();
     let fields = fields.flat_map(|(index, state)| state.fields.iter().map(move |field| (index, field)));
     fields
@@ -28,22 +28,22 @@ pub(super) fn values(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// The expression that gives the first value of a field, or its only one.
-fn expression(field: &Field) -> Option<&Expr> {
+fn expression(field: &FieldDef) -> Option<&Expr> {
     match &field.entry {
-        Entry::Start(value) | Entry::Fixed(value) => Some(value),
-        Entry::Carried(Carried { start, .. }) => start.as_ref(),
+        ValueSource::Start(value) | ValueSource::Fixed(value) => Some(value),
+        ValueSource::Carried(Carried { start, .. }) => start.as_ref(),
         _ => None,
     }
 }
 
-fn next_of(field: &Field) -> Option<&Expr> {
+fn next_of(field: &FieldDef) -> Option<&Expr> {
     match &field.entry {
-        Entry::Carried(Carried { next, .. }) => next.as_ref(),
+        ValueSource::Carried(Carried { next, .. }) => next.as_ref(),
         _ => None,
     }
 }
 
-fn first(state: usize, field: &Field, value: &Expr, machine: &Machine) -> TokenStream {
+fn first(state: usize, field: &FieldDef, value: &Expr, machine: &MachineDef) -> TokenStream {
     let (name, ty) = (first_name(state, field), &field.ty);
     let (params, _, bounds) = machine.generics.split_for_impl();
     let unused = unused(machine);
@@ -57,7 +57,13 @@ fn first(state: usize, field: &Field, value: &Expr, machine: &Machine) -> TokenS
 }
 
 /// One function for each type that the field has in the states before.
-fn nexts(state: usize, field: &Field, next: &Expr, machine: &Machine, out: &Names) -> TokenStream {
+fn nexts(
+    state: usize,
+    field: &FieldDef,
+    next: &Expr,
+    machine: &MachineDef,
+    out: &GeneratedNames,
+) -> TokenStream {
     let (krate, ty) = (&out.krate, &field.ty);
     let (params, _, bounds) = machine.generics.split_for_impl();
     let types = types_before(state, field, machine);
@@ -87,8 +93,8 @@ fn nexts(state: usize, field: &Field, next: &Expr, machine: &Machine, out: &Name
 }
 
 /// The types that a carried field has in the states before, each once.
-fn types_before(state: usize, field: &Field, machine: &Machine) -> Vec<Type> {
-    let Entry::Carried(Carried { from, .. }) = &field.entry else {
+fn types_before(state: usize, field: &FieldDef, machine: &MachineDef) -> Vec<Type> {
+    let ValueSource::Carried(Carried { from, .. }) = &field.entry else {
         return Vec::new();
     };
     let mut types: Vec<Type> = Vec::new();
@@ -104,14 +110,19 @@ fn types_before(state: usize, field: &Field, machine: &Machine) -> Vec<Type> {
 }
 
 /// The call for the first value.
-pub(super) fn first_call(state: usize, field: &Field, machine: &Machine) -> TokenStream {
+pub(super) fn first_call(state: usize, field: &FieldDef, machine: &MachineDef) -> TokenStream {
     let (name, arguments) = (first_name(state, field), turbofish(machine));
     quote!(#name #arguments())
 }
 
 /// The name of the function that makes the next value of what a source holds.
-pub(super) fn next_function(state: usize, field: &Field, source: &State, machine: &Machine) -> TokenStream {
-    let Entry::Carried(Carried { from, .. }) = &field.entry else {
+pub(super) fn next_function(
+    state: usize,
+    field: &FieldDef,
+    source: &StateDef,
+    machine: &MachineDef,
+) -> TokenStream {
+    let ValueSource::Carried(Carried { from, .. }) = &field.entry else {
         return TokenStream::new();
     };
     let before = source.type_of(from).map(written);
@@ -127,11 +138,11 @@ pub(super) fn next_function(state: usize, field: &Field, source: &State, machine
 /// The call for the next value of what a source holds.
 pub(super) fn next_call(
     state: usize,
-    field: &Field,
+    field: &FieldDef,
     value: TokenStream,
-    source: &State,
-    machine: &Machine,
-    out: &Names,
+    source: &StateDef,
+    machine: &MachineDef,
+    out: &GeneratedNames,
 ) -> TokenStream {
     let function = next_function(state, field, source, machine);
     let here = Span::call_site().located_at(field.ident.span());
@@ -152,18 +163,18 @@ fn written(ty: &Type) -> String {
     ty.to_token_stream().to_string()
 }
 
-fn first_name(state: usize, field: &Field) -> Ident {
+fn first_name(state: usize, field: &FieldDef) -> Ident {
     let here = Span::call_site().located_at(field.ident.span());
     format_ident!("first_{state}_{}", text(&field.ident), span = here)
 }
 
-fn next_name(state: usize, field: &Field, index: usize) -> Ident {
+fn next_name(state: usize, field: &FieldDef, index: usize) -> Ident {
     let here = Span::call_site().located_at(field.ident.span());
     format_ident!("next_{state}_{index}_{}", text(&field.ident), span = here)
 }
 
 /// Types and constants of the machine; lifetimes are found by the compiler.
-fn turbofish(machine: &Machine) -> Option<TokenStream> {
+fn turbofish(machine: &MachineDef) -> Option<TokenStream> {
     let names = machine.generics.params.iter().filter_map(|param| match param {
         GenericParam::Type(param) => Some(&param.ident),
         GenericParam::Const(param) => Some(&param.ident),
@@ -173,7 +184,7 @@ fn turbofish(machine: &Machine) -> Option<TokenStream> {
     (!names.is_empty()).then(|| quote!(::<#(#names),*>))
 }
 
-fn unused(machine: &Machine) -> Option<TokenStream> {
+fn unused(machine: &MachineDef) -> Option<TokenStream> {
     (!machine.generics.params.is_empty()).then(|| {
         quote! {
             #[allow(

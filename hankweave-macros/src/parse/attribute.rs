@@ -46,17 +46,17 @@ pub(super) fn plain(ident: Ident) -> Ident {
     }
 }
 
-/// What an attribute stands on.
+/// Target of an attribute.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Place {
+pub(super) enum AttributeTarget {
     State,
     Field,
 }
 
-impl Place {
+impl AttributeTarget {
     const fn marks(self) -> &'static [&'static str] {
         match self {
-            Place::State => &[
+            AttributeTarget::State => &[
                 "initial",
                 "to",
                 "terminal",
@@ -69,7 +69,7 @@ impl Place {
                 "tolerates",
                 "serde",
             ],
-            Place::Field => &[
+            AttributeTarget::Field => &[
                 "carry",
                 "carry_or_ask",
                 "live",
@@ -108,7 +108,7 @@ pub(super) const NO_ACTION: &str = "a step only moves data, because stored event
                                 before the step or after it";
 const NO_SUPERSTATE: &str = "what several states have in common is a group: a variant with `#[group]`, and `#[within(Group)]` at its states";
 
-/// What other crates offer under these names.
+/// Names that other crates use for attributes.
 const OF_OTHERS: [(&str, &str); 13] = [
     ("guard", NO_CONDITION),
     ("when", NO_CONDITION),
@@ -128,15 +128,15 @@ const OF_OTHERS: [(&str, &str); 13] = [
 /// Refuses what was probably meant as a mark, and tells which; the compiler would only say that there is no such attribute.
 pub(super) fn refuse_misspelt(
     attr: &Attribute,
-    place: Place,
+    place: AttributeTarget,
     errors: &mut Errors,
 ) -> syn::Result<Option<&'static str>> {
     let Some(found) = attr.path().get_ident().map(Ident::to_string) else {
         return Ok(None);
     };
     let (other, here) = match place {
-        Place::State => (Place::Field, "a field"),
-        Place::Field => (Place::State, "a state"),
+        AttributeTarget::State => (AttributeTarget::Field, "a field"),
+        AttributeTarget::Field => (AttributeTarget::State, "a state"),
     };
     if other.marks().contains(&found.as_str()) {
         return Err(Error::new_spanned(attr, format!("`#[{found}]` stands on {here}")));

@@ -4,18 +4,18 @@ use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Ident, Meta, Token, Visibility};
 
-use crate::ast::{Again, Carry, Field, Live, Mark, Serde};
+use crate::ast::{Again, Carry, FieldSyntax, Live, Mark, Serde};
 use crate::error::Errors;
 
-use super::attribute::Place;
+use super::attribute::AttributeTarget;
 use super::{attribute, paths, serde};
 
 /// Reads one named field; returns nothing for a field without name, which is reported elsewhere.
-pub(super) fn parse(field: syn::Field, errors: &mut Errors) -> Option<Field> {
+pub(super) fn parse(field: syn::Field, errors: &mut Errors) -> Option<FieldSyntax> {
     if !matches!(field.vis, Visibility::Inherited) {
         errors.at(&field.vis, "fields of a state are always public");
     }
-    let mut parsed = Field {
+    let mut parsed = FieldSyntax {
         ident: attribute::plain(field.ident?),
         ty: field.ty,
         attrs: Vec::new(),
@@ -33,7 +33,7 @@ pub(super) fn parse(field: syn::Field, errors: &mut Errors) -> Option<Field> {
 }
 
 /// Lets types and expressions mean in the generated module what they mean here.
-fn move_paths(field: &mut Field) {
+fn move_paths(field: &mut FieldSyntax) {
     paths::of_type(&mut field.ty);
     field.schema.as_mut().into_iter().for_each(paths::of_type);
     field.sample.as_mut().into_iter().for_each(paths::of_expr);
@@ -50,7 +50,7 @@ fn move_paths(field: &mut Field) {
     }
 }
 
-fn field_attribute(field: &mut Field, attr: Attribute, errors: &mut Errors) -> syn::Result<()> {
+fn field_attribute(field: &mut FieldSyntax, attr: Attribute, errors: &mut Errors) -> syn::Result<()> {
     let name = attr.path().get_ident().map(Ident::to_string).unwrap_or_default();
     match name.as_str() {
         "serde" => serde::field(&attr, &mut field.serde)?,
@@ -72,7 +72,7 @@ fn field_attribute(field: &mut Field, attr: Attribute, errors: &mut Errors) -> s
             };
         }
         _ => {
-            if attribute::refuse_misspelt(&attr, Place::Field, errors)?.is_none() {
+            if attribute::refuse_misspelt(&attr, AttributeTarget::Field, errors)?.is_none() {
                 field.attrs.push(attr);
             }
         }

@@ -1,4 +1,4 @@
-//! What the user writes stands beside the enum; what is generated stands in a module beneath it. Names that start at the user's module are made to
+//! Paths. The user's text is next to the enum; generated code is in a module inside. Names that start at the user's module are made to
 //! start there still.
 
 use syn::visit_mut::{self, VisitMut};
@@ -6,28 +6,28 @@ use syn::{Expr, Generics, Ident, Path, PathSegment, Token, Type};
 
 /// Rewrites a type.
 pub(crate) fn of_type(ty: &mut Type) {
-    OneDown.visit_type_mut(ty);
+    NestPaths.visit_type_mut(ty);
 }
 
 /// Rewrites a path.
 pub(crate) fn of_path(path: &mut Path) {
-    OneDown.visit_path_mut(path);
+    NestPaths.visit_path_mut(path);
 }
 
 /// Rewrites the bounds of parameters.
 pub(crate) fn of_generics(generics: &mut Generics) {
-    OneDown.visit_generics_mut(generics);
+    NestPaths.visit_generics_mut(generics);
 }
 
 /// Rewrites an expression.
 pub(crate) fn of_expr(expr: &mut Expr) {
-    OneDown.visit_expr_mut(expr);
+    NestPaths.visit_expr_mut(expr);
 }
 
 /// `self::Name` becomes `super::Name`, and `super::Name` becomes `super::super::Name`.
-struct OneDown;
+struct NestPaths;
 
-impl VisitMut for OneDown {
+impl VisitMut for NestPaths {
     fn visit_path_mut(&mut self, path: &mut Path) {
         visit_mut::visit_path_mut(self, path);
         if path.leading_colon.is_some() || path.segments.len() < 2 {

@@ -1,10 +1,10 @@
-//! What the user tells serde. Names are read here, because the graph, the statuses and the reader need them.
+//! Serde attributes of the user. Names are read here, because the graph, the statuses and the reader need them.
 
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Error, Expr, ExprLit, ExprPath, Lit, LitStr, Meta, Token};
 
-use crate::ast::{Names, Serde, Storage};
+use crate::ast::{Serde, SerdeNames, Storage};
 use crate::case::Case;
 use crate::error::Errors;
 
@@ -46,7 +46,7 @@ fn storage_meta(storage: &mut Storage, meta: &Meta) -> syn::Result<()> {
 }
 
 /// Reads the names of a state.
-pub(super) fn state_names(attr: &Attribute, names: &mut Names) -> syn::Result<()> {
+pub(super) fn state_names(attr: &Attribute, names: &mut SerdeNames) -> syn::Result<()> {
     for meta in metas(attr)? {
         if !read_name(&meta, names)? {
             return Err(Error::new_spanned(
@@ -104,7 +104,7 @@ fn moved(mut meta: Meta) -> syn::Result<Meta> {
     Ok(meta)
 }
 
-fn read_name(meta: &Meta, names: &mut Names) -> syn::Result<bool> {
+fn read_name(meta: &Meta, names: &mut SerdeNames) -> syn::Result<bool> {
     match key(meta).as_str() {
         "rename" => names.rename = Some(text(meta)?.value()),
         "alias" => names.aliases.push(text(meta)?.value()),

@@ -24,7 +24,7 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CodonId, Pid, RunId};
 use hankweave_runtime::hank_files::load;
 use hankweave_runtime::journal::{FileJournal, JournalLimits};
-use hankweave_runtime::state_manager::{self, Parts, StateManager, Strictness};
+use hankweave_runtime::state_manager::{self, StateManager, StateManagerParts, Strictness};
 use hankweave_runtime::store::StateFiles;
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::SystemClock;
@@ -301,7 +301,7 @@ fn crashed(large: bool) -> tempfile::TempDir {
 async fn record(state_dir: &Path, behind: u64) {
     let disk = Arc::new(RealDisk);
     let journal = FileJournal::open(disk.clone(), &state_dir.join("events"), JournalLimits::default());
-    let parts = Parts {
+    let parts = StateManagerParts {
         files: StateFiles::new(disk, None, state_dir.to_owned()),
         journal: Arc::new(journal.expect("the journal can be made")),
         clock: Arc::new(SystemClock),

@@ -10,13 +10,13 @@ use hankweave_core::wire::{Event, IdleReason};
 use hankweave_runtime::error::chain;
 use hankweave_runtime::state_manager::{Delivery, Subscription, TransitionError};
 use hankweave_runtime::world::World;
-use hankweave_runtime::{Command, Commander, OpenDirectory, RunOptions};
+use hankweave_runtime::{Commander, OpenDirectory, RunCommand, RunOptions};
 use serde_json::json;
 use tokio::sync::watch;
 
 use crate::args::{ApproveArgs, Global};
 use crate::directory::{existing_state_dir, takes_clients};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::failures::open_failure;
 use crate::keyboard::{self, Keyboard};
 use crate::logging;
@@ -24,9 +24,9 @@ use crate::output;
 use crate::remote;
 use crate::screen::tell;
 use crate::status::decision;
-use crate::typed::Typed;
+use crate::typed::HintCommands;
 
-pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
     let execution = args.execution();
     existing_state_dir(execution)?;
@@ -38,7 +38,7 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, F
         let answer = json!({"codonId": codon, "granted": !args.deny, "reason": args.reason});
         return output::print_json(&answer);
     }
-    let typed = Typed::about(execution);
+    let typed = HintCommands::about(execution);
     if !global.quiet {
         output::print(match args.deny {
             false => format!("{codon} may begin; `{}` goes on with it\n", typed.run()),
@@ -52,9 +52,9 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, F
 }
 
 /// Records the answer for the next run.
-async fn answer(args: &ApproveArgs) -> Result<CodonId, Failure> {
+async fn answer(args: &ApproveArgs) -> Result<CodonId, CliError> {
     let execution = args.execution();
-    let typed = Typed::about(execution);
+    let typed = HintCommands::about(execution);
     let options = RunOptions {
         strict_state: true,
         ..RunOptions::default()
@@ -71,19 +71,19 @@ async fn answer(args: &ApproveArgs) -> Result<CodonId, Failure> {
     };
     let saved = opened.close().await;
     let codon = answered?;
-    saved.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+    saved.map_err(|error| CliError::from_error(CliErrorKind::Io, &*error))?;
     Ok(codon)
 }
 
-fn failure(error: &TransitionError) -> Failure {
+fn failure(error: &TransitionError) -> CliError {
     match error {
-        TransitionError::Rejected(_) => Failure::from_error(FailureKind::Failed, error),
-        _ => Failure::from_error(FailureKind::Io, error),
+        TransitionError::Rejected(_) => CliError::from_error(CliErrorKind::Failed, error),
+        _ => CliError::from_error(CliErrorKind::Io, error),
     }
 }
 
 /// The codon that waits, which must be the one that was named.
-fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &Typed) -> Result<CodonId, Failure> {
+fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &HintCommands) -> Result<CodonId, CliError> {
     let waits = match decision(args.execution(), &opened.state()) {
         Some(Decision::Ask(entry)) => Some(entry.codon_id),
         Some(Decision::Blocked(BlockedBy::Denied(id))) => Some(id),
@@ -91,7 +91,7 @@ fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &Typed) -> Result<Co
     };
     let refused = |message: String| {
         let status = typed.command("status");
-        Err(Failure::new(FailureKind::Failed, message).hint(format!("`{status}` says what is next")))
+        Err(CliError::new(CliErrorKind::Failed, message).hint(format!("`{status}` says what is next")))
     };
     match (waits, args.codon()) {
         (Some(waits), None) => Ok(waits),
@@ -158,7 +158,7 @@ impl Answers {
         if !*self.waits.borrow() {
             return;
         }
-        let answer = Command::Answer {
+        let answer = RunCommand::Answer {
             codon_id: None,
             granted,
             reason: None,

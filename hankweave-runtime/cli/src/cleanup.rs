@@ -5,16 +5,16 @@ use std::io::{self, BufRead, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hankweave_core::thread::Rule;
+use hankweave_core::thread::RetentionRule;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::state_manager::TransitionError;
 use hankweave_runtime::world::World;
-use hankweave_runtime::{Cleaned, CleanupError, CleanupPlan, OpenDirectory, RunOptions};
+use hankweave_runtime::{CleanupError, CleanupPlan, CleanupReport, OpenDirectory, RunOptions};
 use serde_json::json;
 
 use crate::args::{CleanupArgs, Global};
 use crate::directory::existing_state_dir;
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::failures::open_failure;
 use crate::logging;
 use crate::output;
@@ -22,17 +22,17 @@ use crate::remote::runtime;
 use crate::report::counted;
 use crate::screen::{self, size, tell};
 use crate::server_log::ServerLog;
-use crate::typed::Typed;
+use crate::typed::HintCommands;
 
-pub(crate) fn cleanup(global: &Global, args: &CleanupArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn cleanup(global: &Global, args: &CleanupArgs) -> Result<ExitCode, CliError> {
     let log = logging::install(global);
     existing_state_dir(&args.execution.execution)?;
     runtime()?.block_on(perform(global, args, &log))
 }
 
 /// The directory is ours from the look to the end, so nothing else goes than what was shown.
-async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result<ExitCode, Failure> {
-    let (world, typed) = (World::real(), Typed::about(&args.execution.execution));
+async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result<ExitCode, CliError> {
+    let (world, typed) = (World::real(), HintCommands::about(&args.execution.execution));
     let options = RunOptions {
         strict_state: true,
         ..RunOptions::default()
@@ -45,14 +45,14 @@ async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result
     for notice in opened.notices().iter().filter(|_| !global.quiet) {
         tell(format!("note: {notice}\n"));
     }
-    let rule = Rule {
+    let rule = RetentionRule {
         keep: args.keep as usize,
         ended_before: args.older_than.map(|age| ago(now, age)),
     };
     let done = clean(global, args, &opened, rule, &typed).await;
     let saved = opened.close().await;
     let code = done?;
-    saved.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+    saved.map_err(|error| CliError::from_error(CliErrorKind::Io, &*error))?;
     Ok(code)
 }
 
@@ -60,9 +60,9 @@ async fn clean(
     global: &Global,
     args: &CleanupArgs,
     opened: &OpenDirectory,
-    rule: Rule,
-    typed: &Typed,
-) -> Result<ExitCode, Failure> {
+    rule: RetentionRule,
+    typed: &HintCommands,
+) -> Result<ExitCode, CliError> {
     let plan = opened.plan_cleanup(rule).await;
     let plan = plan.map_err(|error| failure(&error, typed))?;
     let is_told = !global.json() && !global.quiet;
@@ -101,7 +101,7 @@ fn command(args: &CleanupArgs) -> String {
     format!("cleanup --keep {}{}", args.keep, age.unwrap_or_default())
 }
 
-/// What would go.
+/// Describes the items to be removed.
 fn offer(plan: &CleanupPlan) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -156,11 +156,11 @@ fn write_unneeded(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
 }
 
 /// Asks on a terminal; no answer means no.
-fn is_meant(typed: &Typed) -> Result<bool, Failure> {
+fn is_meant(typed: &HintCommands) -> Result<bool, CliError> {
     let stdin = io::stdin();
     if !stdin.is_terminal() || !io::stderr().is_terminal() {
         let message = "nothing is removed without an answer, and nobody can be asked here";
-        return Err(Failure::new(FailureKind::Usage, message).hint(format!(
+        return Err(CliError::new(CliErrorKind::Usage, message).hint(format!(
             "`{}` does not ask, `{}` only shows it",
             typed.command("cleanup --yes"),
             typed.command("cleanup --dry-run")
@@ -172,7 +172,11 @@ fn is_meant(typed: &Typed) -> Result<bool, Failure> {
     Ok(answered.is_ok() && matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
-fn report(global: &Global, plan: &CleanupPlan, cleaned: Option<&Cleaned>) -> Result<ExitCode, Failure> {
+fn report(
+    global: &Global,
+    plan: &CleanupPlan,
+    cleaned: Option<&CleanupReport>,
+) -> Result<ExitCode, CliError> {
     if global.json() {
         let runs = plan.runs.iter().map(|run| {
             json!({"runId": run.run_id, "startTime": run.began, "codons": run.codons, "bytes": run.bytes})
@@ -200,13 +204,13 @@ fn report(global: &Global, plan: &CleanupPlan, cleaned: Option<&Cleaned>) -> Res
     Ok(ExitCode::SUCCESS)
 }
 
-fn failure(error: &CleanupError, typed: &Typed) -> Failure {
+fn failure(error: &CleanupError, typed: &HintCommands) -> CliError {
     match error {
-        CleanupError::Record(TransitionError::Rejected(_)) => Failure::from_error(FailureKind::Bug, error),
+        CleanupError::Record(TransitionError::Rejected(_)) => CliError::from_error(CliErrorKind::Bug, error),
         CleanupError::History(_) | CleanupError::Look(_) | CleanupError::Record(_) => {
-            Failure::from_error(FailureKind::Io, error).hint("nothing was removed")
+            CliError::from_error(CliErrorKind::Io, error).hint("nothing was removed")
         }
-        CleanupError::Logs(_) | CleanupError::Checkpoints(_) => Failure::from_error(FailureKind::Io, error)
+        CleanupError::Logs(_) | CleanupError::Checkpoints(_) => CliError::from_error(CliErrorKind::Io, error)
             .hint(format!(
                 "mend the disk, and `{}` finishes what was begun; `{}` looks for damage",
                 typed.command("cleanup"),

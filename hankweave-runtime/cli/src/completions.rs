@@ -19,7 +19,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::Environment;
 
 use crate::args;
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::state::read_execution;
 
@@ -32,26 +32,26 @@ pub(crate) fn answer() {
 }
 
 /// The script that lets a shell ask.
-pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
+pub(crate) fn completions(shell: Shell) -> Result<ExitCode, CliError> {
     let name = shell.to_string();
     let mut script = Vec::new();
     if let Some(shell) = Shells::builtins().completer(&name) {
         let program = "hankweave";
         let written = shell.write_registration(VARIABLE, program, program, program, &mut script);
-        written.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+        written.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     }
     output::print(&*String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What can be written where: the command, as a path, its argument, and what is offered.
-type Offer = (
+/// Completion: the command, as a path, its argument, and its candidates.
+type Completer = (
     &'static [&'static str],
     &'static str,
     fn() -> Vec<CompletionCandidate>,
 );
 
-const OFFERS: &[Offer] = &[
+const OFFERS: &[Completer] = &[
     (&["run"], "agent", agents),
     (&["run"], "model", models),
     (&["validate"], "agent", agents),
@@ -79,7 +79,7 @@ const OFFERS: &[Offer] = &[
 ];
 
 fn command() -> Command {
-    let with = |command: Command, (path, argument, offer): &Offer| add(command, path, argument, *offer);
+    let with = |command: Command, (path, argument, offer): &Completer| add(command, path, argument, *offer);
     OFFERS.iter().fold(args::command(), with)
 }
 
@@ -110,7 +110,7 @@ fn hank() -> Option<Hank> {
     hank_files::load(Path::new(".")).ok()?.hank
 }
 
-/// What was planned, and what the hank of this folder has.
+/// Returns the planned codons and those of this folder's hank.
 fn codons() -> Vec<CompletionCandidate> {
     let (state, hank) = (state(), hank());
     let planned = state.iter().flat_map(|state| state.execution_plan.iter());
@@ -166,10 +166,10 @@ fn candidates(names: BTreeSet<String>) -> Vec<CompletionCandidate> {
 }
 
 /// Writes a page for each command, `hankweave.1`, `hankweave-run.1` and so on, into a folder that is made if it is not there.
-pub(crate) fn man(folder: &Path) -> Result<ExitCode, Failure> {
+pub(crate) fn man(folder: &Path) -> Result<ExitCode, CliError> {
     write_pages(folder).map_err(|error| {
         let message = format!("failed to write the pages to `{}`: {error}", folder.display());
-        Failure::new(FailureKind::Io, message)
+        CliError::new(CliErrorKind::Io, message)
     })?;
     Ok(ExitCode::SUCCESS)
 }

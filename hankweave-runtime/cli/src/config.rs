@@ -16,15 +16,15 @@ use hankweave_runtime::world::environment::Environment;
 use serde_json::{Map, Value, json};
 
 use crate::args::{ConfigArgs, Global, SettingArgs};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_failure, hank_with_mistakes};
 use crate::output;
-use crate::screen::{Text, tell};
-use crate::settings::{Configuration, Flags, SettingsError, Source, of_user};
+use crate::screen::{SafeText, tell};
+use crate::settings::{Configuration, Flags, SettingSource, SettingsError, of_user};
 use crate::typed::{path_word, word};
 
 /// Shows what `run` with the same flags would go by, and where each value came from; starts nothing and writes nothing.
-pub(crate) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, CliError> {
     let loaded = match hank_files::load(&args.hank) {
         Ok(loaded) => Some(loaded),
         Err(LoadHankError::NoHankInFolder { .. }) => None,
@@ -47,18 +47,18 @@ pub(crate) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Fai
 }
 
 /// Reads all layers.
-pub(crate) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuration, Failure> {
+pub(crate) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuration, CliError> {
     let configuration = Configuration::read(&RealDisk, &Environment::of_process(), hank, flags);
     configuration.map_err(|error| match error {
-        SettingsError::Bad(_) => Failure::from_error(FailureKind::Input, &error)
+        SettingsError::Bad(_) => CliError::from_error(CliErrorKind::Input, &error)
             .hint("nothing was written; `hankweave schema config` says which settings there are"),
-        SettingsError::Unreadable { .. } => Failure::from_error(FailureKind::Io, &error)
+        SettingsError::Unreadable { .. } => CliError::from_error(CliErrorKind::Io, &error)
             .hint("nothing was written; mend the disk, then type the same again"),
     })
 }
 
 /// The remote that is typed or that the settings name (CLI-61). One that only the folder names is refused with `command`, in which it stands for `URL`.
-pub(crate) fn remote(typed: Option<&str>, world: &World, command: &str) -> Result<Option<String>, Failure> {
+pub(crate) fn remote(typed: Option<&str>, world: &World, command: &str) -> Result<Option<String>, CliError> {
     let given = typed.map(|url| (Setting::Remote, SettingValue::Text(url.to_owned())));
     let configuration = resolve(None, &Flags::from_iter(given))?;
     if let Some(planted) = configuration.refused(Setting::Remote) {
@@ -71,13 +71,13 @@ pub(crate) fn remote(typed: Option<&str>, world: &World, command: &str) -> Resul
 }
 
 /// What a folder says and only the user may say (CLI-62).
-pub(crate) fn refused(name: &str, takes_it: &str) -> Failure {
+pub(crate) fn refused(name: &str, takes_it: &str) -> CliError {
     let own = of_user(&Environment::of_process());
     let own = own.map_or_else(String::new, |file| {
         format!(", and {} in every folder", path_word(&file))
     });
     let told = format!("hankweave.json of this folder names a {name}, and a folder may come from anybody");
-    Failure::new(FailureKind::Usage, told).hint(format!("if you know it, {takes_it} takes it{own}"))
+    CliError::new(CliErrorKind::Usage, told).hint(format!("if you know it, {takes_it} takes it{own}"))
 }
 
 /// The world in which agents find the settings that are theirs, and sentinels their models.
@@ -93,8 +93,8 @@ pub(crate) fn world(configuration: &Configuration) -> World {
     }
 }
 
-/// What the command line says of the settings.
-pub(crate) fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
+/// Returns the settings of the command line.
+pub(crate) fn flags(args: &SettingArgs) -> Result<Flags, CliError> {
     let output = args
         .output
         .as_deref()
@@ -132,8 +132,8 @@ pub(crate) fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
     with_prices(given.collect(), args.prices.as_deref())
 }
 
-/// The same with the file that `--prices` names.
-pub(crate) fn with_prices(mut flags: Flags, file: Option<&Path>) -> Result<Flags, Failure> {
+/// Adds the file of `--prices`.
+pub(crate) fn with_prices(mut flags: Flags, file: Option<&Path>) -> Result<Flags, CliError> {
     if let Some(file) = file {
         let file = text_of(file, "the path of the prices")?;
         flags.insert(Setting::Prices, SettingValue::Prices(PriceSource::File(file)));
@@ -141,9 +141,9 @@ pub(crate) fn with_prices(mut flags: Flags, file: Option<&Path>) -> Result<Flags
     Ok(flags)
 }
 
-fn text_of(path: &Path, what: &str) -> Result<String, Failure> {
+fn text_of(path: &Path, what: &str) -> Result<String, CliError> {
     let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| Failure::new(FailureKind::Usage, format!("{what} is not UTF-8 text")))
+    text.ok_or_else(|| CliError::new(CliErrorKind::Usage, format!("{what} is not UTF-8 text")))
 }
 
 fn as_json(configuration: &Configuration, hank: Option<&str>) -> Value {
@@ -151,12 +151,12 @@ fn as_json(configuration: &Configuration, hank: Option<&str>) -> Value {
         .iter()
         .map(|(setting, value, source)| {
             let (kind, variable, place) = match source {
-                Source::Flag => ("flag", None, None),
-                Source::Variable(name) => ("environment", Some(name), None),
-                Source::Hank(place) => ("hank", None, *place),
-                Source::File(place) => ("file", None, *place),
-                Source::User(place) => ("user", None, *place),
-                Source::Default => ("default", None, None),
+                SettingSource::Flag => ("flag", None, None),
+                SettingSource::Variable(name) => ("environment", Some(name), None),
+                SettingSource::Hank(place) => ("hank", None, *place),
+                SettingSource::File(place) => ("file", None, *place),
+                SettingSource::User(place) => ("user", None, *place),
+                SettingSource::Default => ("default", None, None),
             };
             let entry = json!({
                 "value": shown(setting, value),
@@ -177,24 +177,24 @@ fn as_json(configuration: &Configuration, hank: Option<&str>) -> Value {
     })
 }
 
-fn as_text(configuration: &Configuration, hank: &str) -> Text {
-    let mut text = Text::default();
+fn as_text(configuration: &Configuration, hank: &str) -> SafeText {
+    let mut text = SafeText::default();
     for (setting, value, source) in configuration.iter() {
         let value = shown(setting, value).map_or_else(|| "-".to_owned(), |value| value.to_string());
-        let (name, is_default) = (setting.name(), *source == Source::Default);
+        let (name, is_default) = (setting.name(), *source == SettingSource::Default);
         let source = match source {
-            Source::Flag => "command line".to_owned(),
-            Source::Variable(name) => name.clone(),
-            Source::Hank(place) => at(hank, *place),
-            Source::User(place) => {
+            SettingSource::Flag => "command line".to_owned(),
+            SettingSource::Variable(name) => name.clone(),
+            SettingSource::Hank(place) => at(hank, *place),
+            SettingSource::User(place) => {
                 let file = configuration
                     .user_file
                     .as_deref()
                     .map(|file| file.display().to_string());
                 at(&file.unwrap_or_default(), *place)
             }
-            Source::File(place) => at(configuration.file.unwrap_or_default(), *place),
-            Source::Default => "default".to_owned(),
+            SettingSource::File(place) => at(configuration.file.unwrap_or_default(), *place),
+            SettingSource::Default => "default".to_owned(),
         };
         // What somebody has set stands out.
         let style = match is_default {

@@ -8,10 +8,10 @@ use hankweave_task_model::lock::LOCK;
 use hankweave_task_model::task::TASK;
 
 use crate::args::{DiagramArgs, DiagramFormat, MachineName};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 
-pub(crate) fn diagram(args: &DiagramArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn diagram(args: &DiagramArgs) -> Result<ExitCode, CliError> {
     let machine = match args.machine {
         MachineName::Codon => &CODON,
         MachineName::Run => &RUN,

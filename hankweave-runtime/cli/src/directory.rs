@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use hankweave_client::Target;
-use hankweave_core::discovery::{LockRecord, STATE_DIR};
+use hankweave_client::RunAddress;
+use hankweave_core::discovery::{STATE_DIR, ServerLockRecord};
 use hankweave_runtime::instance_lock::live_record;
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::identity::SystemIdentity;
 
-use crate::exit::{Failure, FailureKind};
-use crate::typed::Typed;
+use crate::exit::{CliError, CliErrorKind};
+use crate::typed::HintCommands;
 
 /// The state directory of an execution directory that is only looked at.
-pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> {
     let state_dir = execution.join(STATE_DIR);
     let metadata = RealDisk.metadata(&state_dir);
     if metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory) {
@@ -23,7 +23,7 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, Failure> {
         execution.display(),
         STATE_DIR
     );
-    let typed = Typed::about(execution);
+    let typed = HintCommands::about(execution);
     let hint = match typed.knows_the_hank() {
         true => format!("name it with -e DIR; `{}` makes one there", typed.run()),
         false if execution != Path::new(".") => {
@@ -31,7 +31,7 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, Failure> {
         }
         false => "name it with -e DIR".to_owned(),
     };
-    Err(Failure::new(FailureKind::Input, message).hint(hint))
+    Err(CliError::new(CliErrorKind::Input, message).hint(hint))
 }
 
 /// Whether a process works in this execution directory, according to its lock file.
@@ -39,12 +39,12 @@ pub(crate) fn is_served(execution: &Path) -> bool {
     holder(execution).is_some()
 }
 
-/// What the process that works in this execution directory says of itself.
-pub(crate) fn holder(execution: &Path) -> Option<LockRecord> {
+/// Returns the lock record of the process that works in this execution directory.
+pub(crate) fn holder(execution: &Path) -> Option<ServerLockRecord> {
     live_record(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR))
 }
 
 /// Whether a run is live in the directory and takes clients.
 pub(crate) fn takes_clients(execution: &Path) -> bool {
-    Target::Execution(execution.to_owned()).is_there()
+    RunAddress::Execution(execution.to_owned()).is_there()
 }

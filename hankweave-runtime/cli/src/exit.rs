@@ -9,22 +9,22 @@ use hankweave_runtime::error::chain;
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::secrets::Secrets;
 
-use crate::screen::{Text, tell};
+use crate::screen::{SafeText, tell};
 
 /// Why the program ends with something else than 0.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    kind: FailureKind,
+pub(crate) struct CliError {
+    kind: CliErrorKind,
     message: String,
     hint: Option<String>,
 }
 
 /// Who is at fault; decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FailureKind {
+pub(crate) enum CliErrorKind {
     /// A check found that the run cannot succeed here.
     Failed,
-    /// What was typed does not fit together.
+    /// The arguments do not fit together.
     Usage,
     /// hank.json, state.json or another input cannot be used.
     Input,
@@ -36,7 +36,7 @@ pub(crate) enum FailureKind {
     Held,
 }
 
-impl FailureKind {
+impl CliErrorKind {
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Failed => 1,
@@ -49,8 +49,8 @@ impl FailureKind {
     }
 }
 
-impl Failure {
-    pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+impl CliError {
+    pub(crate) fn new(kind: CliErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -59,19 +59,19 @@ impl Failure {
     }
 
     /// The error with its whole chain of causes (CLI-3).
-    pub(crate) fn from_error(kind: FailureKind, error: &(dyn std::error::Error + 'static)) -> Self {
+    pub(crate) fn from_error(kind: CliErrorKind, error: &(dyn std::error::Error + 'static)) -> Self {
         Self::new(kind, chain(error))
     }
 
     /// The system starts no threads, as when another program of the user starts processes without end.
     pub(crate) fn no_threads(error: &io::Error) -> Self {
         let message = format!("the system starts no more threads: {error}");
-        Self::new(FailureKind::Io, message).hint(
+        Self::new(CliErrorKind::Io, message).hint(
             "`ulimit -u` shows how many processes and threads you may have; end some, then type the same again",
         )
     }
 
-    /// What is wrong, without the hint.
+    /// Returns the message without the hint.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -88,14 +88,14 @@ impl Failure {
     }
 
     /// The message for people, without secrets.
-    pub(crate) fn text(&self) -> Text {
-        let mut text = Text::default();
+    pub(crate) fn text(&self) -> SafeText {
+        let mut text = SafeText::default();
         // Writing to a text cannot fail.
         let _ = self.write(&mut text);
         text
     }
 
-    fn write(&self, text: &mut Text) -> fmt::Result {
+    fn write(&self, text: &mut SafeText) -> fmt::Result {
         let secrets = Secrets::of(Environment::of_process().iter());
         text.styled(style(AnsiColor::Red).bold(), "error:")?;
         write!(text, " {}", secrets.redact(&self.message))?;
@@ -104,7 +104,7 @@ impl Failure {
             text.styled(style(AnsiColor::Cyan), "hint:")?;
             write!(text, " {}", secrets.redact(hint))?;
         }
-        if self.kind == FailureKind::Bug {
+        if self.kind == CliErrorKind::Bug {
             write!(text, "\n  this is a bug in hankweave; please report it")?;
         }
         writeln!(text)

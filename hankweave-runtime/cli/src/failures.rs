@@ -1,4 +1,4 @@
-//! What to say about errors of the library, and what to type then.
+//! Messages for errors of the library, with commands that help.
 
 use std::error::Error;
 use std::io;
@@ -17,131 +17,131 @@ use hankweave_runtime::rig::ArchiveError;
 use hankweave_runtime::state_manager::{LoadError, TransitionError};
 use hankweave_runtime::store::StateFileError;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
-use hankweave_runtime::{OpenError, RollbackError, RunError, ServeError};
+use hankweave_runtime::{OpenExecutionError, RollbackError, RunError, ServeError};
 
 use crate::directory::takes_clients;
-use crate::exit::{Failure, FailureKind};
-use crate::typed::{Change, Typed, in_folder, path_word};
+use crate::exit::{CliError, CliErrorKind};
+use crate::typed::{CommandEdit, HintCommands, in_folder, path_word};
 
-pub(crate) fn hank_failure(error: &LoadHankError) -> Failure {
+pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
     let init = |folder: &Path| format!("`{}` writes a hank to start from", in_folder("init", folder));
     let (kind, hint) = match error {
-        LoadHankError::NoHankInFolder { folder } => (FailureKind::Input, init(folder)),
+        LoadHankError::NoHankInFolder { folder } => (CliErrorKind::Input, init(folder)),
         LoadHankError::Missing { path } => {
             let folder = match path.file_name() {
                 Some(name) if name == "hank.json" => path.parent().unwrap_or(path),
                 _ => &path.with_extension(""),
             };
-            (FailureKind::Input, init(folder))
+            (CliErrorKind::Input, init(folder))
         }
         LoadHankError::Unreadable { source, .. } if source.is_of_the_system() => (
-            FailureKind::Io,
+            CliErrorKind::Io,
             "mend the disk, then type the same again".to_owned(),
         ),
         LoadHankError::Unreadable { .. } => (
-            FailureKind::Input,
+            CliErrorKind::Input,
             "it must be a regular file that you may read".to_owned(),
         ),
     };
-    Failure::from_error(kind, error).hint(hint)
+    CliError::from_error(kind, error).hint(hint)
 }
 
 /// A hank was read that cannot be used.
-pub(crate) fn hank_with_mistakes(loaded: &LoadedHank) -> Failure {
+pub(crate) fn hank_with_mistakes(loaded: &LoadedHank) -> CliError {
     let file = loaded.file.display().to_string();
     let problems = loaded.problems.display_in(&file);
     let message = format!("the hank cannot be used\n{}", problems.trim_end());
-    Failure::new(FailureKind::Input, message)
+    CliError::new(CliErrorKind::Input, message)
 }
 
 const SURVIVORS: &str = "they wait for the kernel, such as for a disk; try again when they are gone";
 
-pub(crate) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
+pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> CliError {
     match error {
-        OpenError::Preflight(PreflightError::Hank(_)) => {
-            Failure::from_error(FailureKind::Input, error)
+        OpenExecutionError::Preflight(PreflightError::Hank(_)) => {
+            CliError::from_error(CliErrorKind::Input, error)
                 .hint(format!("`{}` shows everything about the hank; nothing was written", typed.validate()))
         }
-        OpenError::Preflight(PreflightError::Agent { .. }) => {
-            Failure::from_error(FailureKind::Failed, error).hint(format!(
+        OpenExecutionError::Preflight(PreflightError::Agent { .. }) => {
+            CliError::from_error(CliErrorKind::Failed, error).hint(format!(
                 "nothing was written; hankweave doctor tells what is here, and `{}` makes a dry run without any agent program, in a directory of its own",
                 typed.dry_run()
             ))
         }
-        OpenError::Preflight(PreflightError::Requirements(_)) => {
-            Failure::from_error(FailureKind::Failed, error).hint("provide it and type the same again; nothing was written")
+        OpenExecutionError::Preflight(PreflightError::Requirements(_)) => {
+            CliError::from_error(CliErrorKind::Failed, error).hint("provide it and type the same again; nothing was written")
         }
-        OpenError::Lock(LockError::Held { .. }) => {
-            Failure::from_error(FailureKind::Held, error).hint(held(typed))
+        OpenExecutionError::Lock(LockError::Held { .. }) => {
+            CliError::from_error(CliErrorKind::Held, error).hint(held(typed))
         }
-        OpenError::Lock(LockError::Unsupported { .. }) => {
-            let vouched = typed.run_with(&[Change::Flag("allow-no-lock")]);
-            Failure::from_error(FailureKind::Io, error).hint(format!(
+        OpenExecutionError::Lock(LockError::Unsupported { .. }) => {
+            let vouched = typed.run_with(&[CommandEdit::Flag("allow-no-lock")]);
+            CliError::from_error(CliErrorKind::Io, error).hint(format!(
                 "use a directory on a local disk (-e DIR), or `{vouched}` when no other instance uses this one"
             ))
         }
-        OpenError::Lock(LockError::NotPrivate { .. }) => Failure::from_error(FailureKind::Io, error)
+        OpenExecutionError::Lock(LockError::NotPrivate { .. }) => CliError::from_error(CliErrorKind::Io, error)
             .hint("it holds prompts and everything that agents print, so it must be yours alone"),
-        OpenError::Lock(LockError::OpenToAll { state_dir }) => {
+        OpenExecutionError::Lock(LockError::OpenToAll { state_dir }) => {
             let close = format!("chmod 700 {}", path_word(state_dir));
-            Failure::from_error(FailureKind::Io, error)
+            CliError::from_error(CliErrorKind::Io, error)
                 .hint(format!("look at what is in it, then take it from others with `{close}`"))
         }
-        OpenError::ChangedHank { why, replanned } => {
+        OpenExecutionError::ChangedHank { why, replanned } => {
             let hint = match replanned {
                 true => changed_hank_anew(why, typed),
                 false => changed_hank(typed),
             };
-            Failure::from_error(FailureKind::Input, error).hint(hint)
+            CliError::from_error(CliErrorKind::Input, error).hint(hint)
         }
-        OpenError::Data(DataError::Changed { .. }) => {
-            Failure::from_error(FailureKind::Input, error).hint(format!(
+        OpenExecutionError::Data(DataError::Changed { .. }) => {
+            CliError::from_error(CliErrorKind::Input, error).hint(format!(
                 "`{}` starts over with it and keeps the history; `{}` goes on with what is linked",
-                typed.run_with(&[Change::Flag("new")]),
-                typed.run_with(&[Change::Without("data")])
+                typed.run_with(&[CommandEdit::Flag("new")]),
+                typed.run_with(&[CommandEdit::Without("data")])
             ))
         }
-        OpenError::Data(DataError::InTheWay { .. }) => Failure::from_error(FailureKind::Input, error)
+        OpenExecutionError::Data(DataError::InTheWay { .. }) => CliError::from_error(CliErrorKind::Input, error)
             .hint("move it away, or use another execution directory (-e DIR)"),
-        OpenError::Data(DataError::Io { .. }) => Failure::from_error(FailureKind::Io, error)
+        OpenExecutionError::Data(DataError::Io { .. }) => CliError::from_error(CliErrorKind::Io, error)
             .hint("no codon has run; mend it and type the same again"),
-        OpenError::Data(_) => Failure::from_error(FailureKind::Input, error)
+        OpenExecutionError::Data(_) => CliError::from_error(CliErrorKind::Input, error)
             .hint("name a file or folder beside the execution directory with --data PATH, or another directory with -e DIR"),
-        OpenError::Output { source, .. } => {
+        OpenExecutionError::Output { source, .. } => {
             let kind = match source.kind() {
-                io::ErrorKind::InvalidInput => FailureKind::Input,
-                _ => FailureKind::Io,
+                io::ErrorKind::InvalidInput => CliErrorKind::Input,
+                _ => CliErrorKind::Io,
             };
-            Failure::from_error(kind, error)
+            CliError::from_error(kind, error)
                 .hint("choose another directory with --output DIR; no codon has run")
         }
-        OpenError::Directory { .. } => Failure::from_error(FailureKind::Io, error)
+        OpenExecutionError::Directory { .. } => CliError::from_error(CliErrorKind::Io, error)
             .hint("choose a directory that you may write to with -e DIR"),
-        OpenError::State(LoadError::History(_)) => {
-            Failure::from_error(FailureKind::Input, error)
+        OpenExecutionError::State(LoadError::History(_)) => {
+            CliError::from_error(CliErrorKind::Input, error)
                 .hint(format!(
                     "`{}` keeps what is there and starts a new history",
-                    typed.run_with(&[Change::Without("strict-state")])
+                    typed.run_with(&[CommandEdit::Without("strict-state")])
                 ))
         }
-        OpenError::State(LoadError::Version { .. }) => {
-            Failure::from_error(FailureKind::Input, error).hint(
+        OpenExecutionError::State(LoadError::Version { .. }) => {
+            CliError::from_error(CliErrorKind::Input, error).hint(
                 "use the version of hankweave that wrote it, or another execution directory (-e DIR)",
             )
         }
-        OpenError::Lock(_)
-        | OpenError::Journal(_)
-        | OpenError::State(_)
-        | OpenError::Checkpoints(_)
-        | OpenError::History(_)
-        | OpenError::Arrival(_)
-        | OpenError::Plan(_)
-        | OpenError::Crash(_) => Failure::from_error(FailureKind::Io, error),
+        OpenExecutionError::Lock(_)
+        | OpenExecutionError::Journal(_)
+        | OpenExecutionError::State(_)
+        | OpenExecutionError::Checkpoints(_)
+        | OpenExecutionError::History(_)
+        | OpenExecutionError::Arrival(_)
+        | OpenExecutionError::Plan(_)
+        | OpenExecutionError::Crash(_) => CliError::from_error(CliErrorKind::Io, error),
     }
 }
 
-/// What can be done about an instance that has the directory.
-fn held(typed: &Typed) -> String {
+/// Returns advice about a process that has the directory.
+fn held(typed: &HintCommands) -> String {
     if takes_clients(typed.execution()) {
         return format!(
             "`{}` shows what it does, `{}` stops it; or use another execution directory (-e DIR)",
@@ -155,41 +155,43 @@ fn held(typed: &Typed) -> String {
     )
 }
 
-pub(crate) fn serve_failure(error: &ServeError, typed: &Typed) -> Failure {
+pub(crate) fn serve_failure(error: &ServeError, typed: &HintCommands) -> CliError {
     match error {
-        ServeError::Listen { .. } => Failure::from_error(FailureKind::Io, error).hint(format!(
+        ServeError::Listen { .. } => CliError::from_error(CliErrorKind::Io, error).hint(format!(
             "`{}` takes any free port",
-            typed.run_with(&[Change::Set("port", "0")])
+            typed.run_with(&[CommandEdit::Set("port", "0")])
         )),
-        ServeError::Token { .. } => Failure::from_error(FailureKind::Io, error),
+        ServeError::Token { .. } => CliError::from_error(CliErrorKind::Io, error),
         ServeError::BadToken { .. } | ServeError::SameTokens => {
-            Failure::from_error(FailureKind::Input, error)
+            CliError::from_error(CliErrorKind::Input, error)
                 .hint("unset the variable, and tokens are made in .hankweave")
         }
     }
 }
 
-pub(crate) fn run_failure(error: &RunError, typed: &Typed) -> Failure {
+pub(crate) fn run_failure(error: &RunError, typed: &HintCommands) -> CliError {
     match error {
         RunError::Record(TransitionError::Rejected(_)) | RunError::CodonLeftOpen => {
-            Failure::from_error(FailureKind::Bug, error)
+            CliError::from_error(CliErrorKind::Bug, error)
         }
-        RunError::ChangedHank(_) => Failure::from_error(FailureKind::Input, error).hint(changed_hank(typed)),
-        RunError::MissingParent => Failure::from_error(FailureKind::Input, error).hint(format!(
+        RunError::ChangedHank(_) => {
+            CliError::from_error(CliErrorKind::Input, error).hint(changed_hank(typed))
+        }
+        RunError::MissingParent => CliError::from_error(CliErrorKind::Input, error).hint(format!(
             "`{}` starts over; the history stays",
-            typed.run_with(&[Change::Flag("new")])
+            typed.run_with(&[CommandEdit::Flag("new")])
         )),
         RunError::Record(_) | RunError::Save(_) | RunError::Checkpoint(_) => {
             let hint = lost_record(error, typed)
                 .unwrap_or_else(|| format!("make room or mend the disk, and `{}` goes on", typed.run()));
-            Failure::from_error(FailureKind::Io, error).hint(hint)
+            CliError::from_error(CliErrorKind::Io, error).hint(hint)
         }
         RunError::Rollback(error) => rollback_failure(error, typed),
     }
 }
 
 /// What to do about a record of which others have taken something, which could not be put back; `None` when the disk is to blame.
-fn lost_record(error: &(dyn Error + 'static), typed: &Typed) -> Option<String> {
+fn lost_record(error: &(dyn Error + 'static), typed: &HintCommands) -> Option<String> {
     let (run, state_dir) = (typed.run(), typed.execution().join(STATE_DIR));
     let place = path_word(&state_dir);
     if any_cause(error, &|cause| {
@@ -220,117 +222,120 @@ fn any_cause(error: &(dyn Error + 'static), is_it: &dyn Fn(&(dyn Error + 'static
     is_it(error) || error.source().is_some_and(|cause| any_cause(cause, is_it))
 }
 
-fn changed_hank(typed: &Typed) -> String {
+fn changed_hank(typed: &HintCommands) -> String {
     format!(
         "undo the change; or `{}` goes on as hank.json is now; or `{}` starts over, and the history stays",
-        typed.run_with(&[Change::Flag("replan")]),
-        typed.run_with(&[Change::Flag("new")])
+        typed.run_with(&[CommandEdit::Flag("replan")]),
+        typed.run_with(&[CommandEdit::Flag("new")])
     )
 }
 
-/// Where a plan made anew does not do either.
-fn changed_hank_anew(why: &[ExpandError], typed: &Typed) -> String {
+/// Describes why a new plan does not fit either.
+fn changed_hank_anew(why: &[ExpandError], typed: &HintCommands) -> String {
     match why {
         [
             ExpandError::RemovedCodon(_) | ExpandError::RemovedFromLoop { .. },
             ..,
         ] => {
-            let back = typed.run_with(&[Change::Flag("replan"), Change::Set("recover", "last-success")]);
+            let back = typed.run_with(&[
+                CommandEdit::Flag("replan"),
+                CommandEdit::Set("recover", "last-success"),
+            ]);
             format!("`{back}` leaves it out and goes back behind the last success")
         }
         _ => format!(
             "undo the change; or go back in front of it with `{}` (`{}` lists them) and use --replan there; or `{}` starts over, and the history stays",
             typed.command("rollback --to SHA"),
             typed.command("checkpoints"),
-            typed.run_with(&[Change::Flag("new")])
+            typed.run_with(&[CommandEdit::Flag("new")])
         ),
     }
 }
 
-/// What to say about a rollback that did not happen, and what to type instead.
-pub(crate) fn rollback_failure(error: &RollbackError, typed: &Typed) -> Failure {
+/// Describes a rollback that did not happen, with a command that helps.
+pub(crate) fn rollback_failure(error: &RollbackError, typed: &HintCommands) -> CliError {
     match error {
-        RollbackError::Running => Failure::from_error(FailureKind::Held, error).hint(format!(
+        RollbackError::Running => CliError::from_error(CliErrorKind::Held, error).hint(format!(
             "`{}` stops the run first, as Ctrl-C does where it was started",
             typed.command("stop")
         )),
-        RollbackError::Survivors { .. } => Failure::from_error(FailureKind::Io, error).hint(SURVIVORS),
+        RollbackError::Survivors { .. } => CliError::from_error(CliErrorKind::Io, error).hint(SURVIVORS),
         RollbackError::Target(TargetError::Ambiguous { .. }) => {
-            Failure::from_error(FailureKind::Input, error).hint("type more characters of the SHA")
+            CliError::from_error(CliErrorKind::Input, error).hint("type more characters of the SHA")
         }
-        RollbackError::Target(TargetError::UnknownCodon(_)) => Failure::from_error(FailureKind::Input, error)
+        RollbackError::Target(TargetError::UnknownCodon(_)) => CliError::from_error(CliErrorKind::Input, error)
             .hint(format!(
                 "`{}` lists the codons with their checkpoints",
                 typed.command("history")
             )),
-        RollbackError::Target(TargetError::UnknownSha(_)) => Failure::from_error(FailureKind::Input, error)
+        RollbackError::Target(TargetError::UnknownSha(_)) => CliError::from_error(CliErrorKind::Input, error)
             .hint(format!("`{}` lists all of them", typed.command("checkpoints"))),
-        RollbackError::Target(TargetError::NoCheckpoint(_)) => Failure::from_error(FailureKind::Input, error)
+        RollbackError::Target(TargetError::NoCheckpoint(_)) => CliError::from_error(CliErrorKind::Input, error)
             .hint(format!(
                 "`{}` shows which checkpoints it has; --at start and --at end take the first and the last",
                 typed.command("history")
             )),
-        RollbackError::CleanedUp { .. } => Failure::from_error(FailureKind::Failed, error).hint(format!(
+        RollbackError::CleanedUp { .. } => CliError::from_error(CliErrorKind::Failed, error).hint(format!(
             "`{}` lists the operations, and which of them are within reach",
             typed.command("op log")
         )),
-        RollbackError::NothingToUndo => Failure::from_error(FailureKind::Failed, error).hint(format!(
+        RollbackError::NothingToUndo => CliError::from_error(CliErrorKind::Failed, error).hint(format!(
             "`{}` lists all operations; op restore ID goes to any of them",
             typed.command("op log")
         )),
         RollbackError::UnknownOperation(_) | RollbackError::AmbiguousOperation(_) => {
-            Failure::from_error(FailureKind::Input, error)
+            CliError::from_error(CliErrorKind::Input, error)
                 .hint(format!("`{}` lists all of them", typed.command("op log")))
         }
         RollbackError::Archive(ArchiveError::Manifest { path, .. }) => {
-            Failure::from_error(FailureKind::Input, error).hint(format!(
+            CliError::from_error(CliErrorKind::Input, error).hint(format!(
                 "`mv {0} {0}.old` puts it aside; then run the same command again",
                 path_word(path)
             ))
         }
-        RollbackError::Archive(_) => Failure::from_error(FailureKind::Io, error)
+        RollbackError::Archive(_) => CliError::from_error(CliErrorKind::Io, error)
             .hint("mend the disk, then run the same command again: it finishes what was begun"),
-        RollbackError::NoSuccess => Failure::from_error(FailureKind::Input, error).hint(format!(
+        RollbackError::NoSuccess => CliError::from_error(CliErrorKind::Input, error).hint(format!(
             "`{}` starts from the first codon; the history stays",
-            typed.run_with(&[Change::Flag("new")])
+            typed.run_with(&[CommandEdit::Flag("new")])
         )),
         RollbackError::CutOff { safety, .. } => {
-            Failure::from_error(FailureKind::Input, error).hint(past_cut_off(safety.as_ref(), typed))
+            CliError::from_error(CliErrorKind::Input, error).hint(past_cut_off(safety.as_ref(), typed))
         }
         RollbackError::Restore(RestoreError::InTheWay { path, .. }) => {
-            Failure::from_error(FailureKind::Failed, error)
+            CliError::from_error(CliErrorKind::Failed, error)
                 .hint(format!("move `{path}` away and try again; nothing was changed"))
         }
         RollbackError::Restore(RestoreError::Repository { .. }) => {
-            Failure::from_error(FailureKind::Input, error).hint(format!(
+            CliError::from_error(CliErrorKind::Input, error).hint(format!(
                 "nothing was changed; git would start what the settings there name, so `{}` lists the checkpoints to go to instead",
                 typed.command("checkpoints")
             ))
         }
         RollbackError::Restore(RestoreError::History(_)) => {
             let (verify, list) = (typed.command("checkpoints verify"), typed.command("checkpoints"));
-            Failure::from_error(FailureKind::Io, error).hint(format!(
+            CliError::from_error(CliErrorKind::Io, error).hint(format!(
                 "no file was changed; `{verify}` names what is damaged, `{list}` lists the others"
             ))
         }
-        RollbackError::Record(TransitionError::Rejected(_)) => Failure::from_error(FailureKind::Bug, error),
-        RollbackError::History(_) | RollbackError::Record(_) => Failure::from_error(FailureKind::Io, error),
+        RollbackError::Record(TransitionError::Rejected(_)) => CliError::from_error(CliErrorKind::Bug, error),
+        RollbackError::History(_) | RollbackError::Record(_) => CliError::from_error(CliErrorKind::Io, error),
         RollbackError::Restore(_) | RollbackError::Interrupted { .. } => {
-            Failure::from_error(FailureKind::Io, error).hint(
+            CliError::from_error(CliErrorKind::Io, error).hint(
                 "make room or mend the disk, then run the same command again: it finishes what was begun",
             )
         }
     }
 }
 
-/// What to type when an interrupted restore cannot be finished: either way nothing is thrown away.
-fn past_cut_off(safety: Option<&CheckpointSha>, typed: &Typed) -> String {
+/// Returns the command for an interrupted restore that cannot be finished: either way nothing is thrown away.
+fn past_cut_off(safety: Option<&CheckpointSha>, typed: &HintCommands) -> String {
     let kept = safety.map_or_else(String::new, |safety| {
         format!("; what was there before is kept in checkpoint {}", safety.short())
     });
     format!(
         "`{}` lists the checkpoints that one can go to instead, `{}` starts from the first codon with the files as they are{kept}",
         typed.command("checkpoints"),
-        typed.run_with(&[Change::Flag("new")])
+        typed.run_with(&[CommandEdit::Flag("new")])
     )
 }

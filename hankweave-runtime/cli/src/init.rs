@@ -4,14 +4,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::args::{Global, InitArgs, Template};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::typed::in_folder;
 
 /// The files of a template: path below the directory, and content.
-type Files = &'static [(&'static str, &'static str)];
+type TemplateFiles = &'static [(&'static str, &'static str)];
 
-const SCRIPTED: Files = &[
+const SCRIPTED: TemplateFiles = &[
     ("hank.json", include_str!("templates/scripted/hank.json")),
     (
         "prompts/outline.md",
@@ -31,7 +31,7 @@ const SCRIPTED: Files = &[
     ),
 ];
 
-const CLAUDE: Files = &[
+const CLAUDE: TemplateFiles = &[
     ("hank.json", include_str!("templates/claude/hank.json")),
     (
         "prompts/hello.md",
@@ -39,7 +39,7 @@ const CLAUDE: Files = &[
     ),
 ];
 
-pub(crate) fn init(global: &Global, args: &InitArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn init(global: &Global, args: &InitArgs) -> Result<ExitCode, CliError> {
     let files = match args.template {
         Template::Scripted => SCRIPTED,
         Template::Claude => CLAUDE,
@@ -51,9 +51,8 @@ pub(crate) fn init(global: &Global, args: &InitArgs) -> Result<ExitCode, Failure
         .collect();
     if !taken.is_empty() {
         let message = format!("`{}` already holds {}", args.dir.display(), taken.join(", "));
-        return Err(
-            Failure::new(FailureKind::Input, message).hint("choose an empty directory; nothing was written")
-        );
+        return Err(CliError::new(CliErrorKind::Input, message)
+            .hint("choose an empty directory; nothing was written"));
     }
     for (path, content) in files {
         write(&args.dir.join(path), content)?;
@@ -70,7 +69,7 @@ pub(crate) fn init(global: &Global, args: &InitArgs) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(path: &Path, content: &str) -> Result<(), Failure> {
+fn write(path: &Path, content: &str) -> Result<(), CliError> {
     let folder = path.parent().unwrap_or(path);
     let write = || {
         std::fs::create_dir_all(folder)?;
@@ -78,8 +77,8 @@ fn write(path: &Path, content: &str) -> Result<(), Failure> {
         std::io::Write::write_all(&mut file, content.as_bytes())
     };
     write().map_err(|error: std::io::Error| {
-        Failure::new(
-            FailureKind::Io,
+        CliError::new(
+            CliErrorKind::Io,
             format!("failed to write `{}`: {error}", path.display()),
         )
     })

@@ -9,22 +9,22 @@ use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::journal::TailLine;
 
 use crate::args::{Global, JournalArgs};
-use crate::exit::Failure;
-use crate::recorded::{self, Lines, Part};
+use crate::exit::CliError;
+use crate::recorded::{self, JournalRange, LineSink};
 use crate::report::say;
-use crate::screen::{JsonLines, Text, print};
+use crate::screen::{JsonLines, SafeText, print};
 
 /// Prints the lines of the journal: as sentences on a terminal, elsewhere as they are, what is hidden in their texts as escapes (CLI-12).
-pub(crate) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, CliError> {
     let form = match io::stdout().is_terminal() && !global.json() {
-        true => Form::Sentences(Text::default()),
-        false => Form::Json(JsonLines::default()),
+        true => JournalOutput::Sentences(SafeText::default()),
+        false => JournalOutput::Json(JsonLines::default()),
     };
     let mut lines = Journal {
         kinds: &args.kinds,
         form,
     };
-    let part = Part {
+    let part = JournalRange {
         after: args.after,
         follow: args.follow,
         quiet: global.quiet,
@@ -35,22 +35,22 @@ pub(crate) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, F
 struct Journal<'a> {
     /// Empty for all.
     kinds: &'a [String],
-    form: Form,
+    form: JournalOutput,
 }
 
-enum Form {
+enum JournalOutput {
     Json(JsonLines),
-    Sentences(Text),
+    Sentences(SafeText),
 }
 
-impl Lines for Journal<'_> {
+impl LineSink for Journal<'_> {
     fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
         if !self.kinds.is_empty() && !self.kinds.iter().any(|kind| kind == line.kind) {
             return Ok(());
         }
         match &mut self.form {
-            Form::Json(lines) => lines.line(line.bytes),
-            Form::Sentences(text) => {
+            JournalOutput::Json(lines) => lines.line(line.bytes),
+            JournalOutput::Sentences(text) => {
                 // Writing to a text cannot fail.
                 if line.removed > 0 {
                     let (removed, were) = recorded::removed(line.removed);
@@ -64,8 +64,8 @@ impl Lines for Journal<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.form {
-            Form::Json(lines) => lines.flush(),
-            Form::Sentences(text) => print(std::mem::take(text)),
+            JournalOutput::Json(lines) => lines.flush(),
+            JournalOutput::Sentences(text) => print(std::mem::take(text)),
         }
     }
 }
@@ -85,7 +85,7 @@ pub(crate) fn sentence(line: TailLine<'_>) -> String {
     format!("{:>6}  {}  {words}", line.seq, time.unwrap_or_default())
 }
 
-/// What a change of the recorded state means.
+/// Describes a change of the recorded state.
 fn change(event: &StateEvent) -> String {
     let codon = event
         .codon_id()

@@ -41,7 +41,7 @@ impl Keyboard {
         Some(Self { before, keys })
     }
 
-    /// The same once more: a shell that has had the terminal meanwhile, as after Ctrl+Z, has set it as it likes.
+    /// Sets the terminal again: a shell that had it in between, as after Ctrl+Z, has changed it.
     pub(crate) fn again(&self) {
         if is_ours() {
             // A terminal that has gone needs nothing.

@@ -8,12 +8,12 @@ use hankweave_tasks::coordinator::{Acquire, Acquired, HeldLock, Release, Renew};
 use serde_json::json;
 
 use crate::args::{Global, LockAcquireArgs, LockArgs, LockCommand, LockHolder};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 use crate::registry::{Registry, with_registry};
 use crate::screen::one_line;
 
-pub(crate) fn lock(global: &Global, args: &LockArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn lock(global: &Global, args: &LockArgs) -> Result<ExitCode, CliError> {
     with_registry(&args.place, async |registry: &Registry| {
         let done = match &args.command {
             LockCommand::List => list(global, registry).await?,
@@ -41,7 +41,7 @@ pub(crate) fn lock(global: &Global, args: &LockArgs) -> Result<ExitCode, Failure
     })
 }
 
-fn told(global: &Global, json: serde_json::Value, text: String) -> Result<ExitCode, Failure> {
+fn told(global: &Global, json: serde_json::Value, text: String) -> Result<ExitCode, CliError> {
     if global.json() {
         return output::print_json(&json);
     }
@@ -49,7 +49,7 @@ fn told(global: &Global, json: serde_json::Value, text: String) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-fn removed_locks(global: &Global, removed: u64) -> Result<ExitCode, Failure> {
+fn removed_locks(global: &Global, removed: u64) -> Result<ExitCode, CliError> {
     told(
         global,
         json!({"removed": removed}),
@@ -57,7 +57,7 @@ fn removed_locks(global: &Global, removed: u64) -> Result<ExitCode, Failure> {
     )
 }
 
-async fn list(global: &Global, registry: &Registry) -> Result<ExitCode, Failure> {
+async fn list(global: &Global, registry: &Registry) -> Result<ExitCode, CliError> {
     let held = registry
         .coordinator
         .held()
@@ -93,7 +93,7 @@ fn holder(args: &LockHolder) -> Holder {
     Holder::new(&*args.owner, &*args.scope)
 }
 
-async fn acquire(global: &Global, registry: &Registry, args: &LockAcquireArgs) -> Result<ExitCode, Failure> {
+async fn acquire(global: &Global, registry: &Registry, args: &LockAcquireArgs) -> Result<ExitCode, CliError> {
     let acquired = try_to_acquire(registry, args).await;
     let Acquired { held, version, .. } = acquired.map_err(|error| registry.failure(&error))?;
     let end = held.expires_at;
@@ -131,7 +131,7 @@ async fn try_to_acquire(registry: &Registry, args: &LockAcquireArgs) -> Result<A
     }
 }
 
-async fn release(global: &Global, registry: &Registry, args: &LockHolder) -> Result<ExitCode, Failure> {
+async fn release(global: &Global, registry: &Registry, args: &LockHolder) -> Result<ExitCode, CliError> {
     let released = registry.coordinator.release(Release {
         resource: args.resource.clone(),
         holder: holder(args),

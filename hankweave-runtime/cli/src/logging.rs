@@ -11,10 +11,10 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt, registry};
 
 use crate::args::Global;
-use crate::screen::{LogLines, log_line};
+use crate::screen::{LogWriter, log_line};
 use crate::server_log::ServerLog;
 
-/// What the log in the execution directory holds, unless `HANKWEAVE_LOG` says otherwise.
+/// Level of the log in the execution directory, unless `HANKWEAVE_LOG` sets another one.
 const IN_FILE: &str = "info";
 
 /// Installs the subscriber; `HANKWEAVE_LOG` wins over `-v`. The log in the execution directory is for the caller to open.
@@ -37,10 +37,10 @@ pub(crate) fn install(global: &Global) -> ServerLog {
     let (log, own) = (ServerLog::new(), secrets.clone());
     let to_file = log.clone();
     let terminal = fmt::layer()
-        .with_writer(move || Redacting(own.clone(), LogLines))
+        .with_writer(move || Redacting(own.clone(), LogWriter))
         .with_ansi(false);
     let file = fmt::layer()
-        .with_writer(move || Redacting(secrets.clone(), InFile(to_file.clone())))
+        .with_writer(move || Redacting(secrets.clone(), ServerLogWriter(to_file.clone())))
         .with_ansi(false);
     // What cannot be written to standard error cannot be complained about there either.
     let terminal = terminal.log_internal_errors(false).with_target(false);
@@ -73,9 +73,9 @@ impl<W: Write> Write for Redacting<W> {
 }
 
 /// The log in the execution directory.
-struct InFile(ServerLog);
+struct ServerLogWriter(ServerLog);
 
-impl Write for InFile {
+impl Write for ServerLogWriter {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         self.0.append(log_line(lines).as_bytes());
         Ok(lines.len())

@@ -15,33 +15,33 @@ use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, with_suffix};
 
 use crate::args::{Global, LogsArgs};
 use crate::directory::existing_state_dir;
-use crate::exit::{Failure, FailureKind};
-use crate::recorded::{self, Lines, Part};
-use crate::report::Said;
-use crate::screen::{JsonLines, Text, print};
+use crate::exit::{CliError, CliErrorKind};
+use crate::recorded::{self, JournalRange, LineSink};
+use crate::report::MarkedText;
+use crate::screen::{JsonLines, SafeText, print};
 
 /// Our own log is smaller than this, each half of it (CLI-20).
 const SERVER_LOG_BYTES: u64 = 16 << 20;
 
 /// Prints what was said and done, by codon (CLI-22).
-pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, CliError> {
     if args.server {
         return server(args);
     }
-    let mut logs = Logs {
+    let mut logs = LogPrinter {
         codon: args.codon(),
-        want: Want::of(args),
+        want: SpeakerFilter::of(args),
         all: global.verbose > 0,
         out: match global.json() {
-            true => Out::Json(JsonLines::default()),
-            false => Out::Text(Text::default()),
+            true => LogsOutput::Json(JsonLines::default()),
+            false => LogsOutput::Text(SafeText::default()),
         },
         speaker: None,
         others: BTreeSet::new(),
         removed: 0,
         is_empty: true,
     };
-    let part = Part {
+    let part = JournalRange {
         after: 0,
         follow: args.follow,
         quiet: global.quiet,
@@ -54,7 +54,7 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, Failure
 }
 
 /// Prints our own log. What was moved away when it became long comes first.
-fn server(args: &LogsArgs) -> Result<ExitCode, Failure> {
+fn server(args: &LogsArgs) -> Result<ExitCode, CliError> {
     let execution = args.execution();
     existing_state_dir(execution)?;
     let path = ExecutionDir::new(execution.to_owned()).server_log();
@@ -63,8 +63,8 @@ fn server(args: &LogsArgs) -> Result<ExitCode, Failure> {
             Ok(log) => log,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => {
-                return Err(Failure::from_error(
-                    FailureKind::Io,
+                return Err(CliError::from_error(
+                    CliErrorKind::Io,
                     &IoError::at("read", &path)(error),
                 ));
             }
@@ -78,7 +78,7 @@ fn server(args: &LogsArgs) -> Result<ExitCode, Failure> {
 
 /// Whose words are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Want<'a> {
+enum SpeakerFilter<'a> {
     Everybody,
     Agent,
     Rig,
@@ -86,7 +86,7 @@ enum Want<'a> {
     Sentinel(Option<&'a SentinelId>),
 }
 
-impl<'a> Want<'a> {
+impl<'a> SpeakerFilter<'a> {
     fn of(args: &'a LogsArgs) -> Self {
         match (args.agent, args.rig, &args.sentinel) {
             (true, ..) => Self::Agent,
@@ -97,33 +97,33 @@ impl<'a> Want<'a> {
     }
 
     fn has(self, event: &Event) -> bool {
-        let speaker: Want<'_> = match event {
+        let speaker: SpeakerFilter<'_> = match event {
             Event::AssistantAction { .. }
             | Event::ToolResult { .. }
             | Event::OutputTruncated { .. }
-            | Event::OutputUnparsed { .. } => Want::Agent,
-            Event::RigOutput { .. } | Event::RigSetupFailed { .. } => Want::Rig,
+            | Event::OutputUnparsed { .. } => SpeakerFilter::Agent,
+            Event::RigOutput { .. } | Event::RigSetupFailed { .. } => SpeakerFilter::Rig,
             Event::SentinelLoaded { sentinel_id, .. }
             | Event::SentinelTriggered { sentinel_id, .. }
             | Event::SentinelOutput { sentinel_id, .. }
             | Event::SentinelError { sentinel_id, .. }
             | Event::SentinelUnloaded { sentinel_id, .. } => match self {
-                Want::Sentinel(None) => self,
-                _ => Want::Sentinel(Some(sentinel_id)),
+                SpeakerFilter::Sentinel(None) => self,
+                _ => SpeakerFilter::Sentinel(Some(sentinel_id)),
             },
-            _ => Want::Everybody,
+            _ => SpeakerFilter::Everybody,
         };
         self == Self::Everybody || speaker == self
     }
 }
 
-struct Logs<'a> {
+struct LogPrinter<'a> {
     /// All where there is none; a codon of a loop stands for all its iterations.
     codon: Option<&'a CodonId>,
-    want: Want<'a>,
+    want: SpeakerFilter<'a>,
     /// Thoughts and the answers of tools as well.
     all: bool,
-    out: Out,
+    out: LogsOutput,
     /// The codon that spoke last.
     speaker: Option<CodonId>,
     /// Codons that are not wanted, for whoever has mistyped one.
@@ -133,12 +133,12 @@ struct Logs<'a> {
     is_empty: bool,
 }
 
-enum Out {
+enum LogsOutput {
     Json(JsonLines),
-    Text(Text),
+    Text(SafeText),
 }
 
-impl Lines for Logs<'_> {
+impl LineSink for LogPrinter<'_> {
     fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
         self.removed += line.removed;
         let Some(codon) = recorded::codon(line) else {
@@ -161,9 +161,9 @@ impl Lines for Logs<'_> {
             return Ok(());
         }
         match &mut self.out {
-            Out::Json(lines) => lines.line(line.bytes),
-            Out::Text(text) => {
-                let Some(said) = Said::of(&entry.event, &codon, self.all) else {
+            LogsOutput::Json(lines) => lines.line(line.bytes),
+            LogsOutput::Text(text) => {
+                let Some(said) = MarkedText::of(&entry.event, &codon, self.all) else {
                     return Ok(());
                 };
                 // Writing to a text cannot fail.
@@ -180,17 +180,17 @@ impl Lines for Logs<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.out {
-            Out::Json(lines) => lines.flush(),
-            Out::Text(_) => Ok(()),
+            LogsOutput::Json(lines) => lines.flush(),
+            LogsOutput::Text(_) => Ok(()),
         }
     }
 }
 
-impl Logs<'_> {
+impl LogPrinter<'_> {
     /// Says where something is missing. What was removed belongs to the codon that was open, and so does the line after it.
     fn tell_removed(&mut self, codon: &CodonId) -> io::Result<()> {
         let removed = std::mem::take(&mut self.removed);
-        let Out::Text(text) = &mut self.out else {
+        let LogsOutput::Text(text) = &mut self.out else {
             return Ok(());
         };
         if removed == 0 {
@@ -206,14 +206,14 @@ impl Logs<'_> {
         print(std::mem::take(text))
     }
 
-    fn nothing_of(self, codon: &CodonId) -> Failure {
+    fn nothing_of(self, codon: &CodonId) -> CliError {
         let others: Vec<String> = self.others.into_iter().collect();
         let hint = match others.is_empty() {
             true => "nothing has run here yet".to_owned(),
             false => format!("there is something of: {}", others.join(", ")),
         };
-        Failure::new(
-            FailureKind::Input,
+        CliError::new(
+            CliErrorKind::Input,
             format!("nothing is recorded of a codon `{codon}`"),
         )
         .hint(hint)

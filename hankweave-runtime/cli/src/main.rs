@@ -92,7 +92,7 @@ use std::time::Duration;
 use hankweave_runtime::world::environment::outlive_file_limits;
 
 use self::args::{Cli, Color, Command};
-use self::exit::Failure;
+use self::exit::CliError;
 
 fn main() -> ExitCode {
     completions::answer();
@@ -125,7 +125,7 @@ fn end_with_a_panic() {
     std::panic::set_hook(Box::new(move |panic| {
         screen::give_back();
         report(panic);
-        let end = || std::process::exit(exit::FailureKind::Bug.code().into());
+        let end = || std::process::exit(exit::CliErrorKind::Bug.code().into());
         let later = std::thread::Builder::new().spawn(move || {
             std::thread::sleep(UNWINDING);
             end()
@@ -142,10 +142,10 @@ fn end_with_a_panic() {
 fn unless_it_panics(work: impl FnOnce() -> ExitCode) -> ExitCode {
     // Nothing of what the work touched is looked at again.
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-    ended.unwrap_or_else(|_| Failure::new(exit::FailureKind::Bug, "hankweave has panicked").report())
+    ended.unwrap_or_else(|_| CliError::new(exit::CliErrorKind::Bug, "hankweave has panicked").report())
 }
 
-fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
+fn dispatch(cli: Cli) -> Result<ExitCode, CliError> {
     let global = cli.global;
     match cli.command {
         Command::Run(args) => run::run(&global, &args),

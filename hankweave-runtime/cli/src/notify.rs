@@ -24,9 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Shows a message on the desktop.
 const DESKTOP: &str = "notify-send";
 
-/// What there is to tell.
+/// News to send.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct News {
+pub(crate) struct Notification {
     /// `waiting`, `paused`, `failed` or `finished`.
     pub(crate) event: &'static str,
     /// One sentence.
@@ -35,7 +35,7 @@ pub(crate) struct News {
     pub(crate) next: String,
 }
 
-impl News {
+impl Notification {
     /// Of the end of a run; `None` of one that somebody has stopped, who knows.
     pub(crate) fn of(outcome: &RunOutcome, reason: String, next: &str) -> Option<Self> {
         let (event, next) = match &outcome.result {
@@ -54,7 +54,7 @@ impl News {
 
 /// How it is told.
 #[derive(Debug)]
-enum Way {
+enum NotifyMethod {
     Bell,
     /// The program and the arguments in front of the title and the text; `None` when it is not here.
     Desktop(Option<PathBuf>),
@@ -64,17 +64,17 @@ enum Way {
     Command(String),
 }
 
-/// What one types when a run waits.
+/// Commands for a waiting run.
 #[derive(Debug)]
-pub(crate) struct Commands {
+pub(crate) struct NextCommands {
     /// For a command.
     pub(crate) next: String,
     /// For an approval.
     pub(crate) approve: String,
 }
 
-impl Commands {
-    /// What the run waits for, when the event says that it waits, and what one types then; a limit ends by itself.
+impl NextCommands {
+    /// Returns the reason for a wait and the command that ends it; a limit ends by itself.
     fn waiting(&self, event: &Event) -> Option<(String, &str)> {
         match event {
             Event::ServerIdle { reason, message } => match reason {
@@ -96,7 +96,7 @@ impl Commands {
 
 #[derive(Debug)]
 pub(crate) struct Notifier {
-    way: Way,
+    way: NotifyMethod,
     world: World,
     execution: PathBuf,
 }
@@ -110,16 +110,16 @@ impl Notifier {
         };
         Self {
             way: match how {
-                "bell" => Way::Bell,
-                "desktop" => Way::Desktop(desktop()),
+                "bell" => NotifyMethod::Bell,
+                "desktop" => NotifyMethod::Desktop(desktop()),
                 address
                     if ["http://", "https://"]
                         .iter()
                         .any(|scheme| address.starts_with(scheme)) =>
                 {
-                    Way::Webhook(address.to_owned())
+                    NotifyMethod::Webhook(address.to_owned())
                 }
-                command => Way::Command(command.to_owned()),
+                command => NotifyMethod::Command(command.to_owned()),
             },
             world: world.clone(),
             execution: execution.to_owned(),
@@ -128,12 +128,12 @@ impl Notifier {
 
     /// Why nothing will be told.
     pub(crate) fn obstacle(&self) -> Option<String> {
-        let is_missing = matches!(self.way, Way::Desktop(None));
+        let is_missing = matches!(self.way, NotifyMethod::Desktop(None));
         is_missing.then(|| format!("nobody is notified: there is no {DESKTOP} on PATH"))
     }
 
     /// Tells each time that a run waits for a command which nobody has just given, for an approval, or for the end of a usage limit.
-    pub(crate) async fn watch(&self, mut events: Subscription, typed: &Commands) -> Infallible {
+    pub(crate) async fn watch(&self, mut events: Subscription, typed: &NextCommands) -> Infallible {
         while let Ok(Some(delivery)) = events.next().await {
             let Delivery::Events(events) = delivery else {
                 continue;
@@ -141,25 +141,25 @@ impl Notifier {
             let waits = events.values().filter_map(|entry| typed.waiting(&entry.event));
             if let Some((reason, next)) = waits.last() {
                 let (event, next) = ("waiting", next.to_owned());
-                self.tell(&News { event, reason, next }).await;
+                self.tell(&Notification { event, reason, next }).await;
             }
         }
         std::future::pending().await
     }
 
     /// Tells it. That nobody could be told is no reason to fail.
-    pub(crate) async fn tell(&self, news: &News) {
+    pub(crate) async fn tell(&self, news: &Notification) {
         let title = format!("hankweave: {}", news.event);
         match &self.way {
-            Way::Bell => ring(),
-            Way::Desktop(None) => {}
-            Way::Desktop(Some(program)) => {
+            NotifyMethod::Bell => ring(),
+            NotifyMethod::Desktop(None) => {}
+            NotifyMethod::Desktop(Some(program)) => {
                 let body = format!("{} {}", news.reason, news.next);
                 let args = ["--app-name=hankweave", "--", &title, body.trim_end()].map(OsString::from);
                 self.run(program, args.into(), news).await;
             }
-            Way::Webhook(address) => self.post(address, news).await,
-            Way::Command(command) => {
+            NotifyMethod::Webhook(address) => self.post(address, news).await,
+            NotifyMethod::Command(command) => {
                 let args = ["-c", command].map(OsString::from);
                 self.run(Path::new("/bin/sh"), args.into(), news).await;
             }
@@ -167,7 +167,7 @@ impl Notifier {
     }
 
     /// The address may hold a secret, so it is not told.
-    async fn post(&self, address: &str, news: &News) {
+    async fn post(&self, address: &str, news: &Notification) {
         let request = HttpRequest {
             url: address.to_owned(),
             headers: vec![("content-type".into(), "application/json".to_owned())],
@@ -182,7 +182,7 @@ impl Notifier {
     }
 
     /// A command gets the news as JSON on its standard input, and in variables.
-    async fn run(&self, program: &Path, args: Vec<OsString>, news: &News) {
+    async fn run(&self, program: &Path, args: Vec<OsString>, news: &Notification) {
         let mut env = environment(&self.world.environment, &BTreeMap::new());
         for (name, value) in [
             ("HANKWEAVE_EVENT", news.event),

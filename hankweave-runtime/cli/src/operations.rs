@@ -12,22 +12,22 @@ use hankweave_core::document::{
     ContinuationReason, ContinuationSource, HankweaveState, Removed, RunRecord, StartingConditions,
 };
 use hankweave_core::id::RunId;
-use hankweave_core::thread::{self, Logged};
+use hankweave_core::thread::{self, LoggedOperation};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::checkpoint::GitHistory;
 use hankweave_runtime::{ExecutionDir, RollbackTarget};
 use serde::Serialize;
 
 use crate::args::{Global, OpCommand, OpLogArgs, OpShowArgs, UndoArgs};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::report::{counted, standing};
-use crate::rollback::{Back, go_back};
-use crate::screen::{Text, one_line};
+use crate::rollback::{RollbackRequest, go_back};
+use crate::screen::{SafeText, one_line};
 use crate::state::read_execution;
-use crate::typed::Typed;
+use crate::typed::HintCommands;
 
-pub(crate) fn op(global: &Global, command: &OpCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn op(global: &Global, command: &OpCommand) -> Result<ExitCode, CliError> {
     match command {
         OpCommand::Log(args) => log(global, args),
         OpCommand::Show(args) => show(global, args),
@@ -38,7 +38,7 @@ pub(crate) fn op(global: &Global, command: &OpCommand) -> Result<ExitCode, Failu
     }
 }
 
-pub(crate) fn undo(global: &Global, args: &UndoArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn undo(global: &Global, args: &UndoArgs) -> Result<ExitCode, CliError> {
     take(
         global,
         &args.execution.execution,
@@ -52,8 +52,8 @@ fn take(
     execution: &Path,
     target: RollbackTarget,
     dry_run: bool,
-) -> Result<ExitCode, Failure> {
-    let back = Back {
+) -> Result<ExitCode, CliError> {
+    let back = RollbackRequest {
         execution,
         target,
         dry_run,
@@ -64,7 +64,7 @@ fn take(
 /// One line of the log.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
+struct OperationRow {
     id: String,
     /// `run`, `rollback`, `undo` or `restore`.
     kind: &'static str,
@@ -72,9 +72,9 @@ struct Row {
     command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<RunId>,
-    /// What became of it, in words.
+    /// Outcome in words.
     outcome: String,
-    /// What was spent, in US dollars; nothing brings it back.
+    /// Spending, in US dollars; an undo does not return it.
     cost: Usd,
     /// How many files it changed, as far as checkpoints know.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ struct Row {
     cleaned: bool,
     /// Whether one can go to where things stood after it, as far as cleanups are concerned.
     restorable: bool,
-    /// What a cleanup removed.
+    /// Items that a cleanup removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     removed: Option<Removed>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,8 +96,8 @@ struct Row {
     after: Option<ContinuationSource>,
 }
 
-impl Row {
-    fn of(state: &HankweaveState, history: Option<&GitHistory>, logged: Logged<'_>) -> Self {
+impl OperationRow {
+    fn of(state: &HankweaveState, history: Option<&GitHistory>, logged: LoggedOperation<'_>) -> Self {
         let (before, after) = (logged.before(state), logged.after(state));
         let row = |kind, at, command, outcome| Self {
             id: logged.id(),
@@ -117,13 +117,13 @@ impl Row {
             after: after.clone(),
         };
         match logged {
-            Logged::Run(run) => Self {
+            LoggedOperation::Run(run) => Self {
                 run_id: Some(run.run_id.clone()),
                 cost: run.spend(),
                 files: changed(history, before.as_ref(), after.as_ref()),
                 ..row("run", run.start_time, command(run).to_owned(), became(run))
             },
-            Logged::Recorded(operation) => Self {
+            LoggedOperation::Recorded(operation) => Self {
                 files: Some(operation.files),
                 undoes: operation.undoes.clone(),
                 removed: operation.removed.clone(),
@@ -148,7 +148,7 @@ fn what_went(removed: &Removed) -> String {
     format!("removed the logs of {runs} and {checkpoints}")
 }
 
-/// What began a run.
+/// Returns the command that started a run.
 const fn command(run: &RunRecord) -> &'static str {
     match &run.starting_conditions {
         StartingConditions::Fresh { .. } => "run",
@@ -204,23 +204,23 @@ fn changed(
 }
 
 /// The newest rows, at most so many.
-fn rows(execution: &Path, state: &HankweaveState, most: usize) -> Result<Vec<Row>, Failure> {
+fn rows(execution: &Path, state: &HankweaveState, most: usize) -> Result<Vec<OperationRow>, CliError> {
     let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
     let history =
-        GitHistory::open(&repository).map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+        GitHistory::open(&repository).map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let log = thread::operations(state);
     let undone: HashSet<String> = log
         .iter()
         .filter_map(|logged| match logged {
-            Logged::Recorded(operation) => operation.undoes.clone(),
-            Logged::Run(_) => None,
+            LoggedOperation::Recorded(operation) => operation.undoes.clone(),
+            LoggedOperation::Run(_) => None,
         })
         .collect();
     let (runs, gone) = (removed_runs(state), state.removed_checkpoints());
     let shown = log.into_iter().take(most);
-    let rows = shown.map(|logged| Row::of(state, history.as_ref(), logged));
+    let rows = shown.map(|logged| OperationRow::of(state, history.as_ref(), logged));
     Ok(rows
-        .map(|row| Row {
+        .map(|row| OperationRow {
             undone: undone.contains(&row.id),
             cleaned: row.run_id.as_ref().is_some_and(|run| runs.contains(run)),
             restorable: row
@@ -236,14 +236,14 @@ fn removed_runs(state: &HankweaveState) -> HashSet<&RunId> {
     state.removed().flat_map(|removed| &removed.runs).collect()
 }
 
-fn log(global: &Global, args: &OpLogArgs) -> Result<ExitCode, Failure> {
+fn log(global: &Global, args: &OpLogArgs) -> Result<ExitCode, CliError> {
     let execution = &args.execution.execution;
     let state = read_execution(execution)?;
     let rows = rows(execution, &state, args.limit.unwrap_or(usize::MAX))?;
     if global.json() {
         return output::print_json(&rows);
     }
-    let mut text = Text::default();
+    let mut text = SafeText::default();
     // Writing to a text cannot fail.
     let _ = rows.iter().try_for_each(|row| write(&mut text, row));
     if rows.is_empty() {
@@ -253,7 +253,7 @@ fn log(global: &Global, args: &OpLogArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(text: &mut Text, row: &Row) -> std::fmt::Result {
+fn write(text: &mut SafeText, row: &OperationRow) -> std::fmt::Result {
     text.styled(AnsiColor::Cyan.on_default(), &row.id)?;
     write!(text, "  {}  ", row.at)?;
     text.styled(Style::new().bold(), one_line(&row.command))?;
@@ -279,10 +279,10 @@ fn write(text: &mut Text, row: &Row) -> std::fmt::Result {
     writeln!(text)
 }
 
-fn show(global: &Global, args: &OpShowArgs) -> Result<ExitCode, Failure> {
+fn show(global: &Global, args: &OpShowArgs) -> Result<ExitCode, CliError> {
     let execution = &args.execution.execution;
     let state = read_execution(execution)?;
-    let typed = Typed::about(execution);
+    let typed = HintCommands::about(execution);
     let all = rows(execution, &state, usize::MAX)?;
     let mut fitting = all.iter().filter(|row| row.id.starts_with(&args.id));
     let row = match (fitting.next(), fitting.next()) {
@@ -295,21 +295,21 @@ fn show(global: &Global, args: &OpShowArgs) -> Result<ExitCode, Failure> {
             };
             let hint = format!("`{}` lists all of them", typed.command("op log"));
             let message = format!("{many} with `{}`", args.id);
-            return Err(Failure::new(FailureKind::Input, message).hint(hint));
+            return Err(CliError::new(CliErrorKind::Input, message).hint(hint));
         }
     };
     if global.json() {
         return output::print_json(row);
     }
-    let mut text = Text::default();
+    let mut text = SafeText::default();
     // Writing to a text cannot fail.
     let _ = write(&mut text, row).and_then(|()| write_points(&mut text, row, &typed));
     output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where things stood before and after it, and how one gets there.
-fn write_points(text: &mut Text, row: &Row, typed: &Typed) -> std::fmt::Result {
+/// Writes the positions before and after it, and the commands to return there.
+fn write_points(text: &mut SafeText, row: &OperationRow, typed: &HintCommands) -> std::fmt::Result {
     if let Some(undone) = &row.undoes {
         writeln!(text, "  took back  {undone}")?;
     }

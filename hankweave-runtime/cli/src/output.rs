@@ -4,35 +4,35 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::exit::{Failure, FailureKind};
-use crate::screen::{self, Text};
+use crate::exit::{CliError, CliErrorKind};
+use crate::screen::{self, SafeText};
 
 /// Prints a result for people.
-pub(crate) fn print(text: impl Into<Text>) -> Result<(), Failure> {
+pub(crate) fn print(text: impl Into<SafeText>) -> Result<(), CliError> {
     printed(screen::print(text))
 }
 
 /// Prints a result for programs.
-pub(crate) fn print_json_text(document: &str) -> Result<(), Failure> {
+pub(crate) fn print_json_text(document: &str) -> Result<(), CliError> {
     printed(screen::print_json(document))
 }
 
 /// A reader that has gone away is not a failure (F19).
-fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
+fn printed(result: std::io::Result<()>) -> Result<(), CliError> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             let message = format!("failed to write to standard output: {error}");
-            Err(Failure::new(FailureKind::Io, message))
+            Err(CliError::new(CliErrorKind::Io, message))
         }
         _ => Ok(()),
     }
 }
 
 /// Prints one document of a command.
-pub(crate) fn print_json(document: &impl Serialize) -> Result<ExitCode, Failure> {
+pub(crate) fn print_json(document: &impl Serialize) -> Result<ExitCode, CliError> {
     let text = serde_json::to_string_pretty(document).map_err(|error| {
-        Failure::new(
-            FailureKind::Bug,
+        CliError::new(
+            CliErrorKind::Bug,
             format!("failed to write a result as JSON: {error}"),
         )
     })?;

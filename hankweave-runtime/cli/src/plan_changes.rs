@@ -5,20 +5,20 @@ use std::fmt::{self, Write as _};
 
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::Hank;
-use hankweave_core::plan::{GoingOn, HankChanges, initial_plan};
+use hankweave_core::plan::{ContinuedRun, HankChanges, initial_plan};
 use hankweave_core::thread::Recovery;
 use hankweave_runtime::inspect::recorded_checkpoints;
 use serde::Serialize;
 
-use crate::screen::Text;
+use crate::screen::SafeText;
 
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct PlanChanges {
     /// Why the plan cannot be done any more.
     pub(crate) misfits: Vec<String>,
-    /// What does not count, or what does in a plan made anew.
+    /// Notices about the plan.
     pub(crate) notices: Vec<String>,
-    /// What a run would run next.
+    /// Next codon of a run.
     #[serde(skip)]
     pub(crate) next: Option<String>,
     /// The next run begins at the first codon of the hank, although runs are recorded.
@@ -39,7 +39,7 @@ impl PlanChanges {
         }
     }
 
-    /// The same for a plan made anew.
+    /// Returns the outlook of a new plan.
     pub(crate) fn anew(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
         let Some(mut going_on) = going_on(state, hank, recovery) else {
             return Self::fresh(state, hank);
@@ -76,7 +76,7 @@ impl PlanChanges {
         }
     }
 
-    pub(crate) fn write(&self, text: &mut Text) -> fmt::Result {
+    pub(crate) fn write(&self, text: &mut SafeText) -> fmt::Result {
         for misfit in &self.misfits {
             writeln!(text, "error: {misfit}")?;
         }
@@ -92,7 +92,7 @@ impl PlanChanges {
     }
 }
 
-fn going_on(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Option<GoingOn> {
+fn going_on(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Option<ContinuedRun> {
     let known: HashSet<_> = recorded_checkpoints(state).into_iter().collect();
-    GoingOn::of(state.clone(), hank, recovery, &known)
+    ContinuedRun::of(state.clone(), hank, recovery, &known)
 }

@@ -6,20 +6,20 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hankweave_core::cost::Usd;
-use hankweave_core::cost::pricing::{Price, Prices, Rate, is_alias};
-use hankweave_core::hank::{Level, PriceFile, PriceSource, nearest_models};
+use hankweave_core::cost::pricing::{ModelRate, Price, Prices, is_alias};
+use hankweave_core::hank::{PriceFile, PriceSource, Severity, nearest_models};
 use hankweave_runtime::hank_files::{RefError, read_named};
 use hankweave_runtime::world::disk::{PathError, RealDisk};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, PricesArgs};
 use crate::config::{resolve, with_prices};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::settings::{Configuration, Flags};
 
 /// Shows what models cost and who says so; `run` in the same folder with the same flag uses the same prices.
-pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, CliError> {
     let flags = with_prices(Flags::new(), args.prices.as_deref())?;
     let prices = known(&resolve(None, &flags)?)?;
     match &args.model {
@@ -33,7 +33,7 @@ pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, Fai
 }
 
 /// The list prices with those of the settings laid over them.
-pub(crate) fn known(configuration: &Configuration) -> Result<Arc<Prices>, Failure> {
+pub(crate) fn known(configuration: &Configuration) -> Result<Arc<Prices>, CliError> {
     match configuration.prices() {
         None => Ok(Prices::listed()),
         Some(PriceSource::Models { models }) => {
@@ -48,33 +48,37 @@ pub(crate) fn known(configuration: &Configuration) -> Result<Arc<Prices>, Failur
 }
 
 /// Reads a file of prices and reports every mistake in it.
-fn read(path: &str) -> Result<PriceFile, Failure> {
+fn read(path: &str) -> Result<PriceFile, CliError> {
     let bytes = read_named(&RealDisk, Path::new(path)).map_err(|error| {
         let kind = match error.is_of_the_system() {
-            true => FailureKind::Io,
-            false => FailureKind::Input,
+            true => CliErrorKind::Io,
+            false => CliErrorKind::Input,
         };
         let what = match &error {
             RefError::Path(PathError::Io(source)) => format!("the prices `{path}` {error}: {source}"),
             _ => format!("the prices `{path}` {error}"),
         };
-        Failure::new(kind, what).hint(HINT)
+        CliError::new(kind, what).hint(HINT)
     })?;
     let text = String::from_utf8_lossy(&bytes);
     let file = PriceFile::parse(&text);
-    match file.problems.iter().any(|problem| problem.level == Level::Error) {
+    match file
+        .problems
+        .iter()
+        .any(|problem| problem.level == Severity::Error)
+    {
         false => Ok(file),
         true => {
             let problems = file.problems.display_in(path);
             let message = format!("the prices cannot be used\n{}", problems.trim_end());
-            Err(Failure::new(FailureKind::Input, message).hint(HINT))
+            Err(CliError::new(CliErrorKind::Input, message).hint(HINT))
         }
     }
 }
 
 const HINT: &str = r#"nothing was written; such a file holds {"models": {"NAME": {"input": 3, "output": 15}}}, in dollars per million tokens"#;
 
-fn one(global: &Global, prices: &Prices, model: &str) -> Result<ExitCode, Failure> {
+fn one(global: &Global, prices: &Prices, model: &str) -> Result<ExitCode, CliError> {
     let found = prices.find(model);
     if found.is_none() && !is_alias(model) {
         let near = nearest_models(model, prices);
@@ -83,7 +87,7 @@ fn one(global: &Global, prices: &Prices, model: &str) -> Result<ExitCode, Failur
             [] => "`hankweave prices` lists all; `--prices FILE` adds one".to_owned(),
             near => format!("near it are {}; `--prices FILE` adds one", near.join(", ")),
         };
-        return Err(Failure::new(FailureKind::Failed, message).hint(hint));
+        return Err(CliError::new(CliErrorKind::Failed, message).hint(hint));
     }
     if global.json() {
         let document = json!({
@@ -138,7 +142,7 @@ const HEADS: [&str; 8] = [
 fn table<'p>(prices: &Prices, rows: impl IntoIterator<Item = (&'p str, &'p Price)>) -> String {
     let mut cells = vec![HEADS.map(str::to_owned)];
     for (family, price) in rows {
-        let Rate {
+        let ModelRate {
             rates,
             web_search,
             long_prompt,

@@ -3,13 +3,13 @@
 use std::io::{self, BufRead, IsTerminal};
 
 use hankweave_core::codon::CheckpointType;
-use hankweave_runtime::{Recovery, Trouble, WayBack};
+use hankweave_runtime::{Recovery, SuccessTarget, UnfinishedCodon};
 
 use crate::screen;
 
-/// What a person wants.
+/// User's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum RecoveryChoice {
     /// Go on there.
     Recover(Recovery),
     /// Do nothing.
@@ -17,7 +17,7 @@ pub(crate) enum Answer {
 }
 
 /// Asks on a terminal. Without one nothing is chosen, and the run continues by its defaults.
-pub(crate) fn ask(trouble: &Trouble) -> Option<Answer> {
+pub(crate) fn ask(trouble: &UnfinishedCodon) -> Option<RecoveryChoice> {
     let input = io::stdin();
     if !input.is_terminal() || !io::stderr().is_terminal() {
         return None;
@@ -29,20 +29,20 @@ pub(crate) fn ask(trouble: &Trouble) -> Option<Answer> {
 
 /// Repeats the question until the answer is one of the offers; no answer at all means to do nothing.
 fn answer(
-    trouble: &Trouble,
+    trouble: &UnfinishedCodon,
     input: &mut dyn BufRead,
     put: &mut dyn FnMut(String) -> io::Result<()>,
-) -> Answer {
+) -> RecoveryChoice {
     let offers = offers(trouble);
     loop {
         let mut line = String::new();
         // Who cannot read the question or answer it does not want anything to happen.
         if put(question(trouble, &offers)).is_err() || !matches!(input.read_line(&mut line), Ok(1..)) {
-            return Answer::Nothing;
+            return RecoveryChoice::Nothing;
         }
         let typed = line.trim();
         if matches!(typed, "q" | "quit") {
-            return Answer::Nothing;
+            return RecoveryChoice::Nothing;
         }
         let number = typed
             .parse::<usize>()
@@ -50,47 +50,47 @@ fn answer(
             .and_then(|number| number.checked_sub(1));
         let chosen = number.and_then(|index| offers.get(index));
         if let Some(offer) = chosen.or_else(|| offers.iter().find(|offer| offer.name == typed)) {
-            return Answer::Recover(offer.recovery);
+            return RecoveryChoice::Recover(offer.recovery);
         }
     }
 }
 
 /// One way to go on.
-struct Offer {
+struct RecoveryOption {
     recovery: Recovery,
     /// As `--recover` names it.
     name: &'static str,
     what: String,
 }
 
-/// What there is to choose from. What does not exist is not offered.
-fn offers(trouble: &Trouble) -> Vec<Offer> {
+/// Returns the choices. An impossible one is not offered.
+fn offers(trouble: &UnfinishedCodon) -> Vec<RecoveryOption> {
     let codon = &trouble.codon;
     let kept = "what is there now is kept in a checkpoint";
     let back = match &trouble.last_success {
-        WayBack::Behind(success) => format!("go back to the last success, {success}; {kept}"),
-        WayBack::Into(other, CheckpointType::RigSetup) if other == codon => {
+        SuccessTarget::Behind(success) => format!("go back to the last success, {success}; {kept}"),
+        SuccessTarget::Into(other, CheckpointType::RigSetup) if other == codon => {
             format!("go back to where {codon} began, behind its rig; {kept}")
         }
-        WayBack::Into(other, kind) => format!("go back to the checkpoint of {other} ({kind}); {kept}"),
-        WayBack::Beginning => {
+        SuccessTarget::Into(other, kind) => format!("go back to the checkpoint of {other} ({kind}); {kept}"),
+        SuccessTarget::Beginning => {
             format!(
                 "start over with the first codon and the files of then, for nothing has completed yet; {kept}"
             )
         }
     };
-    let session = trouble.session.then(|| Offer {
+    let session = trouble.session.then(|| RecoveryOption {
         recovery: Recovery::Session,
         name: "session",
         what: format!("keep the files as they are and let {codon} go on in its session"),
     });
     let others = [
-        Offer {
+        RecoveryOption {
             recovery: Recovery::LastSuccess,
             name: "last-success",
             what: back,
         },
-        Offer {
+        RecoveryOption {
             recovery: Recovery::CrashPoint,
             name: "crash-point",
             what: format!("keep the files as they are and run {codon} again from its beginning"),
@@ -99,7 +99,7 @@ fn offers(trouble: &Trouble) -> Vec<Offer> {
     session.into_iter().chain(others).collect()
 }
 
-fn question(trouble: &Trouble, offers: &[Offer]) -> String {
+fn question(trouble: &UnfinishedCodon, offers: &[RecoveryOption]) -> String {
     let reason = trouble.reason.as_deref();
     let what = match reason {
         _ if trouble.crashed => "was cut off when its run crashed".to_owned(),
@@ -122,14 +122,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn answers(typed: &str, expected: Answer, questions: usize) {
-        let trouble = Trouble {
+    fn answers(typed: &str, expected: RecoveryChoice, questions: usize) {
+        let trouble = UnfinishedCodon {
             codon: "b".parse().unwrap(),
             reason: Some("oh no".to_owned()),
             crashed: false,
             stopped: false,
             session: false,
-            last_success: WayBack::Behind("a".parse().unwrap()),
+            last_success: SuccessTarget::Behind("a".parse().unwrap()),
         };
         let mut text = String::new();
         let mut put = |question: String| {
@@ -144,17 +144,17 @@ mod tests {
     // covers: CLI-17, RUN-2
     #[test]
     fn the_question_is_asked_until_it_is_answered() {
-        answers("1\n", Answer::Recover(Recovery::LastSuccess), 1);
-        answers("what?\n\n2\n", Answer::Recover(Recovery::CrashPoint), 3);
-        answers("q\n", Answer::Nothing, 1);
-        answers("", Answer::Nothing, 1);
+        answers("1\n", RecoveryChoice::Recover(Recovery::LastSuccess), 1);
+        answers("what?\n\n2\n", RecoveryChoice::Recover(Recovery::CrashPoint), 3);
+        answers("q\n", RecoveryChoice::Nothing, 1);
+        answers("", RecoveryChoice::Nothing, 1);
     }
 
     // Nothing is offered that does not exist, and the session comes first where there is one.
     // covers: CLI-17
     #[test]
     fn what_is_offered_is_what_there_is() {
-        let stopped = |session, last_success| Trouble {
+        let stopped = |session, last_success| UnfinishedCodon {
             codon: "survey".parse().unwrap(),
             reason: Some("interrupted by SIGINT".to_owned()),
             crashed: false,
@@ -162,7 +162,7 @@ mod tests {
             session,
             last_success,
         };
-        let ask = |trouble: &Trouble, typed: &str| {
+        let ask = |trouble: &UnfinishedCodon, typed: &str| {
             let mut text = String::new();
             let mut put = |question: String| {
                 text.push_str(&question);
@@ -171,8 +171,8 @@ mod tests {
             let answer = answer(trouble, &mut typed.as_bytes(), &mut put);
             (answer, text)
         };
-        let (chosen, text) = ask(&stopped(true, WayBack::Beginning), "1\n");
-        assert_eq!(chosen, Answer::Recover(Recovery::Session));
+        let (chosen, text) = ask(&stopped(true, SuccessTarget::Beginning), "1\n");
+        assert_eq!(chosen, RecoveryChoice::Recover(Recovery::Session));
         assert!(
             text.starts_with("survey was stopped: interrupted by SIGINT\n  1  keep the files"),
             "{text}"
@@ -182,10 +182,10 @@ mod tests {
 
         let without = stopped(
             false,
-            WayBack::Into("survey".parse().unwrap(), CheckpointType::RigSetup),
+            SuccessTarget::Into("survey".parse().unwrap(), CheckpointType::RigSetup),
         );
         let (chosen, text) = ask(&without, "session\ncrash-point\n");
-        assert_eq!(chosen, Answer::Recover(Recovery::CrashPoint));
+        assert_eq!(chosen, RecoveryChoice::Recover(Recovery::CrashPoint));
         assert!(
             text.contains("where survey began") && !text.contains("session"),
             "{text}"

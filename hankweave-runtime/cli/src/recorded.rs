@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use hankweave_core::id::CodonId;
 use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::journal::{JournalTail, Passed, TailLine};
+use hankweave_runtime::journal::{JournalTail, SkippedInput, TailLine};
 use hankweave_runtime::world::disk::RealDisk;
 use serde::Deserialize;
 
 use crate::directory::existing_state_dir;
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::screen::tell;
 
 /// How often a journal that is followed is looked at: as often as it is synced (D5).
@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Which part of the journal is read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct JournalRange {
     /// Begin behind this number.
     pub(crate) after: u64,
     /// Go on with what comes, until interrupted.
@@ -32,8 +32,8 @@ pub(crate) struct Part {
     pub(crate) quiet: bool,
 }
 
-/// What is done with the lines of the journal.
-pub(crate) trait Lines {
+/// Consumer of the journal's lines.
+pub(crate) trait LineSink {
     /// Prints one or keeps it.
     fn line(&mut self, line: TailLine<'_>) -> io::Result<()>;
 
@@ -42,10 +42,14 @@ pub(crate) trait Lines {
 }
 
 /// Passes the journal of an execution directory to `lines`. It takes no lock and writes nothing, so a live run goes on undisturbed (CLI-12).
-pub(crate) fn read(execution: &Path, part: Part, lines: &mut impl Lines) -> Result<ExitCode, Failure> {
+pub(crate) fn read(
+    execution: &Path,
+    part: JournalRange,
+    lines: &mut impl LineSink,
+) -> Result<ExitCode, CliError> {
     existing_state_dir(execution)?;
     let dir = ExecutionDir::new(execution.to_owned()).events();
-    let mut reader = Reader {
+    let mut reader = JournalReader {
         tail: JournalTail::new(Arc::new(RealDisk), dir, part.after),
         lines,
         quiet: part.quiet,
@@ -82,7 +86,7 @@ pub(crate) fn removed(count: u64) -> (String, &'static str) {
     }
 }
 
-struct Reader<'a, L> {
+struct JournalReader<'a, L> {
     tail: JournalTail,
     lines: &'a mut L,
     quiet: bool,
@@ -92,10 +96,10 @@ struct Reader<'a, L> {
 enum Stopped {
     /// A reader that has gone away is not a failure (F19).
     NobodyReads,
-    Failed(Failure),
+    Failed(CliError),
 }
 
-impl<L: Lines> Reader<'_, L> {
+impl<L: LineSink> JournalReader<'_, L> {
     fn once(&mut self) -> Result<(), Stopped> {
         let passed = self.print()?;
         self.tell_missing(passed);
@@ -112,7 +116,7 @@ impl<L: Lines> Reader<'_, L> {
             .enable_time()
             .build();
         let runtime =
-            runtime.map_err(|error| Stopped::Failed(Failure::from_error(FailureKind::Io, &error)))?;
+            runtime.map_err(|error| Stopped::Failed(CliError::from_error(CliErrorKind::Io, &error)))?;
         runtime.block_on(async {
             let mut looks = tokio::time::interval(LOOK_EVERY);
             loop {
@@ -124,7 +128,7 @@ impl<L: Lines> Reader<'_, L> {
     }
 
     /// Prints what is there and was not printed yet.
-    fn print(&mut self) -> Result<Passed, Stopped> {
+    fn print(&mut self) -> Result<SkippedInput, Stopped> {
         let mut written = Ok(());
         let lines = &mut *self.lines;
         let passed = self.tail.read(|line| {
@@ -137,12 +141,12 @@ impl<L: Lines> Reader<'_, L> {
         match written.and_then(|()| self.lines.flush()) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(Stopped::NobodyReads),
-            Err(error) => return Err(Stopped::Failed(Failure::from_error(FailureKind::Io, &error))),
+            Err(error) => return Err(Stopped::Failed(CliError::from_error(CliErrorKind::Io, &error))),
         }
-        passed.map_err(|error| Stopped::Failed(Failure::from_error(FailureKind::Io, &error)))
+        passed.map_err(|error| Stopped::Failed(CliError::from_error(CliErrorKind::Io, &error)))
     }
 
-    fn tell_missing(&self, passed: Passed) {
+    fn tell_missing(&self, passed: SkippedInput) {
         if passed.removed > 0 && !self.quiet {
             let (removed, were) = removed(passed.removed);
             tell(format!(

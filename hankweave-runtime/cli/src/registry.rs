@@ -1,4 +1,4 @@
-//! Where tasks are kept, and what commands about them have in common (CLI-40).
+//! Registry of tasks, and common parts of its commands (CLI-40).
 
 use std::ffi::OsStr;
 use std::future::Future;
@@ -17,13 +17,13 @@ use hankweave_runtime::world::environment::{Environment, make_new_files_private}
 use hankweave_task_model::TaskError;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_tasks::layers::{LayerError, Layers, TaskFiles, WORKSPACE};
-use hankweave_tasks::locks::{Granted, LockRequest};
+use hankweave_tasks::layers::{LayerError, TaskFiles, TaskLayers, WORKSPACE};
+use hankweave_tasks::locks::{GrantedLock, LockRequest};
 use hankweave_tasks::{Coordinator, Lifecycle, Locks, Postgres, Sqlite};
 
-use crate::args::Place;
+use crate::args::RegistryArgs;
 use crate::config;
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::settings::Flags;
 use crate::typed::{tasks as typed, word};
 
@@ -34,25 +34,25 @@ pub(crate) struct Registry {
     pub(crate) locks: Locks,
     /// Takes the steps of tasks, with the hooks that workers have, too.
     pub(crate) lifecycle: Lifecycle,
-    pub(crate) layers: Layers,
+    pub(crate) layers: TaskLayers,
     pub(crate) world: World,
     /// How it was asked for.
     pub(crate) url: String,
-    place: Place,
+    place: RegistryArgs,
 }
 
 /// Opens the registry and does something with it.
 pub(crate) fn with_registry<T>(
-    place: &Place,
-    act: impl AsyncFnOnce(&Registry) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    place: &RegistryArgs,
+    act: impl AsyncFnOnce(&Registry) -> Result<T, CliError>,
+) -> Result<T, CliError> {
     let (url, root) = placed(place)?;
     with_runtime(async {
         let world = World::real();
         let coordinator = connect(&url, &world)
             .await
             .map_err(|error| failure(&error, place))?;
-        let layers = Layers::new(world.clone(), root);
+        let layers = TaskLayers::new(world.clone(), root);
         let locks = Locks::new(Arc::clone(&coordinator), world.ids.clone());
         let lifecycle = Lifecycle::new(Arc::clone(&coordinator), locks.clone(), layers.clone());
         lifecycle.register_builtin();
@@ -73,9 +73,9 @@ pub(crate) fn with_registry<T>(
 }
 
 /// Waits for work of which other threads do a part.
-pub(crate) fn with_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(crate) fn with_runtime<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     make_new_files_private();
-    let runtime = lasting_runtime().map_err(|error| Failure::no_threads(&error))?;
+    let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
     let done = runtime.block_on(work);
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
@@ -97,7 +97,7 @@ async fn connect(url: &str, world: &World) -> Result<Arc<dyn Coordinator>, TaskE
 }
 
 /// The address of the registry and the folder of the files.
-fn placed(place: &Place) -> Result<(String, PathBuf), Failure> {
+fn placed(place: &RegistryArgs) -> Result<(String, PathBuf), CliError> {
     let given = place
         .registry
         .clone()
@@ -123,7 +123,7 @@ fn placed(place: &Place) -> Result<(String, PathBuf), Failure> {
 
 /// The folder of the files where tasks are kept without a registry.
 #[cfg(feature = "restate")]
-pub(crate) fn tasks_folder(place: &Place) -> Result<PathBuf, Failure> {
+pub(crate) fn tasks_folder(place: &RegistryArgs) -> Result<PathBuf, CliError> {
     match &place.tasks {
         Some(root) => Ok(root.clone()),
         None => Ok(data_folder(&Environment::of_process())?.join("tasks")),
@@ -131,7 +131,7 @@ pub(crate) fn tasks_folder(place: &Place) -> Result<PathBuf, Failure> {
 }
 
 /// `hankweave` in the user's folder for data.
-fn data_folder(environment: &Environment) -> Result<PathBuf, Failure> {
+fn data_folder(environment: &Environment) -> Result<PathBuf, CliError> {
     let absolute = |name| {
         environment
             .get(name)
@@ -142,14 +142,14 @@ fn data_folder(environment: &Environment) -> Result<PathBuf, Failure> {
     let data = absolute("XDG_DATA_HOME").map(Path::to_owned).or_else(home);
     let data = data.ok_or_else(|| {
         let told = "neither XDG_DATA_HOME nor HOME names a folder for the registry";
-        Failure::new(FailureKind::Input, told).hint("name one with --registry sqlite:PATH")
+        CliError::new(CliErrorKind::Input, told).hint("name one with --registry sqlite:PATH")
     })?;
     Ok(data.join(OsStr::new("hankweave")))
 }
 
 impl Registry {
     /// The task, which must be there.
-    pub(crate) async fn task(&self, id: &TaskId) -> Result<TaskRow, Failure> {
+    pub(crate) async fn task(&self, id: &TaskId) -> Result<TaskRow, CliError> {
         let row = self.coordinator.task(id.clone()).await;
         let row = row.map_err(|error| self.failure(&error))?;
         row.ok_or_else(|| self.failure(&TaskError::TaskNotFound(id.to_string())))
@@ -159,7 +159,7 @@ impl Registry {
         self.layers.task(id.clone())
     }
 
-    /// Where agents work on a task.
+    /// Returns the workspace of a task's agents.
     pub(crate) fn workspace(&self, id: &TaskId) -> PathBuf {
         self.files(id).path().join(WORKSPACE)
     }
@@ -185,7 +185,7 @@ impl Registry {
                 LockMode::Exclusive,
             )
         };
-        let Granted { mut guard, row, .. } = self.locks.acquire(request).await?;
+        let GrantedLock { mut guard, row, .. } = self.locks.acquire(request).await?;
         let (row, token) = (
             row.ok_or_else(|| TaskError::TaskNotFound(id.to_string()))?,
             guard.token(),
@@ -196,15 +196,15 @@ impl Registry {
         done?
     }
 
-    pub(crate) fn failure(&self, error: &TaskError) -> Failure {
+    pub(crate) fn failure(&self, error: &TaskError) -> CliError {
         failure(error, &self.place)
     }
 
-    pub(crate) fn layer_failure(&self, error: &LayerError) -> Failure {
+    pub(crate) fn layer_failure(&self, error: &LayerError) -> CliError {
         match error {
             LayerError::Task(error) => self.failure(error),
             LayerError::Save(_) | LayerError::Load(_) => {
-                Failure::new(FailureKind::Io, format!("{} ({})", chain(error), error.code()))
+                CliError::new(CliErrorKind::Io, format!("{} ({})", chain(error), error.code()))
             }
         }
     }
@@ -215,18 +215,18 @@ impl Registry {
     }
 }
 
-/// What went wrong, with its code, and what can be done.
-fn failure(error: &TaskError, place: &Place) -> Failure {
+/// Describes an error with its code and a remedy.
+fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
     let kind = match error.code() {
-        "RESOURCE_LOCKED" => FailureKind::Held,
+        "RESOURCE_LOCKED" => CliErrorKind::Held,
         "LOCK_BACKEND_UNAVAILABLE"
         | "REGISTRY_NOT_INITIALIZED"
         | "STATE_SAVE_FAILED"
-        | "TASK_UPDATE_FAILED" => FailureKind::Io,
-        "VERSION_CONFLICT" | "STALE_TOKEN" | "LOCK_TIMEOUT" | "LOCK_NOT_HELD" => FailureKind::Failed,
-        _ => FailureKind::Input,
+        | "TASK_UPDATE_FAILED" => CliErrorKind::Io,
+        "VERSION_CONFLICT" | "STALE_TOKEN" | "LOCK_TIMEOUT" | "LOCK_NOT_HELD" => CliErrorKind::Failed,
+        _ => CliErrorKind::Input,
     };
-    let told = Failure::new(kind, format!("{error} ({})", error.code()));
+    let told = CliError::new(kind, format!("{error} ({})", error.code()));
     let hint = match error {
         TaskError::TaskNotFound(_) => format!("`{}` lists what there is", typed(place, "task list")),
         TaskError::ResourceLocked { .. } => format!("`{}` tells who works", typed(place, "lock list")),
@@ -265,7 +265,7 @@ pub(crate) fn known_ids() -> Vec<String> {
             coordinator.tasks(newest).await
         }
     };
-    let place = Place::default();
+    let place = RegistryArgs::default();
     let is_there = placed(&place).is_ok_and(|(url, _)| {
         let path = url.strip_prefix("sqlite:").map(Path::new);
         path.is_some_and(|path| RealDisk.metadata_followed(path).is_ok())

@@ -21,8 +21,8 @@ use serde_json::json;
 
 use crate::args::{Global, ReplayArgs, Speed};
 use crate::directory::existing_state_dir;
-use crate::exit::{Failure, FailureKind};
-use crate::report::{Known, Report};
+use crate::exit::{CliError, CliErrorKind};
+use crate::report::{LiveContext, Reporter};
 use crate::screen::{come_back, is_drawable, tell};
 use crate::signals::{self, HangUp};
 use crate::state::read_execution;
@@ -31,17 +31,17 @@ use crate::state::read_execution;
 const AT_ONCE: usize = 256;
 
 /// Plays a recorded execution once more and compares what comes out with the record (CLI-33).
-pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, CliError> {
     crate::logging::install(global);
     existing_state_dir(&args.recorded)?;
     let recorded = read_execution(&args.recorded)?;
     let place = new_place(args)?;
     let out = FileJournal::open(Arc::new(RealDisk), &place.events(), JournalLimits::default());
-    let out = out.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let out = out.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let runtime = runtime.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let from = ExecutionDir::new(args.recorded.clone());
-    let mut played = Played {
+    let mut played = ReplaySession {
         replay: Replay::new(Arc::new(RealDisk), &from),
         tail: JournalTail::new(Arc::new(RealDisk), from.events(), 0),
         out,
@@ -63,7 +63,7 @@ pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Fai
     if stopped {
         return Ok(signals::stopped(&shutdown));
     }
-    let Played {
+    let ReplaySession {
         replay, out, report, ..
     } = played;
     let state = place.state_dir().join("state.json");
@@ -71,17 +71,17 @@ pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Fai
         let document = render(replay.state());
         replace(&RealDisk, &state, document.as_bytes()).map_err(IoError::at("write", &state))
     });
-    written.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    written.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let outcome = replay.end(&recorded);
     tell_outcome(global, report, &outcome, place.root());
     Ok(match outcome.difference {
         None => ExitCode::SUCCESS,
-        Some(_) => ExitCode::from(FailureKind::Failed.code()),
+        Some(_) => ExitCode::from(CliErrorKind::Failed.code()),
     })
 }
 
-/// Where the replay goes: a directory that no execution has.
-fn new_place(args: &ReplayArgs) -> Result<ExecutionDir, Failure> {
+/// Returns the directory of the replay: one that no execution has.
+fn new_place(args: &ReplayArgs) -> Result<ExecutionDir, CliError> {
     let root = match &args.into {
         Some(root) => root.clone(),
         None => temporary(),
@@ -89,15 +89,15 @@ fn new_place(args: &ReplayArgs) -> Result<ExecutionDir, Failure> {
     if RealDisk.metadata(&root.join(STATE_DIR)).is_ok() {
         let message = format!("`{}` is an execution directory already", root.display());
         return Err(
-            Failure::new(FailureKind::Input, message).hint("name a new directory with -e DIR, or none")
+            CliError::new(CliErrorKind::Input, message).hint("name a new directory with -e DIR, or none")
         );
     }
     let made = RealDisk.make_dirs(&root).map_err(IoError::at("create", &root));
-    let root = made.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let root = made.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let dir = ExecutionDir::new(root);
     let made = RealDisk.make_private_dirs(&dir.state_dir());
     let made = made.map_err(IoError::at("create", &dir.state_dir()));
-    made.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    made.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     Ok(dir)
 }
 
@@ -108,31 +108,31 @@ fn temporary() -> PathBuf {
     PathBuf::from(folder).join(format!("hankweave-replay-{}", world.ids.nonce()))
 }
 
-fn choose_report(global: &Global) -> Report {
+fn choose_report(global: &Global) -> Reporter {
     if global.json() {
-        Report::json()
+        Reporter::json()
     } else if global.quiet {
-        Report::Quiet
+        Reporter::Quiet
     } else if is_drawable() {
-        Report::live(Known::default())
+        Reporter::live(LiveContext::default())
     } else {
-        Report::plain()
+        Reporter::plain()
     }
 }
 
 /// A replay on its way to whoever watches, and to its directory.
-struct Played {
+struct ReplaySession {
     replay: Replay,
     tail: JournalTail,
     out: FileJournal,
-    report: Report,
+    report: Reporter,
     speed: Speed,
     /// When the last event was recorded.
     before: Option<Timestamp>,
 }
 
-impl Played {
-    async fn all(&mut self) -> Result<(), Failure> {
+impl ReplaySession {
+    async fn all(&mut self) -> Result<(), CliError> {
         loop {
             let entries = self.read()?;
             if entries.is_empty() {
@@ -146,7 +146,7 @@ impl Played {
     }
 
     /// The next entries, each with how many are missing before it.
-    fn read(&mut self) -> Result<Vec<(u64, JournalEntry)>, Failure> {
+    fn read(&mut self) -> Result<Vec<(u64, JournalEntry)>, CliError> {
         let (mut entries, mut removed) = (Vec::new(), 0);
         let each = |line: TailLine<'_>| {
             // What this version does not know cannot be shown; its number is missing then.
@@ -160,11 +160,11 @@ impl Played {
             }
         };
         let read = self.tail.read(each);
-        read.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+        read.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
         Ok(entries)
     }
 
-    async fn entry(&mut self, entry: JournalEntry) -> Result<(), Failure> {
+    async fn entry(&mut self, entry: JournalEntry) -> Result<(), CliError> {
         let gap = self
             .before
             .map_or(Duration::ZERO, |before| entry.timestamp.since(before));
@@ -177,27 +177,27 @@ impl Played {
         }
         let played = self.replay.play(entry);
         let entry = played.map_err(|error| {
-            Failure::new(
-                FailureKind::Io,
+            CliError::new(
+                CliErrorKind::Io,
                 format!("the log of an agent cannot be read: {error}"),
             )
         })?;
         let written = self.out.append(&Batch::new(std::slice::from_ref(&entry)));
-        written.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+        written.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
         self.show(|report| report.event(&entry));
         Ok(())
     }
 
     /// A reader that has gone away does not end the comparison.
-    fn show(&mut self, show: impl FnOnce(&mut Report) -> std::io::Result<()>) {
+    fn show(&mut self, show: impl FnOnce(&mut Reporter) -> std::io::Result<()>) {
         if show(&mut self.report).is_err() {
-            self.report = Report::Quiet;
+            self.report = Reporter::Quiet;
         }
     }
 }
 
 /// Says what the comparison has come to.
-fn tell_outcome(global: &Global, mut report: Report, outcome: &Replayed, place: &Path) {
+fn tell_outcome(global: &Global, mut report: Reporter, outcome: &Replayed, place: &Path) {
     if global.json() {
         let difference = outcome.difference.as_ref().map(
             |found| json!({"place": found.place, "recorded": found.recorded, "replayed": found.replayed}),

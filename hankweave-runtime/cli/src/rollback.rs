@@ -12,9 +12,9 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::{OpenDirectory, Rollback, RollbackError, RollbackTarget, RunOptions, Shutdown};
 use serde_json::json;
 
-use crate::args::{Global, Point, RollbackArgs};
+use crate::args::{Global, RollbackArgs, RollbackPointArg};
 use crate::directory::{existing_state_dir, takes_clients};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{open_failure, rollback_failure};
 use crate::logging;
 use crate::output;
@@ -22,14 +22,14 @@ use crate::report::{counted, restoring};
 use crate::screen::{is_drawable, one_line, tell};
 use crate::server_log::ServerLog;
 use crate::signals::{self, HangUp};
-use crate::typed::{Change, Typed};
+use crate::typed::{CommandEdit, HintCommands};
 
-pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, CliError> {
     existing_state_dir(&args.execution.execution)?;
     if !args.dry_run && takes_clients(&args.execution.execution) {
         return crate::remote::rollback(global, args);
     }
-    let back = Back {
+    let back = RollbackRequest {
         execution: &args.execution.execution,
         target: target(args),
         dry_run: args.dry_run,
@@ -38,7 +38,7 @@ pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
 }
 
 /// A way back that somebody asked for.
-pub(crate) struct Back<'a> {
+pub(crate) struct RollbackRequest<'a> {
     pub(crate) execution: &'a Path,
     pub(crate) target: RollbackTarget,
     /// Nothing is to change.
@@ -46,13 +46,13 @@ pub(crate) struct Back<'a> {
 }
 
 /// Goes back where no run is live.
-pub(crate) fn go_back(global: &Global, back: &Back<'_>) -> Result<ExitCode, Failure> {
+pub(crate) fn go_back(global: &Global, back: &RollbackRequest<'_>) -> Result<ExitCode, CliError> {
     let log = logging::install(global);
     existing_state_dir(back.execution)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+        .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let shutdown = Shutdown::new();
     let performed = runtime.block_on(async {
         // What was begun is finished, unless somebody insists: then whatever starts next finishes it.
@@ -71,19 +71,19 @@ pub(crate) fn go_back(global: &Global, back: &Back<'_>) -> Result<ExitCode, Fail
     if global.json() {
         output::print_json(&document(&rollback, back.dry_run))?;
     } else if !global.quiet {
-        let typed = Typed::about(back.execution);
+        let typed = HintCommands::about(back.execution);
         output::print(text(&rollback, back.dry_run, Some(&typed)))?;
     }
     Ok(signals::stopped(&shutdown))
 }
 
-async fn perform(global: &Global, back: &Back<'_>, log: &ServerLog) -> Result<Rollback, Failure> {
+async fn perform(global: &Global, back: &RollbackRequest<'_>, log: &ServerLog) -> Result<Rollback, CliError> {
     let world = World::real();
     let options = RunOptions {
         strict_state: true,
         ..RunOptions::default()
     };
-    let typed = Typed::about(back.execution);
+    let typed = HintCommands::about(back.execution);
     let disk = world.disk.clone();
     let opened = OpenDirectory::open(world, back.execution, &options)
         .await
@@ -119,7 +119,7 @@ async fn perform(global: &Global, back: &Back<'_>, log: &ServerLog) -> Result<Ro
             None => failure,
         }
     })?;
-    saved.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+    saved.map_err(|error| CliError::from_error(CliErrorKind::Io, &*error))?;
     Ok(rollback)
 }
 
@@ -131,14 +131,14 @@ fn target(args: &RollbackArgs) -> RollbackTarget {
     }
 }
 
-fn point(at: Point) -> CodonPoint {
+fn point(at: RollbackPointArg) -> CodonPoint {
     match at {
-        Point::RigSetup => CodonPoint::At(CheckpointType::RigSetup),
-        Point::Completed => CodonPoint::At(CheckpointType::Completed),
-        Point::Error => CodonPoint::At(CheckpointType::Error),
-        Point::Skipped => CodonPoint::At(CheckpointType::Skipped),
-        Point::Start => CodonPoint::Start,
-        Point::End => CodonPoint::End,
+        RollbackPointArg::RigSetup => CodonPoint::At(CheckpointType::RigSetup),
+        RollbackPointArg::Completed => CodonPoint::At(CheckpointType::Completed),
+        RollbackPointArg::Error => CodonPoint::At(CheckpointType::Error),
+        RollbackPointArg::Skipped => CodonPoint::At(CheckpointType::Skipped),
+        RollbackPointArg::Start => CodonPoint::Start,
+        RollbackPointArg::End => CodonPoint::End,
     }
 }
 
@@ -160,14 +160,19 @@ fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
 }
 
 /// `typed` is `None` in a program that runs the next codon itself.
-pub(crate) fn text(rollback: &Rollback, dry_run: bool, typed: Option<&Typed>) -> String {
+pub(crate) fn text(rollback: &Rollback, dry_run: bool, typed: Option<&HintCommands>) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = write(&mut text, rollback, dry_run, typed);
     text
 }
 
-fn write(text: &mut String, rollback: &Rollback, dry_run: bool, typed: Option<&Typed>) -> std::fmt::Result {
+fn write(
+    text: &mut String,
+    rollback: &Rollback,
+    dry_run: bool,
+    typed: Option<&HintCommands>,
+) -> std::fmt::Result {
     let (source, files) = (&rollback.source, &rollback.files);
     let sha = source.checkpoint_sha.short();
     let codon = source.after_codon.as_ref().map_or("", |id| id.as_str());
@@ -227,7 +232,7 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool, typed: Option<&T
     }
     match &rollback.next {
         Some(next) => {
-            let command = typed.map_or_else(|| "next".to_owned(), Typed::run);
+            let command = typed.map_or_else(|| "next".to_owned(), HintCommands::run);
             writeln!(text, "next: {next} (`{command}` goes on there)")
         }
         None if rollback.failed => {
@@ -247,12 +252,12 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool, typed: Option<&T
     }
 }
 
-/// What to type instead, for mistakes about which the records know better.
+/// Returns the command that helps, for mistakes that the records explain better.
 fn instead(
     error: &RollbackError,
     state: &HankweaveState,
     known: Option<&CheckpointTable>,
-    typed: &Typed,
+    typed: &HintCommands,
 ) -> Option<String> {
     let known = known.map(|known| known as &dyn KnownCheckpoints);
     let thread = thread::build(state, None, known);
@@ -295,7 +300,7 @@ fn instead(
         }
         RollbackError::NoSuccess => Some(format!(
             "`{}` starts from the first codon; the history stays",
-            typed.run_with(&[Change::Flag("new")])
+            typed.run_with(&[CommandEdit::Flag("new")])
         )),
         _ => None,
     }

@@ -31,28 +31,28 @@ use crate::args::{Global, RunArgs};
 use crate::browser::Browser;
 use crate::commands;
 use crate::config;
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_failure, open_failure, run_failure, serve_failure};
 use crate::keyboard::Keyboard;
 use crate::left_out::LeftOut;
 use crate::logging;
-use crate::notify::{Commands, News, Notifier};
+use crate::notify::{NextCommands, Notification, Notifier};
 #[cfg(feature = "otel")]
 use crate::otel;
 use crate::prices;
-use crate::question::{self, Answer};
-use crate::report::{Ending, Known, Report, headline};
+use crate::question::{self, RecoveryChoice};
+use crate::report::{LiveContext, Reporter, SummaryContext, headline};
 use crate::screen::{come_back, is_drawable};
 use crate::server_log::ServerLog;
 use crate::settings::Configuration;
-use crate::show::Show;
+use crate::show::EventPrinter;
 use crate::signals::{self, stopped};
 use crate::stopping;
 use crate::toggle;
-use crate::typed::{Change, Typed, path_word};
+use crate::typed::{CommandEdit, HintCommands, path_word};
 use crate::validate::dry_run;
 
-pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {
     if args.dry_run {
         return dry_run(global, args);
     }
@@ -65,8 +65,8 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
     }
     let world = config::world(&configuration)
         .adopting_orphans()
-        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
-    let known = Known::of(configuration.ceiling(), loaded.hank.as_ref());
+        .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
+    let known = LiveContext::of(configuration.ceiling(), loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
     let builder = match &args.hank.execution {
         Some(dir) => builder.execution_dir(dir),
@@ -78,10 +78,10 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         args,
         configuration: &configuration,
         world: &world,
-        typed: Typed::by(&args.invocation),
+        typed: HintCommands::by(&args.invocation),
         waits: !configuration.flag(Setting::Autostart),
     };
-    let runtime = lasting_runtime().map_err(|error| Failure::no_threads(&error))?;
+    let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
     let ended = runtime.block_on(serve(&start, builder, &log, known));
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
@@ -89,7 +89,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
 }
 
 /// How the run behaves, by flags and settings.
-fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Result<RunOptions, Failure> {
+fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Result<RunOptions, CliError> {
     let max_wait = configuration.number(Setting::MaxWaitSeconds);
     Ok(RunOptions {
         invocation: Some(args.invocation.clone()),
@@ -118,14 +118,14 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
 fn output_directory(
     args: &RunArgs,
     configuration: &Configuration,
-) -> Result<Option<OutputDirectory>, Failure> {
+) -> Result<Option<OutputDirectory>, CliError> {
     match configuration.text(Setting::OutputDirectory) {
         Some(path) => Ok(Some(OutputDirectory {
             path: path.into(),
             overwrite: args.overwrite_output,
         })),
-        None if args.overwrite_output => Err(Failure::new(
-            FailureKind::Usage,
+        None if args.overwrite_output => Err(CliError::new(
+            CliErrorKind::Usage,
             "--overwrite-output needs an output directory",
         )
         .hint("name it with --output DIR")),
@@ -133,13 +133,13 @@ fn output_directory(
     }
 }
 
-/// What was typed, and what it means here.
+/// Arguments of a start, and their meaning here.
 struct Start<'a> {
     global: &'a Global,
     args: &'a RunArgs,
     configuration: &'a Configuration,
     world: &'a World,
-    typed: Typed,
+    typed: HintCommands,
     /// Nothing starts without a command.
     waits: bool,
 }
@@ -148,8 +148,8 @@ async fn serve(
     start: &Start<'_>,
     builder: Builder,
     log: &ServerLog,
-    known: Known,
-) -> Result<ExitCode, Failure> {
+    known: LiveContext,
+) -> Result<ExitCode, CliError> {
     let Start {
         global,
         args,
@@ -181,7 +181,7 @@ async fn serve(
     // A plan made anew says itself where the run goes on.
     let may_ask = !args.headless && !global.json() && args.recover.is_none() && !args.replan;
     if may_ask && !may_go_on(&mut hankweave, world, watch.as_mut(), &shutdown, typed).await? {
-        return leave(hankweave, ExitCode::from(FailureKind::Failed.code())).await;
+        return leave(hankweave, ExitCode::from(CliErrorKind::Failed.code())).await;
     }
     if shutdown.cause().is_some() {
         return leave(hankweave, stopped(&shutdown)).await;
@@ -200,10 +200,10 @@ async fn serve(
 async fn attend(
     start: &Start<'_>,
     hankweave: Hankweave,
-    report: Report,
+    report: Reporter,
     mut watch: Pin<&mut impl Future<Output = Infallible>>,
     shutdown: &Shutdown,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let typed = &start.typed;
     let mut browser = start.announce(&hankweave, &report);
     let commander = start.waits.then(|| hankweave.commander());
@@ -223,9 +223,9 @@ async fn attend(
         hankweave.grace(),
         report.stopper(),
     );
-    let is_live = matches!(report, Report::Live(_));
+    let is_live = matches!(report, Reporter::Live(_));
     let terminal = is_live.then(Keyboard::of_stdin).flatten();
-    let show = Show::begin(events, report);
+    let show = EventPrinter::begin(events, report);
     let waiting = watch_for(notifier.as_ref(), &hankweave, typed);
     let answers =
         (!start.waits && can_answer(start.global, start.args)).then(|| Answers::new(hankweave.commander()));
@@ -252,11 +252,11 @@ async fn attend(
     let report = shown.await;
     let outcome = outcome.map_err(|error| run_failure(&error, typed))?;
     let resume = resume(&outcome, typed);
-    let news = News::of(&outcome, headline(&outcome), &resume);
+    let news = Notification::of(&outcome, headline(&outcome), &resume);
     if let Some(report) = report {
         let log = failed_log(&state(), &directory);
-        let ending = Ending {
-            replan: replan.then(|| typed.run_with(&[Change::Flag("replan")])),
+        let ending = SummaryContext {
+            replan: replan.then(|| typed.run_with(&[CommandEdit::Flag("replan")])),
             left_out: LeftOut::of(
                 &execution,
                 thread::head(&state()).map(|head| head.checkpoint_sha).as_ref(),
@@ -277,7 +277,7 @@ async fn attend(
 
 impl Start<'_> {
     /// Tells how one looks at the run and goes on with it, and opens the page where that is wanted.
-    fn announce(&self, hankweave: &Hankweave, report: &Report) -> Option<Browser> {
+    fn announce(&self, hankweave: &Hankweave, report: &Reporter) -> Option<Browser> {
         if let Some(address) = hankweave.page_address() {
             report.page(&address, &self.typed.command("page"));
         }
@@ -296,7 +296,7 @@ impl Start<'_> {
     }
 
     /// Who is told beside the terminal, and what is in the way of that.
-    fn notifier(&self, execution: &Path, report: &Report) -> Option<Notifier> {
+    fn notifier(&self, execution: &Path, report: &Reporter) -> Option<Notifier> {
         let how = self.configuration.text(Setting::Notify)?;
         let notifier = Notifier::new(how, self.world, execution);
         if let Some(obstacle) = notifier.obstacle() {
@@ -307,7 +307,7 @@ impl Start<'_> {
 }
 
 /// The command that goes on where the run has ended.
-fn resume(outcome: &RunOutcome, typed: &Typed) -> String {
+fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
     match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => typed.approval(&pause.codon),
         RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience, None),
@@ -315,14 +315,19 @@ fn resume(outcome: &RunOutcome, typed: &Typed) -> String {
     }
 }
 
-fn ending<'a>(execution: &'a Path, typed: &Typed, resume: String, log: Option<PathBuf>) -> Ending<'a> {
+fn ending<'a>(
+    execution: &'a Path,
+    typed: &HintCommands,
+    resume: String,
+    log: Option<PathBuf>,
+) -> SummaryContext<'a> {
     let checkpoints = path_word(&execution.join(STATE_DIR).join("checkpoints"));
-    Ending {
+    SummaryContext {
         execution,
         checkpoints: format!("git --git-dir={checkpoints} log --all --oneline"),
         resume,
         replan: None,
-        over: typed.run_with(&[Change::Flag("new")]),
+        over: typed.run_with(&[CommandEdit::Flag("new")]),
         back: typed.command("history"),
         logs: typed.command("logs"),
         log,
@@ -336,8 +341,8 @@ async fn may_go_on(
     world: &World,
     watch: Pin<&mut impl Future<Output = Infallible>>,
     shutdown: &Shutdown,
-    typed: &Typed,
-) -> Result<bool, Failure> {
+    typed: &HintCommands,
+) -> Result<bool, CliError> {
     let trouble = hankweave.trouble().await;
     let Some(trouble) = trouble.map_err(|error| run_failure(&error, typed))? else {
         return Ok(true);
@@ -351,8 +356,8 @@ async fn may_go_on(
     };
     match answer {
         None => {}
-        Some(Answer::Recover(recovery)) => hankweave.recover(recovery),
-        Some(Answer::Nothing) => return Ok(shutdown.cause().is_some()),
+        Some(RecoveryChoice::Recover(recovery)) => hankweave.recover(recovery),
+        Some(RecoveryChoice::Nothing) => return Ok(shutdown.cause().is_some()),
     }
     Ok(true)
 }
@@ -379,7 +384,7 @@ fn failed_log(state: &HankweaveState, directory: &ExecutionDir) -> Option<PathBu
     let newest = state.runs.front()?.codons.last()?;
     match newest.as_ref() {
         CodonExecution::Failed(failed) => {
-            let log = failed.claude_log_path.as_ref()?;
+            let log = failed.agent_log_path.as_ref()?;
             Some(directory.state_dir().join(log))
         }
         _ => None,
@@ -390,9 +395,9 @@ fn failed_log(state: &HankweaveState, directory: &ExecutionDir) -> Option<PathBu
 fn watch_for<'n>(
     notifier: Option<&'n Notifier>,
     hankweave: &Hankweave,
-    typed: &Typed,
+    typed: &HintCommands,
 ) -> impl Future<Output = Infallible> + use<'n> {
-    let commands = Commands {
+    let commands = NextCommands {
         next: typed.command("next"),
         approve: typed.command("approve"),
     };
@@ -422,14 +427,14 @@ async fn ask(answers: Option<&Answers>, events: Subscription, is_told: bool) -> 
 }
 
 /// Gives the directory back without a run.
-async fn leave(hankweave: Hankweave, code: ExitCode) -> Result<ExitCode, Failure> {
+async fn leave(hankweave: Hankweave, code: ExitCode) -> Result<ExitCode, CliError> {
     let closed = hankweave.close().await;
-    closed.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+    closed.map_err(|error| CliError::from_error(CliErrorKind::Io, &*error))?;
     Ok(code)
 }
 
 /// Shows the page in a browser. That it cannot be shown is no reason not to run.
-fn open_page(world: &World, hankweave: &Hankweave, address: &str, report: &Report) -> Option<Browser> {
+fn open_page(world: &World, hankweave: &Hankweave, address: &str, report: &Reporter) -> Option<Browser> {
     let browser = Browser::open(world, &hankweave.directory().state_dir(), address);
     browser
         .inspect_err(|error| report.notice(&format!("the page was not opened: {error}")))
@@ -447,16 +452,16 @@ async fn note_opened(browser: Option<&mut Browser>) -> Infallible {
 }
 
 /// Nothing is drawn anew where commands are typed: what is typed would stand in the middle of it.
-fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: Known) -> Report {
+fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: LiveContext) -> Reporter {
     let is_typed_on = waits && std::io::stdin().is_terminal();
     if global.json() {
-        Report::json()
+        Reporter::json()
     } else if global.quiet {
-        Report::Quiet
+        Reporter::Quiet
     } else if args.headless || is_typed_on || !is_drawable() {
-        Report::plain()
+        Reporter::plain()
     } else {
-        Report::live(known)
+        Reporter::live(known)
     }
 }
 
@@ -466,8 +471,8 @@ const PAUSED: u8 = 3;
 fn exit_code(outcome: &RunOutcome) -> u8 {
     match &outcome.result {
         RunResult::Completed | RunResult::NothingToDo => 0,
-        RunResult::Failed(_) | RunResult::OutputFailed(..) => FailureKind::Failed.code(),
-        RunResult::Unsaved(_) => FailureKind::Io.code(),
+        RunResult::Failed(_) | RunResult::OutputFailed(..) => CliErrorKind::Failed.code(),
+        RunResult::Unsaved(_) => CliErrorKind::Io.code(),
         RunResult::Paused(_) => PAUSED,
         RunResult::Stopped(StopCause::Request | StopCause::ForcedRequest) if outcome.done => 0,
         RunResult::Stopped(cause) => cause.exit_code(),

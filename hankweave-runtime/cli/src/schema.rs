@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use hankweave_core::schema;
 
 use crate::args::{SchemaArgs, SchemaName};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 
-pub(crate) fn schema(args: &SchemaArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn schema(args: &SchemaArgs) -> Result<ExitCode, CliError> {
     output::print_json(&match args.document {
         SchemaName::Hank => schema::hank(),
         SchemaName::Sentinel => schema::sentinel(),

@@ -12,7 +12,7 @@ use hankweave_runtime::world::disk::{AppendFile, Disk, parent, with_suffix};
 /// Largest length of the file in bytes.
 const LIMIT: u64 = 8 << 20;
 
-/// What waits for the file at most, in bytes; what is said after that is not kept.
+/// Maximum number of bytes queued for the file; later text is dropped.
 const WAITING: usize = 64 << 10;
 
 /// The log, shared between the subscriber, which writes, and whoever opens the directory.

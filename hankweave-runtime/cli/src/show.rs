@@ -17,24 +17,24 @@ use hankweave_runtime::world::disk::IoError;
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::report::Report;
+use crate::report::Reporter;
 
 /// How long a run that was asked to stop waits for the reader of its last output.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Events on their way to standard output.
-pub(crate) struct Show(AbortOnDropHandle<Report>);
+pub(crate) struct EventPrinter(AbortOnDropHandle<Reporter>);
 
-impl Show {
+impl EventPrinter {
     /// Begins to show everything that is published.
-    pub(crate) fn begin(events: Subscription, report: Report) -> Self {
+    pub(crate) fn begin(events: Subscription, report: Reporter) -> Self {
         let here = Handle::current();
         let showing = Blocking::Threads.run(move || here.block_on(show(events, report)));
         Self(AbortOnDropHandle::new(tokio::spawn(showing)))
     }
 
     /// Waits until everything is shown, and a little longer than `stopped` otherwise; `None` when nobody reads it.
-    pub(crate) async fn end(self, stopped: impl Future<Output = ()>) -> Option<Report> {
+    pub(crate) async fn end(self, stopped: impl Future<Output = ()>) -> Option<Reporter> {
         tokio::select! {
             biased;
             shown = self.0 => match shown {
@@ -48,14 +48,14 @@ impl Show {
 }
 
 /// Shows everything. A reader that has gone away ends the showing, not the run.
-async fn show(mut events: Subscription, mut report: Report) -> Report {
+async fn show(mut events: Subscription, mut report: Reporter) -> Reporter {
     show_all(&mut events, &mut report).await;
     // The end may have come before there was a pause to write out what was said last.
     let _ = report.flush();
     report
 }
 
-async fn show_all(events: &mut Subscription, report: &mut Report) {
+async fn show_all(events: &mut Subscription, report: &mut Reporter) {
     loop {
         match next(events, report).await {
             Ok(Some(Delivery::Events(events))) => {
@@ -64,7 +64,7 @@ async fn show_all(events: &mut Subscription, report: &mut Report) {
                     .filter(|line| line.kind() == Event::STATE_TRANSITION);
                 transitions.map(BatchLine::value).for_each(log_transition);
                 if report.events(&events).is_err() {
-                    *report = Report::Quiet;
+                    *report = Reporter::Quiet;
                 }
             }
             Ok(Some(Delivery::Lagged)) => tracing::debug!("the report is behind and reads the journal"),
@@ -78,13 +78,13 @@ async fn show_all(events: &mut Subscription, report: &mut Report) {
 }
 
 /// The next delivery. What was said before is written out before anybody waits.
-async fn next(events: &mut Subscription, report: &mut Report) -> Result<Option<Delivery>, IoError> {
+async fn next(events: &mut Subscription, report: &mut Reporter) -> Result<Option<Delivery>, IoError> {
     let mut next = pin!(events.next());
     match poll!(&mut next) {
         Poll::Ready(delivery) => delivery,
         Poll::Pending => {
             if report.flush().is_err() {
-                *report = Report::Quiet;
+                *report = Reporter::Quiet;
             }
             next.await
         }

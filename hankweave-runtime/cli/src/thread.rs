@@ -12,13 +12,13 @@ use serde::Serialize;
 
 use crate::args::{Global, HistoryArgs};
 use crate::directory::is_served;
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 use crate::report::{codon_line, counted, standing, style_of};
-use crate::screen::{Text, tell};
+use crate::screen::{SafeText, tell};
 use crate::state;
 
-pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, CliError> {
     let document = state::read(&args.document)?;
     let known = match args.no_checkpoint_validation {
         true => None,
@@ -43,7 +43,7 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Fa
             sessions,
         });
     }
-    let mut text = Text::default();
+    let mut text = SafeText::default();
     // Writing to a String cannot fail.
     let pending = document.pending_rollback.as_ref().filter(|_| args.run.is_none());
     // A state file alone says nothing about processes.
@@ -53,7 +53,7 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Fa
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `--format json` prints (CLI-8).
+/// Output of `--format json` (CLI-8).
 #[derive(Serialize)]
 struct ThreadReport<'a> {
     #[serde(flatten)]
@@ -62,7 +62,7 @@ struct ThreadReport<'a> {
 }
 
 fn write(
-    text: &mut Text,
+    text: &mut SafeText,
     pending: Option<&PendingRollback>,
     thread: &ExecutionThread,
     live: bool,

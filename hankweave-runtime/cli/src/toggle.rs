@@ -1,11 +1,11 @@
-//! What keys do in the run screen: `t` shows the same run on the whole screen (CLI-35), `y` and `n` answer what waits for an approval.
+//! Keys of the run screen: `t` shows the run on the whole screen (CLI-35), `y` and `n` answer an approval.
 //!
 //! One task reads the keys, so none is taken by somebody who does not know it.
 
 use std::convert::Infallible;
 use std::path::Path;
 
-use hankweave_client::Target;
+use hankweave_client::RunAddress;
 
 use crate::approve::Answers;
 use crate::keyboard::Keyboard;
@@ -51,7 +51,7 @@ async fn answer_only(answers: Option<&Answers>) -> Infallible {
 
 /// Shows the whole screen until somebody leaves it.
 async fn show_whole(keyboard: &Keyboard, execution: &Path) {
-    let target = Target::Execution(execution.to_owned());
+    let target = RunAddress::Execution(execution.to_owned());
     let shown = on_whole_screen(target, Some(execution)).await;
     keyboard.again();
     if let Err(failure) = shown {

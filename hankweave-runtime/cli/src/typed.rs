@@ -1,4 +1,4 @@
-//! What a person can type: the arguments of a run as a value that prints itself as commands for a shell. Every hint that names a command
+//! Command lines: the arguments of a run as a value that prints itself as commands for a shell. Every hint that names a command
 //! gets it here, so that it can be pasted and does what it says (CLI-4).
 
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::{ExecutionDir, GivenOption, Invocation};
 
-use crate::args::{Place, repeated_by};
+use crate::args::{RegistryArgs, repeated_by};
 use crate::screen::one_line;
 
 /// The variable that names an execution directory where no `-e` does.
@@ -27,8 +27,8 @@ const UNKNOWN: &str = "HANK";
 
 /// Commands about a run and its execution directory.
 #[derive(Debug, Clone)]
-pub(crate) struct Typed {
-    /// Where the commands will be pasted.
+pub(crate) struct HintCommands {
+    /// Directory where the commands will be pasted.
     here: PathBuf,
     /// Whether a command without `-e` means another directory than this one.
     is_elsewhere: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Typed {
 
 /// How a command differs from the one of the run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Change<'a> {
+pub(crate) enum CommandEdit<'a> {
     /// A flag is added.
     Flag(&'a str),
     /// An option has this value.
@@ -49,7 +49,7 @@ pub(crate) enum Change<'a> {
     ThrownAway,
 }
 
-impl Typed {
+impl HintCommands {
     /// The commands of a run that was asked for like this.
     pub(crate) fn by(run: &Invocation) -> Self {
         let execution = match &run.execution {
@@ -90,8 +90,8 @@ impl Typed {
         self.run_with(&[])
     }
 
-    /// The same with changes.
-    pub(crate) fn run_with(&self, changes: &[Change<'_>]) -> String {
+    /// Returns the command with changes.
+    pub(crate) fn run_with(&self, changes: &[CommandEdit<'_>]) -> String {
         self.whole("run", changes)
     }
 
@@ -101,7 +101,7 @@ impl Typed {
     }
 
     /// A command about the hank, with what the run had as far as the command takes it.
-    fn whole(&self, subcommand: &str, changes: &[Change<'_>]) -> String {
+    fn whole(&self, subcommand: &str, changes: &[CommandEdit<'_>]) -> String {
         let run = &self.run;
         // Settings of a file count where it is, so that is where the command has to be typed.
         let has_settings = |folder: &Path| RealDisk.metadata_followed(&folder.join(SETTINGS_FILE)).is_ok();
@@ -115,7 +115,9 @@ impl Typed {
         if !matches!(hank.to_str(), Some("." | "./" | "")) {
             words.push(path_word(&hank));
         }
-        let thrown_away = changes.iter().any(|change| matches!(change, Change::ThrownAway));
+        let thrown_away = changes
+            .iter()
+            .any(|change| matches!(change, CommandEdit::ThrownAway));
         let said = run.execution.clone();
         let said = said.or_else(|| self.is_elsewhere.then(|| folder_of(&run.hank)));
         match said {
@@ -125,9 +127,11 @@ impl Typed {
         }
         let takes = repeated_by(subcommand);
         let changed = |option: &&GivenOption| {
-            let is_it = |change: &Change<'_>| match change {
-                Change::Flag(name) | Change::Set(name, _) | Change::Without(name) => option.name == *name,
-                Change::ThrownAway => false,
+            let is_it = |change: &CommandEdit<'_>| match change {
+                CommandEdit::Flag(name) | CommandEdit::Set(name, _) | CommandEdit::Without(name) => {
+                    option.name == *name
+                }
+                CommandEdit::ThrownAway => false,
             };
             takes(option) && !changes.iter().any(is_it)
         };
@@ -140,9 +144,9 @@ impl Typed {
             Some(value) => valued(&option.name, value),
         }));
         words.extend(changes.iter().filter_map(|change| match change {
-            Change::Flag(name) => Some(format!("--{name}")),
-            Change::Set(name, value) => Some(valued(name, value)),
-            Change::Without(_) | Change::ThrownAway => None,
+            CommandEdit::Flag(name) => Some(format!("--{name}")),
+            CommandEdit::Set(name, value) => Some(valued(name, value)),
+            CommandEdit::Without(_) | CommandEdit::ThrownAway => None,
         }));
         let command = words.join(" ");
         match moves {
@@ -156,20 +160,22 @@ impl Typed {
         &self,
         more: Ceiling,
         patience: Option<Duration>,
-        also: Option<Change<'_>>,
+        also: Option<CommandEdit<'_>>,
     ) -> String {
         let dollars = more
             .max_dollars
             .map(|dollars| format!("{:.2}", dollars.as_dollars()));
         let time = more.max_time.map(|time| time.as_secs().to_string());
-        let dollars = dollars.as_deref().map(|dollars| Change::Set("max-cost", dollars));
-        let time = time.as_deref().map(|time| Change::Set("max-time", time));
+        let dollars = dollars
+            .as_deref()
+            .map(|dollars| CommandEdit::Set("max-cost", dollars));
+        let time = time.as_deref().map(|time| CommandEdit::Set("max-time", time));
         // What is left of a second is still to be waited for.
         let patience = patience.map(|patience| (patience.as_secs() + 1).to_string());
         let patience = patience
             .as_deref()
-            .map(|patience| Change::Set("max-wait", patience));
-        let changes: Vec<Change<'_>> = dollars
+            .map(|patience| CommandEdit::Set("max-wait", patience));
+        let changes: Vec<CommandEdit<'_>> = dollars
             .into_iter()
             .chain(time)
             .chain(patience)
@@ -189,12 +195,12 @@ impl Typed {
     /// The command that plays the hank through without its agents, and touches nothing of what the run has.
     pub(crate) fn dry_run(&self) -> String {
         self.run_with(&[
-            Change::ThrownAway,
-            Change::Without("output"),
-            Change::Without("overwrite-output"),
-            Change::Without("no-autostart"),
-            Change::Without("port"),
-            Change::Set("agent", "scripted"),
+            CommandEdit::ThrownAway,
+            CommandEdit::Without("output"),
+            CommandEdit::Without("overwrite-output"),
+            CommandEdit::Without("no-autostart"),
+            CommandEdit::Without("port"),
+            CommandEdit::Set("agent", "scripted"),
         ])
     }
 
@@ -214,7 +220,7 @@ impl Typed {
         format!("{approve} && {}", self.run())
     }
 
-    /// Where the hank is, if that is known.
+    /// Returns the path of the hank, if known.
     pub(crate) fn hank(&self) -> Option<&Path> {
         self.knows_the_hank().then_some(self.run.hank.as_path())
     }
@@ -225,7 +231,7 @@ impl Typed {
         given.value.as_deref()
     }
 
-    /// What to type instead of a command that a live run refuses, for reasons about which the run does not know what one can type.
+    /// Returns the command to type instead of one that a live run refuses, for reasons that depend on the command line.
     pub(crate) fn instead_of(&self, code: &str) -> Option<String> {
         match code {
             "UNKNOWN_CODON" => Some(format!(
@@ -241,7 +247,7 @@ impl Typed {
     }
 }
 
-/// What is known of the run that was last in a directory, so that a command typed here goes on with it.
+/// Returns the remembered invocation of the directory's last run, so that a command typed here continues it.
 fn remembered(here: &Path, execution: &Path) -> Invocation {
     let is_file = |path: &Path| {
         let found = RealDisk.metadata_followed(path);
@@ -327,7 +333,7 @@ pub(crate) fn about_file(subcommand: &str, state: &Path) -> String {
 }
 
 /// A command about tasks, with the registry and the folder that were named.
-pub(crate) fn tasks(place: &Place, arguments: &str) -> String {
+pub(crate) fn tasks(place: &RegistryArgs, arguments: &str) -> String {
     let mut words = format!("hankweave {arguments}");
     if let Some(registry) = &place.registry {
         words.push_str(&format!(" --registry {}", path_word(Path::new(registry))));
@@ -445,8 +451,8 @@ mod tests {
         }
     }
 
-    fn typed(here: &Path, run: Invocation) -> Typed {
-        Typed {
+    fn typed(here: &Path, run: Invocation) -> HintCommands {
+        HintCommands {
             here: here.to_owned(),
             is_elsewhere: false,
             execution: "work".into(),
@@ -461,9 +467,9 @@ mod tests {
         let begin = "hankweave run hank -e work --data 'my data'";
         assert_eq!(typed.run(), format!("{begin} --max-cost 2.50 --no-autostart"));
         let changes = [
-            Change::Set("max-cost", "10"),
-            Change::Without("no-autostart"),
-            Change::Flag("new"),
+            CommandEdit::Set("max-cost", "10"),
+            CommandEdit::Without("no-autostart"),
+            CommandEdit::Flag("new"),
         ];
         assert_eq!(typed.run_with(&changes), format!("{begin} --max-cost 10 --new"));
         assert_eq!(
@@ -514,10 +520,10 @@ mod tests {
     #[test]
     fn without_a_record_the_hank_is_in_the_directory_or_unknown() {
         let folder = tempfile::tempdir().unwrap();
-        let about = Typed::about(folder.path());
+        let about = HintCommands::about(folder.path());
         assert!(!about.knows_the_hank());
         std::fs::write(folder.path().join("hank.json"), "{}").unwrap();
-        let about = Typed::about(folder.path());
+        let about = HintCommands::about(folder.path());
         assert!(about.knows_the_hank());
         assert_eq!(about.run(), format!("hankweave run {}", path_word(folder.path())));
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use hankweave_core::wire::{Handshake, Response, Session};
+use hankweave_core::wire::{ClientSession, Handshake, Response};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message as Frame};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use crate::find::{Endpoint, FindError};
+use crate::find::{FindError, ServerEndpoint};
 
 /// How long connecting and the handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,24 +31,24 @@ pub enum ConnectError {
     /// Nothing answers at its address.
     #[error("failed to connect to {authority}")]
     Connect {
-        /// Where.
+        /// Address.
         authority: String,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
     /// The server does not accept the token.
     #[error("the server at {authority} does not take the token")]
     Unauthorized {
-        /// Where.
+        /// Address.
         authority: String,
     },
-    /// What answers there is not a server of hankweave, or it failed.
+    /// The server there is not one of hankweave, or it failed.
     #[error("{authority} does not answer like a server of hankweave: {why}")]
     Upgrade {
-        /// Where.
+        /// Address.
         authority: String,
-        /// What it did.
+        /// Description of the failure.
         why: String,
     },
     /// The server refuses the handshake.
@@ -62,18 +62,21 @@ pub enum ConnectError {
 }
 
 /// A WebSocket after its handshake.
-pub(super) type Connection = WebSocketStream<TcpStream>;
+pub(super) type ClientStream = WebSocketStream<TcpStream>;
 
 /// Connects and completes the handshake.
 pub(super) async fn open(
-    endpoint: &Endpoint,
+    endpoint: &ServerEndpoint,
     handshake: Handshake,
-) -> Result<(Connection, Session), ConnectError> {
+) -> Result<(ClientStream, ClientSession), ConnectError> {
     let patience = tokio::time::timeout(PATIENCE, connect(endpoint, handshake)).await;
     patience.unwrap_or_else(|_| Err(upgrade(endpoint)("it takes too long".to_owned())))
 }
 
-async fn connect(endpoint: &Endpoint, handshake: Handshake) -> Result<(Connection, Session), ConnectError> {
+async fn connect(
+    endpoint: &ServerEndpoint,
+    handshake: Handshake,
+) -> Result<(ClientStream, ClientSession), ConnectError> {
     let authority = || endpoint.authority().to_owned();
     let stream = TcpStream::connect(endpoint.authority())
         .await
@@ -113,7 +116,10 @@ async fn connect(endpoint: &Endpoint, handshake: Handshake) -> Result<(Connectio
 }
 
 /// The answer to the handshake.
-async fn answer(endpoint: &Endpoint, connection: &mut Connection) -> Result<Session, ConnectError> {
+async fn answer(
+    endpoint: &ServerEndpoint,
+    connection: &mut ClientStream,
+) -> Result<ClientSession, ConnectError> {
     while let Some(frame) = connection.next().await {
         let frame = frame.map_err(|error| upgrade(endpoint)(error.to_string()))?;
         let Frame::Text(text) = frame else {
@@ -134,7 +140,7 @@ async fn answer(endpoint: &Endpoint, connection: &mut Connection) -> Result<Sess
     Err(upgrade(endpoint)("it closed without an answer".to_owned()))
 }
 
-fn upgrade(endpoint: &Endpoint) -> impl FnOnce(String) -> ConnectError {
+fn upgrade(endpoint: &ServerEndpoint) -> impl FnOnce(String) -> ConnectError {
     let authority = endpoint.authority().to_owned();
     move |why| ConnectError::Upgrade { authority, why }
 }

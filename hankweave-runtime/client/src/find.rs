@@ -1,26 +1,26 @@
-//! Where a live run is reached.
+//! Address of a live run.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use hankweave_core::discovery::{
-    LOCK_FILE, LockRecord, MAX_LOCK_FILE_BYTES, MAX_TOKEN_FILE_BYTES, READ_ONLY_TOKEN_FILE,
-    READ_ONLY_TOKEN_VARIABLE, STATE_DIR, TOKEN_FILE, TOKEN_VARIABLE,
+    LOCK_FILE, MAX_LOCK_FILE_BYTES, MAX_TOKEN_FILE_BYTES, READ_ONLY_TOKEN_FILE, READ_ONLY_TOKEN_VARIABLE,
+    STATE_DIR, ServerLockRecord, TOKEN_FILE, TOKEN_VARIABLE,
 };
 
 use crate::system;
 
-/// What a client looks for.
+/// Target of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum RunAddress {
     /// The run that is live in this execution directory. When the server comes back on another port, it is found there.
     Execution(PathBuf),
     /// The server at this place.
-    Endpoint(Endpoint),
+    Endpoint(ServerEndpoint),
 }
 
-/// What a token allows.
+/// Rights of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Watching.
@@ -31,7 +31,7 @@ pub enum Access {
 
 /// A server and the token for it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct ServerEndpoint {
     authority: String,
     token: String,
 }
@@ -64,7 +64,7 @@ pub enum FindError {
     Token {
         /// The state directory.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
@@ -73,7 +73,7 @@ pub enum FindError {
     Address(String),
 }
 
-impl Target {
+impl RunAddress {
     /// Whether there is a server to connect to, as far as can be seen without connecting.
     #[must_use]
     pub fn is_there(&self) -> bool {
@@ -81,7 +81,7 @@ impl Target {
     }
 
     /// Looks for the server.
-    pub(super) fn find(&self) -> Result<Endpoint, FindError> {
+    pub(super) fn find(&self) -> Result<ServerEndpoint, FindError> {
         match self {
             Self::Endpoint(endpoint) => Ok(endpoint.clone()),
             Self::Execution(path) => in_execution(path, &[Access::Control, Access::ReadOnly]),
@@ -107,7 +107,7 @@ impl Access {
     }
 }
 
-impl Endpoint {
+impl ServerEndpoint {
     /// The run that is live in this execution directory, with the token that allows this and no more.
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl Endpoint {
 }
 
 /// Without the token, which is a secret.
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for ServerEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
             .field("authority", &self.authority)
@@ -172,7 +172,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-fn in_execution(path: &Path, wanted: &[Access]) -> Result<Endpoint, FindError> {
+fn in_execution(path: &Path, wanted: &[Access]) -> Result<ServerEndpoint, FindError> {
     let path = path.to_owned();
     let state_dir = path.join(STATE_DIR);
     if std::fs::metadata(&state_dir).is_err() {
@@ -183,13 +183,16 @@ fn in_execution(path: &Path, wanted: &[Access]) -> Result<Endpoint, FindError> {
     };
     let pid = record.pid;
     let server = record.reachable().ok_or(FindError::NoPort { path, pid })?;
-    Ok(Endpoint::new(server.to_string(), token(&state_dir, wanted)?))
+    Ok(ServerEndpoint::new(
+        server.to_string(),
+        token(&state_dir, wanted)?,
+    ))
 }
 
-/// What is known of the process that works in the directory; `None` when there is none.
-fn live_record(state_dir: &Path) -> Option<LockRecord> {
+/// Returns the record of the process that works in the directory; `None` when there is none.
+fn live_record(state_dir: &Path) -> Option<ServerLockRecord> {
     let bytes = system::read(&state_dir.join(LOCK_FILE), MAX_LOCK_FILE_BYTES).ok()?;
-    let record: LockRecord = serde_json::from_slice(&bytes).ok()?;
+    let record: ServerLockRecord = serde_json::from_slice(&bytes).ok()?;
     record.is_live(&system::process(record.pid)).then_some(record)
 }
 
@@ -223,13 +226,13 @@ mod tests {
 
     #[test]
     fn the_address_of_the_page_is_understood_and_others_are_not() {
-        let expected = Endpoint::new("127.0.0.1:4000", "abc");
+        let expected = ServerEndpoint::new("127.0.0.1:4000", "abc");
         for address in [
             "http://127.0.0.1:4000/#token=abc",
             "http://127.0.0.1:4000#token=abc",
             "ws://127.0.0.1:4000/ws#token=abc",
         ] {
-            assert_eq!(Endpoint::parse(address).unwrap(), expected, "{address}");
+            assert_eq!(ServerEndpoint::parse(address).unwrap(), expected, "{address}");
         }
         for address in [
             "",
@@ -240,7 +243,7 @@ mod tests {
             "http://127.0.0.1:4000/elsewhere/#token=abc",
             "file:///etc/passwd#token=abc",
         ] {
-            let error = Endpoint::parse(address).unwrap_err().to_string();
+            let error = ServerEndpoint::parse(address).unwrap_err().to_string();
             assert!(!error.contains("abc"), "{error}");
         }
         assert!(!format!("{expected:?}").contains("abc"));
@@ -249,7 +252,11 @@ mod tests {
     #[test]
     fn a_directory_without_a_live_run_has_no_server() {
         let folder = tempfile::tempdir().unwrap();
-        let find = || Target::Execution(folder.path().to_owned()).find().unwrap_err();
+        let find = || {
+            RunAddress::Execution(folder.path().to_owned())
+                .find()
+                .unwrap_err()
+        };
         assert!(matches!(find(), FindError::NoExecution { .. }));
         let state_dir = folder.path().join(STATE_DIR);
         std::fs::create_dir(&state_dir).unwrap();

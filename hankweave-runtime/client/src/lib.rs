@@ -37,16 +37,16 @@ mod worker;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hankweave_core::wire::{Answer, Command, Handshake, Mode, Request, Session};
+use hankweave_core::wire::{ClientRequest, ClientSession, Command, DirectPayload, Handshake, Mode};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
-use self::worker::{PendingCommand, Worker};
+use self::worker::{ConnectionTask, PendingCommand};
 
 pub use connection::ConnectError;
-pub use find::{Access, Endpoint, FindError, Target};
-pub use message::Message;
+pub use find::{Access, FindError, RunAddress, ServerEndpoint};
+pub use message::ServerMessage;
 
 /// Events that wait for [`Client::next`] at most; the rest is asked for again.
 const WAITING_EVENTS: usize = 4_096;
@@ -60,7 +60,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// How a client connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// What it means to do.
+    /// Requested mode.
     pub mode: Mode,
     /// Begin after this event; 0 means with the first one, `None` with what happens from now on.
     pub after: Option<u64>,
@@ -81,7 +81,7 @@ impl Options {
         Self { mode, after: None }
     }
 
-    /// The same, beginning after an event.
+    /// Starts after an event.
     #[must_use]
     pub const fn after(self, seq: u64) -> Self {
         Self {
@@ -102,22 +102,22 @@ impl Options {
 /// A connection to a live run that lasts until the run ends.
 #[derive(Debug)]
 pub struct Client {
-    commands: Commands,
-    events: mpsc::Receiver<Message>,
-    session: Session,
+    commands: CommandSender,
+    events: mpsc::Receiver<ServerMessage>,
+    session: ClientSession,
     work: AbortOnDropHandle<()>,
 }
 
 /// Sends commands; clones share the connection, which ends with the [`Client`].
 #[derive(Debug, Clone)]
-pub struct Commands {
+pub struct CommandSender {
     asked: mpsc::Sender<PendingCommand>,
-    ended: Arc<OnceLock<Ended>>,
+    ended: Arc<OnceLock<Disconnected>>,
 }
 
 /// Why nothing more comes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Ended {
+pub enum Disconnected {
     /// The run has ended, and every event of it has come.
     #[error("the run has ended")]
     RunEnded,
@@ -145,12 +145,12 @@ pub enum CommandError {
         code: String,
         /// The reason for people.
         message: String,
-        /// What to do instead.
+        /// Remedy.
         hint: Option<String>,
     },
     /// No answer comes any more; whether the command was carried out is not known.
     #[error("no answer came")]
-    Unanswered(#[source] Ended),
+    Unanswered(#[source] Disconnected),
     /// History comes by [`Options::after`].
     #[error("history comes by connecting after an event, not by a command")]
     History,
@@ -162,14 +162,14 @@ impl Client {
     /// # Errors
     ///
     /// [`ConnectError`]; it is not tried again.
-    pub async fn connect(target: Target, options: Options) -> Result<Self, ConnectError> {
+    pub async fn connect(target: RunAddress, options: Options) -> Result<Self, ConnectError> {
         let endpoint = target.find()?;
         let (connection, session) = connection::open(&endpoint, options.handshake()).await?;
         let (asked, requests) = mpsc::channel(WAITING_COMMANDS);
         let (sender, events) = mpsc::channel(WAITING_EVENTS);
         let ended = Arc::new(OnceLock::new());
         let position = options.after.unwrap_or(session.last_seq);
-        let worker = Worker::new(
+        let worker = ConnectionTask::new(
             target,
             options.mode,
             position,
@@ -179,7 +179,7 @@ impl Client {
         );
         let work = AbortOnDropHandle::new(tokio::spawn(worker.run(connection)));
         Ok(Self {
-            commands: Commands { asked, ended },
+            commands: CommandSender { asked, ended },
             events,
             session,
             work,
@@ -188,22 +188,22 @@ impl Client {
 
     /// The server's response to the first handshake.
     #[must_use]
-    pub const fn session(&self) -> &Session {
+    pub const fn session(&self) -> &ClientSession {
         &self.session
     }
 
     /// A handle that sends commands while this client waits for events.
     #[must_use]
-    pub fn commands(&self) -> Commands {
+    pub fn commands(&self) -> CommandSender {
         self.commands.clone()
     }
 
-    /// Sends a command and waits for the answer; see [`Commands::send`].
+    /// Sends a command and waits for the answer; see [`CommandSender::send`].
     ///
     /// # Errors
     ///
     /// [`CommandError`].
-    pub async fn command(&self, command: Command) -> Result<Answer, CommandError> {
+    pub async fn command(&self, command: Command) -> Result<DirectPayload, CommandError> {
         self.commands.send(command).await
     }
 
@@ -211,12 +211,12 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Ended`], each time from then on.
+    /// [`Disconnected`], each time from then on.
     ///
     /// # Cancel safety
     ///
     /// A message that was not returned comes next time.
-    pub async fn next(&mut self) -> Result<Message, Ended> {
+    pub async fn next(&mut self) -> Result<ServerMessage, Disconnected> {
         match self.events.recv().await {
             Some(message) => Ok(message),
             None => Err(self.commands.ended()),
@@ -227,8 +227,11 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Ended`] when none comes any more.
-    pub async fn until<T>(&mut self, mut wanted: impl FnMut(&Message) -> Option<T>) -> Result<T, Ended> {
+    /// [`Disconnected`] when none comes any more.
+    pub async fn until<T>(
+        &mut self,
+        mut wanted: impl FnMut(&ServerMessage) -> Option<T>,
+    ) -> Result<T, Disconnected> {
         loop {
             if let Some(found) = wanted(&self.next().await?) {
                 return Ok(found);
@@ -251,19 +254,19 @@ impl Client {
     }
 }
 
-impl Commands {
+impl CommandSender {
     /// Sends a command and waits for the answer: `command.ack`, or `pong` to a ping. When the connection is lost meanwhile, the command is
     /// sent again under the same name, and the server carries it out once.
     ///
     /// # Errors
     ///
     /// [`CommandError`].
-    pub async fn send(&self, command: Command) -> Result<Answer, CommandError> {
+    pub async fn send(&self, command: Command) -> Result<DirectPayload, CommandError> {
         if matches!(command, Command::HistorySync { .. }) {
             return Err(CommandError::History);
         }
         let id = Uuid::new_v4().to_string();
-        let request = Request { id, command };
+        let request = ClientRequest { id, command };
         let (answer, answered) = oneshot::channel();
         let sent = self.asked.send(PendingCommand { request, answer }).await;
         let answer = match sent {
@@ -271,7 +274,7 @@ impl Commands {
             Err(_) => None,
         };
         match answer {
-            Some(Answer::Error {
+            Some(DirectPayload::Error {
                 message, code, hint, ..
             }) => Err(CommandError::Refused { code, message, hint }),
             Some(answer) => Ok(answer),
@@ -280,8 +283,8 @@ impl Commands {
     }
 
     /// Why the worker has ended.
-    fn ended(&self) -> Ended {
-        let unknown = || Ended::Lost("the client was closed".to_owned());
+    fn ended(&self) -> Disconnected {
+        let unknown = || Disconnected::Lost("the client was closed".to_owned());
         self.ended.get().cloned().unwrap_or_else(unknown)
     }
 }

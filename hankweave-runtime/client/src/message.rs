@@ -1,11 +1,11 @@
-//! What a client receives.
+//! Message to a client.
 
 use hankweave_core::wire::{Direct, JournalEntry};
 use serde_json::Value;
 
 /// A message from the server.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Message {
+pub enum ServerMessage {
     /// An event of the journal.
     Event(Box<JournalEntry>),
     /// Something for this client alone that answers no command: who the server is, what it waits for, a `ping.broadcast` of another client.
@@ -22,7 +22,7 @@ pub enum Message {
     },
 }
 
-impl Message {
+impl ServerMessage {
     /// Reads one message; `None` when it is no JSON object with a type.
     pub(super) fn read(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
@@ -48,32 +48,32 @@ impl Message {
 
 #[cfg(test)]
 mod tests {
-    use hankweave_core::wire::{Answer, Event};
+    use hankweave_core::wire::{DirectPayload, Event};
 
     use super::*;
 
     #[test]
     fn events_answers_and_what_is_not_known_yet_are_told_apart() {
         let envelope = r#""id": "e", "timestamp": "2025-01-04T12:00:00.000Z""#;
-        let read = |text: String| Message::read(&text).unwrap();
+        let read = |text: String| ServerMessage::read(&text).unwrap();
         let event = read(format!(
             r#"{{"seq": 7, {envelope}, "type": "info", "data": {{"message": "x"}}}}"#
         ));
         assert_eq!(event.seq(), Some(7));
-        assert!(matches!(event, Message::Event(entry) if matches!(entry.event, Event::Info { .. })));
+        assert!(matches!(event, ServerMessage::Event(entry) if matches!(entry.event, Event::Info { .. })));
         let pong = read(format!(
             r#"{{{envelope}, "commandId": "c", "type": "pong", "data": {{"message": "pong", "timestamp": "2025-01-04T12:00:00.000Z"}}}}"#
         ));
         assert!(
-            matches!(pong, Message::Direct(direct) if matches!(direct.answer, Answer::Pong { .. }) && direct.command_id.is_some())
+            matches!(pong, ServerMessage::Direct(direct) if matches!(direct.answer, DirectPayload::Pong { .. }) && direct.command_id.is_some())
         );
         let later = read(format!(
             r#"{{"seq": 9, {envelope}, "type": "moon.rises", "data": 1}}"#
         ));
         assert_eq!(later.seq(), Some(9));
-        assert!(matches!(later, Message::Unknown { kind, .. } if kind == "moon.rises"));
+        assert!(matches!(later, ServerMessage::Unknown { kind, .. } if kind == "moon.rises"));
         for text in ["", "[]", "{}", r#"{"type": 1}"#] {
-            assert_eq!(Message::read(text), None, "{text}");
+            assert_eq!(ServerMessage::read(text), None, "{text}");
         }
     }
 }

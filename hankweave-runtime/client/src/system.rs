@@ -1,4 +1,4 @@
-//! What a client asks the system: small files, and who a process is.
+//! Queries of a client to the system: small files, and the identity of a process.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -26,7 +26,7 @@ pub(super) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// What the system tells about a pid now.
+/// Returns the system's facts about a pid.
 pub(super) fn process(pid: u32) -> ProcessFacts {
     let text = |path: &str| std::fs::read_to_string(path).ok();
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
-use hankweave_core::wire::{Answer, CLOSED_INCOMPLETE, Command, Event, Outcome};
+use hankweave_core::wire::{CLOSED_INCOMPLETE, Command, CommandOutcome, DirectPayload, Event};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -19,7 +19,7 @@ type Socket = WebSocketStream<TcpStream>;
 type Heard = Arc<Mutex<Vec<Value>>>;
 
 /// Serves one connection after another; `serve` gets the socket after its handshake and the number of the connection.
-async fn server<F, W>(last_seq: u64, mut serve: F) -> (Target, Heard, AbortOnDropHandle<()>)
+async fn server<F, W>(last_seq: u64, mut serve: F) -> (RunAddress, Heard, AbortOnDropHandle<()>)
 where
     F: FnMut(Visitor, usize) -> W + Send + 'static,
     W: Future<Output = ()> + Send,
@@ -45,7 +45,7 @@ where
         }
     });
     (
-        Target::Endpoint(Endpoint::new(authority, "token")),
+        RunAddress::Endpoint(ServerEndpoint::new(authority, "token")),
         heard,
         AbortOnDropHandle::new(work),
     )
@@ -104,7 +104,7 @@ fn places(heard: &Heard) -> Vec<Option<u64>> {
         .collect()
 }
 
-async fn seqs_to_the_end(client: &mut Client) -> (Vec<u64>, Ended) {
+async fn seqs_to_the_end(client: &mut Client) -> (Vec<u64>, Disconnected) {
     let mut seqs = Vec::new();
     loop {
         match client.next().await {
@@ -136,12 +136,12 @@ async fn a_lost_connection_is_taken_up_behind_the_last_event() {
     let mut client = Client::connect(target, Options::watching()).await.unwrap();
     assert_eq!(client.session().last_seq, 3);
     let (seqs, ended) = seqs_to_the_end(&mut client).await;
-    assert_eq!((seqs, ended), (vec![4, 5, 6, 7, 8, 9], Ended::RunEnded));
+    assert_eq!((seqs, ended), (vec![4, 5, 6, 7, 8, 9], Disconnected::RunEnded));
     assert_eq!(places(&heard), [None, Some(6), Some(8)]);
     // The end stays the end.
-    assert_eq!(client.next().await, Err(Ended::RunEnded));
+    assert_eq!(client.next().await, Err(Disconnected::RunEnded));
     let refused = client.command(Command::CodonNext).await;
-    assert_eq!(refused, Err(CommandError::Unanswered(Ended::RunEnded)));
+    assert_eq!(refused, Err(CommandError::Unanswered(Disconnected::RunEnded)));
 }
 
 // covers: F20
@@ -159,8 +159,8 @@ async fn a_command_whose_answer_was_lost_is_asked_again_under_its_name() {
     let answer = client.command(Command::CodonSkip).await.unwrap();
     assert!(matches!(
         answer,
-        Answer::CommandAck {
-            outcome: Outcome::Done,
+        DirectPayload::CommandAck {
+            outcome: CommandOutcome::Done,
             ..
         }
     ));
@@ -212,11 +212,11 @@ async fn an_event_that_came_before_the_wait_began_ends_the_wait() {
     client.command(Command::CodonNext).await.unwrap();
     let found = client
         .until(|message| match message {
-            Message::Event(entry) => match &entry.event {
+            ServerMessage::Event(entry) => match &entry.event {
                 Event::Info { message } => Some(message.clone()),
                 _ => None,
             },
-            Message::Direct(_) | Message::Unknown { .. } => None,
+            ServerMessage::Direct(_) | ServerMessage::Unknown { .. } => None,
         })
         .await;
     assert_eq!(found.unwrap(), "number 1");
@@ -230,7 +230,7 @@ async fn a_server_that_does_not_want_the_client_is_not_asked_again() {
     .await;
     let mut client = Client::connect(target, Options::watching()).await.unwrap();
     let (_, ended) = seqs_to_the_end(&mut client).await;
-    assert_eq!(ended, Ended::Refused("too many messages".to_owned()));
+    assert_eq!(ended, Disconnected::Refused("too many messages".to_owned()));
     assert_eq!(places(&heard).len(), 1);
 }
 
@@ -247,7 +247,10 @@ async fn an_end_before_everything_was_sent_says_what_is_missing() {
     .await;
     let mut client = Client::connect(target, Options::watching()).await.unwrap();
     let (seqs, ended) = seqs_to_the_end(&mut client).await;
-    assert_eq!((seqs, ended), (vec![4, 5, 6], Ended::Incomplete { after: 6 }));
+    assert_eq!(
+        (seqs, ended),
+        (vec![4, 5, 6], Disconnected::Incomplete { after: 6 })
+    );
 }
 
 // Everything was sent, and this side had no room for it and cannot ask again.
@@ -277,7 +280,7 @@ async fn an_end_that_comes_before_there_was_room_for_everything_is_no_clean_end(
         tokio::task::yield_now().await;
     }
     let (seqs, ended) = seqs_to_the_end(&mut client).await;
-    assert_eq!((seqs.len() as u64, ended), (ALL, Ended::RunEnded));
+    assert_eq!((seqs.len() as u64, ended), (ALL, Disconnected::RunEnded));
 }
 
 #[tokio::test]
@@ -290,7 +293,7 @@ async fn a_server_that_stays_away_ends_the_client() {
     assert_eq!(client.next().await.unwrap().seq(), Some(1));
     drop(work);
     let (_, ended) = seqs_to_the_end(&mut client).await;
-    assert!(matches!(ended, Ended::Lost(_)), "{ended}");
+    assert!(matches!(ended, Disconnected::Lost(_)), "{ended}");
     let history = client.command(Command::HistorySync { after_seq: None }).await;
     assert_eq!(history, Err(CommandError::History));
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use hankweave_core::wire::{Answer, CLOSED_INCOMPLETE, Handshake, Mode, Request};
+use hankweave_core::wire::{CLOSED_INCOMPLETE, ClientRequest, DirectPayload, Handshake, Mode};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -14,11 +14,11 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message as Frame};
 
 use crate::CLOSING;
-use crate::Ended;
-use crate::Target;
-use crate::connection::{self, ConnectError, Connection};
+use crate::Disconnected;
+use crate::RunAddress;
+use crate::connection::{self, ClientStream, ConnectError};
 use crate::find::FindError;
-use crate::message::Message;
+use crate::message::ServerMessage;
 
 /// How many attempts there are to reconnect, and the delay before the second one, which doubles each time.
 const TRIES: u32 = 6;
@@ -27,24 +27,24 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// A command that waits for its answer.
 #[derive(Debug)]
 pub(super) struct PendingCommand {
-    pub(super) request: Request,
+    pub(super) request: ClientRequest,
     /// Dropped when no answer can come any more.
-    pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) answer: oneshot::Sender<DirectPayload>,
 }
 
 /// The state of the task.
-pub(super) struct Worker {
-    target: Target,
+pub(super) struct ConnectionTask {
+    target: RunAddress,
     mode: Mode,
     /// The last event that was handed out, or is not wanted.
     position: u64,
     requests: mpsc::Receiver<PendingCommand>,
-    events: mpsc::Sender<Message>,
+    events: mpsc::Sender<ServerMessage>,
     /// Commands without an answer so far, by their ids.
     unanswered: BTreeMap<String, PendingCommand>,
     /// Events were skipped because nobody took those that wait; they are asked for again.
     lagging: bool,
-    ended: Arc<OnceLock<Ended>>,
+    ended: Arc<OnceLock<Disconnected>>,
 }
 
 /// Why a connection has ended.
@@ -52,19 +52,19 @@ enum Disconnect {
     /// It was lost; another one continues.
     Again(String),
     /// No other one follows.
-    Ended(Ended),
+    Ended(Disconnected),
     /// The client has gone.
     Left,
 }
 
-impl Worker {
+impl ConnectionTask {
     pub(super) fn new(
-        target: Target,
+        target: RunAddress,
         mode: Mode,
         position: u64,
         requests: mpsc::Receiver<PendingCommand>,
-        events: mpsc::Sender<Message>,
-        ended: Arc<OnceLock<Ended>>,
+        events: mpsc::Sender<ServerMessage>,
+        ended: Arc<OnceLock<Disconnected>>,
     ) -> Self {
         Self {
             target,
@@ -79,7 +79,7 @@ impl Worker {
     }
 
     /// Works until the run ends or the client leaves.
-    pub(super) async fn run(mut self, first: Connection) {
+    pub(super) async fn run(mut self, first: ClientStream) {
         let mut connection = first;
         let ended = loop {
             let disconnect = self.serve(&mut connection).await;
@@ -100,7 +100,7 @@ impl Worker {
     }
 
     /// Receives and sends until the connection has ended.
-    async fn serve(&mut self, connection: &mut Connection) -> Disconnect {
+    async fn serve(&mut self, connection: &mut ClientStream) -> Disconnect {
         let again: Vec<Frame> = self
             .unanswered
             .values()
@@ -149,7 +149,7 @@ impl Worker {
             Some(Err(error)) => ControlFlow::Break(Disconnect::Again(error.to_string())),
             Some(Ok(Frame::Close(frame))) => ControlFlow::Break(self.closed_by(frame)),
             Some(Ok(Frame::Text(text))) => {
-                if let Some(message) = Message::read(&text) {
+                if let Some(message) = ServerMessage::read(&text) {
                     self.take(message);
                 }
                 ControlFlow::Continue(())
@@ -159,8 +159,8 @@ impl Worker {
     }
 
     /// Passes a message to whoever waits for it.
-    fn take(&mut self, message: Message) {
-        if let Message::Direct(direct) = &message
+    fn take(&mut self, message: ServerMessage) {
+        if let ServerMessage::Direct(direct) = &message
             && let Some(id) = &direct.command_id
         {
             if let Some(asked) = self.unanswered.remove(id) {
@@ -182,7 +182,7 @@ impl Worker {
     }
 
     /// Reconnects and continues where the last connection ended.
-    async fn reconnect(&mut self, mut why: String) -> Result<Connection, Ended> {
+    async fn reconnect(&mut self, mut why: String) -> Result<ClientStream, Disconnected> {
         let handshake = Handshake {
             mode: self.mode,
             send_previous_events: false,
@@ -201,18 +201,18 @@ impl Worker {
                         return Ok(connection);
                     }
                     Err(error @ (ConnectError::Refused { .. } | ConnectError::Unauthorized { .. })) => {
-                        return Err(Ended::Refused(error.to_string()));
+                        return Err(Disconnected::Refused(error.to_string()));
                     }
                     Err(error) => why = error.to_string(),
                 },
             }
             tokio::time::sleep(FIRST_WAIT * 2_u32.pow(attempt)).await;
         }
-        Err(Ended::Lost(why))
+        Err(Disconnected::Lost(why))
     }
 
-    fn incomplete(&self) -> Ended {
-        Ended::Incomplete { after: self.position }
+    fn incomplete(&self) -> Disconnected {
+        Disconnected::Incomplete { after: self.position }
     }
 
     /// What a closing frame means.
@@ -225,17 +225,17 @@ impl Worker {
             CloseCode::Away | CloseCode::Normal if self.lagging => {
                 Disconnect::Again(frame.reason.to_string())
             }
-            CloseCode::Away | CloseCode::Normal => Disconnect::Ended(Ended::RunEnded),
+            CloseCode::Away | CloseCode::Normal => Disconnect::Ended(Disconnected::RunEnded),
             CloseCode::Library(CLOSED_INCOMPLETE) => Disconnect::Ended(self.incomplete()),
             // Too slow, or silent for too long: what was missed is asked for again.
             CloseCode::Again => Disconnect::Again(frame.reason.to_string()),
             CloseCode::Policy if frame.reason == "silent" => Disconnect::Again(frame.reason.to_string()),
-            _ => Disconnect::Ended(Ended::Refused(frame.reason.to_string())),
+            _ => Disconnect::Ended(Disconnected::Refused(frame.reason.to_string())),
         }
     }
 }
 
-fn frame(request: &Request) -> Frame {
+fn frame(request: &ClientRequest) -> Frame {
     let text = serde_json::to_string(request).expect("a command has text keys");
     Frame::text(text)
 }

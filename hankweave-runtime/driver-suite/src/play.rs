@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hankweave_core::agent::{AgentEvent, CostReport, ExitOutcome, Launch, Verdict};
+use hankweave_core::agent::{AgentEvent, CostReporting, ExitOutcome, Launch, Verdict};
 use hankweave_core::cost::UsageTotals;
 use hankweave_core::id::{SessionId, check_configured_id};
 use hankweave_runtime::driver::{AgentDriver, EventReceiver, RunningAgent, StartError};
@@ -262,7 +262,7 @@ fn usage(driver: &dyn AgentDriver, played: &Played, report: &mut Report) {
         "no more is told while an agent works than it has used in the end",
         broken.then(|| format!("{told} output tokens were told, {in_the_end} were used")),
     );
-    let is_certain = driver.capabilities().cost == CostReport::Unknown
+    let is_certain = driver.capabilities().cost == CostReporting::Unknown
         && *used != UsageTotals::default()
         && !used.lower_bound;
     report.note(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use hankweave_core::cost::TokenUsage;
-use hankweave_core::sentinel::model::{Api, Question, Reply, Said, read_reply, request_body};
+use hankweave_core::sentinel::model::{Api, ModelReply, Question, ReplyBody, read_reply, request_body};
 use hankweave_http::HttpClient;
 use hankweave_runtime::world::http::{Http as _, HttpAnswer, HttpError, HttpRequest};
 use hankweave_testing::{ModelServer, Scenario};
@@ -82,8 +82,8 @@ fn each_language_is_understood_by_a_server_of_its_own() {
         };
         assert_eq!(
             reply,
-            Ok(Reply {
-                said: Said::Text("It is 42.".to_owned()),
+            Ok(ModelReply {
+                said: ReplyBody::Text("It is 42.".to_owned()),
                 tokens,
                 cost: None,
             }),

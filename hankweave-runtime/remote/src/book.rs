@@ -1,38 +1,38 @@
-//! What is remembered of the remote in an execution directory, and the lock on it.
+//! Remembered remote of an execution directory, and the lock on it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::disk::{
-    DirLock, Disk, HeldLock, IoError, read_if_present, remove_if_present, replace,
+    DirLock, DirLockGuard, Disk, IoError, read_if_present, remove_if_present, replace,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::error::RemoteError;
-use crate::execution::Execution;
+use crate::execution::RemoteExecution;
 
 /// A larger file is not one of ours.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Where an execution directory is pushed to, and what was there last.
+/// Remote of an execution directory, and the last commit seen there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Book {
+pub struct RemoteTracking {
     /// The remote, as git is told.
     pub url: String,
-    /// What this history is called there.
-    pub execution: Execution,
+    /// Name of the history on the remote.
+    pub execution: RemoteExecution,
     /// The record that this machine has pushed last or begun with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
 }
 
-/// What is remembered of the remote of this directory; `None` when it has none.
+/// Returns the remembered remote of the directory; `None` when it has none.
 ///
 /// # Errors
 ///
 /// [`RemoteError::Io`] when the disk does not tell, [`RemoteError::Unreadable`] when the note is none of ours.
-pub fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<Book>, RemoteError> {
+pub fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<RemoteTracking>, RemoteError> {
     let path = file(dir);
     let read = read_if_present(disk, &path, MAX_BYTES).map_err(IoError::at("read", &path))?;
     let understood = read.map(|bytes| serde_json::from_slice(&bytes));
@@ -41,7 +41,7 @@ pub fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<Book>, R
     })
 }
 
-impl Book {
+impl RemoteTracking {
     /// Writes it down; durable on return.
     pub(crate) fn write(&self, disk: &dyn Disk, dir: &ExecutionDir) -> Result<(), RemoteError> {
         let path = file(dir);
@@ -53,7 +53,10 @@ impl Book {
 }
 
 /// Only one process pushes or pulls in a directory. Behind this lock what an earlier one left unfinished is swept away.
-pub(crate) fn take(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<Arc<dyn HeldLock>>, RemoteError> {
+pub(crate) fn take(
+    disk: &dyn Disk,
+    dir: &ExecutionDir,
+) -> Result<Option<Arc<dyn DirLockGuard>>, RemoteError> {
     let folder = folder(dir);
     let locked = disk
         .make_private_dirs(&folder)

@@ -10,25 +10,25 @@ pub(crate) const PIECE: u64 = 1 << 20;
 
 /// A file as it is to be recorded.
 #[derive(Debug)]
-pub(crate) struct Content {
-    /// Where it stands in the record, with `/`.
+pub(crate) struct RecordFile {
+    /// Path in the record, with `/`.
     pub(crate) path: String,
-    pub(crate) source: Source,
+    pub(crate) source: FileSource,
 }
 
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum FileSource {
     Bytes(Vec<u8>),
     /// The beginning of a file, so long.
     File(PathBuf, u64),
 }
 
-impl Content {
+impl RecordFile {
     /// Its length in bytes.
     pub(crate) fn length(&self) -> u64 {
         match &self.source {
-            Source::Bytes(bytes) => bytes.len() as u64,
-            Source::File(_, length) => *length,
+            FileSource::Bytes(bytes) => bytes.len() as u64,
+            FileSource::File(_, length) => *length,
         }
     }
 
@@ -40,8 +40,8 @@ impl Content {
     pub(crate) fn piece(&self, disk: &dyn Disk, number: u64) -> Result<Vec<u8>, IoError> {
         let (from, to) = (number * PIECE, ((number + 1) * PIECE).min(self.length()));
         match &self.source {
-            Source::Bytes(bytes) => Ok(bytes[from as usize..to as usize].to_vec()),
-            Source::File(path, _) => {
+            FileSource::Bytes(bytes) => Ok(bytes[from as usize..to as usize].to_vec()),
+            FileSource::File(path, _) => {
                 let read = disk.read_at(path, from, (to - from) as usize);
                 let whole = read.and_then(|bytes| match bytes.len() as u64 == to - from {
                     true => Ok(bytes),
@@ -53,7 +53,7 @@ impl Content {
     }
 }
 
-/// Where a piece of a file stands in the tree of a record.
+/// Returns the path of a file's chunk in the tree of a record.
 pub(crate) fn piece_path(file: &str, number: u64) -> String {
     format!("{file}/{number:06}")
 }

@@ -1,10 +1,10 @@
-//! What can go wrong between two machines.
+//! Errors of moving runs between machines.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use hankweave_runtime::arrival::ArrivalError;
-use hankweave_runtime::checkpoint::{OpenError, RestoreError};
+use hankweave_runtime::checkpoint::{OpenStoreError, RestoreError};
 use hankweave_runtime::world::disk::IoError;
 
 /// Why a run was not taken to or from a remote. Unless it says otherwise nothing was changed on this machine, and the record on the remote is as it was.
@@ -16,16 +16,16 @@ pub enum RemoteError {
     /// The system did not start git or did not pass on what it says.
     #[error("failed to {action} with git")]
     Process {
-        /// What git was for.
+        /// Purpose of the git command.
         action: &'static str,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: std::io::Error,
     },
     /// Git has refused.
     #[error("failed to {action}: {said}")]
     Git {
-        /// What git was for.
+        /// Purpose of the git command.
         action: &'static str,
         /// The end of what git said.
         said: String,
@@ -33,7 +33,7 @@ pub enum RemoteError {
     /// Git takes too long.
     #[error("failed to {action}: git was not done after {} s", limit.as_secs())]
     TimedOut {
-        /// What git was for.
+        /// Purpose of the git command.
         action: &'static str,
         /// How long it had.
         limit: Duration,
@@ -41,12 +41,12 @@ pub enum RemoteError {
     /// A file of this machine could not be read or written.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// What was given as remote is none.
+    /// The given remote is not valid.
     #[error("`{url}` is no git remote: {why}")]
     BadUrl {
-        /// What was given.
+        /// Given remote.
         url: String,
-        /// What is wrong with it.
+        /// Problem.
         why: &'static str,
     },
     /// Nobody has said where to.
@@ -58,7 +58,7 @@ pub enum RemoteError {
     /// The record of this machine cannot be read as it must be.
     #[error("the record of this run cannot be read: {why}")]
     Unreadable {
-        /// What is wrong with it.
+        /// Problem.
         why: String,
     },
     /// Somebody else pushes or pulls in the same directory.
@@ -84,9 +84,9 @@ pub enum RemoteError {
     NoSuchRun {
         /// The remote.
         url: String,
-        /// What was asked for.
+        /// Requested name.
         wanted: String,
-        /// What there is.
+        /// Existing names.
         known: Vec<String>,
     },
     /// There are several.
@@ -123,10 +123,10 @@ pub enum RemoteError {
         /// The reference under which ours stays reachable on the remote.
         kept: Option<String>,
     },
-    /// What came from the remote is not what was pushed.
+    /// The remote's data differ from those pushed.
     #[error("what the remote has of this run is damaged: {what}")]
     Corrupt {
-        /// What is wrong.
+        /// Problem.
         what: String,
     },
     /// It would take more room here than this machine gives to what comes from elsewhere.
@@ -155,7 +155,7 @@ pub enum RemoteError {
     },
     /// The checkpoints of this machine cannot be used.
     #[error(transparent)]
-    Checkpoints(#[from] OpenError),
+    Checkpoints(#[from] OpenStoreError),
     /// The files of the checkpoint could not all be written.
     #[error("failed to bring back the files of the last checkpoint")]
     Restore(#[from] RestoreError),

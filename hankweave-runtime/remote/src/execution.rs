@@ -1,4 +1,4 @@
-//! What a history of runs is called on a remote.
+//! Name of a history of runs on a remote.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ pub(crate) const ROOT: &str = "refs/hankweave/";
 /// use the same id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Execution(String);
+pub struct RemoteExecution(String);
 
-impl Execution {
+impl RemoteExecution {
     /// That of a directory whose first run this was.
     #[must_use]
     pub fn of_run(first: &RunId) -> Self {
@@ -74,7 +74,7 @@ fn as_reference(name: &str) -> String {
     name.bytes().map(escaped).collect()
 }
 
-impl TryFrom<String> for Execution {
+impl TryFrom<String> for RemoteExecution {
     type Error = &'static str;
 
     fn try_from(name: String) -> Result<Self, Self::Error> {
@@ -88,13 +88,13 @@ impl TryFrom<String> for Execution {
     }
 }
 
-impl From<Execution> for String {
-    fn from(execution: Execution) -> Self {
+impl From<RemoteExecution> for String {
+    fn from(execution: RemoteExecution) -> Self {
         execution.0
     }
 }
 
-impl fmt::Display for Execution {
+impl fmt::Display for RemoteExecution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn every_id_is_a_reference_and_nothing_else_is_an_execution() {
-        let name = |id: &str| Execution::of_task(&TaskId::new(id).unwrap(), Timestamp::from_millis(7));
+        let name = |id: &str| RemoteExecution::of_task(&TaskId::new(id).unwrap(), Timestamp::from_millis(7));
         for (id, expected) in [
             ("report-7", "tasks/report-7-7"),
             ("a..b", "tasks/a%2E%2Eb-7"),
@@ -114,7 +114,7 @@ mod tests {
         ] {
             let execution = name(id);
             assert_eq!(execution.to_string(), expected);
-            let read = Execution::of_reference(&execution.record());
+            let read = RemoteExecution::of_reference(&execution.record());
             assert_eq!(read, Some(execution));
         }
         for wrong in [
@@ -122,7 +122,7 @@ mod tests {
             "refs/hankweave/runs/../record",
             "refs/heads/main",
         ] {
-            assert_eq!(Execution::of_reference(wrong), None, "{wrong}");
+            assert_eq!(RemoteExecution::of_reference(wrong), None, "{wrong}");
         }
         assert!(name("report-7").begins_with("rep") && name("report-7").begins_with("tasks/report"));
         assert!(!name("report-7").begins_with("port"));

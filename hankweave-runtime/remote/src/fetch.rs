@@ -1,10 +1,10 @@
-//! What a remote has.
+//! Contents of a remote.
 
 use hankweave_runtime::world::World;
 use serde::Serialize;
 
 use crate::error::RemoteError;
-use crate::execution::{Execution, ROOT};
+use crate::execution::{ROOT, RemoteExecution};
 use crate::git::Git;
 use crate::url::{check_url, shown};
 
@@ -13,9 +13,9 @@ pub(crate) const SEEN: &str = "refs/hankweave/seen";
 
 /// A history of runs on a remote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Listed {
+pub struct RemoteListing {
     /// Its name.
-    pub execution: Execution,
+    pub execution: RemoteExecution,
     /// Its record.
     pub record: String,
 }
@@ -25,27 +25,31 @@ pub struct Listed {
 /// # Errors
 ///
 /// [`RemoteError`] when git does not reach it.
-pub async fn list(world: &World, url: &str) -> Result<Vec<Listed>, RemoteError> {
+pub async fn list(world: &World, url: &str) -> Result<Vec<RemoteListing>, RemoteError> {
     check_url(url)?;
     let git = Git::anywhere(world)?.without_questions().await?;
     let pattern = format!("{ROOT}*/record");
     let printed = references(&git, url, &pattern).await?;
     let listed = printed.lines().filter_map(|line| {
         let (record, reference) = line.split_once('\t')?;
-        let (execution, record) = (Execution::of_reference(reference)?, record.to_owned());
-        Some(Listed { execution, record })
+        let (execution, record) = (RemoteExecution::of_reference(reference)?, record.to_owned());
+        Some(RemoteListing { execution, record })
     });
     Ok(listed.collect())
 }
 
 /// The one that begins like this, or the only one.
-pub(crate) async fn choose(world: &World, url: &str, wanted: Option<&str>) -> Result<Execution, RemoteError> {
+pub(crate) async fn choose(
+    world: &World,
+    url: &str,
+    wanted: Option<&str>,
+) -> Result<RemoteExecution, RemoteError> {
     let listed = list(world, url).await?;
-    let names: Vec<Execution> = listed.into_iter().map(|listed| listed.execution).collect();
-    let known = |names: &[Execution]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let fits = |name: &&Execution| wanted.is_none_or(|wanted| name.begins_with(wanted));
-    let mut fitting: Vec<Execution> = names.iter().filter(fits).cloned().collect();
-    let exact = |name: &Execution| wanted.is_some_and(|wanted| name.to_string() == wanted);
+    let names: Vec<RemoteExecution> = listed.into_iter().map(|listed| listed.execution).collect();
+    let known = |names: &[RemoteExecution]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let fits = |name: &&RemoteExecution| wanted.is_none_or(|wanted| name.begins_with(wanted));
+    let mut fitting: Vec<RemoteExecution> = names.iter().filter(fits).cloned().collect();
+    let exact = |name: &RemoteExecution| wanted.is_some_and(|wanted| name.to_string() == wanted);
     if fitting.iter().any(exact) {
         fitting.retain(exact);
     }
@@ -66,7 +70,11 @@ pub(crate) async fn choose(world: &World, url: &str, wanted: Option<&str>) -> Re
 }
 
 /// The record that the remote has of an execution.
-pub(crate) async fn head(git: &Git, url: &str, execution: &Execution) -> Result<Option<String>, RemoteError> {
+pub(crate) async fn head(
+    git: &Git,
+    url: &str,
+    execution: &RemoteExecution,
+) -> Result<Option<String>, RemoteError> {
     let printed = references(git, url, &execution.record()).await?;
     Ok(printed.split_whitespace().next().map(str::to_owned))
 }
@@ -79,7 +87,7 @@ async fn references(git: &Git, url: &str, pattern: &str) -> Result<String, Remot
 }
 
 /// Fetches the record of an execution with all its checkpoints, and returns its name.
-pub(crate) async fn fetch(git: &Git, url: &str, execution: &Execution) -> Result<String, RemoteError> {
+pub(crate) async fn fetch(git: &Git, url: &str, execution: &RemoteExecution) -> Result<String, RemoteError> {
     const ACTION: &str = "fetch the run";
     let wanted = format!("+{}:{SEEN}", execution.record());
     let fetched = git.fetch(ACTION, url, &[&wanted]).await?.without_secret(url);

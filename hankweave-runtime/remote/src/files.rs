@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use hankweave_core::hank::reserved::check_written;
 use hankweave_runtime::world::disk::{Disk, FileKind, IoError};
 
-use crate::contents::{Content, Source};
+use crate::contents::{FileSource, RecordFile};
 use crate::error::RemoteError;
 
-/// So many folders inside one another are looked through.
+/// Number of nested folders that are searched.
 const DEEPEST: usize = 16;
 
 /// Adds a file, or the files of a folder.
@@ -18,13 +18,13 @@ pub(crate) fn add(
     disk: &dyn Disk,
     path: &Path,
     place: &str,
-    contents: &mut Vec<Content>,
+    contents: &mut Vec<RecordFile>,
 ) -> Result<(), RemoteError> {
     let mut files = Vec::new();
     walk(disk, path, place, 0, &mut files)?;
-    contents.extend(files.into_iter().map(|(path, file, length)| Content {
+    contents.extend(files.into_iter().map(|(path, file, length)| RecordFile {
         path,
-        source: Source::File(file, length),
+        source: FileSource::File(file, length),
     }));
     Ok(())
 }

@@ -20,10 +20,10 @@ use crate::url::shown;
 /// How long one command may take; a first push of a large history over a slow line is the longest.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
-/// So much is read of what a command prints, in bytes.
+/// Read limit of a command's output, in bytes.
 const MOST_PRINTED: u64 = 64 << 20;
 
-/// So much of what it complains about is kept, in bytes.
+/// Limit of kept error output, in bytes.
 const MOST_SAID: u64 = 4 << 10;
 
 /// Variables of git that say how a remote is reached and with which rights. All others of git's could lead it to other repositories.
@@ -60,16 +60,16 @@ pub(crate) struct Git {
     environment: BTreeMap<OsString, OsString>,
 }
 
-/// What a command left.
+/// Output of a command.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct GitOutput {
     pub(crate) exit: ProcessExit,
     pub(crate) printed: Vec<u8>,
     pub(crate) said: String,
 }
 
-impl Answer {
-    /// The same in which a password of the address is not told.
+impl GitOutput {
+    /// Removes the password of the address from the output.
     pub(crate) fn without_secret(self, url: &str) -> Self {
         Self {
             said: self.said.replace(url, &shown(url)),
@@ -77,7 +77,7 @@ impl Answer {
         }
     }
 
-    /// What was printed, if that is what a success prints.
+    /// Returns the output of a successful command, else its error.
     pub(crate) fn or_refused(self, action: &'static str) -> Result<String, RemoteError> {
         match self.exit.is_success() {
             true => Ok(String::from_utf8_lossy(&self.printed).into_owned()),
@@ -110,7 +110,7 @@ impl Git {
         })
     }
 
-    /// The same in which ssh never asks, whatever the user has set it to.
+    /// Keeps ssh from asking, whatever the user's settings are.
     pub(crate) async fn without_questions(mut self) -> Result<Self, RemoteError> {
         let given = self.environment.get(OsStr::new("GIT_SSH_COMMAND")).cloned();
         let given = match given {
@@ -136,7 +136,7 @@ impl Git {
         action: &'static str,
         from: &str,
         references: &[&str],
-    ) -> Result<Answer, RemoteError> {
+    ) -> Result<GitOutput, RemoteError> {
         let options = ["--quiet", "--no-tags", "--no-write-fetch-head", "--", from];
         let arguments = [&["fetch"], &options[..], references].concat();
         self.ask(action, &arguments).await
@@ -148,7 +148,11 @@ impl Git {
     }
 
     /// Runs a command that may refuse.
-    pub(crate) async fn ask(&self, action: &'static str, arguments: &[&str]) -> Result<Answer, RemoteError> {
+    pub(crate) async fn ask(
+        &self,
+        action: &'static str,
+        arguments: &[&str],
+    ) -> Result<GitOutput, RemoteError> {
         self.with_input(action, arguments, Vec::new()).await
     }
 
@@ -194,13 +198,13 @@ impl Git {
         }
     }
 
-    /// The same with something to read.
+    /// Adds standard input.
     pub(crate) async fn with_input(
         &self,
         action: &'static str,
         arguments: &[&str],
         input: Vec<u8>,
-    ) -> Result<Answer, RemoteError> {
+    ) -> Result<GitOutput, RemoteError> {
         let stdin = match input.is_empty() {
             true => Stdin::Closed,
             false => Stdin::Bytes(input),
@@ -241,7 +245,7 @@ impl Git {
         &self,
         action: &'static str,
         mut process: SpawnedProcess,
-    ) -> Result<Answer, RemoteError> {
+    ) -> Result<GitOutput, RemoteError> {
         let (mut printed, mut said) = (Vec::new(), Vec::new());
         let read = async {
             tokio::try_join!(
@@ -256,7 +260,7 @@ impl Git {
         let limit = PATIENCE;
         let exit = ended.map_err(|_| RemoteError::TimedOut { action, limit })?;
         let exit = exit.map_err(|source| RemoteError::Process { action, source })?;
-        Ok(Answer {
+        Ok(GitOutput {
             exit,
             printed,
             said: in_one_line(&String::from_utf8_lossy(&said)),
@@ -294,7 +298,7 @@ fn in_batch_mode(command: &str) -> Option<String> {
     is_ssh.then(|| format!("{command} -o BatchMode=yes"))
 }
 
-/// What git complains about, without its hints and without line breaks.
+/// Returns git's error output, without its hints and without line breaks.
 fn in_one_line(said: &str) -> String {
     let lines = said.lines().map(str::trim);
     let told = lines.filter(|line| !line.is_empty() && !line.starts_with("hint:"));

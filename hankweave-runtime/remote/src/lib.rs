@@ -34,12 +34,12 @@ mod unpack;
 mod url;
 mod verify;
 
-pub use arrive::{Arrived, Cloning, Pulling, clone, pull};
-pub use book::{Book, remembered};
+pub use arrive::{CloneRequest, FetchedRun, PullRequest, clone, pull};
+pub use book::{RemoteTracking, remembered};
 pub use error::RemoteError;
-pub use execution::Execution;
-pub use fetch::{Listed, list};
+pub use execution::RemoteExecution;
+pub use fetch::{RemoteListing, list};
 pub use limits::{ArrivalLimits, VARIABLE as MAX_SIZE_VARIABLE, parse_size};
-pub use push::{Outcome, Push, Pushed, push};
+pub use push::{PushOutcome, PushRequest, Pushed, push};
 pub use snapshot::history;
 pub use url::{absolute, shown};

@@ -4,7 +4,7 @@ use hankweave_runtime::world::World;
 
 use crate::error::RemoteError;
 use crate::git::Git;
-use crate::manifest::Manifest;
+use crate::manifest::RecordManifest;
 
 /// The variable that says how many bytes are taken.
 pub const VARIABLE: &str = "HANKWEAVE_MAX_SIZE";
@@ -70,7 +70,7 @@ impl ArrivalLimits {
     }
 
     /// What a record says of its files.
-    pub(crate) fn check_manifest(&self, manifest: &Manifest) -> Result<(), RemoteError> {
+    pub(crate) fn check_manifest(&self, manifest: &RecordManifest) -> Result<(), RemoteError> {
         let mut counted = Counted::new(*self, "the record");
         for (path, length) in &manifest.files {
             counted.add(path.as_bytes(), *length)?;

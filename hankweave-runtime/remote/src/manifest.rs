@@ -1,4 +1,4 @@
-//! What a record says of itself (RUN-29).
+//! Manifest of a record (RUN-29).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::contents::{PIECE, piece_path};
 use crate::error::RemoteError;
-use crate::execution::Execution;
+use crate::execution::RemoteExecution;
 
-/// Where it stands in the tree.
+/// Path in the tree.
 pub(crate) const FILE: &str = "manifest.json";
 
 /// The one form that this version writes and reads.
@@ -25,15 +25,15 @@ pub(crate) const STATE: &str = "state";
 /// Files of the hank, if it lies in the execution directory.
 pub(crate) const HANK: &str = "hank";
 
-/// What agents have written down themselves.
+/// Folder of the agents' own session files.
 pub(crate) const SESSIONS: &str = "sessions";
 
 /// The contents of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Manifest {
+pub(crate) struct RecordManifest {
     pub(crate) format: u64,
-    pub(crate) execution: Execution,
+    pub(crate) execution: RemoteExecution,
     /// The fencing token of the task under which it was pushed; 0 by hand.
     pub(crate) token: u64,
     /// How many records there were before it.
@@ -43,8 +43,8 @@ pub(crate) struct Manifest {
     /// The file of the hank beneath the execution directory, if it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hank: Option<String>,
-    /// What else was remembered of how the run was asked for.
-    pub(crate) meta: Meta,
+    /// Remaining facts about the invocation of the run.
+    pub(crate) meta: ExecutionMeta,
     /// The checkpoint that holds the files as the next run finds them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checkpoint: Option<CheckpointSha>,
@@ -58,18 +58,18 @@ pub(crate) struct Manifest {
     pub(crate) left_behind: Vec<SessionId>,
 }
 
-/// What execution-meta.json says, without the places of one machine.
+/// Contents of execution-meta.json, without the paths of one machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Meta {
-    /// Where the hank is, if it is not in the execution directory.
+pub(crate) struct ExecutionMeta {
+    /// Path of the hank, if it is not in the execution directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hank_path: Option<String>,
     /// Options of the run that name no place.
     pub(crate) options: Vec<Value>,
 }
 
-impl Meta {
+impl ExecutionMeta {
     /// What of this file is no matter of one machine, and starts and reaches nothing on another; `hank_is_along` says that the hank lies in the execution
     /// directory.
     pub(crate) fn of(file: &[u8], hank_is_along: bool) -> Self {
@@ -120,7 +120,7 @@ fn place_of(hank: &str) -> &str {
     }
 }
 
-impl Manifest {
+impl RecordManifest {
     /// Reads what came from elsewhere.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, RemoteError> {
         #[derive(Deserialize)]
@@ -181,7 +181,7 @@ impl Manifest {
     }
 }
 
-impl Manifest {
+impl RecordManifest {
     /// The hank is one of the files, and these make no repository of git anywhere.
     fn check_hank(&self) -> Result<(), RemoteError> {
         let files = self
@@ -313,10 +313,10 @@ mod tests {
     // covers: RUN-29
     #[test]
     fn a_manifest_of_others_is_told_from_a_damaged_one() {
-        let other = Manifest::parse(br#"{"format": 2}"#).unwrap_err();
+        let other = RecordManifest::parse(br#"{"format": 2}"#).unwrap_err();
         assert!(matches!(other, RemoteError::Format { found: 2 }));
         for damaged in ["", "{", "{}", r#"{"format": 1}"#, "[]"] {
-            let error = Manifest::parse(damaged.as_bytes()).unwrap_err();
+            let error = RecordManifest::parse(damaged.as_bytes()).unwrap_err();
             assert!(matches!(error, RemoteError::Corrupt { .. }), "{damaged}");
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hankweave_runtime::world::World;
-use hankweave_runtime::world::disk::{DirLock, Disk, FileKind, HeldLock, IoError, parent};
+use hankweave_runtime::world::disk::{DirLock, DirLockGuard, Disk, FileKind, IoError, parent};
 
 use crate::error::RemoteError;
 use crate::files::list;
@@ -15,13 +15,13 @@ const UNFINISHED: &str = ".hankweave-clone-";
 
 /// A folder beside the place where its content will be. Dropped before that, it is removed; what a killed process left is removed by the next one.
 #[derive(Debug)]
-pub(crate) struct Workshop {
+pub(crate) struct StagingDir {
     disk: Arc<dyn Disk>,
     path: PathBuf,
-    lock: Option<Arc<dyn HeldLock>>,
+    lock: Option<Arc<dyn DirLockGuard>>,
 }
 
-impl Workshop {
+impl StagingDir {
     /// Makes one for `place`, which is absolute and holds nothing yet.
     pub(crate) fn beside(world: &World, place: &Path) -> Result<Self, RemoteError> {
         let disk = &*world.disk;
@@ -68,7 +68,7 @@ impl Workshop {
     }
 }
 
-impl Drop for Workshop {
+impl Drop for StagingDir {
     fn drop(&mut self) {
         drop(self.lock.take());
         if !self.path.as_os_str().is_empty() {
@@ -103,7 +103,7 @@ pub(crate) fn is_occupied(disk: &dyn Disk, place: &Path) -> Result<bool, RemoteE
     }
 }
 
-/// What git has written is durable as well.
+/// Makes git's output durable.
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,

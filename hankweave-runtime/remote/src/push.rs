@@ -9,35 +9,35 @@ use hankweave_core::time::Timestamp;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::World;
 
-use crate::book::{self, Book, remembered};
+use crate::book::{self, RemoteTracking, remembered};
 use crate::error::RemoteError;
-use crate::execution::Execution;
+use crate::execution::RemoteExecution;
 use crate::fetch::{fetch, head};
-use crate::git::{Answer, Git};
-use crate::manifest::{FORMAT, Manifest, is_sha};
-use crate::record::{self, Draft, Earlier, Pieces};
-use crate::snapshot::{self, Snapshot};
+use crate::git::{Git, GitOutput};
+use crate::manifest::{FORMAT, RecordManifest, is_sha};
+use crate::record::{self, Pieces, PreviousRecord, RecordDraft};
+use crate::snapshot::{self, RecordSnapshot};
 use crate::url::check_url;
 
 /// How often somebody else may push between our look and our push.
 const MOST_RACES: usize = 5;
 
-/// What is to be pushed, and where to.
+/// Source and target of a push.
 #[derive(Debug, Clone, Default)]
-pub struct Push {
+pub struct PushRequest {
     /// Another remote than the remembered one, which is remembered from now on.
     pub url: Option<String>,
-    /// What the history is called there, if it is not called by its first run.
-    pub execution: Option<Execution>,
+    /// Name of the history on the remote, if it is not that of its first run.
+    pub execution: Option<RemoteExecution>,
     /// The fencing token of the task, 0 for none: what was pushed under a greater one is not replaced.
     pub token: u64,
     /// Whether our record takes the place of another one when both sides went on; that one stays reachable.
     pub replace: bool,
 }
 
-/// What came of a push.
+/// Outcome of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PushOutcome {
     /// The remote has it now.
     Pushed,
     /// The remote had it already.
@@ -47,12 +47,12 @@ pub enum Outcome {
 /// A run that is on its remote.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pushed {
-    /// What came of it.
-    pub outcome: Outcome,
+    /// Outcome.
+    pub outcome: PushOutcome,
     /// The remote.
     pub url: String,
-    /// What the history is called there.
-    pub execution: Execution,
+    /// Name of the history on the remote.
+    pub execution: RemoteExecution,
     /// The record.
     pub record: String,
     /// The checkpoint with which another machine begins.
@@ -70,40 +70,40 @@ pub struct Pushed {
 /// # Errors
 ///
 /// [`RemoteError`]. When both sides went on, or a later owner has pushed, ours is pushed beside it before that is told.
-pub async fn push(world: &World, dir: &ExecutionDir, order: &Push) -> Result<Pushed, RemoteError> {
+pub async fn push(world: &World, dir: &ExecutionDir, order: &PushRequest) -> Result<Pushed, RemoteError> {
     let (disk, place) = (world.disk.clone(), dir.clone());
     let _lock = world.blocking.run(move || book::take(&*disk, &place)).await?;
-    let local = Local::look(world, dir, order).await?;
+    let local = LocalSide::look(world, dir, order).await?;
     let written = local.write().await?;
     local.offer(&written, order).await
 }
 
 /// This machine's side of a push or a pull, behind the lock.
 #[derive(Debug)]
-pub(crate) struct Local<'w> {
+pub(crate) struct LocalSide<'w> {
     world: &'w World,
     dir: &'w ExecutionDir,
     pub(crate) git: Git,
-    pub(crate) book: Book,
-    pub(crate) draft: Draft,
-    pub(crate) base: Option<Earlier>,
+    pub(crate) book: RemoteTracking,
+    pub(crate) draft: RecordDraft,
+    pub(crate) base: Option<PreviousRecord>,
     history: HankweaveState,
 }
 
 /// Our record as a commit.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenRecord {
     pub(crate) commit: String,
     /// It tells nothing that the record before it does not tell.
     pub(crate) is_base: bool,
 }
 
-impl<'w> Local<'w> {
+impl<'w> LocalSide<'w> {
     /// Reads what is recorded here and what was pushed last.
     pub(crate) async fn look(
         world: &'w World,
         dir: &'w ExecutionDir,
-        order: &Push,
+        order: &PushRequest,
     ) -> Result<Self, RemoteError> {
         let (own, place) = (world.clone(), dir.clone());
         let read = move || {
@@ -115,13 +115,14 @@ impl<'w> Local<'w> {
         check_url(&book.url)?;
         let git = Git::new(world, &dir.checkpoints())?.without_questions().await?;
         let base = match &book.head {
-            Some(head) => Earlier::read(&git, head).await?,
+            Some(head) => PreviousRecord::read(&git, head).await?,
             None => None,
         };
         let branches = branches(&git).await?;
         let number = base.as_ref().map_or(0, |base| base.manifest.number + 1);
         let manifest = manifest(&book.execution, &snapshot, branches, (order.token, number));
-        let draft = Draft::new(world, manifest, snapshot.contents, newest_time(&snapshot.state)).await?;
+        let draft =
+            RecordDraft::new(world, manifest, snapshot.contents, newest_time(&snapshot.state)).await?;
         Ok(Self {
             world,
             dir,
@@ -134,14 +135,14 @@ impl<'w> Local<'w> {
     }
 
     /// Makes a commit of it, if it tells anything new.
-    pub(crate) async fn write(&self) -> Result<Written, RemoteError> {
-        let later = |base: &Earlier| base.manifest.token < self.draft.manifest.token;
+    pub(crate) async fn write(&self) -> Result<WrittenRecord, RemoteError> {
+        let later = |base: &PreviousRecord| base.manifest.token < self.draft.manifest.token;
         if let Some(base) = self
             .base
             .as_ref()
             .filter(|base| self.draft.is_as(base) && !later(base))
         {
-            return Ok(Written {
+            return Ok(WrittenRecord {
                 commit: base.commit.clone(),
                 is_base: true,
             });
@@ -162,23 +163,23 @@ impl<'w> Local<'w> {
         let nothing = Pieces::new();
         let pieces = self.base.as_ref().map_or(&nothing, |base| &base.pieces);
         let commit = self.draft.write(self.world, &self.git, pieces, &parents).await?;
-        Ok(Written {
+        Ok(WrittenRecord {
             commit,
             is_base: false,
         })
     }
 
     /// Brings it to the remote, if what is there lets it.
-    async fn offer(&self, ours: &Written, order: &Push) -> Result<Pushed, RemoteError> {
+    async fn offer(&self, ours: &WrittenRecord, order: &PushRequest) -> Result<Pushed, RemoteError> {
         let mut said = String::new();
         for _ in 0..MOST_RACES {
             let there = head(&self.git, &self.book.url, &self.book.execution).await?;
             let (there, replaces) = match there {
                 Some(there) if there == ours.commit => {
                     let outcome = if ours.is_base {
-                        Outcome::UpToDate
+                        PushOutcome::UpToDate
                     } else {
-                        Outcome::Pushed
+                        PushOutcome::Pushed
                     };
                     return self.done(ours, outcome, None).await;
                 }
@@ -194,7 +195,7 @@ impl<'w> Local<'w> {
                 .map(|there| self.book.execution.kept(there));
             let pushed = self.exchange(there.as_deref(), ours, kept.as_deref()).await?;
             if pushed.exit.is_success() {
-                return self.done(ours, Outcome::Pushed, kept).await;
+                return self.done(ours, PushOutcome::Pushed, kept).await;
             }
             said = pushed.said;
             // Somebody was faster, or the answer was lost, or it does not work at all: another look tells.
@@ -211,9 +212,9 @@ impl<'w> Local<'w> {
     async fn exchange(
         &self,
         there: Option<&str>,
-        ours: &Written,
+        ours: &WrittenRecord,
         kept: Option<&str>,
-    ) -> Result<Answer, RemoteError> {
+    ) -> Result<GitOutput, RemoteError> {
         let (url, record) = (&self.book.url, self.book.execution.record());
         let lease = format!("--force-with-lease={record}:{}", there.unwrap_or_default());
         let mut arguments = vec!["push", "--quiet", "--no-verify", &lease];
@@ -229,7 +230,12 @@ impl<'w> Local<'w> {
     }
 
     /// Whether ours may follow what is there; if not, ours is kept beside it and the error tells.
-    async fn judge(&self, there: &str, ours: &Written, order: &Push) -> Result<Judged, RemoteError> {
+    async fn judge(
+        &self,
+        there: &str,
+        ours: &WrittenRecord,
+        order: &PushRequest,
+    ) -> Result<RemoteRecord, RemoteError> {
         let (record, theirs) = match self.base.as_ref().filter(|base| base.commit == *there) {
             Some(base) => (there.to_owned(), base.manifest.clone()),
             None => {
@@ -247,11 +253,11 @@ impl<'w> Local<'w> {
         }
         if self.is_ancestor(&record, &ours.commit).await? {
             let replaces = false;
-            return Ok(Judged { record, replaces });
+            return Ok(RemoteRecord { record, replaces });
         }
         if theirs.token < order.token || order.replace {
             let replaces = true;
-            return Ok(Judged { record, replaces });
+            return Ok(RemoteRecord { record, replaces });
         }
         if ours.is_base && self.is_ancestor(&ours.commit, &record).await? {
             return Err(RemoteError::Behind { theirs: record });
@@ -279,7 +285,7 @@ impl<'w> Local<'w> {
     }
 
     /// Pushes ours beside the record and returns the reference; `None` when it is not there. Here it stays in any case.
-    pub(crate) async fn keep(&self, ours: &Written) -> Option<String> {
+    pub(crate) async fn keep(&self, ours: &WrittenRecord) -> Option<String> {
         let (url, kept) = (&self.book.url, self.book.execution.kept(&ours.commit));
         let pair = format!("{}:{kept}", ours.commit);
         let arguments = ["push", "--quiet", "--no-verify", "--", url, &pair];
@@ -292,11 +298,11 @@ impl<'w> Local<'w> {
 
     async fn done(
         &self,
-        ours: &Written,
-        outcome: Outcome,
+        ours: &WrittenRecord,
+        outcome: PushOutcome,
         kept: Option<String>,
     ) -> Result<Pushed, RemoteError> {
-        let book = Book {
+        let book = RemoteTracking {
             head: Some(ours.commit.clone()),
             ..self.book.clone()
         };
@@ -315,23 +321,27 @@ impl<'w> Local<'w> {
     }
 }
 
-/// What was found on the remote.
-struct Judged {
+/// State of the remote.
+struct RemoteRecord {
     record: String,
     /// It is not one of ours and gives way.
     replaces: bool,
 }
 
-/// Where to, and under which name.
-fn book_for(order: &Push, known: Option<Book>, state: &HankweaveState) -> Result<Book, RemoteError> {
+/// Returns the target and name of the push.
+fn book_for(
+    order: &PushRequest,
+    known: Option<RemoteTracking>,
+    state: &HankweaveState,
+) -> Result<RemoteTracking, RemoteError> {
     let (known_url, known_name, head) = match known {
         Some(book) => (Some(book.url), Some(book.execution), book.head),
         None => (None, None, None),
     };
-    let first = state.runs.back().map(|run| Execution::of_run(&run.run_id));
+    let first = state.runs.back().map(|run| RemoteExecution::of_run(&run.run_id));
     let execution = order.execution.clone().or(known_name.clone()).or(first);
     let execution = execution.ok_or(RemoteError::NothingRecorded)?;
-    Ok(Book {
+    Ok(RemoteTracking {
         url: order.url.clone().or(known_url).ok_or(RemoteError::NoRemote)?,
         // Another remote has what the first one had, or gets all of it.
         head: head.filter(|_| known_name.as_ref() == Some(&execution)),
@@ -354,13 +364,13 @@ async fn branches(git: &Git) -> Result<BTreeMap<String, String>, RemoteError> {
 }
 
 fn manifest(
-    execution: &Execution,
-    snapshot: &Snapshot,
+    execution: &RemoteExecution,
+    snapshot: &RecordSnapshot,
     branches: BTreeMap<String, String>,
     (token, number): (u64, u64),
-) -> Manifest {
+) -> RecordManifest {
     let files = snapshot.contents.iter();
-    Manifest {
+    RecordManifest {
         format: FORMAT,
         execution: execution.clone(),
         token,

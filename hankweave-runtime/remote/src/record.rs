@@ -12,11 +12,11 @@ use sha1_smol::Sha1;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use crate::book::WRITTEN;
-use crate::contents::{Content, piece_path};
+use crate::contents::{RecordFile, piece_path};
 use crate::error::RemoteError;
 use crate::git::Git;
 use crate::limits::ArrivalLimits;
-use crate::manifest::{FILE, Manifest};
+use crate::manifest::{FILE, RecordManifest};
 
 const ACTION: &str = "write the record";
 
@@ -28,23 +28,23 @@ pub(crate) type Pieces = BTreeMap<String, String>;
 
 /// A record that is written, or is about to be.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct RecordDraft {
     /// The time of its commit, so that the same record has the same name whenever it is written.
     pub(crate) at: Timestamp,
-    pub(crate) manifest: Manifest,
-    pub(crate) contents: Arc<Vec<Content>>,
+    pub(crate) manifest: RecordManifest,
+    pub(crate) contents: Arc<Vec<RecordFile>>,
     pub(crate) pieces: Pieces,
 }
 
 /// A record that was there before.
 #[derive(Debug)]
-pub(crate) struct Earlier {
+pub(crate) struct PreviousRecord {
     pub(crate) commit: String,
-    pub(crate) manifest: Manifest,
+    pub(crate) manifest: RecordManifest,
     pub(crate) pieces: Pieces,
 }
 
-impl Earlier {
+impl PreviousRecord {
     /// Reads the one with this name; `None` when it is not in the repository any more.
     pub(crate) async fn read(git: &Git, commit: &str) -> Result<Option<Self>, RemoteError> {
         let named = format!("{commit}^{{commit}}");
@@ -60,12 +60,12 @@ impl Earlier {
     }
 }
 
-impl Draft {
+impl RecordDraft {
     /// Names the pieces of these files.
     pub(crate) async fn new(
         world: &World,
-        manifest: Manifest,
-        contents: Vec<Content>,
+        manifest: RecordManifest,
+        contents: Vec<RecordFile>,
         at: Timestamp,
     ) -> Result<Self, RemoteError> {
         let (disk, contents) = (Arc::clone(&world.disk), Arc::new(contents));
@@ -89,7 +89,7 @@ impl Draft {
     }
 
     /// Whether this tells nothing new.
-    pub(crate) fn is_as(&self, earlier: &Earlier) -> bool {
+    pub(crate) fn is_as(&self, earlier: &PreviousRecord) -> bool {
         self.manifest.tells_the_same(&earlier.manifest) && self.pieces == earlier.pieces
     }
 
@@ -105,7 +105,7 @@ impl Draft {
         let arguments = ["fast-import", "--quiet", "--done", "--force"];
         let mut process = git.start(ACTION, &arguments, Stdin::Open)?;
         let stdin = process.stdin.take();
-        let mut feed = Feed {
+        let mut feed = FastImport {
             world,
             stdin: stdin.ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?,
             marks: 0,
@@ -122,15 +122,20 @@ impl Draft {
     }
 }
 
-/// What git is told.
-struct Feed<'w> {
+/// Input of git.
+struct FastImport<'w> {
     world: &'w World,
     stdin: Pin<Box<dyn AsyncWrite + Send>>,
     marks: u64,
 }
 
-impl Feed<'_> {
-    async fn all(&mut self, draft: &Draft, known: &Pieces, parents: &[String]) -> Result<(), RemoteError> {
+impl FastImport<'_> {
+    async fn all(
+        &mut self,
+        draft: &RecordDraft,
+        known: &Pieces,
+        parents: &[String],
+    ) -> Result<(), RemoteError> {
         let mut tree = String::new();
         let text = serde_json::to_vec_pretty(&draft.manifest).map_err(|error| failed(error.into()))?;
         let mark = self.blob(&text).await?;
@@ -165,7 +170,12 @@ impl Feed<'_> {
         Ok(self.marks)
     }
 
-    async fn commit(&mut self, draft: &Draft, parents: &[String], tree: &str) -> Result<(), RemoteError> {
+    async fn commit(
+        &mut self,
+        draft: &RecordDraft,
+        parents: &[String],
+        tree: &str,
+    ) -> Result<(), RemoteError> {
         self.marks += 1;
         let (mark, manifest) = (self.marks, &draft.manifest);
         let message = format!(
@@ -203,7 +213,7 @@ fn failed(source: io::Error) -> RemoteError {
     }
 }
 
-/// What git calls these bytes.
+/// Returns git's name for these bytes.
 fn blob_name(bytes: &[u8]) -> String {
     let mut hash = Sha1::new();
     hash.update(format!("blob {}\0", bytes.len()).as_bytes());
@@ -211,12 +221,12 @@ fn blob_name(bytes: &[u8]) -> String {
     hash.digest().to_string()
 }
 
-/// What a record says of itself.
-pub(crate) async fn manifest(git: &Git, commit: &str) -> Result<Manifest, RemoteError> {
+/// Returns the manifest of a record.
+pub(crate) async fn manifest(git: &Git, commit: &str) -> Result<RecordManifest, RemoteError> {
     let name = format!("{commit}:{FILE}");
     let answer = git.ask("read a record", &["cat-file", "blob", &name]).await?;
     match answer.exit.is_success() {
-        true => Manifest::parse(&answer.printed),
+        true => RecordManifest::parse(&answer.printed),
         false => Err(RemoteError::corrupt(format!("{FILE}: {}", answer.said))),
     }
 }

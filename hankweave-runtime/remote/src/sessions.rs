@@ -1,4 +1,4 @@
-//! What agents write down of their conversations: found on one machine, and put where the agent looks for it on another (RUN-27).
+//! Session files of agents: found on one machine, and put where the agent looks for them on another (RUN-27).
 
 mod claude;
 mod codex;
@@ -16,10 +16,10 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk, IoError, parent, replace};
 
-use crate::contents::Content;
+use crate::contents::RecordFile;
 use crate::error::RemoteError;
 use crate::files::{add, walk};
-use crate::manifest::{Manifest, SESSIONS, STATE};
+use crate::manifest::{RecordManifest, SESSIONS, STATE};
 
 /// The newest ones come along; a run goes on with one of these.
 const MOST: usize = 64;
@@ -36,21 +36,21 @@ pub(crate) struct Sessions {
 
 /// A file in which an agent keeps a session.
 #[derive(Debug)]
-struct Found {
-    /// Where it is beneath the folder of all sessions, with `/`.
+struct SessionFile {
+    /// Path inside the folder of all sessions, with `/`.
     name: String,
     path: PathBuf,
 }
 
-/// Where the sessions of this machine are. Folders of all sessions are listed once.
-struct Places<'w> {
+/// Session folders of this machine. Folders of all sessions are listed once.
+struct SessionDirs<'w> {
     world: &'w World,
     dir: &'w ExecutionDir,
-    codex: OnceCell<Vec<Found>>,
-    pi: OnceCell<Vec<Found>>,
+    codex: OnceCell<Vec<SessionFile>>,
+    pi: OnceCell<Vec<SessionFile>>,
 }
 
-impl<'w> Places<'w> {
+impl<'w> SessionDirs<'w> {
     fn new(world: &'w World, dir: &'w ExecutionDir) -> Self {
         Self {
             world,
@@ -61,7 +61,7 @@ impl<'w> Places<'w> {
     }
 
     /// Adds what any agent has of this session.
-    fn collect(&self, session: &str, contents: &mut Vec<Content>) -> Result<(), RemoteError> {
+    fn collect(&self, session: &str, contents: &mut Vec<RecordFile>) -> Result<(), RemoteError> {
         let (world, before) = (self.world, contents.len());
         of_scripted(world, self.dir, session, contents)?;
         claude::collect(world, session, contents)?;
@@ -82,9 +82,9 @@ pub(crate) fn collect(
     world: &World,
     dir: &ExecutionDir,
     state: &HankweaveState,
-    contents: &mut Vec<Content>,
+    contents: &mut Vec<RecordFile>,
 ) -> Result<Sessions, RemoteError> {
-    let (places, mut sessions) = (Places::new(world, dir), Sessions::default());
+    let (places, mut sessions) = (SessionDirs::new(world, dir), Sessions::default());
     for session in of(state) {
         let before = contents.len();
         if sessions.taken.len() < MOST && is_plain(session.as_str()) {
@@ -101,7 +101,7 @@ pub(crate) fn collect(
 /// All sessions, those of the newest runs first.
 pub(crate) fn of(state: &HankweaveState) -> Vec<SessionId> {
     let codons = state.runs.iter().flat_map(|run| run.codons.iter().rev());
-    let named = codons.filter_map(|codon| codon.claude_session_id());
+    let named = codons.filter_map(|codon| codon.agent_session_id());
     let mut seen = BTreeSet::new();
     named
         .filter(|session| seen.insert((*session).clone()))
@@ -119,7 +119,7 @@ fn of_scripted(
     world: &World,
     dir: &ExecutionDir,
     session: &str,
-    contents: &mut Vec<Content>,
+    contents: &mut Vec<RecordFile>,
 ) -> Result<(), RemoteError> {
     let name = format!("scripted-sessions/{session}.json");
     let path = dir.temp_dir().join(&name);
@@ -137,14 +137,14 @@ fn home(world: &World, variable: &str, usual: &str) -> Option<PathBuf> {
 }
 
 /// The files beneath a folder, in order; a folder that cannot be read has none for us.
-fn found(world: &World, folder: &Path) -> Vec<Found> {
+fn found(world: &World, folder: &Path) -> Vec<SessionFile> {
     let mut files = Vec::new();
     if let Err(error) = walk(&*world.disk, folder, "", 0, &mut files) {
         tracing::warn!(%error, "sessions of agents that cannot be looked at do not come along");
     }
     let files = files.into_iter();
     files
-        .map(|(name, path, _)| Found {
+        .map(|(name, path, _)| SessionFile {
             name: name.trim_start_matches('/').to_owned(),
             path,
         })
@@ -160,7 +160,7 @@ pub(crate) fn bring(world: &World, work_dir: &Path, file: &str, bytes: &[u8]) ->
 }
 
 /// Checks that the files of sessions in a record are of the sessions that it names, under the names that their agents give them.
-pub(crate) fn check(manifest: &Manifest) -> Result<(), RemoteError> {
+pub(crate) fn check(manifest: &RecordManifest) -> Result<(), RemoteError> {
     if manifest.sessions.len() > MOST {
         return Err(RemoteError::corrupt("it has more sessions than come along"));
     }
@@ -257,7 +257,7 @@ fn put(disk: &dyn Disk, place: &Path, bytes: &[u8]) -> Result<(), RemoteError> {
 pub(crate) fn is_here(world: &World, dir: &ExecutionDir, session: &SessionId) -> bool {
     let mut found = Vec::new();
     is_plain(session.as_str())
-        && Places::new(world, dir)
+        && SessionDirs::new(world, dir)
             .collect(session.as_str(), &mut found)
             .is_ok()
         && !found.is_empty()
@@ -334,7 +334,9 @@ mod tests {
             let dir = ExecutionDir::new(folder.to_owned());
             let mut contents = Vec::new();
             for session in ["t-1", "p-1", "p"] {
-                Places::new(from, &dir).collect(session, &mut contents).unwrap();
+                SessionDirs::new(from, &dir)
+                    .collect(session, &mut contents)
+                    .unwrap();
             }
             assert_eq!(contents.len(), 2);
             for content in &contents {

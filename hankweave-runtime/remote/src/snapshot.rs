@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::paths::reference;
 use hankweave_core::hank::references;
-use hankweave_core::state::Source as StateSource;
+use hankweave_core::state::StateSource;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::inspect;
 use hankweave_runtime::instance_lock::live_record;
@@ -14,10 +14,10 @@ use hankweave_runtime::store::{FoundFile, FoundState, StateFiles};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk, IoError, read_if_present};
 
-use crate::contents::{Content, PIECE, Source};
+use crate::contents::{FileSource, PIECE, RecordFile};
 use crate::error::RemoteError;
 use crate::files::{add, list, walk};
-use crate::manifest::{HANK, Meta, STATE, is_of_a_record};
+use crate::manifest::{ExecutionMeta, HANK, STATE, is_of_a_record};
 use crate::sessions::{self, Sessions};
 
 /// A live run replaces state.json every now and then; this often it is read again.
@@ -28,18 +28,18 @@ const MAX_META_BYTES: u64 = 1 << 20;
 
 /// Everything that a record holds, but for the checkpoints.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub(crate) struct RecordSnapshot {
     pub(crate) state: HankweaveState,
-    pub(crate) contents: Vec<Content>,
+    pub(crate) contents: Vec<RecordFile>,
     pub(crate) last_event: u64,
     /// The file of the hank beneath the execution directory, if it is there.
     pub(crate) hank: Option<String>,
-    pub(crate) meta: Meta,
+    pub(crate) meta: ExecutionMeta,
     pub(crate) sessions: Sessions,
 }
 
 /// Reads it. Blocks; takes no lock.
-pub(crate) fn take(world: &World, dir: &ExecutionDir) -> Result<Snapshot, RemoteError> {
+pub(crate) fn take(world: &World, dir: &ExecutionDir) -> Result<RecordSnapshot, RemoteError> {
     let disk = &*world.disk;
     let is_live = live_record(disk, &*world.identity, &dir.state_dir()).is_some();
     let found = find(world, dir)?;
@@ -55,9 +55,9 @@ pub(crate) fn take(world: &World, dir: &ExecutionDir) -> Result<Snapshot, Remote
     let hank = of_hank(disk, dir, &mut contents);
     let path = dir.execution_meta();
     let meta = read_if_present(disk, &path, MAX_META_BYTES).map_err(IoError::at("read", &path))?;
-    let meta = Meta::of(&meta.unwrap_or_default(), hank.is_some());
+    let meta = ExecutionMeta::of(&meta.unwrap_or_default(), hank.is_some());
     let sessions = sessions::collect(world, dir, &state, &mut contents)?;
-    Ok(Snapshot {
+    Ok(RecordSnapshot {
         state,
         contents,
         last_event,
@@ -116,12 +116,12 @@ pub(crate) fn document(found: &FoundState) -> Result<HankweaveState, RemoteError
     }
 }
 
-fn of_state(disk: &dyn Disk, dir: &ExecutionDir, found: &FoundState) -> Result<Vec<Content>, RemoteError> {
+fn of_state(disk: &dyn Disk, dir: &ExecutionDir, found: &FoundState) -> Result<Vec<RecordFile>, RemoteError> {
     let mut contents = Vec::new();
     let mut add = |name: &str, bytes: Vec<u8>| {
-        contents.push(Content {
+        contents.push(RecordFile {
             path: format!("{STATE}/{name}"),
-            source: Source::Bytes(bytes),
+            source: FileSource::Bytes(bytes),
         });
     };
     if let FoundFile::Bytes(bytes) = &found.primary {
@@ -146,7 +146,7 @@ fn journal(
     disk: &dyn Disk,
     dir: &ExecutionDir,
     last: u64,
-    contents: &mut Vec<Content>,
+    contents: &mut Vec<RecordFile>,
 ) -> Result<u64, RemoteError> {
     let mut files = Vec::new();
     walk(disk, &dir.events(), "events", 0, &mut files)?;
@@ -155,9 +155,9 @@ fn journal(
         let (whole, newest) = lines_up_to(disk, &file, length, last).map_err(IoError::at("read", &file))?;
         last_event = newest.unwrap_or(last_event);
         if whole > 0 {
-            contents.push(Content {
+            contents.push(RecordFile {
                 path: format!("{STATE}/{path}"),
-                source: Source::File(file, whole),
+                source: FileSource::File(file, whole),
             });
         }
     }
@@ -199,8 +199,8 @@ fn number_of(line: &[u8]) -> Option<u64> {
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
-/// What else lies in the state directory.
-fn others(disk: &dyn Disk, state_dir: &Path, contents: &mut Vec<Content>) -> Result<(), RemoteError> {
+/// Adds the remaining entries of the state directory.
+fn others(disk: &dyn Disk, state_dir: &Path, contents: &mut Vec<RecordFile>) -> Result<(), RemoteError> {
     let has_its_own_way = |name: &str| matches!(name, "events" | "state.json" | "state.log");
     for name in list(disk, state_dir)? {
         let Some(name) = name
@@ -215,7 +215,7 @@ fn others(disk: &dyn Disk, state_dir: &Path, contents: &mut Vec<Content>) -> Res
 }
 
 /// The hank and what it names, if it lies in the execution directory: checkpoints leave these out.
-fn of_hank(disk: &dyn Disk, dir: &ExecutionDir, contents: &mut Vec<Content>) -> Option<String> {
+fn of_hank(disk: &dyn Disk, dir: &ExecutionDir, contents: &mut Vec<RecordFile>) -> Option<String> {
     let loaded = inspect::last_hank(disk, dir).ok()??;
     let folder = loaded.root.strip_prefix(dir.root()).ok()?;
     let own = folder.join(loaded.file.file_name()?);
@@ -232,7 +232,7 @@ fn of_hank(disk: &dyn Disk, dir: &ExecutionDir, contents: &mut Vec<Content>) -> 
     };
     for path in std::iter::once(&own).chain(&named) {
         let place = format!("{HANK}/{}", path.to_str()?);
-        let known = |content: &Content| content.path == place;
+        let known = |content: &RecordFile| content.path == place;
         if !contents.iter().any(known)
             && let Err(error) = add(disk, &dir.root().join(path), &place, contents)
         {

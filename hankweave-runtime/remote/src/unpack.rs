@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use crate::contents::{PIECE, piece_path};
 use crate::error::RemoteError;
 use crate::git::Git;
-use crate::manifest::Manifest;
+use crate::manifest::RecordManifest;
 use crate::record::Pieces;
 
 const ACTION: &str = "read the record";
@@ -22,7 +22,7 @@ const LONGEST_HEAD: u64 = 200;
 pub(crate) async fn unpack(
     world: &World,
     git: &Git,
-    manifest: &Manifest,
+    manifest: &RecordManifest,
     pieces: &Pieces,
     goes_to: &(dyn Fn(&str) -> Option<PathBuf> + Sync),
 ) -> Result<(), RemoteError> {
@@ -65,9 +65,9 @@ pub(crate) async fn unpack(
     answer.or_refused(ACTION).map(drop)
 }
 
-type Out = (PathBuf, Box<dyn AppendFile>);
+type OutputFile = (PathBuf, Box<dyn AppendFile>);
 
-async fn create(world: &World, path: PathBuf) -> Result<Out, RemoteError> {
+async fn create(world: &World, path: PathBuf) -> Result<OutputFile, RemoteError> {
     let disk = world.disk.clone();
     let create = move || {
         let made = disk.make_private_dirs(parent(&path));
@@ -78,7 +78,11 @@ async fn create(world: &World, path: PathBuf) -> Result<Out, RemoteError> {
     world.blocking.run(create).await
 }
 
-async fn append(world: &World, (path, mut file): Out, piece: Vec<u8>) -> Result<Out, RemoteError> {
+async fn append(
+    world: &World,
+    (path, mut file): OutputFile,
+    piece: Vec<u8>,
+) -> Result<OutputFile, RemoteError> {
     let append = move || {
         file.append(&piece).map_err(IoError::at("write", &path))?;
         Ok::<_, RemoteError>((path, file))
@@ -86,7 +90,7 @@ async fn append(world: &World, (path, mut file): Out, piece: Vec<u8>) -> Result<
     world.blocking.run(append).await
 }
 
-async fn close(world: &World, (path, mut file): Out) -> Result<(), RemoteError> {
+async fn close(world: &World, (path, mut file): OutputFile) -> Result<(), RemoteError> {
     let sync = move || file.sync_data().map_err(IoError::at("sync", &path));
     Ok(world.blocking.run(sync).await?)
 }

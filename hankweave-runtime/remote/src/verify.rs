@@ -12,16 +12,16 @@ use hankweave_runtime::store::StateFiles;
 use hankweave_runtime::world::World;
 
 use crate::error::RemoteError;
-use crate::manifest::Manifest;
-use crate::record::{Earlier, Pieces};
+use crate::manifest::RecordManifest;
+use crate::record::{Pieces, PreviousRecord};
 use crate::sessions;
 use crate::snapshot;
 
 /// The tree of a record holds what its manifest says and nothing else, and the record follows the one before it.
 pub(crate) fn shape(
-    manifest: &Manifest,
+    manifest: &RecordManifest,
     pieces: &Pieces,
-    before: Option<&Earlier>,
+    before: Option<&PreviousRecord>,
 ) -> Result<(), RemoteError> {
     let told: Vec<String> = manifest.pieces().map(|(_, piece)| piece).collect();
     if !told.iter().eq(pieces.keys()) {
@@ -40,7 +40,11 @@ pub(crate) fn shape(
 }
 
 /// State, journal and checkpoints in a directory that is not in use yet are whole and fit each other. Blocks.
-pub(crate) fn content(world: &World, dir: &ExecutionDir, manifest: &Manifest) -> Result<(), RemoteError> {
+pub(crate) fn content(
+    world: &World,
+    dir: &ExecutionDir,
+    manifest: &RecordManifest,
+) -> Result<(), RemoteError> {
     let files = StateFiles::new(Arc::clone(&world.disk), None, dir.state_dir());
     let found = files
         .find()
@@ -79,7 +83,7 @@ pub(crate) fn content(world: &World, dir: &ExecutionDir, manifest: &Manifest) ->
     }
 }
 
-fn journal(world: &World, dir: &ExecutionDir, manifest: &Manifest) -> Result<(), RemoteError> {
+fn journal(world: &World, dir: &ExecutionDir, manifest: &RecordManifest) -> Result<(), RemoteError> {
     let mut tail = JournalTail::new(Arc::clone(&world.disk), dir.events(), 0);
     let (mut last, mut in_order) = (0, true);
     let passed = tail.read(|line| {

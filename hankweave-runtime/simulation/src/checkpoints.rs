@@ -14,9 +14,9 @@ use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::checkpoint::{
-    Change, ChangeKind, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError,
-    InitialRequest, KnownCheckpoint, KnownCheckpoints, Protection, RestoreError, RestorePlan, RestoreReport,
-    RestoreRequest, TreePath,
+    ChangeKind, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha,
+    HistoryError, InitialRequest, KnownCheckpoint, PathChange, Protection, RestoreError, RestorePlan,
+    RestoreReport, RestoreRequest, TreePath,
 };
 use hankweave_runtime::world::disk::Disk;
 
@@ -31,7 +31,7 @@ pub(crate) struct Vault(Arc<Mutex<Commits>>);
 
 #[derive(Debug, Default)]
 struct Commits {
-    known: KnownCheckpoints,
+    known: CheckpointsBySha,
     trees: BTreeMap<CheckpointSha, Tree>,
     tips: BTreeMap<String, CheckpointSha>,
 }
@@ -210,7 +210,7 @@ impl CheckpointStore for SimCheckpoints {
         self.keep(commit, &mut commits)
     }
 
-    fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
+    fn known(&self) -> Result<CheckpointsBySha, HistoryError> {
         Ok(self.vault.commits().known.clone())
     }
 
@@ -223,14 +223,14 @@ impl CheckpointStore for SimCheckpoints {
         Ok(missing.cloned().collect())
     }
 
-    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError> {
+    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {
         let commits = self.vault.commits();
         let (from, to) = (commits.tree(from)?, commits.tree(to)?);
-        let change = |path: &PathBuf, kind| Change {
+        let change = |path: &PathBuf, kind| PathChange {
             path: tree_path(path),
             kind,
         };
-        let mut changes: Vec<Change> = to
+        let mut changes: Vec<PathChange> = to
             .iter()
             .filter_map(|(path, content)| match from.get(path) {
                 None => Some(change(path, ChangeKind::Added)),

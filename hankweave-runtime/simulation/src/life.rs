@@ -12,8 +12,8 @@ use hankweave_runtime::instance_lock::LockError;
 use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::World;
 use hankweave_runtime::{
-    Builder, Command, Commander, Hankweave, OpenError, Rollback, RollbackError, RollbackTarget, RunError,
-    RunOptions, RunOutcome, ServerOptions, Shutdown, StopCause,
+    Builder, Commander, Hankweave, OpenExecutionError, Rollback, RollbackError, RollbackTarget, RunCommand,
+    RunError, RunOptions, RunOutcome, ServerOptions, Shutdown, StopCause,
 };
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
@@ -51,7 +51,7 @@ pub(crate) struct LifePlan {
 #[derive(Debug)]
 pub(crate) enum LifeEnd {
     Ran(Result<RunOutcome, RunError>),
-    NotOpened(OpenError),
+    NotOpened(OpenExecutionError),
     WentBack(Result<Rollback, RollbackError>),
     Crashed,
 }
@@ -217,7 +217,7 @@ async fn skip(plan: &LifePlan, mut events: Subscription, commander: Commander) {
         let works = |event: &Event| matches!(event, Event::CodonStarted { codon_id, .. } if codon_id.as_str() == skipped);
         for _ in events.entries().filter(|entry| works(&entry.event)) {
             // A run that ends at the same moment refuses, and then it is skipped the next time.
-            let _ = commander.send(Command::Skip).await;
+            let _ = commander.send(RunCommand::Skip).await;
         }
     }
 }
@@ -240,7 +240,7 @@ async fn go_back_in_run(
         if events.entries().any(|entry| idles(&entry.event)) {
             let (target, restart) = (end_of(id), false);
             // What became of it is in the records.
-            let _ = commander.send(Command::RollBack { target, restart }).await;
+            let _ = commander.send(RunCommand::RollBack { target, restart }).await;
             return shutdown.request(StopCause::Request);
         }
     }
@@ -273,7 +273,7 @@ async fn rival(machine: &Machine, plan: &LifePlan, world: &World, disk: &SimDisk
     tokio::time::sleep(after).await;
     let opened = builder(machine, &machine.beside(world), disk)?.open().await;
     match opened {
-        Err(OpenError::Lock(LockError::Held { .. })) => Ok(()),
+        Err(OpenExecutionError::Lock(LockError::Held { .. })) => Ok(()),
         Err(_) if disk.is_down() => Ok(()),
         Err(error) => Err(format!(
             "L1: a second runtime was refused for another reason: {error}"

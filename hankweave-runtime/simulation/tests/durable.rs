@@ -11,7 +11,9 @@ use hankweave_core::id::{CheckpointSha, EventId, Pid, RunId};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::journal::{Batch, EventJournal, FileJournal, JournalLimits, PageLimit};
-use hankweave_runtime::state_manager::{LoadError, Loaded, Parts, StateManager, Strictness, load};
+use hankweave_runtime::state_manager::{
+    LoadError, LoadedState, StateManager, StateManagerParts, Strictness, load,
+};
 use hankweave_runtime::store::{LogBatch, NOTHING_IN_DOUBT, StateFiles, read_log};
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::SystemClock;
@@ -43,17 +45,17 @@ fn open_journal(life: &SimDisk) -> FileJournal {
 }
 
 /// A start of the state manager.
-fn start(disk: &SimDisk) -> (Parts, Loaded) {
+fn start(disk: &SimDisk) -> (StateManagerParts, LoadedState) {
     try_start(disk, Plan::default()).expect("the virtual disk works")
 }
 
 /// The same on a disk that may refuse it.
-fn try_start(disk: &SimDisk, plan: Plan) -> Result<(Parts, Loaded), LoadError> {
+fn try_start(disk: &SimDisk, plan: Plan) -> Result<(StateManagerParts, LoadedState), LoadError> {
     let life = disk.begin_life(plan);
     let events = Path::new(STATE_DIR).join("events");
     let journal = FileJournal::open(Arc::new(life.clone()), &events, JournalLimits::default())
         .map_err(LoadError::Journal)?;
-    let parts = Parts {
+    let parts = StateManagerParts {
         files: StateFiles::new(Arc::new(life), None, STATE_DIR.into()),
         journal: Arc::new(journal),
         clock: Arc::new(SystemClock),

@@ -14,7 +14,8 @@ use hankweave_core::id::{CheckpointSha, RunId};
 use hankweave_core::wire::Event;
 use hankweave_runtime::journal::MemoryJournal;
 use hankweave_runtime::state_manager::{
-    Delivery, Parts, StateManager, StateManagerTask, Strictness, Subscription, TransitionError, load,
+    Delivery, StateManager, StateManagerParts, StateManagerTask, Strictness, Subscription, TransitionError,
+    load,
 };
 use hankweave_runtime::store::{LogContents, StateFiles, read_log};
 use hankweave_runtime::world::blocking::Blocking;
@@ -60,7 +61,7 @@ impl Stage {
         life.create_dir_private(Path::new(STATE_DIR))
             .expect("the virtual disk works");
         life.sync_dir(Path::new("/")).expect("the virtual disk works");
-        let parts = Parts {
+        let parts = StateManagerParts {
             files: StateFiles::new(Arc::new(life), None, STATE_DIR.into()),
             journal: Arc::new(MemoryJournal::default()),
             clock: Arc::new(SystemClock),

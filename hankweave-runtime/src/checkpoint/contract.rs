@@ -90,8 +90,8 @@ pub(super) fn open_git(workspace: &Path) -> (GitCheckpoints, OpenReport) {
     GitCheckpoints::open(&open_request(workspace)).unwrap()
 }
 
-pub(super) fn open_request(workspace: &Path) -> OpenRequest {
-    OpenRequest {
+pub(super) fn open_request(workspace: &Path) -> OpenStoreRequest {
+    OpenStoreRequest {
         repository: workspace.join(".hankweave/checkpoints"),
         workspace: workspace.to_owned(),
         at: Timestamp::from_millis(1_736_000_000_000),

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Counts files while they are stored or written. Any thread may count and look.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct FileProgress {
     done: AtomicUsize,
     /// 0 while nobody counts.
     total: AtomicUsize,
@@ -20,7 +20,7 @@ pub struct Counts {
     pub total: usize,
 }
 
-impl Counted {
+impl FileProgress {
     /// Begins to count `total` files; 0 ends it.
     pub(super) fn begin(&self, total: usize) {
         self.done.store(0, Relaxed);
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn nothing_is_counted_before_it_begins_and_after_it_ends() {
-        let counted = Counted::default();
+        let counted = FileProgress::default();
         assert_eq!(counted.now(), None);
         counted.begin(3);
         (0..2).for_each(|_| counted.step());

@@ -10,14 +10,14 @@ use hankweave_core::id::{CheckpointSha, RunId};
 use proptest::prelude::*;
 
 use super::contract::{Fixture, open_git, photograph, request, restore_request};
-use super::history::{self, Loaded};
+use super::history::{self, LoadedCheckpoint};
 use super::*;
 
 fn repository(fixture: &Fixture) -> std::path::PathBuf {
     fixture.path(".hankweave/checkpoints")
 }
 
-fn load(fixture: &Fixture, sha: &CheckpointSha) -> Loaded {
+fn load(fixture: &Fixture, sha: &CheckpointSha) -> LoadedCheckpoint {
     let opened = Repository::open_bare(repository(fixture)).unwrap();
     history::load(&history::open_reader(&opened).unwrap(), sha, None).unwrap()
 }

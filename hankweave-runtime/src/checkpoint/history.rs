@@ -11,8 +11,8 @@ use super::git_format::{Commit, ObjectReader, TreeEntry};
 use super::inspect::Inspector;
 use super::object::ObjectError;
 use super::repository::{self, name_of, unless_missing};
-use super::tree::{Entry, FileMode, Folders, Listing, changes};
-use super::{Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, message};
+use super::tree::{FileEntry, FileMode, Folders, Listing, changes};
+use super::{CheckpointsBySha, Damage, HistoryError, KnownCheckpoint, PathChange, TreePath, message};
 
 /// The branch of the files before the first codon of the newest run that began anew.
 pub(super) const MAIN: &str = "main";
@@ -28,7 +28,7 @@ pub struct GitHistory {
 
 /// A checkpoint with all its files and folders.
 #[derive(Debug, Default)]
-pub(super) struct Loaded {
+pub(super) struct LoadedCheckpoint {
     pub(super) files: Listing,
     pub(super) folders: Folders,
 }
@@ -60,11 +60,11 @@ impl GitHistory {
     /// # Errors
     ///
     /// Returns [`HistoryError`] when the repository cannot be read.
-    pub fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
+    pub fn known(&self) -> Result<CheckpointsBySha, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
-        let known = || -> Result<KnownCheckpoints, git2::Error> {
+        let known = || -> Result<CheckpointsBySha, git2::Error> {
             let reader = ObjectReader::open(&repository)?;
-            let mut known = KnownCheckpoints::new();
+            let mut known = CheckpointsBySha::new();
             for branch in repository.branches(Some(BranchType::Local))? {
                 let reference = branch?.0.into_reference();
                 let branch = reference.shorthand().unwrap_or_default().to_owned();
@@ -102,13 +102,13 @@ impl GitHistory {
         Ok(missing.cloned().collect())
     }
 
-    /// What is known about those of `shas` that can be restored: the commit, its folders and the contents of all files
+    /// Returns the facts about those of `shas` that can be restored: the commit, its folders and the contents of all files
     /// are there (G10).
     ///
     /// # Errors
     ///
     /// Returns [`HistoryError`] when that cannot be found out.
-    pub fn restorable(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
+    pub fn restorable(&self, shas: &[CheckpointSha]) -> Result<CheckpointsBySha, HistoryError> {
         self.restorable_beyond(shas, HashSet::new())
     }
 
@@ -117,9 +117,9 @@ impl GitHistory {
         &self,
         shas: &[CheckpointSha],
         mut good: HashSet<Oid>,
-    ) -> Result<KnownCheckpoints, HistoryError> {
+    ) -> Result<CheckpointsBySha, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
-        let mut restorable = KnownCheckpoints::new();
+        let mut restorable = CheckpointsBySha::new();
         let mut check = || -> Result<(), git2::Error> {
             let reader = ObjectReader::open(&repository)?;
             for sha in shas {
@@ -136,12 +136,12 @@ impl GitHistory {
         Ok(restorable)
     }
 
-    /// What is known about those of `shas` that are there, whatever leads to them: a lost checkpoint hides none that is older.
+    /// Returns the facts about those of `shas` that exist, by any path: a lost checkpoint hides no older one.
     ///
     /// # Errors
     ///
     /// Returns [`HistoryError`] when that cannot be found out.
-    pub fn existing(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
+    pub fn existing(&self, shas: &[CheckpointSha]) -> Result<CheckpointsBySha, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
         let reader = open_reader(&repository)?;
         let find = |sha: &CheckpointSha| -> Result<Option<_>, git2::Error> {
@@ -178,12 +178,12 @@ impl GitHistory {
         Ok(loaded.files.paths().cloned().collect())
     }
 
-    /// What happened to the files between `from` and `to`, ordered by path.
+    /// Returns the changes of files between `from` and `to`, ordered by path.
     ///
     /// # Errors
     ///
     /// Returns [`HistoryError`] when one of them does not exist or cannot be read.
-    pub fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError> {
+    pub fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
         let reader = open_reader(&repository)?;
         let (old, new) = (find(&reader, from)?.tree, find(&reader, to)?.tree);
@@ -242,14 +242,14 @@ pub(super) fn load(
     reader: &ObjectReader<'_>,
     sha: &CheckpointSha,
     known: Option<(&Listing, &Folders)>,
-) -> Result<Loaded, HistoryError> {
+) -> Result<LoadedCheckpoint, HistoryError> {
     let tree = find(reader, sha)?.tree;
     let mut loading = Loading {
         known,
         ..Loading::new(reader, sha)
     };
     loading.folder(tree, &[])?;
-    Ok(Loaded {
+    Ok(LoadedCheckpoint {
         files: loading.files.into_iter().collect(),
         folders: loading.folders,
     })
@@ -261,7 +261,7 @@ struct Loading<'a> {
     sha: &'a CheckpointSha,
     /// The files of another checkpoint, and its folders.
     known: Option<(&'a Listing, &'a Folders)>,
-    files: Vec<(TreePath, Entry)>,
+    files: Vec<(TreePath, FileEntry)>,
     folders: Folders,
 }
 
@@ -290,7 +290,7 @@ impl<'a> Loading<'a> {
     }
 
     /// Takes over what another checkpoint has at the same place.
-    fn copy(&mut self, files: &[(TreePath, Entry)], folders: &Folders, place: &[u8]) {
+    fn copy(&mut self, files: &[(TreePath, FileEntry)], folders: &Folders, place: &[u8]) {
         for (path, _) in files {
             let within = path.folders().take_while(|folder| folder.len() >= place.len());
             for folder in within {
@@ -324,7 +324,7 @@ impl<'a> Loading<'a> {
         }
         let mode = FileMode::from_git(entry.mode).ok_or_else(unusable)?;
         let blob = entry.id;
-        self.files.push((checked, Entry { mode, blob }));
+        self.files.push((checked, FileEntry { mode, blob }));
         Ok(())
     }
 }
@@ -370,7 +370,7 @@ fn add_line(
     reader: &ObjectReader<'_>,
     tip: Oid,
     branch: &str,
-    known: &mut KnownCheckpoints,
+    known: &mut CheckpointsBySha,
 ) -> Result<(), git2::Error> {
     let mut next = Some(tip);
     while let Some(id) = next {

@@ -19,11 +19,11 @@ pub struct Damage {
     pub path: Option<TreePath>,
     /// The name of the object.
     pub object: String,
-    /// What is wrong with it.
+    /// Kind of damage.
     pub kind: DamageKind,
 }
 
-/// What is wrong with a part of a checkpoint.
+/// Damage of a part of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DamageKind {
@@ -36,7 +36,7 @@ pub enum DamageKind {
 /// Reads checkpoints of one repository; what several of them share is read once.
 pub(super) struct Inspector<'a> {
     reader: ObjectReader<'a>,
-    /// What is known of contents and of folders without any damage beneath them.
+    /// Results for contents and for folders without any damage inside.
     seen: HashMap<Oid, Option<DamageKind>>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Inspector<'a> {
         Ok((!good).then(|| self.damage_of(id)))
     }
 
-    /// What is wrong with an object that cannot be read.
+    /// Returns the damage of an object that cannot be read.
     fn damage_of(&self, id: Oid) -> DamageKind {
         match self.reader.exists(id) {
             true => DamageKind::Corrupt,

@@ -9,18 +9,18 @@ use git2::{ObjectType, Oid};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
-use super::object::{BlobStore, BlobWriter, ContentError, ObjectError, OnlyIds, Source, WriteError};
+use super::object::{BlobStore, BlobWriter, ContentError, ObjectError, OnlyIds, ReadSeek, WriteError};
 use super::restore::{self, Prepared};
-use super::select::{MAX_FILE_BYTES, Selection};
-use super::snapshot::{self, Snapshot};
+use super::select::{FileSelection, MAX_FILE_BYTES};
+use super::snapshot::{self, WorkspaceSnapshot};
 use super::stat_cache::StatCache;
 use super::survey;
 use super::tree::{Listing, changes};
 use super::workspace::Workspace;
 use super::{
-    Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, Counted, HistoryError,
-    InitialRequest, KnownCheckpoint, KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan,
-    RestoreReport, RestoreRequest, SurveyedFile, message,
+    Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, FileProgress,
+    HistoryError, InitialRequest, KnownCheckpoint, PathChange, Patterns, Protection, RestoreError,
+    RestorePlan, RestoreReport, RestoreRequest, SurveyedFile, message,
 };
 
 /// Checkpoints that live as long as this value.
@@ -33,7 +33,7 @@ pub struct MemoryCheckpoints {
 
 #[derive(Debug, Default)]
 struct Commits {
-    known: KnownCheckpoints,
+    known: CheckpointsBySha,
     files: BTreeMap<CheckpointSha, Listing>,
     tips: BTreeMap<String, CheckpointSha>,
 }
@@ -55,8 +55,8 @@ impl MemoryCheckpoints {
         self.commits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, patterns: &Patterns, tracked: &Listing) -> Result<Snapshot, CheckpointError> {
-        let selection = Selection {
+    fn take(&self, patterns: &Patterns, tracked: &Listing) -> Result<WorkspaceSnapshot, CheckpointError> {
+        let selection = FileSelection {
             patterns,
             tracked: &[tracked],
             in_the_way: false,
@@ -67,7 +67,7 @@ impl MemoryCheckpoints {
             &selection,
             &StatCache::default(),
             &self.blobs,
-            &Counted::default(),
+            &FileProgress::default(),
         )
     }
 
@@ -94,7 +94,7 @@ impl MemoryCheckpoints {
             blobs,
             Arc::new(target.clone()),
             &left,
-            &Counted::default(),
+            &FileProgress::default(),
         )
     }
 }
@@ -106,7 +106,11 @@ impl Commits {
             .ok_or_else(|| HistoryError::Unknown { sha: sha.clone() })
     }
 
-    fn save(&mut self, request: &RestoreRequest, current: Snapshot) -> Result<Checkpoint, RestoreError> {
+    fn save(
+        &mut self,
+        request: &RestoreRequest,
+        current: WorkspaceSnapshot,
+    ) -> Result<Checkpoint, RestoreError> {
         let branch = format!("recovery/{}-{}", request.at.as_millis(), request.target.short());
         let text = message::safety(&request.target, request.at);
         let saved = self.add(branch, request.left.clone(), text, request.at, current);
@@ -119,7 +123,7 @@ impl Commits {
         parent: Option<CheckpointSha>,
         message: String,
         timestamp: Timestamp,
-        snapshot: Snapshot,
+        snapshot: WorkspaceSnapshot,
     ) -> Result<Checkpoint, CheckpointError> {
         let message = message::without(message, &snapshot.skipped);
         // The number of commits makes the name unique, as the parent's name does in git.
@@ -136,7 +140,7 @@ impl Commits {
         };
         self.known.insert(sha.clone(), known);
         self.tips.insert(branch.clone(), sha.clone());
-        let Snapshot {
+        let WorkspaceSnapshot {
             files, skipped, seen, ..
         } = snapshot;
         let checkpoint = Checkpoint {
@@ -204,7 +208,7 @@ impl CheckpointStore for MemoryCheckpoints {
         survey::content(&self.open_workspace().ok()?, file, most)
     }
 
-    fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
+    fn known(&self) -> Result<CheckpointsBySha, HistoryError> {
         Ok(self.commits().known.clone())
     }
 
@@ -221,7 +225,7 @@ impl CheckpointStore for MemoryCheckpoints {
             .collect())
     }
 
-    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError> {
+    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {
         let commits = self.commits();
         Ok(changes(commits.files(from)?, commits.files(to)?))
     }
@@ -263,7 +267,7 @@ impl CheckpointStore for MemoryCheckpoints {
         };
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
         let contents = |blob, sink: &mut dyn io::Write| self.blobs.give(blob, sink);
-        restore::apply(&workspace, &plan, &target, &contents, &Counted::default())?;
+        restore::apply(&workspace, &plan, &target, &contents, &FileProgress::default())?;
         Ok(RestoreReport { safety, done: plan })
     }
 }
@@ -293,7 +297,7 @@ impl BlobWriter for &MemoryBlobs {
         Ok(blob)
     }
 
-    fn write_from(&self, source: &mut dyn Source, length: u64) -> Result<Option<Oid>, WriteError> {
+    fn write_from(&self, source: &mut dyn ReadSeek, length: u64) -> Result<Option<Oid>, WriteError> {
         let mut contents = Vec::new();
         source.rewind()?;
         source.take(length).read_to_end(&mut contents)?;

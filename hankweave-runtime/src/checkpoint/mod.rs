@@ -99,8 +99,8 @@ mod reading_tests;
 #[cfg(test)]
 mod real_git_tests;
 
-use counted::Counted;
 pub use counted::Counts;
+use counted::FileProgress;
 pub use git::GitCheckpoints;
 pub use hankweave_core::hank::{PatternError, Patterns};
 pub use history::GitHistory;
@@ -108,12 +108,12 @@ pub use inspect::{Damage, DamageKind};
 pub use memory::MemoryCheckpoints;
 pub(crate) use message::incomplete;
 pub use object::ObjectError;
-pub use open::{OpenError, OpenReport, OpenRequest};
-pub use review::{Obstacle, ReviewBranch, ReviewError, Work, is_usable as is_usable_for_review};
+pub use open::{OpenReport, OpenStoreError, OpenStoreRequest};
+pub use review::{Obstacle, ReviewBranch, ReviewError, ReviewRequest, is_usable as is_usable_for_review};
 pub use select::MAX_FILE_BYTES;
 pub use store::{
-    Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
-    KnownCheckpoint, KnownCheckpoints, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
+    Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, HistoryError,
+    InitialRequest, KnownCheckpoint, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
     SkipReason, Skipped, SurveyedFile,
 };
-pub use tree::{Change, ChangeKind, InvalidPath, TreePath};
+pub use tree::{ChangeKind, InvalidPath, PathChange, TreePath};

@@ -1,4 +1,4 @@
-//! Where the contents of files are kept, as the rest of this module needs it.
+//! Storage of file contents, as the rest of this module needs it.
 
 use std::io::{self, Read, Seek};
 
@@ -12,7 +12,7 @@ pub(super) const AT_ONCE: u64 = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {action}")]
 pub struct ObjectError {
-    /// What was tried, such as "write a blob".
+    /// Attempted action, such as "write a blob".
     pub action: &'static str,
     /// The cause, from git or from the operating system.
     #[source]
@@ -49,12 +49,12 @@ impl ContentError {
     }
 }
 
-/// What is wrong with the object `id`.
+/// Returns the error for the damaged object `id`.
 pub(super) fn damaged(id: Oid, what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the object {id} {what}"))
 }
 
-/// What the system says stays a matter of the system; anything else is damage.
+/// Converts an error: errors of the system stay so; any other is damage.
 pub(super) fn as_git(error: io::Error) -> git2::Error {
     let class = match error.raw_os_error() {
         Some(_) => ErrorClass::Os,
@@ -78,14 +78,14 @@ pub(super) trait BlobStore: Sync {
 pub(super) trait BlobWriter {
     fn write(&self, contents: &[u8]) -> Result<Oid, ObjectError>;
 
-    /// The same for a file of `length` bytes that is too large to be in memory as a whole; `None` when it changes meanwhile.
-    fn write_from(&self, source: &mut dyn Source, length: u64) -> Result<Option<Oid>, WriteError>;
+    /// Writes a file of `length` bytes that is too large for memory; `None` when it changes meanwhile.
+    fn write_from(&self, source: &mut dyn ReadSeek, length: u64) -> Result<Option<Oid>, WriteError>;
 }
 
 /// A file that is read in pieces, if need be again from its beginning.
-pub(super) trait Source: Read + Seek {}
+pub(super) trait ReadSeek: Read + Seek {}
 
-impl<T: Read + Seek> Source for T {}
+impl<T: Read + Seek> ReadSeek for T {}
 
 /// Why the contents of a file could not be stored.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ impl BlobWriter for OnlyIds {
         Oid::hash_object(ObjectType::Blob, contents).map_err(ObjectError::at("hash a file"))
     }
 
-    fn write_from(&self, source: &mut dyn Source, length: u64) -> Result<Option<Oid>, WriteError> {
+    fn write_from(&self, source: &mut dyn ReadSeek, length: u64) -> Result<Option<Oid>, WriteError> {
         source.rewind()?;
         sum_of(source, length, &mut |_| Ok(()))
     }
@@ -136,7 +136,7 @@ pub(super) fn begin_sum(kind: ObjectType, length: u64) -> Sha1 {
 
 /// The name of the next `length` bytes of `source` as the content of a file, each piece of which goes to `take` as well; `None` when there are fewer.
 pub(super) fn sum_of(
-    source: &mut dyn Source,
+    source: &mut dyn ReadSeek,
     length: u64,
     take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<Option<Oid>, WriteError> {

@@ -11,7 +11,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use super::git_format::{NewCommit, ObjectReader, good_lines, is_list, is_reference, write_first_commit};
 use super::object::ObjectError;
 use super::repository::{isolate, sync_file_system};
-use super::shape::{self, Strange, What};
+use super::shape::{self, UnsafeEntry, UnsafeReason};
 use super::{message, stat_cache};
 use crate::world::disk::{Disk as _, FileKind, IoError, RealDisk, open_dir, parent, read_if_present};
 
@@ -41,7 +41,7 @@ const HEAD: &str = "ref: refs/heads/main\n";
 
 /// Says where the checkpoints are and of what.
 #[derive(Debug, Clone)]
-pub struct OpenRequest {
+pub struct OpenStoreRequest {
     /// The folder of the bare repository; its parent must exist. Made when it is missing.
     pub repository: PathBuf,
     /// The folder whose files are checkpointed.
@@ -54,12 +54,12 @@ pub struct OpenRequest {
     pub most_bytes: u64,
 }
 
-/// What opening changed besides.
+/// Side effects of opening.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenReport {
     /// A new repository was made.
     pub created: bool,
-    /// Where a repository went that git could not read; its checkpoints are not available.
+    /// New path of a repository that git could not read; its checkpoints are not available.
     pub moved_aside: Option<PathBuf>,
     /// The first commit, or what names it, was lost and was made anew; whatever else is whole is available.
     pub mended: bool,
@@ -72,7 +72,7 @@ pub struct OpenReport {
 
 /// Why the checkpoints cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum OpenStoreError {
     /// A file or folder could not be read, written or renamed.
     #[error(transparent)]
     Io(#[from] IoError),
@@ -90,7 +90,7 @@ pub enum OpenError {
 /// Makes the repository usable: cleans up after a crash, mends a broken one or moves it aside, makes a missing one.
 ///
 /// The caller holds the lock of the execution directory, so any lock in the repository is a dead one.
-pub(super) fn prepare(request: &OpenRequest) -> Result<OpenReport, OpenError> {
+pub(super) fn prepare(request: &OpenStoreRequest) -> Result<OpenReport, OpenStoreError> {
     isolate();
     let path = &request.repository;
     let mut report = OpenReport {
@@ -134,7 +134,7 @@ fn set_strange_aside(path: &Path, at: Timestamp) -> Result<Vec<(String, PathBuf)
     Ok(kept)
 }
 
-fn set_aside(path: &Path, found: Vec<Strange>, at: Timestamp) -> Result<Vec<(String, PathBuf)>, IoError> {
+fn set_aside(path: &Path, found: Vec<UnsafeEntry>, at: Timestamp) -> Result<Vec<(String, PathBuf)>, IoError> {
     let mut kept = Vec::new();
     for strange in found {
         let aside = move_aside(path, Some(&strange.path), at)?;
@@ -152,7 +152,7 @@ fn set_aside(path: &Path, found: Vec<Strange>, at: Timestamp) -> Result<Vec<(Str
 }
 
 /// Files of references that hold none, as a power loss or a bad disk leaves them.
-fn damaged_references(path: &Path) -> Result<Vec<Strange>, IoError> {
+fn damaged_references(path: &Path) -> Result<Vec<UnsafeEntry>, IoError> {
     let mut damaged = Vec::new();
     let mut judge = |relative: PathBuf, is_good: fn(&[u8]) -> bool| {
         let file = path.join(&relative);
@@ -161,9 +161,9 @@ fn damaged_references(path: &Path) -> Result<Vec<Strange>, IoError> {
             .map_err(IoError::at("read", &file))?
             .is_some_and(|bytes| !is_good(&bytes))
         {
-            damaged.push(Strange {
+            damaged.push(UnsafeEntry {
                 path: relative,
-                what: What::NotAReference,
+                what: UnsafeReason::NotAReference,
             });
         }
         Ok::<(), IoError>(())
@@ -211,7 +211,7 @@ fn keep_good_references(path: &Path, damaged: &Path) -> Result<(), IoError> {
 ///
 /// What the system does not let us read is no proof of damage, and git does not tell one from the other. So a bad answer counts only when
 /// all files can be read, and when git gives it again.
-fn is_good(path: &Path) -> Result<bool, OpenError> {
+fn is_good(path: &Path) -> Result<bool, OpenStoreError> {
     if can_be_used(path)? {
         return Ok(true);
     }
@@ -219,7 +219,7 @@ fn is_good(path: &Path) -> Result<bool, OpenError> {
     can_be_used(path)
 }
 
-fn can_be_used(path: &Path) -> Result<bool, OpenError> {
+fn can_be_used(path: &Path) -> Result<bool, OpenStoreError> {
     let head = Repository::open_bare(path).and_then(|repository| {
         let head = repository
             .head()?
@@ -229,7 +229,7 @@ fn can_be_used(path: &Path) -> Result<bool, OpenError> {
         reader.tree(reader.commit(head)?.tree).map(drop)
     });
     match head {
-        Err(error) if error.code() == ErrorCode::Owner => Err(OpenError::ForeignOwner {
+        Err(error) if error.code() == ErrorCode::Owner => Err(OpenStoreError::ForeignOwner {
             path: path.to_owned(),
         }),
         head => Ok(head.is_ok()),
@@ -267,7 +267,7 @@ fn open_by_path(path: &Path) -> io::Result<File> {
 }
 
 /// Makes a repository with one empty commit on `main` under another name, and renames it when it is whole (G1).
-fn create(request: &OpenRequest) -> Result<(), OpenError> {
+fn create(request: &OpenStoreRequest) -> Result<(), OpenStoreError> {
     let path = &request.repository;
     let temporary = sibling(path, &format!("tmp-{}", request.nonce));
     let make = || {
@@ -280,8 +280,8 @@ fn create(request: &OpenRequest) -> Result<(), OpenError> {
             .mode(git2::RepositoryInitMode::from_bits_retain(0o700));
         Repository::init_opts(&temporary, &options).map(drop)
     };
-    let put_in_place = || -> Result<(), OpenError> {
-        make().map_err(|error| OpenError::Create(ObjectError::at("make a bare repository")(error)))?;
+    let put_in_place = || -> Result<(), OpenStoreError> {
+        make().map_err(|error| OpenStoreError::Create(ObjectError::at("make a bare repository")(error)))?;
         first_commit(&temporary, request.at).map_err(IoError::at("write the first commit of", &temporary))?;
         write_settings(&temporary)?;
         let folder = open_dir(&temporary).map_err(IoError::at("open", &temporary))?;
@@ -299,7 +299,7 @@ fn create(request: &OpenRequest) -> Result<(), OpenError> {
 
 /// Gives a repository whose first commit cannot be found a new one, so that what else it holds stays within reach; returns whether that was enough. Without
 /// its objects there is nothing to keep.
-fn mend(path: &Path, at: Timestamp) -> Result<bool, OpenError> {
+fn mend(path: &Path, at: Timestamp) -> Result<bool, OpenStoreError> {
     let objects = RealDisk.metadata(&path.join("objects"));
     if !objects.is_ok_and(|found| found.kind == FileKind::Directory) {
         return Ok(false);

@@ -10,7 +10,7 @@ use super::repository::name_of;
 /// Each restore makes one, and a file that is missed is missed soon.
 pub(super) const KEPT: usize = 20;
 
-/// Where safety checkpoints are: `recovery/<milliseconds>-<short sha of the target>`.
+/// Reference prefix of safety checkpoints: `recovery/<milliseconds>-<short sha of the target>`.
 pub(super) const PREFIX: &str = "recovery/";
 
 /// Deletes the branches of all safety checkpoints but the newest [`KEPT`] and those that `keep` names; returns their

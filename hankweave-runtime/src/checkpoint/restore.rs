@@ -13,12 +13,14 @@ use rustix::io::Errno;
 
 use super::object::{BlobStore, ContentError, ObjectError};
 use super::repository::sync_file_system;
-use super::select::Selection;
-use super::snapshot::{self, Snapshot};
+use super::select::FileSelection;
+use super::snapshot::{self, WorkspaceSnapshot};
 use super::stat_cache::StatCache;
-use super::tree::{Change, ChangeKind, Entry, FileMode, Listing, changes};
+use super::tree::{ChangeKind, FileEntry, FileMode, Listing, PathChange, changes};
 use super::workspace::Workspace;
-use super::{CheckpointError, Counted, Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
+use super::{
+    CheckpointError, FileProgress, Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath,
+};
 use crate::world::disk::open_folder_in;
 use crate::world::environment::umask_of_user;
 
@@ -31,8 +33,8 @@ const LONGEST_TARGET: usize = 64 << 10;
 /// A restore that is planned and has changed nothing yet.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// What the restore would replace or delete, to be saved first, and the rest of the tracked files.
-    pub(super) current: Snapshot,
+    /// Files that the restore would replace or delete, to be saved first, and the rest of the tracked files.
+    pub(super) current: WorkspaceSnapshot,
     pub(super) target: Arc<Listing>,
     pub(super) plan: RestorePlan,
 }
@@ -58,10 +60,10 @@ pub(super) fn prepare(
     blobs: &dyn BlobStore,
     target: Arc<Listing>,
     left: &Listing,
-    counted: &Counted,
+    counted: &FileProgress,
 ) -> Result<Prepared, RestoreError> {
     let patterns = Patterns::nothing();
-    let selection = Selection {
+    let selection = FileSelection {
         patterns: &patterns,
         tracked: &[&target, left],
         in_the_way: true,
@@ -78,11 +80,11 @@ pub(super) fn prepare(
     })
 }
 
-/// What has to change so that the tracked files of `current` become those of `target`.
+/// Returns the changes that turn the tracked files of `current` into those of `target`.
 ///
 /// Deletes only what `left` has and `target` has not (G8). Fails when something would be lost that is not in
 /// `current`.
-fn plan(current: &Snapshot, left: &Listing, target: &Listing) -> Result<RestorePlan, RestoreError> {
+fn plan(current: &WorkspaceSnapshot, left: &Listing, target: &Listing) -> Result<RestorePlan, RestoreError> {
     let ours = |path: &TreePath| !is_path_excluded(path);
     let write = present(changes(&current.files, target));
     let delete = left
@@ -146,7 +148,7 @@ fn refuse_repository(workspace: &Workspace, plan: &RestorePlan) -> Result<(), Re
 }
 
 /// The paths that are there after `changes`.
-fn present(changes: Vec<Change>) -> impl Iterator<Item = TreePath> {
+fn present(changes: Vec<PathChange>) -> impl Iterator<Item = TreePath> {
     let present = changes
         .into_iter()
         .filter(|change| change.kind != ChangeKind::Deleted);
@@ -175,7 +177,7 @@ pub(super) fn apply(
     plan: &RestorePlan,
     target: &Listing,
     contents: &CopyContents<'_>,
-    counted: &Counted,
+    counted: &FileProgress,
 ) -> Result<(), RestoreError> {
     let at = |path: &TreePath| {
         let path = path.clone();
@@ -253,7 +255,7 @@ fn delete(workspace: &Workspace, path: &TreePath) -> Result<(), Errno> {
 fn write(
     workspace: &Workspace,
     path: &TreePath,
-    entry: Entry,
+    entry: FileEntry,
     contents: &CopyContents<'_>,
 ) -> Result<(), ContentError> {
     let (folder, name) = path.split();
@@ -281,15 +283,15 @@ fn write_link(
     blob: Oid,
     contents: &CopyContents<'_>,
 ) -> Result<(), ContentError> {
-    let mut target = Target(Vec::new());
+    let mut target = LinkTarget(Vec::new());
     contents(blob, &mut target)?;
     rustix::fs::symlinkat(&*target.0, folder, name).map_err(failed)
 }
 
-/// Where a link points, which is no long text.
-struct Target(Vec<u8>);
+/// Target of a link, a short text.
+struct LinkTarget(Vec<u8>);
 
-impl io::Write for Target {
+impl io::Write for LinkTarget {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() + bytes.len() > LONGEST_TARGET {
             return Err(io::ErrorKind::InvalidFilename.into());

@@ -36,7 +36,7 @@ const MAX_IGNORE_BYTES: u64 = 1 << 20;
 
 /// Says which files are wanted.
 #[derive(Debug)]
-pub(super) struct Selection<'a> {
+pub(super) struct FileSelection<'a> {
     /// Files that match and are not ignored.
     pub(super) patterns: &'a Patterns,
     /// Files that are wanted even if they are ignored or do not match: those of any of these listings.
@@ -48,7 +48,7 @@ pub(super) struct Selection<'a> {
     pub(super) most_bytes: u64,
 }
 
-impl Selection<'_> {
+impl FileSelection<'_> {
     fn tracks(&self, path: &[u8]) -> bool {
         self.tracked.iter().any(|listing| listing.contains(path))
     }
@@ -61,13 +61,13 @@ impl Selection<'_> {
 /// The result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Selected {
-    pub(super) files: Vec<Found>,
+    pub(super) files: Vec<SelectedFile>,
     pub(super) skipped: Vec<Skipped>,
 }
 
 /// A file or link as the walk saw it.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct SelectedFile {
     pub(super) path: TreePath,
     pub(super) stat: FileStat,
     /// Whether it matches, and is not only there because it is tracked or in the way.
@@ -82,7 +82,7 @@ pub(super) struct WalkError {
 }
 
 /// Walks through `workspace` and returns the wanted files in the order of their paths.
-pub(super) fn select(workspace: &Workspace, selection: &Selection<'_>) -> Result<Selected, WalkError> {
+pub(super) fn select(workspace: &Workspace, selection: &FileSelection<'_>) -> Result<Selected, WalkError> {
     let mut walker = Walker {
         selection,
         rules: Vec::new(),
@@ -93,7 +93,7 @@ pub(super) fn select(workspace: &Workspace, selection: &Selection<'_>) -> Result
             .min(MOST_THREADS),
         selected: Selected::default(),
     };
-    match open_folder_in(workspace.root(), ".").and_then(|root| walker.folder(root, Wish::Default)) {
+    match open_folder_in(workspace.root(), ".").and_then(|root| walker.folder(root, WalkMode::Default)) {
         Ok(()) => Ok(walker.selected),
         // The path of the folder that failed is still in the walker.
         Err(source) => Err(WalkError {
@@ -103,19 +103,19 @@ pub(super) fn select(workspace: &Workspace, selection: &Selection<'_>) -> Result
     }
 }
 
-/// What is wanted from a folder.
+/// Selection in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
-    /// What matches and is not ignored, and what is tracked.
+enum WalkMode {
+    /// Matching files that are not ignored, and tracked files.
     Default,
     /// The folder is ignored: only what is tracked.
     Tracked,
-    /// All of it, see [`Selection::in_the_way`].
+    /// All of it, see [`FileSelection::in_the_way`].
     Everything,
 }
 
 struct Walker<'a> {
-    selection: &'a Selection<'a>,
+    selection: &'a FileSelection<'a>,
     rules: Vec<IgnoreRules>,
     path: Vec<u8>,
     depth: usize,
@@ -125,7 +125,7 @@ struct Walker<'a> {
 }
 
 /// A name in a folder, and what stands there.
-type Name = (Box<[u8]>, FileType);
+type RawEntry = (Box<[u8]>, FileType);
 
 /// One `.gitignore` on the way down.
 #[derive(Clone)]
@@ -136,19 +136,19 @@ struct IgnoreRules {
 }
 
 impl Walker<'_> {
-    fn folder(&mut self, folder: OwnedFd, wish: Wish) -> Result<(), Errno> {
+    fn folder(&mut self, folder: OwnedFd, wish: WalkMode) -> Result<(), Errno> {
         let folder = Dir::new(folder)?;
         self.folder_of(folder, wish)
     }
 
-    fn folder_of(&mut self, mut folder: Dir, wish: Wish) -> Result<(), Errno> {
+    fn folder_of(&mut self, mut folder: Dir, wish: WalkMode) -> Result<(), Errno> {
         let names = names(&mut folder)?;
         let prefix = if self.path.is_empty() {
             0
         } else {
             self.path.len() + 1
         };
-        let rules = if wish == Wish::Default {
+        let rules = if wish == WalkMode::Default {
             read_rules(folder.fd()?, &names, prefix)
         } else {
             None
@@ -170,7 +170,7 @@ impl Walker<'_> {
         Ok(())
     }
 
-    fn name(&mut self, parent: BorrowedFd<'_>, (name, kind): &Name, wish: Wish) -> Result<(), Errno> {
+    fn name(&mut self, parent: BorrowedFd<'_>, (name, kind): &RawEntry, wish: WalkMode) -> Result<(), Errno> {
         let length = self.path.len();
         if length > 0 {
             self.path.push(b'/');
@@ -182,7 +182,12 @@ impl Walker<'_> {
     }
 
     /// Visits `names` in several threads, each of which takes the next one that is left. What they find is put together in the order of the names.
-    fn names_together(&mut self, parent: BorrowedFd<'_>, names: &[Name], wish: Wish) -> Result<(), Errno> {
+    fn names_together(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        names: &[RawEntry],
+        wish: WalkMode,
+    ) -> Result<(), Errno> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut done = Vec::new();
@@ -233,7 +238,7 @@ impl Walker<'_> {
         }
     }
 
-    fn entry(&mut self, parent: impl AsFd, name: &[u8], kind: FileType, wish: Wish) -> Result<(), Errno> {
+    fn entry(&mut self, parent: impl AsFd, name: &[u8], kind: FileType, wish: WalkMode) -> Result<(), Errno> {
         if is_excluded(name, self.depth == 1) {
             self.skip(SkipReason::Protected);
             return Ok(());
@@ -246,15 +251,15 @@ impl Walker<'_> {
             known => known,
         };
         let is_folder = kind == FileType::Directory;
-        let wish = if wish == Wish::Default && self.is_ignored(is_folder) {
-            Wish::Tracked
+        let wish = if wish == WalkMode::Default && self.is_ignored(is_folder) {
+            WalkMode::Tracked
         } else {
             wish
         };
         match kind {
             FileType::Directory => self.subfolder(parent, name, wish),
             FileType::RegularFile | FileType::Symlink => self.file(parent, name, wish),
-            _ if wish == Wish::Tracked => Ok(()),
+            _ if wish == WalkMode::Tracked => Ok(()),
             _ => {
                 self.skip(SkipReason::NotAFile);
                 Ok(())
@@ -262,10 +267,10 @@ impl Walker<'_> {
         }
     }
 
-    fn subfolder(&mut self, parent: impl AsFd, name: &[u8], wish: Wish) -> Result<(), Errno> {
+    fn subfolder(&mut self, parent: impl AsFd, name: &[u8], wish: WalkMode) -> Result<(), Errno> {
         let in_the_way = self.selection.in_the_way && self.selection.tracks(&self.path);
-        let wish = if in_the_way { Wish::Everything } else { wish };
-        if wish == Wish::Tracked && !self.selection.tracks_beneath(&self.path) {
+        let wish = if in_the_way { WalkMode::Everything } else { wish };
+        if wish == WalkMode::Tracked && !self.selection.tracks_beneath(&self.path) {
             return Ok(());
         }
         if self.depth == MAX_DEPTH {
@@ -278,11 +283,11 @@ impl Walker<'_> {
         }
     }
 
-    fn file(&mut self, parent: impl AsFd, name: &[u8], wish: Wish) -> Result<(), Errno> {
+    fn file(&mut self, parent: impl AsFd, name: &[u8], wish: WalkMode) -> Result<(), Errno> {
         let (selection, in_the_way) = (self.selection, self.selection.in_the_way);
-        let matches = wish == Wish::Default && selection.patterns.matches(&self.path);
+        let matches = wish == WalkMode::Default && selection.patterns.matches(&self.path);
         let wanted = matches
-            || wish == Wish::Everything
+            || wish == WalkMode::Everything
             || selection.tracks(&self.path)
             || in_the_way && selection.tracks_beneath(&self.path);
         if !wanted {
@@ -303,7 +308,7 @@ impl Walker<'_> {
             });
             return Ok(());
         }
-        self.selected.files.push(Found {
+        self.selected.files.push(SelectedFile {
             path: self.current(),
             stat,
             matches,
@@ -348,8 +353,8 @@ impl Walker<'_> {
 }
 
 /// The names in `folder` without `.` and `..`, in the order of the paths that begin with them.
-fn names(folder: &mut Dir) -> Result<Vec<Name>, Errno> {
-    let mut names: Vec<Name> = Vec::new();
+fn names(folder: &mut Dir) -> Result<Vec<RawEntry>, Errno> {
+    let mut names: Vec<RawEntry> = Vec::new();
     while let Some(entry) = folder.read() {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
@@ -361,7 +366,7 @@ fn names(folder: &mut Dir) -> Result<Vec<Name>, Errno> {
     Ok(names)
 }
 
-/// What stands at `name`, also where the file system does not tell that in its lists; what cannot be looked at stays unknown.
+/// Returns the kind of the entry `name`, also where the file system's listings lack it; unreadable entries stay unknown.
 fn known_kind(folder: impl AsFd, name: &[u8], listed: FileType) -> FileType {
     match listed {
         FileType::Unknown => rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
@@ -371,7 +376,7 @@ fn known_kind(folder: impl AsFd, name: &[u8], listed: FileType) -> FileType {
 }
 
 /// As git sorts: after the name of a folder comes a slash.
-fn in_order_of_paths((left, left_kind): &Name, (right, right_kind): &Name) -> Ordering {
+fn in_order_of_paths((left, left_kind): &RawEntry, (right, right_kind): &RawEntry) -> Ordering {
     let common = left.len().min(right.len());
     let next = |name: &[u8], kind| match kind {
         FileType::Directory => Some(*name.get(common).unwrap_or(&b'/')),
@@ -382,7 +387,7 @@ fn in_order_of_paths((left, left_kind): &Name, (right, right_kind): &Name) -> Or
 }
 
 /// The rules of the `.gitignore` in `folder`. One that cannot be read has none, and so has a line that is no pattern.
-fn read_rules(folder: impl AsFd, names: &[Name], prefix: usize) -> Option<IgnoreRules> {
+fn read_rules(folder: impl AsFd, names: &[RawEntry], prefix: usize) -> Option<IgnoreRules> {
     names.iter().find(|(name, _)| **name == *b".gitignore")?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(folder, ".gitignore", flags, Mode::empty()).ok()?);

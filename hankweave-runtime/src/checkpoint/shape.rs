@@ -1,4 +1,4 @@
-//! What libgit2 may open (G2).
+//! Repository shapes that libgit2 may open (G2).
 //!
 //! libgit2 opens the files of a repository by their paths: it follows links, waits at a pipe until somebody writes, takes a file of any length into
 //! memory, and goes wherever alternates, a common directory or an include leads. So what it would open is looked at first: folders are folders, files
@@ -40,7 +40,7 @@ const FILES: [(&str, u64); 4] = [
     ("stat-cache", MAPPED_BYTES),
 ];
 
-/// What makes a repository one part of another, or another history of it. We never write these.
+/// Files that make a repository part of another, or another history of it. We never write these.
 const ELSEWHERE: [&str; 4] = ["commondir", "gitdir", "config.worktree", "shallow"];
 
 /// Settings whose section is harmless. Others may pull in files or run programs.
@@ -61,15 +61,15 @@ const NAMES_OF_FILES: [&str; 3] = ["worktree", "attributesfile", "excludesfile"]
 
 /// Something in a repository that libgit2 must not open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Strange {
-    /// Where, relative to the repository.
+pub(super) struct UnsafeEntry {
+    /// Path relative to the repository.
     pub(super) path: PathBuf,
-    pub(super) what: What,
+    pub(super) what: UnsafeReason,
 }
 
-/// What is wrong with it.
+/// Problem of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum UnsafeReason {
     /// It is not the kind of file that belongs there.
     Is(FileKind),
     TooLarge,
@@ -78,27 +78,27 @@ pub(super) enum What {
     NotAReference,
 }
 
-impl fmt::Display for Strange {
+impl fmt::Display for UnsafeEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` in the checkpoint repository ", self.path.display())?;
         match &self.what {
-            What::Is(kind) => write!(f, "is {kind}"),
-            What::TooLarge => f.write_str("is larger than it may be"),
-            What::LeadsElsewhere => f.write_str("leads to other places"),
-            What::Setting(setting) => write!(f, "has the setting `{setting}`, which is not ours"),
-            What::NotAReference => {
+            UnsafeReason::Is(kind) => write!(f, "is {kind}"),
+            UnsafeReason::TooLarge => f.write_str("is larger than it may be"),
+            UnsafeReason::LeadsElsewhere => f.write_str("leads to other places"),
+            UnsafeReason::Setting(setting) => write!(f, "has the setting `{setting}`, which is not ours"),
+            UnsafeReason::NotAReference => {
                 f.write_str("names no branch, so what only it named is found through the recorded runs alone")
             }
         }
     }
 }
 
-impl std::error::Error for Strange {}
+impl std::error::Error for UnsafeEntry {}
 
 /// Everything strange about the shape of `repository`, outer things first. Whatever contents are good for is judged elsewhere, but for the
 /// configuration, of which nothing is read that could lead elsewhere.
-pub(super) fn strange(repository: &Path) -> io::Result<Vec<Strange>> {
-    let mut look = Look::default();
+pub(super) fn strange(repository: &Path) -> io::Result<Vec<UnsafeEntry>> {
+    let mut look = RepositoryScan::default();
     let root: OwnedFd = open_dir(repository)?.into();
     look.at_top(&root)?;
     if !look
@@ -113,7 +113,7 @@ pub(super) fn strange(repository: &Path) -> io::Result<Vec<Strange>> {
 
 /// Fails with the first thing that is strange and that git would open.
 pub(super) fn check(repository: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let is_opened = |strange: &Strange| {
+    let is_opened = |strange: &UnsafeEntry| {
         let name = strange.path.file_name().unwrap_or_default();
         name != "stat-cache" && !is_unfinished(name.as_bytes())
     };
@@ -124,13 +124,13 @@ pub(super) fn check(repository: &Path) -> Result<(), Box<dyn std::error::Error +
 }
 
 #[derive(Default)]
-struct Look {
+struct RepositoryScan {
     /// The folder that is being looked at.
     path: PathBuf,
-    found: Vec<Strange>,
+    found: Vec<UnsafeEntry>,
 }
 
-impl Look {
+impl RepositoryScan {
     fn at_top(&mut self, root: &OwnedFd) -> io::Result<()> {
         for (name, kind) in entries(root)? {
             match name.as_bytes() {
@@ -139,7 +139,7 @@ impl Look {
                 b"info" => self.inside(root, &name, Self::info)?,
                 name if is_unfinished(name) => self.file(root, OsStr::from_bytes(name), kind, u64::MAX)?,
                 other if ELSEWHERE.iter().any(|name| name.as_bytes() == other) => {
-                    self.note(&name, What::LeadsElsewhere);
+                    self.note(&name, UnsafeReason::LeadsElsewhere);
                 }
                 other => {
                     if let Some((_, most)) = FILES.iter().find(|(name, _)| name.as_bytes() == other) {
@@ -154,7 +154,7 @@ impl Look {
     fn info(&mut self, folder: OwnedFd) -> io::Result<()> {
         for (name, kind) in entries(&folder)? {
             match name.as_bytes() {
-                b"grafts" => self.note(&name, What::LeadsElsewhere),
+                b"grafts" => self.note(&name, UnsafeReason::LeadsElsewhere),
                 _ => self.file(&folder, &name, kind, CONFIG_BYTES)?,
             }
         }
@@ -177,7 +177,7 @@ impl Look {
     fn objects_info(&mut self, folder: OwnedFd) -> io::Result<()> {
         for (name, kind) in entries(&folder)? {
             match name.as_bytes() {
-                b"alternates" | b"http-alternates" => self.note(&name, What::LeadsElsewhere),
+                b"alternates" | b"http-alternates" => self.note(&name, UnsafeReason::LeadsElsewhere),
                 b"commit-graphs" => self.folder(&name, kind),
                 _ => self.file(&folder, &name, kind, MAPPED_BYTES)?,
             }
@@ -223,7 +223,7 @@ impl Look {
         let folder = match open_folder_in(parent, name.as_bytes()) {
             Err(Errno::NOTDIR | Errno::LOOP) => {
                 let kind = kind_of(parent, name)?;
-                self.note(name, What::Is(kind));
+                self.note(name, UnsafeReason::Is(kind));
                 return Ok(());
             }
             folder => folder?,
@@ -236,13 +236,13 @@ impl Look {
 
     fn folder(&mut self, name: &OsStr, kind: FileKind) {
         if kind != FileKind::Directory {
-            self.note(name, What::Is(kind));
+            self.note(name, UnsafeReason::Is(kind));
         }
     }
 
     fn file(&mut self, parent: &OwnedFd, name: &OsStr, kind: FileKind, most: u64) -> io::Result<()> {
         if kind != FileKind::File {
-            self.note(name, What::Is(kind));
+            self.note(name, UnsafeReason::Is(kind));
             return Ok(());
         }
         if most == u64::MAX {
@@ -253,14 +253,14 @@ impl Look {
             seen => u64::try_from(seen?.st_size).unwrap_or(0),
         };
         if length > most {
-            self.note(name, What::TooLarge);
+            self.note(name, UnsafeReason::TooLarge);
         }
         Ok(())
     }
 
-    fn note(&mut self, name: &OsStr, what: What) {
+    fn note(&mut self, name: &OsStr, what: UnsafeReason) {
         let path = self.path.join(name);
-        self.found.push(Strange { path, what });
+        self.found.push(UnsafeEntry { path, what });
     }
 }
 
@@ -298,15 +298,15 @@ fn kind_of(parent: impl AsFd, name: &OsStr) -> io::Result<FileKind> {
 }
 
 /// The first setting of the configuration that has no business there.
-fn foreign_setting(repository: &Path) -> io::Result<Option<Strange>> {
+fn foreign_setting(repository: &Path) -> io::Result<Option<UnsafeEntry>> {
     let text = match RealDisk.read(&repository.join("config"), CONFIG_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         text => String::from_utf8_lossy(&text?).to_lowercase(),
     };
     let setting = text.lines().find_map(|line| foreign(line.trim()));
-    Ok(setting.map(|setting| Strange {
+    Ok(setting.map(|setting| UnsafeEntry {
         path: "config".into(),
-        what: What::Setting(setting),
+        what: UnsafeReason::Setting(setting),
     }))
 }
 

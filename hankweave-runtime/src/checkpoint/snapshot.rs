@@ -5,12 +5,12 @@ use std::thread;
 use git2::Oid;
 
 use super::object::{BlobStore, BlobWriter, WriteError};
-use super::select::{Found, Selected, Selection, select};
+use super::select::{FileSelection, Selected, SelectedFile, select};
 use super::stat_cache::{Recognition, StatCache};
 use super::survey::matching;
-use super::tree::{Entry, Listing};
-use super::workspace::{Contents, FileStat, Whole, Workspace, whole};
-use super::{CheckpointError, Counted, SkipReason, Skipped, SurveyedFile, TreePath};
+use super::tree::{FileEntry, Listing};
+use super::workspace::{Contents, FileContents, FileStat, Workspace, whole};
+use super::{CheckpointError, FileProgress, SkipReason, Skipped, SurveyedFile, TreePath};
 
 /// From this number of files on, reading and storing them is worth several threads.
 const PARALLEL_FILES: usize = 256;
@@ -20,7 +20,7 @@ const MOST_IN_MEMORY: u64 = 1 << 20;
 
 /// The selected files of a workspace as they are now.
 #[derive(Debug, Default)]
-pub(super) struct Snapshot {
+pub(super) struct WorkspaceSnapshot {
     pub(super) files: Listing,
     /// How the files looked that the cache did not recognise.
     pub(super) read: Vec<(TreePath, FileStat, Oid)>,
@@ -32,18 +32,18 @@ pub(super) struct Snapshot {
 /// Takes a snapshot of what `selection` wants. Files that `cache` recognises are not read.
 pub(super) fn take(
     workspace: &Workspace,
-    selection: &Selection<'_>,
+    selection: &FileSelection<'_>,
     cache: &StatCache,
     blobs: &dyn BlobStore,
-    counted: &Counted,
-) -> Result<Snapshot, CheckpointError> {
+    counted: &FileProgress,
+) -> Result<WorkspaceSnapshot, CheckpointError> {
     let Selected { files, skipped } =
         select(workspace, selection).map_err(|error| CheckpointError::Workspace {
             path: error.path,
             source: error.source,
         })?;
     let seen = matching(&files);
-    let entry = |stat: &FileStat, blob| Entry {
+    let entry = |stat: &FileStat, blob| FileEntry {
         mode: stat.mode,
         blob,
     };
@@ -57,27 +57,27 @@ pub(super) fn take(
     }
     counted.begin(unknown.len());
     blobs.expect(unknown.len()).map_err(CheckpointError::Store)?;
-    let mut snapshot = Snapshot {
+    let mut snapshot = WorkspaceSnapshot {
         skipped,
         seen,
-        ..Snapshot::default()
+        ..WorkspaceSnapshot::default()
     };
     for stored in store_all(workspace, &unknown, blobs, counted)? {
         match stored {
-            Stored::Blob(path, stat, blob) => {
+            StoreResult::Blob(path, stat, blob) => {
                 entries.push((path.clone(), entry(&stat, blob)));
                 snapshot.read.push((path, stat, blob));
             }
-            Stored::Skipped(skipped) => snapshot.skipped.push(skipped),
-            Stored::Gone => {}
+            StoreResult::Skipped(skipped) => snapshot.skipped.push(skipped),
+            StoreResult::Gone => {}
         }
     }
     snapshot.files = entries.into_iter().collect();
     Ok(snapshot)
 }
 
-/// What became of one file.
-enum Stored {
+/// Outcome for one file.
+enum StoreResult {
     Blob(TreePath, FileStat, Oid),
     Skipped(Skipped),
     Gone,
@@ -85,10 +85,10 @@ enum Stored {
 
 fn store_all(
     workspace: &Workspace,
-    files: &[Found],
+    files: &[SelectedFile],
     blobs: &dyn BlobStore,
-    counted: &Counted,
-) -> Result<Vec<Stored>, CheckpointError> {
+    counted: &FileProgress,
+) -> Result<Vec<StoreResult>, CheckpointError> {
     if files.len() < PARALLEL_FILES {
         return store_some(workspace, files, blobs, counted);
     }
@@ -112,10 +112,10 @@ fn store_all(
 
 fn store_some(
     workspace: &Workspace,
-    files: &[Found],
+    files: &[SelectedFile],
     blobs: &dyn BlobStore,
-    counted: &Counted,
-) -> Result<Vec<Stored>, CheckpointError> {
+    counted: &FileProgress,
+) -> Result<Vec<StoreResult>, CheckpointError> {
     if files.is_empty() {
         return Ok(Vec::new());
     }
@@ -127,11 +127,17 @@ fn store_some(
         .collect()
 }
 
-fn store(workspace: &Workspace, path: &TreePath, writer: &dyn BlobWriter) -> Result<Stored, CheckpointError> {
+fn store(
+    workspace: &Workspace,
+    path: &TreePath,
+    writer: &dyn BlobWriter,
+) -> Result<StoreResult, CheckpointError> {
     let contents = workspace.read_with(path, &mut |source| match source {
-        Whole::Link(target) => writer.write(target).map(Some).map_err(WriteError::Store),
-        Whole::File(mut file, length) if length > MOST_IN_MEMORY => writer.write_from(&mut file, length),
-        Whole::File(file, length) => match whole::<WriteError>(file, length)? {
+        FileContents::Link(target) => writer.write(target).map(Some).map_err(WriteError::Store),
+        FileContents::File(mut file, length) if length > MOST_IN_MEMORY => {
+            writer.write_from(&mut file, length)
+        }
+        FileContents::File(file, length) => match whole::<WriteError>(file, length)? {
             Some(bytes) => writer.write(&bytes).map(Some).map_err(WriteError::Store),
             None => Ok(None),
         },
@@ -144,12 +150,12 @@ fn store(workspace: &Workspace, path: &TreePath, writer: &dyn BlobWriter) -> Res
         },
     })?;
     Ok(match contents {
-        Contents::Read { read: blob, stat } => Stored::Blob(path.clone(), stat, blob),
-        Contents::Unreadable => Stored::Skipped(Skipped {
+        Contents::Read { read: blob, stat } => StoreResult::Blob(path.clone(), stat, blob),
+        Contents::Unreadable => StoreResult::Skipped(Skipped {
             path: path.clone(),
             reason: SkipReason::Unreadable,
             size: None,
         }),
-        Contents::Gone => Stored::Gone,
+        Contents::Gone => StoreResult::Gone,
     })
 }

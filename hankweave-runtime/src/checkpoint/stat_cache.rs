@@ -1,4 +1,4 @@
-//! What is known about files from the checkpoint before, so that unchanged ones are not read again.
+//! Facts about files from the previous checkpoint, so that unchanged ones are not read again.
 //!
 //! A file counts as unchanged when size, inode, mode and both times are as they were when it was read. That is not enough
 //! for a file that was written in the very moment it was read: a second write in the same tick of the file system's clock
@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 use git2::Oid;
 
-use super::tree::{Entry, FileMode, Folders, Listing};
+use super::tree::{FileEntry, FileMode, Folders, Listing};
 use super::workspace::{FileStat, FileTime};
-use super::{Change, ChangeKind, TreePath};
+use super::{ChangeKind, PathChange, TreePath};
 use crate::world::disk::{Disk as _, RealDisk, new_file, remove_if_present};
 
 /// The cache file is written once one in this many files differs from what it records.
@@ -33,7 +33,7 @@ const MAX_BYTES: u64 = 1 << 30;
 
 const MAGIC: &[u8] = b"hankweave stat cache 1\n";
 
-/// What the newest checkpoint held, and how its files looked.
+/// Contents of the newest checkpoint, and the stat data of its files.
 #[derive(Debug, Default)]
 pub(super) struct StatCache {
     /// All files of the checkpoint.
@@ -41,7 +41,7 @@ pub(super) struct StatCache {
     /// The ids of its folders.
     pub(super) folders: Folders,
     /// How the files looked that can be trusted.
-    pub(super) stats: Stats,
+    pub(super) stats: StatMap,
     /// Objects of finished checkpoints, among them all of this one.
     pub(super) durable: HashSet<Oid>,
     /// How many of the stats are not in the file, at most.
@@ -49,7 +49,7 @@ pub(super) struct StatCache {
 }
 
 /// How files looked when they were read, and what they held.
-pub(super) type Stats = BTreeMap<TreePath, (FileStat, Oid)>;
+pub(super) type StatMap = BTreeMap<TreePath, (FileStat, Oid)>;
 
 /// Recognises files that come in the order of their paths; one that comes too late is not recognised and costs time only.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl StatCache {
         files: Listing,
         read: Vec<(TreePath, FileStat, Oid)>,
         folders: Folders,
-        gone: &[Change],
+        gone: &[PathChange],
     ) {
         for change in gone.iter().filter(|change| change.kind == ChangeKind::Deleted) {
             self.unwritten += usize::from(self.stats.remove(&change.path).is_some());
@@ -114,7 +114,7 @@ impl StatCache {
 
 impl<'a> Recognition<'a> {
     /// Begins with the first of `stats`.
-    pub(super) fn new(stats: &'a Stats) -> Self {
+    pub(super) fn new(stats: &'a StatMap) -> Self {
         Self(stats.iter().peekable())
     }
 
@@ -219,8 +219,8 @@ fn decode(bytes: &[u8]) -> Option<StatCache> {
     if crc32fast::hash(body).to_le_bytes() != *checksum {
         return None;
     }
-    let mut input = Input(body.strip_prefix(MAGIC)?);
-    let (mut files, mut folders, mut stats) = (Vec::new(), Folders::new(), Stats::new());
+    let mut input = ByteCursor(body.strip_prefix(MAGIC)?);
+    let (mut files, mut folders, mut stats) = (Vec::new(), Folders::new(), StatMap::new());
     for _ in 0..input.u64()? {
         let path = TreePath::new(input.text()?).ok()?;
         let mode = FileMode::from_git(u32::try_from(input.u64()?).ok()?)?;
@@ -228,7 +228,7 @@ fn decode(bytes: &[u8]) -> Option<StatCache> {
         if input.u64()? == 1 {
             stats.insert(path.clone(), (input.stat(mode)?, blob));
         }
-        files.push((path, Entry { mode, blob }));
+        files.push((path, FileEntry { mode, blob }));
     }
     for _ in 0..input.u64()? {
         let folder = input.text()?.into();
@@ -242,9 +242,9 @@ fn decode(bytes: &[u8]) -> Option<StatCache> {
     Some(cache)
 }
 
-struct Input<'a>(&'a [u8]);
+struct ByteCursor<'a>(&'a [u8]);
 
-impl<'a> Input<'a> {
+impl<'a> ByteCursor<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -297,10 +297,10 @@ mod tests {
             changed,
         };
         let mut cache = StatCache {
-            stats: Stats::from([(path.clone(), (stat, blob))]),
+            stats: StatMap::from([(path.clone(), (stat, blob))]),
             ..StatCache::default()
         };
-        let files = [(path, Entry { mode, blob })];
+        let files = [(path, FileEntry { mode, blob })];
         cache.hold(
             files.into_iter().collect(),
             Folders::from([(Box::default(), blob)]),

@@ -13,7 +13,7 @@ use hankweave_core::wire::{LeftOutFile, LeftOutReason};
 use serde::Serialize;
 
 use super::object::ObjectError;
-use super::tree::{Change, TreePath};
+use super::tree::{PathChange, TreePath};
 use super::workspace::FileStat;
 use super::{Counts, PatternError};
 
@@ -63,7 +63,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// Returns [`HistoryError`] when the checkpoints cannot be read.
-    fn known(&self) -> Result<KnownCheckpoints, HistoryError>;
+    fn known(&self) -> Result<CheckpointsBySha, HistoryError>;
 
     /// Whether `sha`, in full length, names a checkpoint.
     ///
@@ -79,26 +79,26 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`HistoryError`] when that cannot be found out.
     fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError>;
 
-    /// What is known about those of `shas` that can be restored (G10).
+    /// Returns the facts about those of `shas` that can be restored (G10).
     ///
     /// # Errors
     ///
     /// Returns [`HistoryError`] when that cannot be found out.
-    fn restorable(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
+    fn restorable(&self, shas: &[CheckpointSha]) -> Result<CheckpointsBySha, HistoryError> {
         let missing = self.verify(shas)?;
         let mut known = self.known()?;
         known.retain(|sha, _| shas.contains(sha) && !missing.contains(sha));
         Ok(known)
     }
 
-    /// What happened to the files between `from` and `to`, ordered by path.
+    /// Returns the changes of files between `from` and `to`, ordered by path.
     ///
     /// # Errors
     ///
     /// Returns [`HistoryError`] when one of them does not exist or cannot be read.
-    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError>;
+    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError>;
 
-    /// What [`restore`](Self::restore) would do now. Changes nothing.
+    /// Returns the present effect of [`restore`](Self::restore). Changes nothing.
     ///
     /// # Errors
     ///
@@ -178,7 +178,7 @@ pub struct CheckpointRequest {
     pub run_id: RunId,
     /// The codon.
     pub codon_id: CodonId,
-    /// What people call the codon; any text.
+    /// Name of the codon; any text.
     pub codon_name: String,
     /// `checkpointedFiles` of every plan entry up to this codon; empty means every file.
     pub patterns: Vec<String>,
@@ -210,9 +210,9 @@ pub struct Checkpoint {
     pub parent: Option<CheckpointSha>,
     /// Number of files in it.
     pub files: usize,
-    /// What was found in the workspace and left out, in the order of the walk.
+    /// Entries of the workspace that were left out, in the order of the walk.
     pub skipped: Vec<Skipped>,
-    /// What [`survey`](CheckpointStore::survey) would have told at that moment.
+    /// Result of a [`survey`](CheckpointStore::survey) at that moment.
     pub seen: Vec<SurveyedFile>,
 }
 
@@ -227,7 +227,7 @@ impl Checkpoint {
 /// A file of the workspace as it was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SurveyedFile {
-    /// Where it is.
+    /// Path.
     pub path: TreePath,
     pub(super) stat: FileStat,
 }
@@ -250,7 +250,7 @@ impl SurveyedFile {
 /// Something in the workspace that is not part of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Skipped {
-    /// Where.
+    /// Path.
     pub path: TreePath,
     /// Why.
     pub reason: SkipReason,
@@ -294,9 +294,9 @@ pub enum SkipReason {
 }
 
 /// Every checkpoint, by its SHA.
-pub type KnownCheckpoints = BTreeMap<CheckpointSha, KnownCheckpoint>;
+pub type CheckpointsBySha = BTreeMap<CheckpointSha, KnownCheckpoint>;
 
-/// What a store knows about one checkpoint.
+/// Facts of a store about one checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KnownCheckpoint {
     /// The whole message (RUN-17).
@@ -324,7 +324,7 @@ pub struct RestoreRequest {
     pub at: Timestamp,
 }
 
-/// What a restore would change; paths in order.
+/// Effect of a restore; paths in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RestorePlan {
     /// Files to write.
@@ -333,21 +333,21 @@ pub struct RestorePlan {
     pub delete: Vec<TreePath>,
 }
 
-/// What a restore would change, and where it is kept.
+/// Effect of a restore, and the checkpoint that saves the affected files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protection {
-    /// What the restore will do, unless the files change until then.
+    /// Effect of the restore, unless the files change until then.
     pub plan: RestorePlan,
     /// The checkpoint of what it replaces or deletes; `None` when that is nothing.
     pub safety: Option<Checkpoint>,
 }
 
-/// What a restore changed.
+/// Result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreReport {
     /// The checkpoint of the files as they were before; `None` when nothing had to change, or all that changed was saved already.
     pub safety: Option<Checkpoint>,
-    /// What was done.
+    /// Changes made.
     pub done: RestorePlan,
 }
 
@@ -362,7 +362,7 @@ pub enum CheckpointError {
     Workspace {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -385,7 +385,7 @@ pub enum CheckpointError {
         branch: String,
         /// The checkpoint to build on, as requested.
         expected: CheckpointSha,
-        /// Where the branch points.
+        /// Target of the branch.
         found: CheckpointSha,
     },
 }
@@ -431,7 +431,7 @@ pub enum RestoreError {
     /// Something in the way could not be saved, so it is not removed. No file was changed.
     #[error("`{path}` is in the way of the restore and cannot be saved first ({reason:?})")]
     InTheWay {
-        /// What is in the way.
+        /// Obstacle.
         path: TreePath,
         /// Why it cannot be saved.
         reason: SkipReason,
@@ -447,7 +447,7 @@ pub enum RestoreError {
     Write {
         /// The file.
         path: TreePath,
-        /// What the operating system said.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },

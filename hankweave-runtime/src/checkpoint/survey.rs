@@ -1,7 +1,7 @@
 //! Looking at the workspace without recording it: which files a checkpoint would hold now, and what tells whether they changed.
 
 use super::Patterns;
-use super::select::{Found, Selection, select};
+use super::select::{FileSelection, SelectedFile, select};
 use super::store::{CheckpointError, SurveyedFile};
 use super::workspace::{Contents, Workspace};
 
@@ -11,7 +11,7 @@ pub(super) fn survey(
     patterns: &Patterns,
     most_bytes: u64,
 ) -> Result<Vec<SurveyedFile>, CheckpointError> {
-    let selection = Selection {
+    let selection = FileSelection {
         patterns,
         tracked: &[],
         in_the_way: false,
@@ -25,7 +25,7 @@ pub(super) fn survey(
 }
 
 /// Those of the files of a walk that match.
-pub(super) fn matching(files: &[Found]) -> Vec<SurveyedFile> {
+pub(super) fn matching(files: &[SelectedFile]) -> Vec<SurveyedFile> {
     let matching = files.iter().filter(|found| found.matches);
     matching
         .map(|found| SurveyedFile {

@@ -1,4 +1,4 @@
-//! What a checkpoint holds, as plain data: paths, modes and contents by id.
+//! Contents of a checkpoint, as plain data: paths, modes and contents by id.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -120,8 +120,8 @@ impl Serialize for TreePath {
 
 /// One path that differs between two checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// Where.
+pub struct PathChange {
+    /// Path.
     pub path: TreePath,
     /// How.
     pub kind: ChangeKind,
@@ -139,7 +139,7 @@ pub enum ChangeKind {
     Deleted,
 }
 
-/// What kind of file an entry is; the numbers are those of git tree objects.
+/// Kind of an entry; the numbers are those of git tree objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileMode {
     Regular,
@@ -168,20 +168,20 @@ impl FileMode {
 
 /// One file of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct FileEntry {
     pub(super) mode: FileMode,
     pub(super) blob: Oid,
 }
 
 /// All files of a checkpoint, in the order of their paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Listing(Vec<(TreePath, Entry)>);
+pub(super) struct Listing(Vec<(TreePath, FileEntry)>);
 
 /// The ids of the folders of a checkpoint; the root has the empty name.
 pub(super) type Folders = HashMap<Box<[u8]>, Oid>;
 
 impl Listing {
-    pub(super) fn get(&self, path: &[u8]) -> Option<&Entry> {
+    pub(super) fn get(&self, path: &[u8]) -> Option<&FileEntry> {
         let found = self.0.binary_search_by(|(known, _)| known.as_bytes().cmp(path));
         found.ok().map(|at| &self.0[at].1)
     }
@@ -200,7 +200,7 @@ impl Listing {
     }
 
     /// The files beneath the folder `folder`; all of them for the root, which has the empty name.
-    pub(super) fn beneath(&self, folder: &[u8]) -> &[(TreePath, Entry)] {
+    pub(super) fn beneath(&self, folder: &[u8]) -> &[(TreePath, FileEntry)] {
         if folder.is_empty() {
             return &self.0;
         }
@@ -210,7 +210,7 @@ impl Listing {
         &rest[..rest.partition_point(|(path, _)| path.as_bytes().starts_with(&prefix))]
     }
 
-    pub(super) fn as_slice(&self) -> &[(TreePath, Entry)] {
+    pub(super) fn as_slice(&self) -> &[(TreePath, FileEntry)] {
         &self.0
     }
 
@@ -227,9 +227,9 @@ impl Listing {
     }
 }
 
-impl FromIterator<(TreePath, Entry)> for Listing {
+impl FromIterator<(TreePath, FileEntry)> for Listing {
     /// Of two entries for one path, which a folder that changes while it is listed can give, the first counts.
-    fn from_iter<I: IntoIterator<Item = (TreePath, Entry)>>(files: I) -> Self {
+    fn from_iter<I: IntoIterator<Item = (TreePath, FileEntry)>>(files: I) -> Self {
         let mut files: Vec<_> = files.into_iter().collect();
         // Most come in order, and then this is one look at each.
         files.sort_by(|(left, _), (right, _)| left.cmp(right));
@@ -238,8 +238,8 @@ impl FromIterator<(TreePath, Entry)> for Listing {
     }
 }
 
-/// What has to happen to `from` to get `to`, in the order of the paths.
-pub(super) fn changes(from: &Listing, to: &Listing) -> Vec<Change> {
+/// Returns the changes that turn `from` into `to`, in the order of the paths.
+pub(super) fn changes(from: &Listing, to: &Listing) -> Vec<PathChange> {
     let (mut old, mut new) = (from.0.iter().peekable(), to.0.iter().peekable());
     let mut changes = Vec::new();
     loop {
@@ -260,7 +260,7 @@ pub(super) fn changes(from: &Listing, to: &Listing) -> Vec<Change> {
             (None, Some((path, _))) => (path, ChangeKind::Added),
             (None, None) => return changes,
         };
-        changes.push(Change {
+        changes.push(PathChange {
             path: path.clone(),
             kind,
         });
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     fn listing(files: &[(&str, u8)]) -> Listing {
-        let entry = |content: u8| Entry {
+        let entry = |content: u8| FileEntry {
             mode: FileMode::Regular,
             blob: Oid::from_bytes(&[content; 20]).unwrap(),
         };

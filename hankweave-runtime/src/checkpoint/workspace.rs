@@ -26,7 +26,7 @@ pub(super) struct Workspace {
     path: PathBuf,
 }
 
-/// What tells whether a file changed since it was last read; the times are those of the file system.
+/// Stat data that show whether a file changed since it was last read; the times are those of the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileStat {
     pub(super) mode: FileMode,
@@ -40,10 +40,10 @@ pub(super) struct FileStat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileTime(pub(super) i64, pub(super) u32);
 
-/// What reading a file gave.
+/// Result of reading a file.
 #[derive(Debug)]
 pub(super) enum Contents<T> {
-    /// What was made of the file, which was the same before and after it was read, and how it looked.
+    /// Value made of the file, which was unchanged while it was read, and its stat data.
     Read { read: T, stat: FileStat },
     /// The file is gone, or is no file any more.
     Gone,
@@ -68,7 +68,7 @@ impl Workspace {
         &self.root
     }
 
-    /// Where `path` is, for messages.
+    /// Returns the location of `path`, for messages.
     pub(super) fn locate(&self, path: &[u8]) -> PathBuf {
         self.path.join(std::ffi::OsStr::from_bytes(path))
     }
@@ -87,7 +87,7 @@ impl Workspace {
         self.folder_or(folder, |_, _, error| Err(error))
     }
 
-    /// The same with `instead` for a name on the way that leads to no folder.
+    /// Opens the folder, with `instead` for a name on the path that leads to no folder.
     pub(super) fn folder_or(
         &self,
         folder: &[u8],
@@ -101,51 +101,55 @@ impl Workspace {
     /// its content is unknown (G5).
     pub(super) fn read(&self, path: &TreePath) -> io::Result<Contents<Vec<u8>>> {
         self.read_with(path, &mut |source| match source {
-            Whole::Link(target) => Ok(Some(target.to_vec())),
-            Whole::File(file, length) => whole(file, length),
+            FileContents::Link(target) => Ok(Some(target.to_vec())),
+            FileContents::File(file, length) => whole(file, length),
         })
     }
 
-    /// The same with `read` for what is made of the content; it returns `None` when the file has changed.
+    /// Reads with `read`, which makes a value of the content; it returns `None` when the file has changed.
     pub(super) fn read_with<T, E: From<io::Error>>(
         &self,
         path: &TreePath,
-        read: &mut dyn FnMut(Whole<'_>) -> Result<Option<T>, E>,
+        read: &mut dyn FnMut(FileContents<'_>) -> Result<Option<T>, E>,
     ) -> Result<Contents<T>, E> {
         match self.open_entry(path) {
-            Ok(Opened::File(file)) => {
+            Ok(WorkspaceEntry::File(file)) => {
                 let look = || -> io::Result<_> { Ok(FileStat::of(&rustix::fs::fstat(&file)?)) };
-                let steady = read_steady(&file, look, &mut |file, length| read(Whole::File(file, length)))?;
+                let steady = read_steady(&file, look, &mut |file, length| {
+                    read(FileContents::File(file, length))
+                })?;
                 steady.ok_or_else(|| io::Error::other("it changed each time it was read").into())
             }
-            Ok(Opened::Link(target, stat)) => Ok(match read(Whole::Link(&target))? {
+            Ok(WorkspaceEntry::Link(target, stat)) => Ok(match read(FileContents::Link(&target))? {
                 Some(read) => Contents::Read { read, stat },
                 None => Contents::Gone,
             }),
-            Ok(Opened::Other) => Ok(Contents::Gone),
+            Ok(WorkspaceEntry::Other) => Ok(Contents::Gone),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => Ok(Contents::Gone),
             Err(Errno::ACCESS | Errno::PERM) => Ok(Contents::Unreadable),
             Err(error) => Err(io::Error::from(error).into()),
         }
     }
 
-    fn open_entry(&self, path: &TreePath) -> Result<Opened, Errno> {
+    fn open_entry(&self, path: &TreePath) -> Result<WorkspaceEntry, Errno> {
         let (folder, name) = path.split();
         let folder = self.folder(folder)?;
         let stat = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
             let target = rustix::fs::readlinkat(&folder, name, Vec::new())?.into_bytes();
-            return Ok(FileStat::of(&stat).map_or(Opened::Other, |stat| Opened::Link(target, stat)));
+            return Ok(
+                FileStat::of(&stat).map_or(WorkspaceEntry::Other, |stat| WorkspaceEntry::Link(target, stat))
+            );
         }
         // Without NONBLOCK a FIFO that took the file's place would hang the checkpoint.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
-        Ok(Opened::File(file.into()))
+        Ok(WorkspaceEntry::File(file.into()))
     }
 }
 
 /// An entry of the workspace that was opened.
-enum Opened {
+enum WorkspaceEntry {
     File(File),
     Link(Vec<u8>, FileStat),
     Other,
@@ -153,7 +157,7 @@ enum Opened {
 
 /// All of a file: the target of a link, or an open file with its length.
 #[derive(Debug)]
-pub(super) enum Whole<'a> {
+pub(super) enum FileContents<'a> {
     Link(&'a [u8]),
     File(&'a File, u64),
 }

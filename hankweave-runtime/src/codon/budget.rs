@@ -1,20 +1,23 @@
-//! What a codon may use, watched from its first record to its end (HANK-35).
+//! Limits of a codon, watched from its first record to its end (HANK-35).
 
 use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
-use hankweave_core::budget::{Limits, Meter};
+use hankweave_core::budget::{CodonLimits, Meter};
 use hankweave_core::codon::{
     BudgetExceeded, Codon, Complete, Completed, Edge, Fail, Failed, LoopCheck, Preparing, Skip, Skipped,
 };
 use hankweave_core::hank::OnExceeded;
 use tokio::time::Instant;
 
-use super::context::{CodonEnd, CodonRun, Ended, Stage};
-use super::end::{Notes, complete, exit_code};
-use super::watchers::Watched;
+use super::context::{CodonEnd, CodonRun, EarlyEnd, StageResult};
+use super::end::{EndDetails, complete, exit_code};
+use super::watchers::HasSentinels;
 
 /// Ends a codon with no budget left before anything is started for it: not even its first request could be
 /// paid.
-pub(super) async fn begin(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> Stage<Codon<Preparing>> {
+pub(super) async fn begin(
+    codon: &CodonRun<'_>,
+    preparing: Codon<Preparing>,
+) -> StageResult<Codon<Preparing>> {
     match codon.used_up() {
         Some(exceeded) => Err(end_before_work(codon, preparing, -1, exceeded).await),
         None => Ok(preparing),
@@ -23,17 +26,17 @@ pub(super) async fn begin(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> 
 
 /// Ends a codon that reached a limit before its agent worked. Without work to complete it is skipped, unless
 /// the run pauses.
-pub(super) async fn end_before_work<S: Watched>(
+pub(super) async fn end_before_work<S: HasSentinels>(
     codon: &CodonRun<'_>,
     state: Codon<S>,
     exit_code: i64,
     exceeded: BudgetExceeded,
-) -> Ended
+) -> EarlyEnd
 where
     Fail: Edge<S, To = Failed>,
     Skip: Edge<S, To = Skipped>,
 {
-    let notes = Notes::of_budget(exceeded);
+    let notes = EndDetails::of_budget(exceeded);
     match codon.limits.consequence(&exceeded) {
         OnExceeded::Complete => codon.skip(state, exit_code, notes).await,
         OnExceeded::Fail => codon.fail_with(state, exit_code, used_up(exceeded), notes).await,
@@ -46,23 +49,23 @@ where
 }
 
 /// Ends a codon that reached a limit.
-pub(super) async fn end<S: Watched>(
+pub(super) async fn end<S: HasSentinels>(
     codon: &CodonRun<'_>,
     running: Codon<S>,
     exit: &ExitOutcome,
     exceeded: BudgetExceeded,
     loop_check: Option<LoopCheck>,
-) -> Stage<CodonEnd>
+) -> StageResult<CodonEnd>
 where
     Complete: Edge<S, To = Completed>,
     Fail: Edge<S, To = Failed>,
 {
-    let notes = Notes::of_budget(exceeded).with_check(loop_check.clone());
+    let notes = EndDetails::of_budget(exceeded).with_check(loop_check.clone());
     let reason = match codon.limits.consequence(&exceeded) {
         OnExceeded::Complete => return complete(codon, running, exit, notes).await,
         // Its last answer used up the rest, and its work is done: the run pauses before the next codon.
         OnExceeded::Pause if exit.verdict.is_success() => {
-            let notes = Notes::default().with_check(loop_check);
+            let notes = EndDetails::default().with_check(loop_check);
             return complete(codon, running, exit, notes).await;
         }
         OnExceeded::Fail => used_up(exceeded),
@@ -80,7 +83,7 @@ fn paused(codon: &CodonRun<'_>, exceeded: BudgetExceeded) -> FailureReason {
 }
 
 /// Why a run pauses, in words; the run adds the details of its total budget.
-pub(crate) fn why_paused(limits: &Limits, exceeded: BudgetExceeded) -> String {
+pub(crate) fn why_paused(limits: &CodonLimits, exceeded: BudgetExceeded) -> String {
     match limits.is_of_the_ceiling(&exceeded) {
         true => "the budget of the whole is used up".to_owned(),
         false => format!("its budget is used up: {exceeded}"),

@@ -8,11 +8,11 @@ use hankweave_core::codon::{Codon, Running};
 use hankweave_core::hank::{RigAction, RigCommand, RigItem, WorkingDirectory};
 use hankweave_core::wire::Event;
 
-use super::context::{CodonRun, Stage};
+use super::context::{CodonRun, StageResult};
 use super::extend::go_on;
 use super::finish::settle_costs;
 use super::orders::Interruption;
-use super::run::{Outcome, Work};
+use super::run::{AgentOutcome, AgentRun};
 use super::set_up;
 use crate::rig::{Rig, RigError, RigEvent};
 
@@ -26,8 +26,8 @@ const MOST_BYTES: usize = 16 << 10;
 pub(super) async fn check(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,
-    mut work: Work,
-) -> Stage<(Codon<Running>, Work)> {
+    mut work: AgentRun,
+) -> StageResult<(Codon<Running>, AgentRun)> {
     let Some(check) = &codon.config.check else {
         return Ok((running, work));
     };
@@ -41,7 +41,7 @@ pub(super) async fn check(
             Err(missed) => missed,
         };
         if let Some(why) = codon.interruption() {
-            work.outcome = Outcome::Stopped(why, exit);
+            work.outcome = AgentOutcome::Stopped(why, exit);
             break;
         }
         if retry > retries || !may_go_on || missed.is_over {
@@ -60,10 +60,10 @@ pub(super) async fn check(
     Ok((running, work))
 }
 
-fn failed(missed: Missed, exit: ExitOutcome) -> Outcome {
+fn failed(missed: FailedCheck, exit: ExitOutcome) -> AgentOutcome {
     // Another try would have no time left.
     let reason = FailureReason::unknown(!missed.is_over, missed.why);
-    Outcome::Stopped(Interruption::Failure(reason), exit)
+    AgentOutcome::Stopped(Interruption::Failure(reason), exit)
 }
 
 pub(super) async fn tell(codon: &CodonRun<'_>, what: String) {
@@ -72,15 +72,15 @@ pub(super) async fn tell(codon: &CodonRun<'_>, what: String) {
 }
 
 /// A check that was not passed.
-pub(super) struct Missed {
+pub(super) struct FailedCheck {
     pub(super) why: String,
     printed: Tail,
     /// The time of the codon is over.
     pub(super) is_over: bool,
 }
 
-impl Missed {
-    /// What an agent is told.
+impl FailedCheck {
+    /// Returns the message for the agent.
     pub(super) fn prompt(&self) -> String {
         let (why, printed) = (&self.why, self.printed.text());
         format!(
@@ -95,7 +95,7 @@ pub(super) async fn examine(
     run: &str,
     in_time: bool,
     most: usize,
-) -> Result<(), Missed> {
+) -> Result<(), FailedCheck> {
     let rig = Rig {
         ignore_failures: false,
         ..set_up::rig(codon)
@@ -140,7 +140,7 @@ pub(super) async fn examine(
         RigError::Step { failure, .. } => failure.to_string(),
         RigError::Cancelled { .. } => "the command was stopped".to_owned(),
     };
-    Err(Missed {
+    Err(FailedCheck {
         why: format!("the check `{run}` has not passed: {why}"),
         printed: std::mem::replace(
             &mut printed.lock().unwrap_or_else(PoisonError::into_inner),

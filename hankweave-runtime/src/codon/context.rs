@@ -1,9 +1,9 @@
-//! What every stage of a codon needs.
+//! Context of every stage of a codon.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use hankweave_core::budget::{Ceiling, Limits};
+use hankweave_core::budget::{Ceiling, CodonLimits};
 use hankweave_core::codon::{
     Active, Codon, CodonExecution, CodonPhase, CodonTransition, Completed, Edge, Failed, Skipped,
 };
@@ -21,7 +21,7 @@ use crate::driver::DriverSet;
 use crate::hank_files::LoadedHank;
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
-use crate::presence::Presence;
+use crate::presence::ClientCount;
 use crate::sentinel::{Allowance, Watchers};
 use crate::shutdown::Shutdown;
 use crate::state_manager::{PersistenceError, StateManager, Ticket, TransitionError};
@@ -29,12 +29,12 @@ use crate::world::World;
 use crate::world::disk::Spare;
 use crate::world::process::marker;
 
-/// What all codons of one run share.
+/// Context of all codons of one run.
 #[derive(Debug)]
 pub(crate) struct RunContext {
     pub(crate) world: World,
     pub(crate) dir: ExecutionDir,
-    /// Where prompts and rig sources come from.
+    /// Source of prompts and rig files.
     pub(crate) loaded: LoadedHank,
     /// The hank with the options of this run applied.
     pub(crate) hank: Hank,
@@ -45,7 +45,7 @@ pub(crate) struct RunContext {
     /// The files as they were seen last.
     pub(crate) watch: FileWatcher,
     /// The clients that may send commands.
-    pub(crate) presence: Presence,
+    pub(crate) presence: ClientCount,
     pub(crate) options: RunOptions,
     /// Patterns that keep the hank's own files out of checkpoints.
     pub(crate) own_files: Vec<String>,
@@ -61,7 +61,7 @@ pub(crate) struct RunContext {
 }
 
 impl RunContext {
-    /// What everything together may use.
+    /// Returns the total budget.
     pub(crate) fn ceiling(&self) -> Ceiling {
         self.options.ceiling.over(&self.hank)
     }
@@ -139,8 +139,8 @@ pub(crate) struct CodonRun<'a> {
     /// Every pattern of `checkpointedFiles` from the first entry of the plan to this one.
     pub(crate) patterns: Vec<String>,
     pub(crate) rig: RigNeed,
-    /// What it may use.
-    pub(crate) limits: Limits,
+    /// Limits.
+    pub(crate) limits: CodonLimits,
     /// When its time began.
     pub(crate) begun: Instant,
     /// The user's orders.
@@ -153,7 +153,7 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) cost_is_lower_bound: AtomicBool,
 }
 
-/// What to do about the rig of a codon (HANK-23).
+/// Treatment of a codon's rig (HANK-23).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RigNeed {
     /// It is set up and checkpointed.
@@ -197,20 +197,20 @@ impl CodonEnd {
 
 /// How a codon can end before its last stage.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum EarlyEnd {
     /// The codon reached a terminal state.
     Codon(CodonEnd),
     /// A step could not be recorded.
     Unrecorded(TransitionError),
 }
 
-impl From<TransitionError> for Ended {
+impl From<TransitionError> for EarlyEnd {
     fn from(error: TransitionError) -> Self {
         Self::Unrecorded(error)
     }
 }
 
-pub(crate) type Stage<T> = Result<T, Ended>;
+pub(crate) type StageResult<T> = Result<T, EarlyEnd>;
 
 impl CodonRun<'_> {
     /// Whether a full context is no failure.

@@ -18,24 +18,24 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::wire::{Event, ExitStatus, ProgressKind};
 use tokio::time::Instant;
 
-use super::context::{CodonEnd, CodonRun, Ended, Stage};
-use super::orders::{Interruption, Order};
+use super::context::{CodonEnd, CodonRun, EarlyEnd, StageResult};
+use super::orders::{CodonCommand, Interruption};
 use super::progress::telling;
-use super::watchers::Watched;
+use super::watchers::HasSentinels;
 use crate::checkpoint::{Checkpoint, CheckpointError, CheckpointRequest, SkipReason, incomplete};
 use crate::shutdown::StopCause;
 use crate::state_manager::TransitionError;
 use crate::world::secrets::Secrets;
 
-/// What the last record of a codon says besides its state.
+/// Notes in a codon's last record besides its state.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Notes {
+pub(super) struct EndDetails {
     pub(super) context_exceeded: bool,
     pub(super) budget_exceeded: Option<BudgetExceeded>,
     pub(super) loop_check: Option<LoopCheck>,
 }
 
-impl Notes {
+impl EndDetails {
     pub(super) fn of_budget(exceeded: BudgetExceeded) -> Self {
         Self {
             budget_exceeded: Some(exceeded),
@@ -47,7 +47,7 @@ impl Notes {
         Self { loop_check, ..self }
     }
 
-    fn add_to(&self, mut event: StateEvent, time: Measured) -> StateEvent {
+    fn add_to(&self, mut event: StateEvent, time: ElapsedTimes) -> StateEvent {
         event = event.with_measured(time.codon, time.run);
         if self.context_exceeded {
             event = event.with_context_exceeded();
@@ -64,7 +64,7 @@ impl Notes {
 
 /// How long the codon and its run have taken, by the monotonic clock.
 #[derive(Debug, Clone, Copy)]
-struct Measured {
+struct ElapsedTimes {
     codon: Duration,
     run: Duration,
 }
@@ -89,20 +89,20 @@ impl Costs {
     }
 }
 
-/// What record and event say of an end besides the state.
-struct Told {
+/// Contents of record and event at an end, besides the state.
+struct EndRecord {
     exit_status: ExitStatus,
     failure_reason: Option<FailureReason>,
-    notes: Notes,
+    notes: EndDetails,
 }
 
 /// Completes the codon. Without a checkpoint it has failed (G5, RUN-11).
-pub(super) async fn complete<S: Watched>(
+pub(super) async fn complete<S: HasSentinels>(
     codon: &CodonRun<'_>,
     running: Codon<S>,
     exit: &ExitOutcome,
-    notes: Notes,
-) -> Stage<CodonEnd>
+    notes: EndDetails,
+) -> StageResult<CodonEnd>
 where
     Complete: Edge<S, To = Completed>,
     Fail: Edge<S, To = Failed>,
@@ -116,7 +116,7 @@ where
         completion_checkpoint,
         result_message_received: exit.result_received,
     };
-    let told = Told {
+    let told = EndRecord {
         exit_status: ExitStatus::Success,
         failure_reason: None,
         notes,
@@ -128,9 +128,9 @@ where
 
 impl CodonRun<'_> {
     /// How long it has taken until now, when it ends.
-    fn measured(&self) -> Measured {
+    fn measured(&self) -> ElapsedTimes {
         let now = Instant::now();
-        Measured {
+        ElapsedTimes {
             codon: now - self.begun,
             run: now - self.run.begun,
         }
@@ -206,26 +206,27 @@ impl CodonRun<'_> {
     }
 
     /// Ends the codon as failed, from any state. The error checkpoint is not required.
-    pub(super) async fn fail<S: Watched>(
+    pub(super) async fn fail<S: HasSentinels>(
         &self,
         codon: Codon<S>,
         exit_code: i64,
         reason: FailureReason,
-    ) -> Ended
+    ) -> EarlyEnd
     where
         Fail: Edge<S, To = Failed>,
     {
-        self.fail_with(codon, exit_code, reason, Notes::default()).await
+        self.fail_with(codon, exit_code, reason, EndDetails::default())
+            .await
     }
 
-    /// The same with notes.
-    pub(super) async fn fail_with<S: Watched>(
+    /// Fails the codon with notes.
+    pub(super) async fn fail_with<S: HasSentinels>(
         &self,
         codon: Codon<S>,
         exit_code: i64,
         mut reason: FailureReason,
-        notes: Notes,
-    ) -> Ended
+        notes: EndDetails,
+    ) -> EarlyEnd
     where
         Fail: Edge<S, To = Failed>,
     {
@@ -239,26 +240,26 @@ impl CodonRun<'_> {
             failure_reason: reason.clone(),
             error_checkpoint,
         };
-        let told = Told {
+        let told = EndRecord {
             exit_status: exit_status(exit_code),
             failure_reason: Some(reason),
             notes,
         };
         let cost = |end: &Codon<Failed>| Costs::of(end.partial_cost, &end.sentinels);
         match self.last_step(codon, fail, told, cost).await {
-            Ok(failed) => Ended::Codon(CodonEnd::Failed(failed)),
+            Ok(failed) => EarlyEnd::Codon(CodonEnd::Failed(failed)),
             Err(unrecorded) => unrecorded.into(),
         }
     }
 
     /// Ends the codon because a checkpoint of the kind `what` could not be made.
-    pub(super) async fn fail_unsaved<S: Watched>(
+    pub(super) async fn fail_unsaved<S: HasSentinels>(
         &self,
         codon: Codon<S>,
         exit_code: i64,
         what: &str,
         error: &CheckpointError,
-    ) -> Ended
+    ) -> EarlyEnd
     where
         Fail: Edge<S, To = Failed>,
     {
@@ -273,39 +274,41 @@ impl CodonRun<'_> {
     }
 
     /// Ends the codon because the disk did not take what it needs.
-    pub(super) async fn fail_for_disk<S: Watched>(
+    pub(super) async fn fail_for_disk<S: HasSentinels>(
         &self,
         codon: Codon<S>,
         exit_code: i64,
         reason: FailureReason,
-    ) -> Ended
+    ) -> EarlyEnd
     where
         Fail: Edge<S, To = Failed>,
     {
         match self.fail(codon, exit_code, reason).await {
-            Ended::Codon(CodonEnd::Failed(failed)) => Ended::Codon(CodonEnd::Unsaved(failed)),
+            EarlyEnd::Codon(CodonEnd::Failed(failed)) => EarlyEnd::Codon(CodonEnd::Unsaved(failed)),
             ended => ended,
         }
     }
 
     /// Ends the codon after an interruption. `exit_code` is that of its agent, -1 without one.
-    pub(super) async fn end_early<S: Watched>(
+    pub(super) async fn end_early<S: HasSentinels>(
         &self,
         codon: Codon<S>,
         exit_code: i64,
         why: Interruption,
-    ) -> Ended
+    ) -> EarlyEnd
     where
         Fail: Edge<S, To = Failed>,
         Skip: Edge<S, To = Skipped>,
     {
         match why {
-            Interruption::Ordered(Order::Skip) => self.skip(codon, exit_code, Notes::default()).await,
-            Interruption::Ordered(Order::Fail(message)) => {
+            Interruption::Ordered(CodonCommand::Skip) => {
+                self.skip(codon, exit_code, EndDetails::default()).await
+            }
+            Interruption::Ordered(CodonCommand::Fail(message)) => {
                 self.fail(codon, exit_code, FailureReason::unknown(false, message))
                     .await
             }
-            Interruption::Ordered(Order::ForceStop(reason)) => {
+            Interruption::Ordered(CodonCommand::ForceStop(reason)) => {
                 let reason = reason.unwrap_or_else(|| "user request".to_owned());
                 let reason = FailureReason::unknown(true, format!("Force stopped: {reason}"));
                 let ended = self.fail(codon, -1, reason).await;
@@ -324,7 +327,12 @@ impl CodonRun<'_> {
     }
 
     /// Ends the codon as skipped, with what it has done in a checkpoint and its costs so far.
-    pub(super) async fn skip<S: Watched>(&self, codon: Codon<S>, exit_code: i64, notes: Notes) -> Ended
+    pub(super) async fn skip<S: HasSentinels>(
+        &self,
+        codon: Codon<S>,
+        exit_code: i64,
+        notes: EndDetails,
+    ) -> EarlyEnd
     where
         Skip: Edge<S, To = Skipped>,
     {
@@ -332,14 +340,14 @@ impl CodonRun<'_> {
             end_time: self.run.world.clock.now(),
             skip_checkpoint: self.last_checkpoint(CheckpointType::Skipped).await,
         };
-        let told = Told {
+        let told = EndRecord {
             exit_status: exit_status(exit_code),
             failure_reason: None,
             notes,
         };
         let cost = |end: &Codon<Skipped>| Costs::of(end.partial_cost, &end.sentinels);
         match self.last_step(codon, skip, told, cost).await {
-            Ok(skipped) => Ended::Codon(CodonEnd::Skipped(skipped)),
+            Ok(skipped) => EarlyEnd::Codon(CodonEnd::Skipped(skipped)),
             Err(unrecorded) => unrecorded.into(),
         }
     }
@@ -349,11 +357,11 @@ impl CodonRun<'_> {
         &self,
         mut codon: Codon<S>,
         edge: E,
-        told: Told,
+        told: EndRecord,
         cost: impl FnOnce(&Codon<E::To>) -> Costs,
     ) -> Result<Codon<E::To>, TransitionError>
     where
-        S: Watched,
+        S: HasSentinels,
         E: Edge<S>,
     {
         let time = self.measured();
@@ -365,7 +373,7 @@ impl CodonRun<'_> {
         Ok(end)
     }
 
-    async fn publish_end(&self, costs: Costs, told: Told, time: Measured) {
+    async fn publish_end(&self, costs: Costs, told: EndRecord, time: ElapsedTimes) {
         let ignores = self.config.failure_policy() == OnFailure::Ignore;
         let is_ignored = |reason: &FailureReason| ignores && !reason.interrupted;
         let event = Event::CodonCompleted {

@@ -3,10 +3,10 @@
 use hankweave_core::codon::{Codon, Running};
 use hankweave_core::wire;
 
-use super::context::{CodonRun, Stage};
+use super::context::{CodonRun, StageResult};
 use super::finish::settle_costs;
-use super::initialize::{Opening, wait_for_session};
-use super::run::{self, Outcome, Work};
+use super::initialize::{AgentStart, wait_for_session};
+use super::run::{self, AgentOutcome, AgentRun};
 use super::start;
 
 /// How often a codon is extended at most, unless the hank says otherwise (HANK-48).
@@ -16,15 +16,15 @@ const MOST_EXTENSIONS: u64 = 100;
 pub(super) async fn extend(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,
-    mut work: Work,
-) -> Stage<(Codon<Running>, Work)> {
+    mut work: AgentRun,
+) -> StageResult<(Codon<Running>, AgentRun)> {
     let Some(prompt) = &codon.config.exhaust_with_prompt else {
         return Ok((running, work));
     };
     for number in 1..=codon.config.max_extensions.unwrap_or(MOST_EXTENSIONS) {
         let Some(exit) = work.success() else { break };
         if let Some(why) = codon.interruption() {
-            work.outcome = Outcome::Stopped(why, exit);
+            work.outcome = AgentOutcome::Stopped(why, exit);
             break;
         }
         settle_costs(codon, &mut running, &exit).await;
@@ -38,21 +38,21 @@ pub(super) async fn extend(
 pub(super) async fn go_on(
     codon: &CodonRun<'_>,
     running: Codon<Running>,
-    mut work: Work,
+    mut work: AgentRun,
     prompt: String,
-) -> Stage<(Codon<Running>, Work)> {
+) -> StageResult<(Codon<Running>, AgentRun)> {
     let mut agent = match start::resume(codon, &running, prompt, work.dollars_left()).await {
         Ok(agent) => agent,
         Err(failure) => return Err(failure.end(codon, running).await),
     };
     match wait_for_session(codon, &mut agent).await {
-        Opening::Session(_) => run::run(codon, running, agent, work.so_far()).await,
-        Opening::Ended(reason, code) => Err(codon.fail(running, code, reason).await),
-        Opening::OutOfTime(exceeded, _) => {
+        AgentStart::Session(_) => run::run(codon, running, agent, work.so_far()).await,
+        AgentStart::Ended(reason, code) => Err(codon.fail(running, code, reason).await),
+        AgentStart::OutOfTime(exceeded, _) => {
             work.reach(exceeded);
             Ok((running, work))
         }
-        Opening::Interrupted(why, code) => Err(codon.end_early(running, code, why).await),
+        AgentStart::Interrupted(why, code) => Err(codon.end_early(running, code, why).await),
     }
 }
 

@@ -9,22 +9,22 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::wire::Event;
 
 use super::budget;
-use super::context::{CodonEnd, CodonRun, Stage};
-use super::end::{Notes, complete, exit_code};
+use super::context::{CodonEnd, CodonRun, StageResult};
+use super::end::{EndDetails, complete, exit_code};
 use super::orders::Interruption;
-use super::run::{Outcome, Work};
-use super::watchers::Watched;
+use super::run::{AgentOutcome, AgentRun};
+use super::watchers::HasSentinels;
 
 /// Ends the codon by what comes first (RUN-10).
 pub(super) async fn finish(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,
-    mut work: Work,
-) -> Stage<CodonEnd> {
+    mut work: AgentRun,
+) -> StageResult<CodonEnd> {
     let (exit, stopped) = match &work.outcome {
-        Outcome::Ended(exit) => (exit.clone(), None),
-        Outcome::Stopped(why, exit) => (exit.clone(), Some(why.clone())),
-        Outcome::Lost => {
+        AgentOutcome::Ended(exit) => (exit.clone(), None),
+        AgentOutcome::Stopped(why, exit) => (exit.clone(), Some(why.clone())),
+        AgentOutcome::Lost => {
             let reason = FailureReason::unknown(false, "the driver did not tell how the agent ended");
             return Err(codon.fail(running, -1, reason).await);
         }
@@ -53,12 +53,12 @@ pub(super) async fn finish(
 }
 
 /// Ends the codon by what its agent has done.
-async fn end<S: Watched>(
+async fn end<S: HasSentinels>(
     codon: &CodonRun<'_>,
     running: Codon<S>,
-    mut work: Work,
+    mut work: AgentRun,
     exit: &ExitOutcome,
-) -> Stage<CodonEnd>
+) -> StageResult<CodonEnd>
 where
     Complete: Edge<S, To = Completed>,
     Fail: Edge<S, To = Failed>,
@@ -67,10 +67,10 @@ where
         return budget::end(codon, running, exit, exceeded, work.loop_check).await;
     }
     let code = i64::from(exit.exit.code());
-    let full = |context_exceeded| Notes {
+    let full = |context_exceeded| EndDetails {
         context_exceeded: context_exceeded && codon.waits_for_context(),
         loop_check: work.loop_check.clone(),
-        ..Notes::default()
+        ..EndDetails::default()
     };
     match exit.verdict.clone() {
         Verdict::Success => complete(codon, running, exit, full(work.context_was_full)).await,

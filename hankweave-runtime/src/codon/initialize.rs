@@ -8,7 +8,7 @@ use hankweave_core::id::SessionId;
 use hankweave_core::wire;
 
 use super::budget;
-use super::context::{CodonRun, Ended, Stage};
+use super::context::{CodonRun, EarlyEnd, StageResult};
 use super::orders::Interruption;
 use super::run::halt;
 use crate::driver::RunningAgent;
@@ -17,7 +17,7 @@ use crate::driver::RunningAgent;
 const SESSION_DEADLINE: Duration = Duration::from_secs(60);
 
 /// How the agent began.
-pub(super) enum Opening {
+pub(super) enum AgentStart {
     Session(SessionId),
     Ended(FailureReason, i64),
     Interrupted(Interruption, i64),
@@ -28,21 +28,21 @@ pub(super) async fn initialize(
     codon: &CodonRun<'_>,
     initializing: Codon<Initializing>,
     mut agent: RunningAgent,
-) -> Stage<(Codon<Running>, RunningAgent)> {
+) -> StageResult<(Codon<Running>, RunningAgent)> {
     match wait_for_session(codon, &mut agent).await {
-        Opening::Session(other) if codon.in_own_session && codon.session.as_ref() != Some(&other) => {
+        AgentStart::Session(other) if codon.in_own_session && codon.session.as_ref() != Some(&other) => {
             let code = halt(codon, &mut agent).await;
             let why = "the agent began another one";
             Err(lost_session(codon, initializing, code, why).await)
         }
-        Opening::Session(claude_session_id) => {
+        AgentStart::Session(agent_session_id) => {
             let start_time = initializing.start_time;
             let previous_session_id = initializing.previous_session_id.clone();
             let (running, _) = codon
                 .step(
                     initializing,
                     Run {
-                        claude_session_id: claude_session_id.clone(),
+                        agent_session_id: agent_session_id.clone(),
                     },
                 )
                 .await;
@@ -52,7 +52,7 @@ pub(super) async fn initialize(
                     codon_id: codon.entry.codon_id.clone(),
                     codon_name: codon.config.name.clone(),
                     codon_description: codon.config.description.clone(),
-                    session_id: claude_session_id,
+                    session_id: agent_session_id,
                     previous_session_id,
                     start_time,
                     prompt_metadata: prompt_metadata(codon),
@@ -60,20 +60,20 @@ pub(super) async fn initialize(
                 .await;
             Ok((running, agent))
         }
-        Opening::Ended(reason, exit_code) if codon.in_own_session || codon.in_skipped_session => {
+        AgentStart::Ended(reason, exit_code) if codon.in_own_session || codon.in_skipped_session => {
             let why = reason.message.unwrap_or_else(|| "the agent ended".to_owned());
             Err(lost_session(codon, initializing, exit_code, &why).await)
         }
-        Opening::Ended(reason, exit_code) => Err(codon.fail(initializing, exit_code, reason).await),
-        Opening::Interrupted(why, exit_code) => Err(codon.end_early(initializing, exit_code, why).await),
-        Opening::OutOfTime(exceeded, exit_code) => {
+        AgentStart::Ended(reason, exit_code) => Err(codon.fail(initializing, exit_code, reason).await),
+        AgentStart::Interrupted(why, exit_code) => Err(codon.end_early(initializing, exit_code, why).await),
+        AgentStart::OutOfTime(exceeded, exit_code) => {
             Err(budget::end_before_work(codon, initializing, exit_code, exceeded).await)
         }
     }
 }
 
 /// Waits until the agent reports its session.
-pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Opening {
+pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> AgentStart {
     let deadline = tokio::time::sleep(SESSION_DEADLINE);
     let time_is_over = codon.time_is_over();
     tokio::pin!(deadline, time_is_over);
@@ -84,26 +84,26 @@ pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAg
             biased;
             why = codon.interrupted() => {
                 let code = halt(codon, agent).await;
-                return Opening::Interrupted(why, code);
+                return AgentStart::Interrupted(why, code);
             }
             exceeded = &mut time_is_over => {
                 let code = halt(codon, agent).await;
-                return Opening::OutOfTime(exceeded, code);
+                return AgentStart::OutOfTime(exceeded, code);
             }
             () = &mut deadline => {
                 let code = halt(codon, agent).await;
                 let message = format!("the agent named no session within {} s", SESSION_DEADLINE.as_secs());
                 let reason = FailureReason { kind: FailureKind::Timeout, ..FailureReason::unknown(true, message) };
-                return Opening::Ended(reason, code);
+                return AgentStart::Ended(reason, code);
             }
             event = agent.events.recv() => match event {
-                Some(AgentEvent::SessionStarted { session_id, .. }) => return Opening::Session(session_id),
+                Some(AgentEvent::SessionStarted { session_id, .. }) => return AgentStart::Session(session_id),
                 Some(AgentEvent::Finished(outcome)) => {
                     let code = i64::from(outcome.exit.code());
-                    return Opening::Ended(codon.with_limit(no_session(outcome)).await, code);
+                    return AgentStart::Ended(codon.with_limit(no_session(outcome)).await, code);
                 }
                 Some(_) => {}
-                None => return Opening::Ended(FailureReason::unknown(false, "the agent's events ended early"), -1),
+                None => return AgentStart::Ended(FailureReason::unknown(false, "the agent's events ended early"), -1),
             },
         }
     }
@@ -116,7 +116,7 @@ async fn lost_session(
     initializing: Codon<Initializing>,
     exit_code: i64,
     why: &str,
-) -> Ended {
+) -> EarlyEnd {
     let id = &codon.entry.codon_id;
     let session = codon.session.as_ref().map_or("", SessionId::as_str);
     let whose = if codon.in_own_session {
@@ -142,7 +142,7 @@ fn no_session(outcome: ExitOutcome) -> FailureReason {
     }
 }
 
-/// What the front matter of the prompt says, if it says anything.
+/// Returns the front matter of the prompt, if there is any.
 fn prompt_metadata(codon: &CodonRun<'_>) -> Option<serde_json::Value> {
     let prompt = codon
         .run

@@ -8,7 +8,7 @@ use hankweave_core::agent::{FailureKind, FailureReason, limit_ends_at};
 use super::context::CodonRun;
 use crate::world::World;
 
-/// Where systems keep the data of time zones.
+/// Directory of the system's time zones.
 const ZONES: &str = "/usr/share/zoneinfo";
 
 /// The data of one zone has a few KiB.

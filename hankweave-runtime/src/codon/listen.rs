@@ -16,15 +16,15 @@ use super::context::CodonRun;
 use crate::driver::EventReceiver;
 
 /// Handles the events of one codon's agent.
-pub(super) struct Listener<'a> {
+pub(super) struct AgentEventHandler<'a> {
     codon: &'a CodonRun<'a>,
     pub(super) running: Codon<Running>,
     /// The tools that have not returned yet, with the time of their call.
     open_tools: HashMap<String, (String, Instant)>,
     pub(super) meter: Meter,
-    /// What the codon's earlier processes used.
+    /// Usage of the codon's earlier processes.
     before: UsageTotals,
-    /// What it tells of its usage is that of one message, which says how full its context is.
+    /// The agent reports usage by message, which shows how full its context is.
     tells_messages: bool,
     /// The agent has shortened its conversation.
     pub(super) compacted: bool,
@@ -34,8 +34,8 @@ pub(super) struct Listener<'a> {
     now: Instant,
 }
 
-/// What handling a list of events came to.
-pub(super) enum Handled {
+/// Result of handling a list of events.
+pub(super) enum HandledEvents {
     /// More events may come.
     Events,
     /// A limit was exceeded; the rest of the list was not handled.
@@ -46,7 +46,7 @@ pub(super) enum Handled {
     End(ExitOutcome),
 }
 
-impl<'a> Listener<'a> {
+impl<'a> AgentEventHandler<'a> {
     pub(super) fn new(
         codon: &'a CodonRun<'a>,
         running: Codon<Running>,
@@ -68,25 +68,25 @@ impl<'a> Listener<'a> {
     }
 
     /// Handles `first` and the events that came with it.
-    pub(super) async fn listen(&mut self, first: AgentEvent, more: &mut EventReceiver) -> Handled {
+    pub(super) async fn listen(&mut self, first: AgentEvent, more: &mut EventReceiver) -> HandledEvents {
         self.now = Instant::now();
         let mut next = Some(first);
         while let Some(event) = next {
             let spends = matches!(event, AgentEvent::Usage(_));
             let unpriced = self.unpriced(&event);
             match event {
-                AgentEvent::Finished(outcome) => return Handled::End(outcome),
+                AgentEvent::Finished(outcome) => return HandledEvents::End(outcome),
                 event => self.handle(event).await,
             }
             if let Some(model) = unpriced {
-                return Handled::Unpriced(model);
+                return HandledEvents::Unpriced(model);
             }
             if spends && self.is_overspent() {
-                return Handled::Overspent;
+                return HandledEvents::Overspent;
             }
             next = more.next_arrived();
         }
-        Handled::Events
+        HandledEvents::Events
     }
 
     /// The model of this usage, if its money is limited and nobody can count it.
@@ -107,7 +107,7 @@ impl<'a> Listener<'a> {
     /// Handles the events until the end of an agent that was stopped: they still count.
     pub(super) async fn listen_to_end(&mut self, more: &mut EventReceiver) -> Option<ExitOutcome> {
         while let Some(first) = more.recv().await {
-            if let Handled::End(outcome) = self.listen(first, more).await {
+            if let HandledEvents::End(outcome) = self.listen(first, more).await {
                 return Some(outcome);
             }
         }
@@ -257,7 +257,7 @@ impl<'a> Listener<'a> {
     }
 }
 
-/// What the model was asked, caches included.
+/// Returns the tokens of the prompt, including caches.
 fn prompt(tokens: TokenUsage) -> u64 {
     tokens.total().saturating_sub(tokens.output_tokens)
 }

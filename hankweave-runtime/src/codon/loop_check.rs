@@ -6,13 +6,13 @@ use hankweave_core::codon::LoopCheck;
 use super::check::{examine, tell};
 use super::context::CodonRun;
 use super::orders::Interruption;
-use super::run::{Outcome, Work};
+use super::run::{AgentOutcome, AgentRun};
 
 /// How much of what a command printed is kept in state.json for the next iteration.
 const MOST_BYTES: usize = 4 << 10;
 
 /// Runs the check of the loop when it is due. When no iteration can follow, a codon whose loop has not passed has failed.
-pub(super) async fn check(codon: &CodonRun<'_>, work: &mut Work) {
+pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let Some((exit, in_time)) = work.checkable(codon) else {
         return;
     };
@@ -22,7 +22,7 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut Work) {
     };
     let said = examine(codon, run, in_time, MOST_BYTES).await;
     if let Some(why) = codon.interruption() {
-        work.outcome = Outcome::Stopped(why, exit);
+        work.outcome = AgentOutcome::Stopped(why, exit);
         return;
     }
     let says = match said {
@@ -30,7 +30,7 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut Work) {
         Err(missed) if is_last || missed.is_over => {
             tell(codon, format!("{}; no iteration is left", missed.why)).await;
             let reason = FailureReason::unknown(false, missed.why);
-            work.outcome = Outcome::Stopped(Interruption::Failure(reason), exit);
+            work.outcome = AgentOutcome::Stopped(Interruption::Failure(reason), exit);
             return;
         }
         Err(missed) => {

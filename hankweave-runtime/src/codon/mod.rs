@@ -31,14 +31,14 @@ mod watchers;
 
 pub(crate) use budget::why_paused;
 pub(crate) use context::{CodonEnd, CodonRun, RigNeed, RunContext};
-pub(crate) use orders::{Order, Orders};
+pub(crate) use orders::{CodonCommand, Orders};
 pub(crate) use progress::telling;
 pub(crate) use set_up::variables;
 pub(crate) use watch::{FileWatcher, tree_now};
 
-use self::context::{Ended, Stage};
-use self::proof::Proof;
-use self::run::SoFar;
+use self::context::{EarlyEnd, StageResult};
+use self::proof::FileBaseline;
+use self::run::EarlierUsage;
 pub(crate) use crate::sentinel::Allowance;
 use crate::state_manager::TransitionError;
 
@@ -53,20 +53,20 @@ pub(crate) async fn execute(codon: &CodonRun<'_>) -> Result<CodonEnd, Transition
     let ended = run_stages(codon).await;
     codon.run.tend_record().await;
     match ended {
-        Ok(end) | Err(Ended::Codon(end)) => Ok(end),
-        Err(Ended::Unrecorded(error)) => Err(error),
+        Ok(end) | Err(EarlyEnd::Codon(end)) => Ok(end),
+        Err(EarlyEnd::Unrecorded(error)) => Err(error),
     }
 }
 
-async fn run_stages(codon: &CodonRun<'_>) -> Stage<CodonEnd> {
+async fn run_stages(codon: &CodonRun<'_>) -> StageResult<CodonEnd> {
     let preparing = budget::begin(codon, open::open(codon).await?).await?;
     codon.run.watch.begin(codon).await;
     let starting = prepare::prepare(codon, preparing).await?;
     let starting = watchers::load(codon, starting).await?;
-    let proof = Proof::begin(codon).await;
+    let proof = FileBaseline::begin(codon).await;
     let (initializing, agent) = start::start(codon, starting).await?;
     let (running, agent) = initialize::initialize(codon, initializing, agent).await?;
-    let (running, work) = run::run(codon, running, agent, SoFar::nothing(codon, proof)).await?;
+    let (running, work) = run::run(codon, running, agent, EarlierUsage::nothing(codon, proof)).await?;
     let (running, work) = extend::extend(codon, running, work).await?;
     let (running, mut work) = check::check(codon, running, work).await?;
     loop_check::check(codon, &mut work).await;

@@ -3,11 +3,11 @@
 use hankweave_core::codon::{Codon, Preparing};
 use hankweave_core::event::StateEvent;
 
-use super::context::{CodonRun, Stage};
+use super::context::{CodonRun, StageResult};
 
 /// Records that the codon begins, and waits until that is durable: nothing may happen for a codon without a
 /// record.
-pub(super) async fn open(codon: &CodonRun<'_>) -> Stage<Codon<Preparing>> {
+pub(super) async fn open(codon: &CodonRun<'_>) -> StageResult<Codon<Preparing>> {
     let entry = codon.entry;
     let started = StateEvent::CodonStarted {
         run_id: codon.run.run_id.clone(),

@@ -10,7 +10,7 @@ use crate::shutdown::{Shutdown, StopCause};
 
 /// A user's order about the running codon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum CodonCommand {
     /// It ends as skipped.
     Skip,
     /// It ends as failed, because a sentinel wants it or has failed itself.
@@ -24,7 +24,7 @@ pub(crate) enum Order {
 pub(crate) struct Orders {
     halt: CancellationToken,
     force: CancellationToken,
-    order: Arc<OnceLock<Order>>,
+    order: Arc<OnceLock<CodonCommand>>,
 }
 
 impl Orders {
@@ -38,8 +38,8 @@ impl Orders {
     }
 
     /// Gives an order. The first one counts; a forced stop after a skip only skips the grace period.
-    pub(crate) fn give(&self, order: Order) {
-        if matches!(order, Order::ForceStop(_)) {
+    pub(crate) fn give(&self, order: CodonCommand) {
+        if matches!(order, CodonCommand::ForceStop(_)) {
             self.force.cancel();
         }
         let _ = self.order.set(order);
@@ -48,7 +48,7 @@ impl Orders {
 
     /// Whether the codon was stopped by force, and nothing else.
     pub(crate) fn was_forced(&self) -> bool {
-        matches!(self.order.get(), Some(Order::ForceStop(_)))
+        matches!(self.order.get(), Some(CodonCommand::ForceStop(_)))
     }
 
     /// Cancelled as soon as the codon has to end.
@@ -67,7 +67,7 @@ impl Orders {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Interruption {
     /// On a user's order.
-    Ordered(Order),
+    Ordered(CodonCommand),
     /// The run stops.
     Stopped(Option<StopCause>),
     /// Something failed.

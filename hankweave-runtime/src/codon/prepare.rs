@@ -7,11 +7,14 @@ use hankweave_core::wire;
 use tokio::time::Instant;
 
 use super::budget;
-use super::context::{CodonRun, RigNeed, Stage};
+use super::context::{CodonRun, RigNeed, StageResult};
 use super::set_up::run_items;
 use crate::checkpoint::CheckpointError;
 
-pub(super) async fn prepare(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> Stage<Codon<Starting>> {
+pub(super) async fn prepare(
+    codon: &CodonRun<'_>,
+    preparing: Codon<Preparing>,
+) -> StageResult<Codon<Starting>> {
     let set_up_rig = async {
         match &codon.rig {
             _ if codon.config.rig_setup.is_empty() => Ok(None),

@@ -24,15 +24,15 @@ pub(crate) async fn telling<T>(
     let mut told = None;
     loop {
         match next(|| store.progress(), work.as_mut(), &mut told).await {
-            Next::Done(done) => return done,
+            Wakeup::Done(done) => return done,
             // A receipt that is lost is harmless: nothing depends on it.
-            Next::Counts(counts) => drop(manager.record(event(kind, codon, counts)).await),
+            Wakeup::Counts(counts) => drop(manager.record(event(kind, codon, counts)).await),
         }
     }
 }
 
-/// What came next.
-enum Next<T> {
+/// Next item.
+enum Wakeup<T> {
     Done(T),
     Counts(Counts),
 }
@@ -42,17 +42,17 @@ async fn next<T>(
     progress: impl Fn() -> Option<Counts>,
     mut work: Pin<&mut impl Future<Output = T>>,
     told: &mut Option<Counts>,
-) -> Next<T> {
+) -> Wakeup<T> {
     loop {
         // The work is only borrowed, so the other arm loses nothing of it.
         tokio::select! {
             biased;
-            done = &mut work => return Next::Done(done),
+            done = &mut work => return Wakeup::Done(done),
             () = tokio::time::sleep(EVERY) => {}
         }
         let before = std::mem::replace(told, progress());
         if let Some(counts) = told.filter(|counts| before != Some(*counts)) {
-            return Next::Counts(counts);
+            return Wakeup::Counts(counts);
         }
     }
 }
@@ -79,7 +79,7 @@ mod tests {
     async fn told(progress: impl Fn() -> Option<Counts>, work: impl Future<Output = ()>) -> Vec<usize> {
         let mut work = pin!(work);
         let (mut counted, mut told) = (Vec::new(), None);
-        while let Next::Counts(counts) = next(&progress, work.as_mut(), &mut told).await {
+        while let Wakeup::Counts(counts) = next(&progress, work.as_mut(), &mut told).await {
             counted.push(counts.done);
         }
         counted

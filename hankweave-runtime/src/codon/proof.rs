@@ -15,14 +15,14 @@ use crate::checkpoint::RestoreRequest;
 
 /// The files as they were before the agent began.
 #[derive(Debug, Clone)]
-pub(super) struct Proof {
+pub(super) struct FileBaseline {
     /// How many changes had been seen; `None` when it does not matter.
     changes_before: Option<u64>,
     /// The checkpoint at which the first attempt in the session began, for a codon that continues in its own session.
     began_at: Option<CheckpointSha>,
 }
 
-impl Proof {
+impl FileBaseline {
     pub(super) async fn begin(codon: &CodonRun<'_>) -> Self {
         let driver = codon.run.drivers.get(codon.config.agent_name());
         let says_nothing = driver.is_some_and(|driver| !driver.capabilities().success);
@@ -87,7 +87,7 @@ impl Proof {
 fn beginning(codon: &CodonRun<'_>, state: &HankweaveState) -> Option<CheckpointSha> {
     let thread = thread::build(state, None, None);
     let is_attempt = |entry: &&ThreadCodon| {
-        let session = entry.codon.claude_session_id();
+        let session = entry.codon.agent_session_id();
         // This attempt has not named its session yet.
         let is_it = session.is_none_or(|session| Some(session) == codon.session.as_ref());
         entry.codon.codon_id() == &codon.entry.codon_id && is_it

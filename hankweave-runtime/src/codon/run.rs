@@ -10,15 +10,15 @@ use hankweave_core::hank::{OnExceeded, price_example};
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
-use super::context::{CodonRun, Stage};
-use super::listen::{Handled, Listener};
+use super::context::{CodonRun, StageResult};
+use super::listen::{AgentEventHandler, HandledEvents};
 use super::orders::Interruption;
-use super::proof::Proof;
-use super::silence::{Due, Silence};
+use super::proof::FileBaseline;
+use super::silence::{Silence, SilenceAction};
 use crate::driver::RunningAgent;
 
 /// Why an agent is stopped.
-enum Halt {
+enum StopReason {
     /// For a reason outside of the agent.
     Interrupted(Interruption),
     /// A limit is reached.
@@ -33,7 +33,7 @@ enum Halt {
 
 /// How the work of the agent ended.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum AgentOutcome {
     /// The agent ended by itself.
     Ended(ExitOutcome),
     /// It was stopped for this reason.
@@ -42,17 +42,17 @@ pub(super) enum Outcome {
     Lost,
 }
 
-/// What a codon's earlier processes used.
+/// Usage of a codon's earlier processes.
 #[derive(Debug)]
-pub(super) struct SoFar {
+pub(super) struct EarlierUsage {
     meter: Meter,
     usage: UsageTotals,
-    proof: Proof,
+    proof: FileBaseline,
 }
 
-impl SoFar {
+impl EarlierUsage {
     /// There was no earlier process.
-    pub(super) fn nothing(codon: &CodonRun<'_>, proof: Proof) -> Self {
+    pub(super) fn nothing(codon: &CodonRun<'_>, proof: FileBaseline) -> Self {
         Self {
             meter: Meter::new(codon.limits),
             usage: UsageTotals::default(),
@@ -61,29 +61,29 @@ impl SoFar {
     }
 }
 
-/// What the agent did until its end. Its usage is that of all processes of the codon.
+/// Result of the agent's work. Its usage is that of all processes of the codon.
 #[derive(Debug)]
-pub(super) struct Work {
-    pub(super) outcome: Outcome,
+pub(super) struct AgentRun {
+    pub(super) outcome: AgentOutcome,
     /// The context that the codon waits for got full, and the agent shortened its conversation.
     pub(super) context_was_full: bool,
     meter: Meter,
-    proof: Proof,
+    proof: FileBaseline,
     /// The time that the codon had taken when the agent ended, or was told to.
     elapsed: Duration,
     /// The limit for which the agent was stopped.
     reached: Option<BudgetExceeded>,
-    /// What the check of its loop said.
+    /// Result of the loop's check.
     pub(super) loop_check: Option<LoopCheck>,
 }
 
-impl Work {
+impl AgentRun {
     /// The end of the agent when it succeeded and can go on: its context is not full, and no budget is used
     /// up.
     pub(super) fn success(&mut self) -> Option<ExitOutcome> {
         let exit = match &self.outcome {
-            Outcome::Ended(exit) if exit.verdict.is_success() && !self.context_was_full => exit.clone(),
-            Outcome::Ended(_) | Outcome::Stopped(..) | Outcome::Lost => return None,
+            AgentOutcome::Ended(exit) if exit.verdict.is_success() && !self.context_was_full => exit.clone(),
+            AgentOutcome::Ended(_) | AgentOutcome::Stopped(..) | AgentOutcome::Lost => return None,
         };
         match self.exceeded(&exit.usage) {
             Some(_) => None,
@@ -96,7 +96,7 @@ impl Work {
         if let Some(exit) = self.success() {
             return Some((exit, true));
         }
-        let Outcome::Ended(exit) = &self.outcome else {
+        let AgentOutcome::Ended(exit) = &self.outcome else {
             return None;
         };
         let exit = exit.clone();
@@ -111,19 +111,19 @@ impl Work {
     }
 
     /// The totals that another process of the codon adds to.
-    pub(super) fn so_far(self) -> SoFar {
+    pub(super) fn so_far(self) -> EarlierUsage {
         let usage = match self.outcome {
-            Outcome::Ended(exit) | Outcome::Stopped(_, exit) => exit.usage,
-            Outcome::Lost => UsageTotals::default(),
+            AgentOutcome::Ended(exit) | AgentOutcome::Stopped(_, exit) => exit.usage,
+            AgentOutcome::Lost => UsageTotals::default(),
         };
-        SoFar {
+        EarlierUsage {
             meter: self.meter,
             usage,
             proof: self.proof,
         }
     }
 
-    /// What another process of the codon may spend; `None` without a limit.
+    /// Returns the spending limit of another process of the codon; `None` without a limit.
     pub(super) fn dollars_left(&self) -> Option<Usd> {
         self.meter.dollars_left()
     }
@@ -144,10 +144,10 @@ pub(super) async fn run(
     codon: &CodonRun<'_>,
     running: Codon<Running>,
     mut agent: RunningAgent,
-    so_far: SoFar,
-) -> Stage<(Codon<Running>, Work)> {
+    so_far: EarlierUsage,
+) -> StageResult<(Codon<Running>, AgentRun)> {
     let proof = so_far.proof;
-    let mut listener = Listener::new(codon, running, so_far.meter, so_far.usage.clone());
+    let mut listener = AgentEventHandler::new(codon, running, so_far.meter, so_far.usage.clone());
     let mut silence = Silence::of(codon);
     let time_is_over = codon.time_is_over();
     tokio::pin!(time_is_over);
@@ -158,61 +158,61 @@ pub(super) async fn run(
         // that prints without end must not keep the run from being stopped, so its events come last.
         let why = tokio::select! {
             biased;
-            why = codon.interrupted() => Halt::Interrupted(why),
-            _ = &mut time_is_over => Halt::OverBudget,
+            why = codon.interrupted() => StopReason::Interrupted(why),
+            _ = &mut time_is_over => StopReason::OverBudget,
             () = codon.run.watch.due() => {
                 codon.run.watch.survey(codon).await;
                 continue;
             }
             event = agent.events.recv() => {
-                let Some(event) = event else { break Outcome::Lost };
+                let Some(event) = event else { break AgentOutcome::Lost };
                 match listener.listen(event, &mut agent.events).await {
-                    Handled::Events => {
+                    HandledEvents::Events => {
                         silence.broken(Instant::now(), listener.has_answered);
                         continue;
                     }
-                    Handled::Overspent => Halt::OverBudget,
-                    Handled::Unpriced(model) => Halt::Uncounted(unpriced(&model)),
-                    Handled::End(outcome) => break Outcome::Ended(outcome),
+                    HandledEvents::Overspent => StopReason::OverBudget,
+                    HandledEvents::Unpriced(model) => StopReason::Uncounted(unpriced(&model)),
+                    HandledEvents::End(outcome) => break AgentOutcome::Ended(outcome),
                 }
             }
             () = tokio::time::sleep_until(silent_at) => {
                 codon.run.publish(Event::Info { message: silence_message(codon, due) }).await;
                 match due {
-                    Due::Warning { .. } => {
+                    SilenceAction::Warning { .. } => {
                         silence.warned();
                         continue;
                     }
-                    Due::Settled(_) => Halt::Settled,
-                    Due::TooLong(longest) => Halt::Silent(longest),
+                    SilenceAction::Settled(_) => StopReason::Settled,
+                    SilenceAction::TooLong(longest) => StopReason::Silent(longest),
                 }
             }
         };
-        if matches!(why, Halt::OverBudget) {
+        if matches!(why, StopReason::OverBudget) {
             codon.allowance.close();
             reached = listener.meter.exceeded(codon.begun.elapsed());
         }
         stop(codon, agent.control.as_ref()).await;
         let Some(exit) = listener.listen_to_end(&mut agent.events).await else {
-            break Outcome::Lost;
+            break AgentOutcome::Lost;
         };
         break match why {
-            Halt::Interrupted(why) => Outcome::Stopped(why, exit),
-            Halt::Uncounted(reason) => Outcome::Stopped(Interruption::Failure(reason), exit),
+            StopReason::Interrupted(why) => AgentOutcome::Stopped(why, exit),
+            StopReason::Uncounted(reason) => AgentOutcome::Stopped(Interruption::Failure(reason), exit),
             // A reported success stays one, however long the silence after it.
-            Halt::Silent(longest) if !exit.verdict.is_success() => {
-                Outcome::Stopped(Interruption::Failure(silent(longest)), exit)
+            StopReason::Silent(longest) if !exit.verdict.is_success() => {
+                AgentOutcome::Stopped(Interruption::Failure(silent(longest)), exit)
             }
-            Halt::OverBudget | Halt::Settled | Halt::Silent(_) => Outcome::Ended(exit),
+            StopReason::OverBudget | StopReason::Settled | StopReason::Silent(_) => AgentOutcome::Ended(exit),
         };
     };
-    if let Outcome::Ended(exit) | Outcome::Stopped(_, exit) = &mut outcome {
+    if let AgentOutcome::Ended(exit) | AgentOutcome::Stopped(_, exit) = &mut outcome {
         exit.usage.merge(&so_far.usage);
     }
-    if let Outcome::Ended(exit) = &mut outcome {
+    if let AgentOutcome::Ended(exit) = &mut outcome {
         proof.judge(codon, exit).await;
     }
-    let work = Work {
+    let work = AgentRun {
         outcome,
         context_was_full: listener.compacted && codon.waits_for_context(),
         meter: listener.meter,
@@ -225,20 +225,20 @@ pub(super) async fn run(
 }
 
 /// The message about a silence.
-fn silence_message(codon: &CodonRun<'_>, due: Due) -> String {
+fn silence_message(codon: &CodonRun<'_>, due: SilenceAction) -> String {
     let id = &codon.entry.codon_id;
     match due {
-        Due::Warning { silent, longest } => {
+        SilenceAction::Warning { silent, longest } => {
             let [silent, longest] = [silent, longest].map(in_words);
             format!("{id}: silent for {silent}; the agent is ended at {longest} (shimIdleTimeout)")
         }
-        Due::Settled(settle) => {
+        SilenceAction::Settled(settle) => {
             let settle = in_words(settle);
             format!(
                 "{id}: the agent has answered; what it left running is ended after {settle} (settleSeconds)"
             )
         }
-        Due::TooLong(longest) => {
+        SilenceAction::TooLong(longest) => {
             format!(
                 "{id}: silent for {}; the agent is ended (shimIdleTimeout)",
                 in_words(longest)

@@ -11,14 +11,14 @@ use super::context::CodonRun;
 use crate::rig::{Rig, RigError, RigEvent, RigFailure};
 use crate::world::process::{ITERATION_VARIABLE, environment};
 
-/// What the commands of a codon find beside what they inherit: what the hank says, and the iteration, as its agent does.
+/// Returns the variables of the codon's commands besides inherited ones: those of the hank, and the iteration, as for its agent.
 pub(crate) fn variables(config: &CodonConfig, entry: &PlanEntry) -> BTreeMap<String, String> {
     let context = entry.loop_context.as_ref();
     let iteration = context.map(|context| (ITERATION_VARIABLE.to_owned(), context.iteration.to_string()));
     iteration.into_iter().chain(config.env.clone()).collect()
 }
 
-/// What runs commands for the codon, in its workspace and with its variables.
+/// Returns the runner of the codon's commands, in its workspace and with its variables.
 pub(super) fn rig(codon: &CodonRun<'_>) -> Rig {
     let run = codon.run;
     Rig {

@@ -23,12 +23,12 @@ pub(super) struct Silence {
     warned: bool,
 }
 
-/// What follows a silence.
+/// Action after a silence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum SilenceAction {
     /// A warning is published that the agent will be ended.
     Warning { silent: Duration, longest: Duration },
-    /// What the agent has left running is ended.
+    /// Processes that the agent has left running are ended.
     Settled(Duration),
     /// The agent is ended.
     TooLong(Duration),
@@ -67,16 +67,16 @@ impl Silence {
         self.warned = false;
     }
 
-    /// What comes next if nothing is said, and when.
-    pub(super) fn next(&self) -> (Instant, Due) {
+    /// Returns the next action if nothing is printed, and when it is due.
+    pub(super) fn next(&self) -> (Instant, SilenceAction) {
         if self.has_answered && self.settle <= self.longest {
-            return (self.since + self.settle, Due::Settled(self.settle));
+            return (self.since + self.settle, SilenceAction::Settled(self.settle));
         }
         if self.warned {
-            return (self.since + self.longest, Due::TooLong(self.longest));
+            return (self.since + self.longest, SilenceAction::TooLong(self.longest));
         }
         let (silent, longest) = (self.longest * 4 / 5, self.longest);
-        (self.since + silent, Due::Warning { silent, longest })
+        (self.since + silent, SilenceAction::Warning { silent, longest })
     }
 
     /// The warning was given.
@@ -96,13 +96,16 @@ mod tests {
     fn an_agent_that_works_is_warned_of_before_its_silence_is_too_long() {
         let start = Instant::now();
         let mut silence = Silence::new(30 * MINUTE, SETTLE, start);
-        let warning = Due::Warning {
+        let warning = SilenceAction::Warning {
             silent: 24 * MINUTE,
             longest: 30 * MINUTE,
         };
         assert_eq!(silence.next(), (start + 24 * MINUTE, warning));
         silence.warned();
-        assert_eq!(silence.next(), (start + 30 * MINUTE, Due::TooLong(30 * MINUTE)));
+        assert_eq!(
+            silence.next(),
+            (start + 30 * MINUTE, SilenceAction::TooLong(30 * MINUTE))
+        );
         silence.broken(start + 25 * MINUTE, false);
         assert_eq!(silence.next(), (start + 49 * MINUTE, warning), "warned of anew");
     }
@@ -112,13 +115,16 @@ mod tests {
         let start = Instant::now();
         let mut silence = Silence::new(30 * MINUTE, SETTLE, start);
         silence.broken(start + MINUTE, true);
-        assert_eq!(silence.next(), (start + MINUTE + SETTLE, Due::Settled(SETTLE)));
+        assert_eq!(
+            silence.next(),
+            (start + MINUTE + SETTLE, SilenceAction::Settled(SETTLE))
+        );
         silence.broken(start + 2 * MINUTE, false);
-        assert!(matches!(silence.next().1, Due::Warning { .. }));
+        assert!(matches!(silence.next().1, SilenceAction::Warning { .. }));
         silence.broken(start + 3 * MINUTE, true);
         assert_eq!(
             silence.next(),
-            (start + 3 * MINUTE + SETTLE, Due::Settled(SETTLE))
+            (start + 3 * MINUTE + SETTLE, SilenceAction::Settled(SETTLE))
         );
     }
 
@@ -128,6 +134,6 @@ mod tests {
         let mut silence = Silence::new(SETTLE, MINUTE, start);
         silence.broken(start, true);
         silence.warned();
-        assert_eq!(silence.next(), (start + SETTLE, Due::TooLong(SETTLE)));
+        assert_eq!(silence.next(), (start + SETTLE, SilenceAction::TooLong(SETTLE)));
     }
 }

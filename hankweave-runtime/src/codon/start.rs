@@ -7,19 +7,19 @@ use hankweave_core::codon::{Codon, Edge, Fail, Failed, Initialize, Initializing,
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::exclude::DATA;
 use hankweave_core::hank::paths::reference;
-use hankweave_core::hank::prompt::{self, Variables};
+use hankweave_core::hank::prompt::{self, PromptVariables};
 use hankweave_core::hank::{AgentChoice, ContinuationMode};
 use hankweave_core::id::{Pid, SessionId};
 
-use super::context::{CodonRun, Ended, Stage};
-use super::watchers::Watched;
+use super::context::{CodonRun, EarlyEnd, StageResult};
+use super::watchers::HasSentinels;
 use crate::driver::{RunningAgent, StartError};
-use crate::hank_files::PromptError;
+use crate::hank_files::PromptFileError;
 
 pub(super) async fn start(
     codon: &CodonRun<'_>,
     starting: Codon<Starting>,
-) -> Stage<(Codon<Initializing>, RunningAgent)> {
+) -> StageResult<(Codon<Initializing>, RunningAgent)> {
     let continues = codon.config.continuation_mode == ContinuationMode::ContinuePrevious;
     if continues && codon.session.is_none() && !codon.session_is_elsewhere {
         let reason = FailureReason::unknown(
@@ -37,8 +37,8 @@ pub(super) async fn start(
     };
     let initialize = Initialize {
         // A driver without a process has no pid; the record needs a number, and no process has the pid 0.
-        claude_pid: Pid(agent.pid.unwrap_or(0)),
-        claude_log_path: codon.run.dir.relative_to_state(&agent.log_path),
+        agent_pid: Pid(agent.pid.unwrap_or(0)),
+        agent_log_path: codon.run.dir.relative_to_state(&agent.log_path),
         previous_session_id: codon.session.clone(),
     };
     let (initializing, _) = codon.step(starting, initialize).await;
@@ -52,13 +52,13 @@ pub(super) async fn resume(
     prompt: String,
     max_dollars: Option<Usd>,
 ) -> Result<RunningAgent, SpawnFailure> {
-    let session = &running.claude_session_id;
+    let session = &running.agent_session_id;
     let launch = launch(codon).map(|launch| Launch {
         prompt,
         resume: Some(session.clone()),
         carried: Some(carried(codon, session) + running.current_cost),
         max_dollars,
-        log_path: codon.run.dir.state_dir().join(&running.claude_log_path),
+        log_path: codon.run.dir.state_dir().join(&running.agent_log_path),
         log_goes_on: true,
         ..launch
     });
@@ -67,7 +67,7 @@ pub(super) async fn resume(
 
 /// A prompt of the hank with its variables filled in.
 pub(super) fn rendered(codon: &CodonRun<'_>, prompt: &str) -> String {
-    prompt::render(prompt, Places::of(codon).variables())
+    prompt::render(prompt, PromptPaths::of(codon).variables())
 }
 
 async fn spawn(
@@ -101,7 +101,7 @@ pub(super) enum SpawnFailure {
 
 impl SpawnFailure {
     /// Ends the codon.
-    pub(super) async fn end<S: Watched>(self, codon: &CodonRun<'_>, state: Codon<S>) -> Ended
+    pub(super) async fn end<S: HasSentinels>(self, codon: &CodonRun<'_>, state: Codon<S>) -> EarlyEnd
     where
         Fail: Edge<S, To = Failed>,
     {
@@ -112,18 +112,18 @@ impl SpawnFailure {
     }
 }
 
-/// What earlier codons in this session have cost.
+/// Returns the cost of earlier codons in this session.
 fn carried(codon: &CodonRun<'_>, session: &SessionId) -> Usd {
     codon.run.manager.snapshot().used_in(session).cost
 }
 
 /// The values of the template variables.
-struct Places {
+struct PromptPaths {
     root: String,
     data: String,
 }
 
-impl Places {
+impl PromptPaths {
     fn of(codon: &CodonRun<'_>) -> Self {
         let root = codon.run.dir.root();
         Self {
@@ -132,8 +132,8 @@ impl Places {
         }
     }
 
-    fn variables(&self) -> Variables<'_> {
-        Variables {
+    fn variables(&self) -> PromptVariables<'_> {
+        PromptVariables {
             agent_root: &self.root,
             data_dir: &self.data,
         }
@@ -148,9 +148,9 @@ const GO_ON: &str = "You were interrupted before you had finished. Your earlier 
 /// Everything that the driver needs to know, with the prompts read and their variables filled in.
 fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     let run = codon.run;
-    let unreadable = |error: PromptError| FailureReason::unknown(true, crate::error::chain(&error));
+    let unreadable = |error: PromptFileError| FailureReason::unknown(true, crate::error::chain(&error));
     let disk = &*run.world.disk;
-    let places = Places::of(codon);
+    let places = PromptPaths::of(codon);
     let variables = places.variables();
     let prompt = match codon.in_own_session {
         true => GO_ON.to_owned(),

@@ -40,12 +40,12 @@ const MOST_CONTENT_AT_ONCE: usize = 1 << 20;
 
 /// The files as they were surveyed last.
 #[derive(Debug, Default)]
-pub(crate) struct FileWatcher(Mutex<Seen>);
+pub(crate) struct FileWatcher(Mutex<WatchState>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct WatchState {
     /// `None` before the first survey.
-    files: Option<Arc<Files>>,
+    files: Option<Arc<FileMap>>,
     /// Which files counted then.
     patterns: Vec<String>,
     /// How many changes were seen, all surveys together.
@@ -54,16 +54,16 @@ struct Seen {
     due: Option<Instant>,
 }
 
-type Files = BTreeMap<TreePath, SurveyedFile>;
+type FileMap = BTreeMap<TreePath, SurveyedFile>;
 
-/// What one survey found.
-struct Survey {
-    files: Files,
-    changes: Vec<Change>,
+/// Result of one survey.
+struct FileSurvey {
+    files: FileMap,
+    changes: Vec<FileChange>,
 }
 
 /// One file that is not as it was.
-struct Change {
+struct FileChange {
     path: String,
     action: FileAction,
     size: Option<u64>,
@@ -115,13 +115,13 @@ impl FileWatcher {
         self.0.lock().await.changes
     }
 
-    /// The same with the files that a checkpoint has just seen.
+    /// Takes over the files that a checkpoint has just seen.
     pub(super) async fn learn(&self, codon: &CodonRun<'_>, files: Vec<SurveyedFile>) {
         self.0.lock().await.take(codon, files).await;
     }
 }
 
-impl Seen {
+impl WatchState {
     /// Whether these are the files that were looked at.
     fn knows(&self, patterns: &[String]) -> bool {
         self.files.is_some() && self.patterns == patterns
@@ -134,7 +134,7 @@ impl Seen {
         self.patterns.clone_from(&codon.patterns);
         let is_first = before.is_none();
         let store = Arc::clone(&codon.run.checkpoints);
-        let mut content = Content::wanted(codon.tells_contents());
+        let mut content = ContentBudget::wanted(codon.tells_contents());
         let compare = move || compare(&*store, before.as_deref(), files, &mut content);
         let survey = codon.run.world.blocking.run(compare).await;
         let changed = !survey.changes.is_empty();
@@ -173,16 +173,21 @@ pub(crate) async fn tree_now(
 
 fn compare(
     store: &dyn CheckpointStore,
-    before: Option<&Files>,
+    before: Option<&FileMap>,
     files: Vec<SurveyedFile>,
-    content: &mut Content,
-) -> Survey {
+    content: &mut ContentBudget,
+) -> FileSurvey {
     let files = files.into_iter().map(|file| (file.path.clone(), file)).collect();
     let changes = before.map_or_else(Vec::new, |before| changes(store, before, &files, content));
-    Survey { files, changes }
+    FileSurvey { files, changes }
 }
 
-fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files, content: &mut Content) -> Vec<Change> {
+fn changes(
+    store: &dyn CheckpointStore,
+    before: &FileMap,
+    now: &FileMap,
+    content: &mut ContentBudget,
+) -> Vec<FileChange> {
     let written = now.values().filter_map(|file| {
         let action = match before.get(&file.path) {
             Some(known) if known == file => return None,
@@ -191,13 +196,13 @@ fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files, content: &m
         };
         Some((file, action))
     });
-    let mut changes: Vec<Change> = Vec::new();
+    let mut changes: Vec<FileChange> = Vec::new();
     for (file, action) in written {
         // Changes that are not published one by one are not read.
         let bytes = (changes.len() < MOST_CHANGES)
             .then(|| store.content(file, MOST_READ_BYTES))
             .flatten();
-        changes.push(Change {
+        changes.push(FileChange {
             path: text(&file.path),
             action,
             size: Some(file.size()),
@@ -206,7 +211,7 @@ fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files, content: &m
         });
     }
     let gone = before.keys().filter(|path| !now.contains_key(*path));
-    changes.extend(gone.map(|path| Change {
+    changes.extend(gone.map(|path| FileChange {
         path: text(path),
         action: FileAction::Deleted,
         size: None,
@@ -217,12 +222,12 @@ fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files, content: &m
 }
 
 /// How much content may still be published after one survey.
-struct Content {
+struct ContentBudget {
     /// Bytes; `None` when no content is wanted.
     left: Option<usize>,
 }
 
-impl Content {
+impl ContentBudget {
     fn wanted(wanted: bool) -> Self {
         let left = wanted.then_some(MOST_CONTENT_AT_ONCE);
         Self { left }
@@ -240,7 +245,7 @@ impl Content {
     }
 }
 
-impl Change {
+impl FileChange {
     fn into_event(self) -> Event {
         let name = self.path.rsplit('/').next().unwrap_or(&self.path);
         Event::FileUpdated {

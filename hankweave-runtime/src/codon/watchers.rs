@@ -13,9 +13,9 @@ use hankweave_core::sentinel::Ask;
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
-use super::context::{CodonRun, Stage};
-use super::orders::Order;
-use crate::sentinel::{Context, Demand, Loadable, Records, Watchers};
+use super::context::{CodonRun, StageResult};
+use super::orders::CodonCommand;
+use crate::sentinel::{Context, Loadable, SentinelRequest, SentinelTotals, Watchers};
 use crate::shutdown::StopCause;
 use crate::state_manager::Ticket;
 
@@ -23,17 +23,17 @@ use crate::state_manager::Ticket;
 const DRAIN: Duration = Duration::from_secs(60);
 
 /// A state of an open codon, whose sentinels can be noted where it has any.
-pub(super) trait Watched: Active + Sized {
+pub(super) trait HasSentinels: Active + Sized {
     fn note(codon: &mut Codon<Self>, sentinels: Sentinels<Loaded>);
 }
 
-impl Watched for Preparing {
+impl HasSentinels for Preparing {
     fn note(_: &mut Codon<Self>, _: Sentinels<Loaded>) {}
 }
 
 macro_rules! watched {
     ($($state:ty),*) => {
-        $(impl Watched for $state {
+        $(impl HasSentinels for $state {
             fn note(codon: &mut Codon<Self>, sentinels: Sentinels<Loaded>) {
                 codon.set_sentinels(sentinels);
             }
@@ -44,7 +44,10 @@ macro_rules! watched {
 watched!(Starting, Initializing, Running, CompletingSentinels);
 
 /// Loads the sentinels of the codon. One that cannot be loaded is left out, unless the codon must not run without it.
-pub(super) async fn load(codon: &CodonRun<'_>, mut starting: Codon<Starting>) -> Stage<Codon<Starting>> {
+pub(super) async fn load(
+    codon: &CodonRun<'_>,
+    mut starting: Codon<Starting>,
+) -> StageResult<Codon<Starting>> {
     if codon.config.sentinels.is_empty() {
         return Ok(starting);
     }
@@ -86,7 +89,7 @@ pub(super) async fn load(codon: &CodonRun<'_>, mut starting: Codon<Starting>) ->
     if loadable.is_empty() {
         return Ok(starting);
     }
-    let (watchers, Records { states, .. }) = Watchers::start(context, loadable).await;
+    let (watchers, SentinelTotals { states, .. }) = Watchers::start(context, loadable).await;
     starting.set_sentinels(Sentinels::new(states, Usd::ZERO));
     *codon.watchers.lock().unwrap_or_else(PoisonError::into_inner) = Some(watchers);
     Ok(starting)
@@ -95,12 +98,16 @@ pub(super) async fn load(codon: &CodonRun<'_>, mut starting: Codon<Starting>) ->
 fn context(codon: &CodonRun<'_>) -> Context {
     let (orders, shutdown) = (codon.orders.clone(), codon.run.shutdown.clone());
     let demand = move |demand| match demand {
-        Demand::Asked(Ask::Skip, _) => orders.give(Order::Skip),
-        Demand::Asked(Ask::Stop, why) => orders.give(Order::Fail(format!("stopped by {why}"))),
-        Demand::Asked(Ask::Pause, _) if shutdown.cause().is_none() => shutdown.request(StopCause::Request),
+        SentinelRequest::Asked(Ask::Skip, _) => orders.give(CodonCommand::Skip),
+        SentinelRequest::Asked(Ask::Stop, why) => {
+            orders.give(CodonCommand::Fail(format!("stopped by {why}")))
+        }
+        SentinelRequest::Asked(Ask::Pause, _) if shutdown.cause().is_none() => {
+            shutdown.request(StopCause::Request)
+        }
         // A second request would force the stop.
-        Demand::Asked(Ask::Pause, _) => {}
-        Demand::Failed(why) => orders.give(Order::Fail(why)),
+        SentinelRequest::Asked(Ask::Pause, _) => {}
+        SentinelRequest::Failed(why) => orders.give(CodonCommand::Fail(why)),
     };
     Context {
         world: codon.run.world.clone(),
@@ -125,7 +132,7 @@ impl CodonRun<'_> {
             .is_some()
     }
 
-    /// What its sentinels have cost so far.
+    /// Returns the cost of its sentinels so far.
     pub(super) fn sentinel_cost(&self) -> Usd {
         let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         watchers.as_ref().map_or(Usd::ZERO, Watchers::cost)
@@ -174,7 +181,7 @@ impl CodonRun<'_> {
     }
 
     /// Cuts the sentinels short, because the codon ends.
-    pub(super) async fn cut_sentinels<S: Watched>(&self, state: &mut Codon<S>) {
+    pub(super) async fn cut_sentinels<S: HasSentinels>(&self, state: &mut Codon<S>) {
         if let Some(watchers) = self.take_watchers() {
             let records = watchers.cut().await;
             S::note(state, Sentinels::new(records.states, records.cost));

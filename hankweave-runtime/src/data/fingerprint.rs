@@ -36,7 +36,7 @@ pub struct Fingerprint {
 
 impl Fingerprint {
     pub(super) fn of(disk: &dyn Disk, path: &Path, limit: Duration) -> io::Result<Self> {
-        let mut reader = Reader {
+        let mut reader = FingerprintReader {
             disk,
             hash: Sha256::new(),
             deadline: Instant::now() + limit,
@@ -56,14 +56,14 @@ impl Fingerprint {
     }
 }
 
-struct Reader<'a> {
+struct FingerprintReader<'a> {
     disk: &'a dyn Disk,
     hash: Sha256,
     deadline: Instant,
     complete: bool,
 }
 
-impl Reader<'_> {
+impl FingerprintReader<'_> {
     fn entry(&mut self, path: &Path, found: &Metadata) {
         self.hash.update(path.as_os_str().as_encoded_bytes());
         let kind = match found.kind {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::hank::exclude::DATA;
 
 use super::Data;
-use crate::world::disk::{Disk, FileKind, Folder, Found};
+use crate::world::disk::{Disk, FileKind, Folder, OpenedEntry};
 
 /// Makes the link, or renews one of ours that leads elsewhere. Fails with [`AlreadyExists`](io::ErrorKind::AlreadyExists) when something else is there.
 pub(super) fn link(disk: &dyn Disk, workspace: &Path, data: &Data) -> io::Result<()> {
@@ -16,31 +16,31 @@ pub(super) fn link(disk: &dyn Disk, workspace: &Path, data: &Data) -> io::Result
     match root.open(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return make(&*root, data),
         Err(error) => return Err(error),
-        Ok(Found::Other(FileKind::Link)) => {
+        Ok(OpenedEntry::Other(FileKind::Link)) => {
             if !data.is_file && root.read_link(name)? == data.path {
                 return Ok(());
             }
         }
-        Ok(Found::Folder(folder)) => match only_link(&*folder)? {
+        Ok(OpenedEntry::Folder(folder)) => match only_link(&*folder)? {
             Some(target) if data.is_file && target == data.path => return Ok(()),
             Some(_) => {}
             None => return Err(io::ErrorKind::AlreadyExists.into()),
         },
-        Ok(Found::File(_) | Found::Other(_)) => return Err(io::ErrorKind::AlreadyExists.into()),
+        Ok(OpenedEntry::File(_) | OpenedEntry::Other(_)) => return Err(io::ErrorKind::AlreadyExists.into()),
     }
     root.remove(name)?;
     make(&*root, data)
 }
 
-/// Where the link in `folder` leads, when it holds a link and nothing else: then we made it.
+/// Returns the target of the link in `folder`, when it holds a link and nothing else: then we made it.
 fn only_link(folder: &dyn Folder) -> io::Result<Option<PathBuf>> {
     let names = folder.names()?;
     let [name] = names.as_slice() else {
         return Ok(None);
     };
     match folder.open(name)? {
-        Found::Other(FileKind::Link) => folder.read_link(name).map(Some),
-        Found::File(_) | Found::Folder(_) | Found::Other(_) => Ok(None),
+        OpenedEntry::Other(FileKind::Link) => folder.read_link(name).map(Some),
+        OpenedEntry::File(_) | OpenedEntry::Folder(_) | OpenedEntry::Other(_) => Ok(None),
     }
 }
 

@@ -37,7 +37,7 @@ pub enum DataError {
     Missing {
         /// As it was named.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
@@ -62,7 +62,7 @@ pub enum DataError {
     Changed {
         /// The real place of the data.
         path: PathBuf,
-        /// What they used, as a phrase.
+        /// Former data, as a phrase.
         before: String,
     },
     /// Something that we did not put there has the name of the link.
@@ -76,18 +76,18 @@ pub enum DataError {
     Io(#[from] IoError),
 }
 
-/// What is remembered of the data of a run.
+/// Remembered data of a run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Record {
+struct DataRecord {
     /// Its real place; what is not UTF-8 in it is replaced.
     path: String,
     fingerprint: Fingerprint,
 }
 
-/// Where the data of an execution directory is linked and remembered.
+/// Link and record of an execution directory's data.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct DataPaths {
     /// The agent's workspace.
     pub workspace: PathBuf,
     /// The record.
@@ -145,13 +145,13 @@ impl Data {
     /// # Errors
     ///
     /// Returns [`DataError`] when the runs that go on used other data, or when it cannot be linked.
-    pub fn bring(&self, disk: &dyn Disk, place: &Place) -> Result<(), DataError> {
+    pub fn bring(&self, disk: &dyn Disk, place: &DataPaths) -> Result<(), DataError> {
         let fingerprint =
             Fingerprint::of(disk, &self.path, place.limit).map_err(IoError::at("read", &self.path))?;
         let read = read_if_present(disk, &place.record, MAX_RECORD_BYTES);
         let known = read.map_err(IoError::at("read", &place.record))?;
         // A record that cannot be understood says nothing about the data.
-        let known = known.and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
+        let known = known.and_then(|bytes| serde_json::from_slice::<DataRecord>(&bytes).ok());
         if let Some(known) = known.filter(|_| place.goes_on) {
             self.compare(&known, &fingerprint)?;
         }
@@ -161,7 +161,7 @@ impl Data {
             },
             _ => IoError::at("link", &self.path)(error).into(),
         })?;
-        let record = Record {
+        let record = DataRecord {
             path: self.path.to_string_lossy().into_owned(),
             fingerprint,
         };
@@ -169,7 +169,7 @@ impl Data {
         Ok(replace(disk, &place.record, &text).map_err(IoError::at("write", &place.record))?)
     }
 
-    fn compare(&self, known: &Record, now: &Fingerprint) -> Result<(), DataError> {
+    fn compare(&self, known: &DataRecord, now: &Fingerprint) -> Result<(), DataError> {
         let before = if known.path != self.path.to_string_lossy() {
             format!("`{}`", known.path)
         } else if known.fingerprint.differs_from(now) {

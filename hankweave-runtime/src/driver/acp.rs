@@ -6,7 +6,7 @@ use hankweave_core::agent::{AcpDecoder, Capabilities, Launch};
 
 use super::StartError;
 use super::built_in::{Agent, USUAL};
-use super::process::{Invocation, ProcessHost};
+use super::process::{ProcessHost, ProgramInvocation};
 use super::program::own_arguments;
 
 pub(super) const NAME: &str = "acp";
@@ -25,9 +25,13 @@ pub(super) static AGENT: Agent = Agent {
     invocation,
 };
 
-fn invocation(_: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Result<Invocation, StartError> {
-    Ok(Invocation {
+fn invocation(
+    _: &ProcessHost,
+    program: PathBuf,
+    launch: &mut Launch,
+) -> Result<ProgramInvocation, StartError> {
+    Ok(ProgramInvocation {
         is_attended: true,
-        ..Invocation::plain(program, own_arguments(launch), AcpDecoder::of(launch))
+        ..ProgramInvocation::plain(program, own_arguments(launch), AcpDecoder::of(launch))
     })
 }

@@ -16,7 +16,7 @@ pub trait AgentDriver: Send + Sync + 'static {
     /// Name used in hank.json (`"agent": "my-agent"`).
     fn name(&self) -> &str;
 
-    /// What its agents can do. A run refuses a hank that wants more of them.
+    /// Returns the abilities of its agents. A run refuses a hank that wants more of them.
     fn capabilities(&self) -> Capabilities;
 
     /// Finds out whether an agent could be started, without starting anything; asked before a run writes its
@@ -45,7 +45,7 @@ pub trait AgentDriver: Send + Sync + 'static {
 pub struct RunningAgent {
     /// The process id; `None` for an agent that is not a process.
     pub pid: Option<u32>,
-    /// Where the raw output is written; another path than [`Launch::log_path`] on a second try.
+    /// Path of the raw output; another path than [`Launch::log_path`] on a retry.
     pub log_path: PathBuf,
     /// The events of the agent. Bounded: an agent waits for a slow receiver. The last one is
     /// [`AgentEvent::Finished`].
@@ -88,7 +88,7 @@ pub enum StartError {
     ProgramNotFound {
         /// The program's name.
         program: String,
-        /// Where it was looked for.
+        /// Searched path.
         searched: String,
         /// How it is installed.
         hint: &'static str,
@@ -112,7 +112,7 @@ pub enum StartError {
         "{what} `{value}` cannot be passed to an agent: letters, digits and `._:/-` only, a letter or digit first"
     )]
     UnsafeArgument {
-        /// What the value is.
+        /// Kind of value.
         what: &'static str,
         /// The value.
         value: String,

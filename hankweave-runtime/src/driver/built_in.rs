@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{Capabilities, Launch};
 
-use super::process::{Invocation, ProcessHost};
+use super::process::{ProcessHost, ProgramInvocation};
 use super::program::{AgentProgram, Program, check_own_program, own_program};
 use super::{AgentDriver, RunningAgent, StartError, acp, claude, codex, command, gemini, opencode, pi};
 
-/// What sets an agent apart from the others.
+/// Properties that set an agent apart from the others.
 #[derive(Debug)]
 pub(super) struct Agent {
     pub(super) name: &'static str,
@@ -17,10 +17,10 @@ pub(super) struct Agent {
     pub(super) program: Option<Program>,
     pub(super) capabilities: Capabilities,
     /// How its program is started for a launch, whose prompt may be put together anew for it.
-    pub(super) invocation: fn(&ProcessHost, PathBuf, &mut Launch) -> Result<Invocation, StartError>,
+    pub(super) invocation: fn(&ProcessHost, PathBuf, &mut Launch) -> Result<ProgramInvocation, StartError>,
 }
 
-/// What most of them can do.
+/// Abilities of most agents.
 pub(super) const USUAL: Capabilities = Capabilities {
     resume: true,
     per_message_usage: true,

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReport, Launch};
+use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch};
 
 use super::StartError;
 use super::built_in::{Agent, USUAL};
-use super::process::{Invocation, ProcessHost};
+use super::process::{ProcessHost, ProgramInvocation};
 use super::program::own_arguments;
 
 const NAME: &str = "command";
@@ -22,16 +22,20 @@ pub(super) static AGENT: Agent = Agent {
     name: NAME,
     program: None,
     capabilities: Capabilities {
-        cost: CostReport::Cumulative,
+        cost: CostReporting::Cumulative,
         ..USUAL
     },
     invocation,
 };
 
-fn invocation(_: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Result<Invocation, StartError> {
-    Ok(Invocation {
+fn invocation(
+    _: &ProcessHost,
+    program: PathBuf,
+    launch: &mut Launch,
+) -> Result<ProgramInvocation, StartError> {
+    Ok(ProgramInvocation {
         env: environment(launch),
-        ..Invocation::plain(program, own_arguments(launch), ClaudeDecoder::of(launch))
+        ..ProgramInvocation::plain(program, own_arguments(launch), ClaudeDecoder::of(launch))
     })
 }
 

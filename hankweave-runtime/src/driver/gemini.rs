@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use hankweave_core::agent::gemini::OWN_MODEL;
-use hankweave_core::agent::{Capabilities, CostReport, GeminiDecoder, Launch};
+use hankweave_core::agent::{Capabilities, CostReporting, GeminiDecoder, Launch};
 
 use super::StartError;
 use super::built_in::{Agent, USUAL};
-use super::process::{Invocation, ProcessHost};
+use super::process::{ProcessHost, ProgramInvocation};
 use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
 
 pub(super) const NAME: &str = "gemini";
@@ -24,18 +24,22 @@ pub(super) static AGENT: Agent = Agent {
         keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     }),
     capabilities: Capabilities {
-        cost: CostReport::TokensOnly,
+        cost: CostReporting::TokensOnly,
         per_message_usage: false,
         ..USUAL
     },
     invocation,
 };
 
-fn invocation(_: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Result<Invocation, StartError> {
+fn invocation(
+    _: &ProcessHost,
+    program: PathBuf,
+    launch: &mut Launch,
+) -> Result<ProgramInvocation, StartError> {
     launch.prompt = prompt_behind_system(launch);
-    Ok(Invocation {
+    Ok(ProgramInvocation {
         env: own_environment(),
-        ..Invocation::plain(program, arguments(launch), GeminiDecoder::of(launch))
+        ..ProgramInvocation::plain(program, arguments(launch), GeminiDecoder::of(launch))
     })
 }
 

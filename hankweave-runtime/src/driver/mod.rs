@@ -26,8 +26,8 @@ mod version;
 
 pub use agent::{AgentControl, AgentDriver, RunningAgent, StartError};
 pub use events::{EventReceiver, EventSender, NotSent, event_channel};
-pub(crate) use past::{Past, decoder, reckon};
-pub(crate) use process::CutOff;
+pub(crate) use past::{LogContext, decoder, reckon};
+pub(crate) use process::CutOffAgent;
 pub use process::{ProcessHost, ProcessLimits};
 pub use program::AgentProgram;
 pub(crate) use recording::Recording;

@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use hankweave_core::agent::opencode::OWN_MODEL;
-use hankweave_core::agent::{Capabilities, CostReport, Launch, OpencodeDecoder};
+use hankweave_core::agent::{Capabilities, CostReporting, Launch, OpencodeDecoder};
 
 use super::StartError;
 use super::built_in::{Agent, USUAL};
-use super::process::{Invocation, ProcessHost};
+use super::process::{ProcessHost, ProgramInvocation};
 use super::program::{KEYS_OF_PROVIDERS, Program, chosen_model, command_line, prompt_behind_system, session};
 
 pub(super) const NAME: &str = "opencode";
@@ -24,18 +24,22 @@ pub(super) static AGENT: Agent = Agent {
         keys: KEYS_OF_PROVIDERS,
     }),
     capabilities: Capabilities {
-        cost: CostReport::Exact,
+        cost: CostReporting::Exact,
         ..USUAL
     },
     invocation,
 };
 
-fn invocation(_: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Result<Invocation, StartError> {
+fn invocation(
+    _: &ProcessHost,
+    program: PathBuf,
+    launch: &mut Launch,
+) -> Result<ProgramInvocation, StartError> {
     launch.prompt = prompt_behind_system(launch);
     let (args, decoder) = (arguments(launch), OpencodeDecoder::of(launch));
-    Ok(Invocation {
+    Ok(ProgramInvocation {
         env: environment(launch),
-        ..Invocation::plain(program, args, decoder)
+        ..ProgramInvocation::plain(program, args, decoder)
     })
 }
 

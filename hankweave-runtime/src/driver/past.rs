@@ -12,26 +12,26 @@ use hankweave_core::id::SessionId;
 
 use super::claude::Transcripts;
 use super::codex::Rollouts;
-use super::process::{CutOff, ProcessHost, RecordSource};
+use super::process::{CutOffAgent, ProcessHost, RecordSource};
 use super::{acp, codex, gemini, opencode, pi};
 
-/// What a decoder is told of a process that has its output only in a log.
+/// Input of a decoder for a process that has its output only in a log.
 #[derive(Debug, Clone)]
-pub(crate) struct Past<'a> {
+pub(crate) struct LogContext<'a> {
     /// The session with which it went on.
     pub(crate) resumed: Option<&'a SessionId>,
     /// The model that was asked for, where that is known.
     pub(crate) model: Option<&'a str>,
     /// How it was to sign in.
     pub(crate) auth: Option<&'a str>,
-    /// What the session had used before.
+    /// Usage of the session before the process.
     pub(crate) before: UsageTotals,
-    /// What models cost.
+    /// Prices of models.
     pub(crate) prices: &'a Arc<Prices>,
 }
 
 /// The decoder of a process of the agent of this name. That of codex does without its rollout file.
-pub(crate) fn decoder(name: &str, past: &Past<'_>) -> Box<dyn AgentDecoder> {
+pub(crate) fn decoder(name: &str, past: &LogContext<'_>) -> Box<dyn AgentDecoder> {
     let prices = past.prices.clone();
     match name {
         acp::NAME => {
@@ -50,7 +50,7 @@ pub(crate) fn decoder(name: &str, past: &Past<'_>) -> Box<dyn AgentDecoder> {
     }
 }
 
-fn codex_decoder(past: &Past<'_>) -> CodexDecoder {
+fn codex_decoder(past: &LogContext<'_>) -> CodexDecoder {
     let decoder = CodexDecoder::new(past.resumed.is_some())
         .with_model(past.model.unwrap_or(hankweave_core::agent::codex::OWN_MODEL))
         .priced_by(past.prices.clone());
@@ -60,12 +60,12 @@ fn codex_decoder(past: &Past<'_>) -> CodexDecoder {
     }
 }
 
-/// What the agent of this name had used that nobody heard to its end. Blocks.
+/// Returns the usage of the named agent when nobody read its output to the end. Blocks.
 ///
 /// # Errors
 ///
 /// What the system says when its log cannot be read.
-pub(crate) fn reckon(host: &ProcessHost, name: &str, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
+pub(crate) fn reckon(host: &ProcessHost, name: &str, agent: &CutOffAgent<'_>) -> io::Result<UsageTotals> {
     let since = agent.past.resumed.map(|_| agent.since);
     let records: Option<Box<dyn RecordSource>> = match name {
         acp::NAME | gemini::NAME | opencode::NAME | pi::NAME => None,

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use hankweave_core::agent::pi::OWN_MODEL;
-use hankweave_core::agent::{Capabilities, CostReport, Launch, PiDecoder};
+use hankweave_core::agent::{Capabilities, CostReporting, Launch, PiDecoder};
 
 use super::StartError;
 use super::built_in::{Agent, USUAL};
-use super::process::{Invocation, ProcessHost};
+use super::process::{ProcessHost, ProgramInvocation};
 use super::program::{
     KEYS_OF_PROVIDERS, Program, chosen_model, command_line, private_file, session, system_prompt_file,
 };
@@ -25,17 +25,21 @@ pub(super) static AGENT: Agent = Agent {
         keys: KEYS_OF_PROVIDERS,
     }),
     capabilities: Capabilities {
-        cost: CostReport::Exact,
+        cost: CostReporting::Exact,
         ..USUAL
     },
     invocation,
 };
 
-fn invocation(host: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Result<Invocation, StartError> {
+fn invocation(
+    host: &ProcessHost,
+    program: PathBuf,
+    launch: &mut Launch,
+) -> Result<ProgramInvocation, StartError> {
     let system_prompt = system_prompt_file(host, launch)?;
     let extension = extension_file(host, launch)?;
     let args = arguments(launch, system_prompt.as_deref(), extension.as_deref());
-    Ok(Invocation::plain(program, args, PiDecoder::of(launch)))
+    Ok(ProgramInvocation::plain(program, args, PiDecoder::of(launch)))
 }
 
 /// Pi shortens its conversation before its context is full and after, unless its settings or an extension forbid it (HANK-49). The settings are the user's.

@@ -34,7 +34,7 @@ pub(super) struct Program {
 /// The program of an agent as it is on this machine.
 #[derive(Debug)]
 pub struct AgentProgram {
-    /// Where it is, or why it cannot be started.
+    /// Path of the program, or why it cannot be started.
     pub path: Result<PathBuf, StartError>,
     /// The versions with which our tests run it, oldest first.
     pub tested_with: &'static [&'static str],
@@ -103,7 +103,7 @@ pub(super) fn own_program(host: &ProcessHost, agent: &str, launch: &Launch) -> R
     Ok(found.unwrap_or_else(|| PathBuf::from(program)))
 }
 
-/// What stands behind such a program on its command line.
+/// Returns the arguments after the program on its command line.
 pub(super) fn own_arguments(launch: &Launch) -> Vec<OsString> {
     launch.command.iter().skip(1).map(OsString::from).collect()
 }

@@ -1,11 +1,11 @@
-//! What an agent once printed, heard again.
+//! Recorded output of an agent, decoded again.
 
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hankweave_core::agent::{AgentDecoder, AgentEvent, ExitOutcome, ProcessEnd, Records};
+use hankweave_core::agent::{AgentDecoder, AgentEvent, ExitOutcome, ProcessEnd, RecordsScope};
 
 use super::process::{LineFramer, ProcessLimits};
 use crate::world::disk::Disk;
@@ -52,7 +52,7 @@ impl Recording {
 
     /// Whether the agent's own records would tell more than its log.
     pub(crate) fn is_incomplete(&self) -> bool {
-        self.decoder.wants(Records::Whole).is_some()
+        self.decoder.wants(RecordsScope::Whole).is_some()
     }
 
     fn read(&mut self) -> io::Result<()> {

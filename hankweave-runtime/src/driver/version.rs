@@ -1,4 +1,4 @@
-//! What a program says its version is.
+//! Version of a program, by its own word.
 
 use std::collections::BTreeMap;
 use std::path::Path;

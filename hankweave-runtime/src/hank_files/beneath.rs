@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::hank::paths;
 use rustix::io::Errno;
 
-use crate::world::disk::{Disk, FileKind, Folder, Found, OpenFile, PathError};
+use crate::world::disk::{Disk, FileKind, Folder, OpenFile, OpenedEntry, PathError};
 
 /// Prompts, scripts, sentinels and hank.json itself may not be larger.
 pub const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -26,7 +26,7 @@ pub enum RefError {
     /// Something else than a regular file.
     #[error("is {kind}, not a regular file")]
     NotAFile {
-        /// What is there, such as "a folder".
+        /// Kind of the existing entry, such as "a folder".
         kind: &'static str,
     },
     /// More than [`MAX_FILE_BYTES`].
@@ -70,31 +70,31 @@ impl From<io::Error> for RefError {
 }
 
 /// Something beneath the root, opened.
-pub(super) enum Entry {
+pub(super) enum HankEntry {
     File(OpenFile),
     Folder(Box<dyn Folder>),
 }
 
 /// Opens the file or folder at `reference` beneath `root`.
-pub(super) fn find(disk: &dyn Disk, root: &Path, reference: &str) -> Result<Entry, RefError> {
+pub(super) fn find(disk: &dyn Disk, root: &Path, reference: &str) -> Result<HankEntry, RefError> {
     let names = paths::reference(reference).map_err(RefError::Spelling)?;
     let found = disk.open_folder(root)?.find(&PathBuf::from_iter(&names))?;
     entry(found, names.last().copied().unwrap_or_default())
 }
 
 /// Opens the file or folder `name` in `folder`.
-pub(super) fn open_in(folder: &dyn Folder, name: &str) -> Result<Entry, RefError> {
+pub(super) fn open_in(folder: &dyn Folder, name: &str) -> Result<HankEntry, RefError> {
     entry(folder.open(name.as_ref())?, name)
 }
 
-fn entry(found: Found, name: &str) -> Result<Entry, RefError> {
+fn entry(found: OpenedEntry, name: &str) -> Result<HankEntry, RefError> {
     match found {
-        Found::File(file) => Ok(Entry::File(file)),
-        Found::Folder(inner) => Ok(Entry::Folder(inner)),
-        Found::Other(FileKind::Link) => Err(RefError::Link {
+        OpenedEntry::File(file) => Ok(HankEntry::File(file)),
+        OpenedEntry::Folder(inner) => Ok(HankEntry::Folder(inner)),
+        OpenedEntry::Other(FileKind::Link) => Err(RefError::Link {
             name: name.to_owned(),
         }),
-        Found::Other(special) => Err(RefError::NotAFile { kind: kind(special) }),
+        OpenedEntry::Other(special) => Err(RefError::NotAFile { kind: kind(special) }),
     }
 }
 
@@ -116,8 +116,8 @@ fn read(file: OpenFile) -> Result<Vec<u8>, RefError> {
 /// Reads the text of the file at `reference` beneath `root`.
 pub(super) fn read_text(disk: &dyn Disk, root: &Path, reference: &str) -> Result<String, RefError> {
     match find(disk, root, reference)? {
-        Entry::File(file) => String::from_utf8(read(file)?).map_err(|_| RefError::NotUtf8),
-        Entry::Folder(_) => Err(RefError::NotAFile { kind: "a folder" }),
+        HankEntry::File(file) => String::from_utf8(read(file)?).map_err(|_| RefError::NotUtf8),
+        HankEntry::Folder(_) => Err(RefError::NotAFile { kind: "a folder" }),
     }
 }
 

@@ -9,10 +9,10 @@ use hankweave_core::hank::{
     check_prompt, check_sentinel, parse_bytes, paths, references, repeated_sentinels,
 };
 use hankweave_core::sentinel::SentinelConfig;
-use hankweave_core::sentinel::model::Form;
+use hankweave_core::sentinel::model::AnswerSchema;
 use serde_json::{Map, Value};
 
-use super::beneath::{Entry, RefError, find, read_named, read_text};
+use super::beneath::{HankEntry, RefError, find, read_named, read_text};
 use super::tree;
 use crate::structured::CheckedForm;
 use crate::world::disk::{CopyRules, Disk, FileKind, PathError, RealDisk, parent};
@@ -55,13 +55,13 @@ pub enum LoadHankError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Problem of the reference.
         #[source]
         source: RefError,
     },
 }
 
-/// What a sentinel says about itself.
+/// Text of a sentinel's configuration.
 type SentinelText = Map<String, Value>;
 
 /// A prompt that is ready for its variables.
@@ -84,7 +84,7 @@ pub fn load(path: &Path) -> Result<LoadedHank, LoadHankError> {
     load_from(&RealDisk, path)
 }
 
-/// The same from another disk.
+/// Loads from another disk.
 ///
 /// # Errors
 ///
@@ -160,8 +160,8 @@ impl LoadedHank {
     ///
     /// # Errors
     ///
-    /// Returns a [`PromptError`] with the file that cannot be read.
-    pub fn prompt_text(&self, disk: &dyn Disk, codon: &CodonConfig) -> Result<Prompt, PromptError> {
+    /// Returns a [`PromptFileError`] with the file that cannot be read.
+    pub fn prompt_text(&self, disk: &dyn Disk, codon: &CodonConfig) -> Result<Prompt, PromptFileError> {
         let files = match &codon.prompt {
             PromptSource::Text(text) => {
                 return Ok(Prompt {
@@ -181,12 +181,16 @@ impl LoadedHank {
         Ok(Prompt { text, metadata })
     }
 
-    /// What is added to the agent's system prompt: the hank's part, then the codon's, with a blank line between.
+    /// Returns the text to add to the agent's system prompt: the hank's part, then the codon's, with a blank line between.
     ///
     /// # Errors
     ///
-    /// Returns a [`PromptError`] with the file that cannot be read.
-    pub fn system_prompt(&self, disk: &dyn Disk, codon: &CodonConfig) -> Result<Option<String>, PromptError> {
+    /// Returns a [`PromptFileError`] with the file that cannot be read.
+    pub fn system_prompt(
+        &self,
+        disk: &dyn Disk,
+        codon: &CodonConfig,
+    ) -> Result<Option<String>, PromptFileError> {
         let global = self
             .hank
             .as_ref()
@@ -201,9 +205,9 @@ impl LoadedHank {
         Ok((!parts.is_empty()).then(|| join(parts.iter().map(String::as_str))))
     }
 
-    fn read_all(&self, disk: &dyn Disk, files: &[String]) -> Result<Vec<String>, PromptError> {
+    fn read_all(&self, disk: &dyn Disk, files: &[String]) -> Result<Vec<String>, PromptFileError> {
         let read = |path: &String| {
-            self.read_ref(disk, path).map_err(|source| PromptError {
+            self.read_ref(disk, path).map_err(|source| PromptFileError {
                 path: path.clone(),
                 source,
             })
@@ -215,10 +219,10 @@ impl LoadedHank {
 /// A prompt file that was there when the hank was loaded, or should have been, and cannot be read now.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to read prompt file `{path}`")]
-pub struct PromptError {
+pub struct PromptFileError {
     /// As it is written in the hank.
     pub path: String,
-    /// What is wrong with it.
+    /// Problem of the reference.
     #[source]
     pub source: RefError,
 }
@@ -241,8 +245,8 @@ fn check(
     };
     if reference.kind == ReferenceKind::CopySource {
         return match find(disk, root, reference.path) {
-            Ok(Entry::File(_)) => Ok(Vec::new()),
-            Ok(Entry::Folder(folder)) => {
+            Ok(HankEntry::File(_)) => Ok(Vec::new()),
+            Ok(HankEntry::Folder(folder)) => {
                 let rules = match disk.open_folder(root).and_then(|root| CopyRules::of(&*root)) {
                     Ok(rules) => rules,
                     Err(source) => return refused(PathError::Io(source).into()),
@@ -324,7 +328,7 @@ fn text_or_fault(
     }
 }
 
-/// What is wrong with the schema of a sentinel, in a file or in place.
+/// Returns the problem of a sentinel's schema, in a file or in place.
 fn schema_of(
     disk: &dyn Disk,
     root: &Path,
@@ -341,7 +345,7 @@ fn schema_of(
             Err(fault) => return Ok(Some(fault)),
         };
     }
-    let checked = Form::of(structured, schema.as_deref()).and_then(CheckedForm::of);
+    let checked = AnswerSchema::of(structured, schema.as_deref()).and_then(CheckedForm::of);
     Ok(checked.err().map(|why| format!("structuredOutput: {why}")))
 }
 

@@ -12,5 +12,5 @@ mod tree;
 mod tests;
 
 pub use beneath::{MAX_FILE_BYTES, RefError, read_named};
-pub use load::{LoadHankError, LoadedHank, Prompt, PromptError, load, load_from};
-pub use requirements::{Missing, missing_requirements};
+pub use load::{LoadHankError, LoadedHank, Prompt, PromptFileError, load, load_from};
+pub use requirements::{MissingRequirement, missing_requirements};

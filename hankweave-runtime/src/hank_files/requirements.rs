@@ -1,4 +1,4 @@
-//! What a hank requires and this machine lacks (HANK-4).
+//! Requirements of a hank that this machine lacks (HANK-4).
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,17 +11,21 @@ use crate::world::process;
 
 /// A variable or program that is not here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingRequirement {
     /// JSON path of its name in the hank, such as `requirements.env[1]`.
     pub place: String,
-    /// What it is, for people.
+    /// Name of the requirement, for people.
     pub what: String,
 }
 
 /// All variables that are not set, or empty, neither for us nor for agents alone (`HANKWEAVE_X`), and all programs that are not on PATH, in the
 /// order in which they are required.
 #[must_use]
-pub fn missing_requirements(hank: &Hank, environment: &Environment, disk: &dyn Disk) -> Vec<Missing> {
+pub fn missing_requirements(
+    hank: &Hank,
+    environment: &Environment,
+    disk: &dyn Disk,
+) -> Vec<MissingRequirement> {
     let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
     let for_children = process::environment(environment, &BTreeMap::new());
     let is_given = |name: &str| {
@@ -33,14 +37,14 @@ pub fn missing_requirements(hank: &Hank, environment: &Environment, disk: &dyn D
     let variables = hank.requirements.env.iter().enumerate();
     let variables = variables
         .filter(|(_, name)| !is_set(name) && !is_given(name))
-        .map(|(index, name)| Missing {
+        .map(|(index, name)| MissingRequirement {
             place: format!("requirements.env[{index}]"),
             what: format!("the environment variable {name}"),
         });
     let programs = hank.requirements.tools.iter().enumerate();
     let programs = programs
         .filter(|(_, tool)| find_program(disk, tool, path).is_none())
-        .map(|(index, tool)| Missing {
+        .map(|(index, tool)| MissingRequirement {
             place: format!("requirements.tools[{index}]"),
             what: format!("the program {tool}"),
         });

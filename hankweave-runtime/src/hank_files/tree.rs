@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-use super::beneath::{Entry, RefError, open_in};
+use super::beneath::{HankEntry, RefError, open_in};
 use crate::world::disk::{CopyRules, Folder, PathError};
 
 /// A deeper tree is a mistake, and walking it costs one open folder for each level.
@@ -12,25 +12,25 @@ const MAX_DEPTH: usize = 64;
 
 /// One entry of the tree that cannot be copied.
 #[derive(Debug)]
-pub(super) struct Obstacle {
+pub(super) struct UncopiableEntry {
     /// Path relative to the folder that was looked through.
     pub(super) path: String,
     /// Why, as a phrase behind the path.
     pub(super) reason: String,
 }
 
-/// What a copy of a folder would meet.
+/// Obstacles for a copy of a folder.
 #[derive(Debug, Default)]
-pub(super) struct Survey {
-    /// What cannot be copied: links, special files, ignore files, names that are not UTF-8, unreadable parts.
-    pub(super) obstacles: Vec<Obstacle>,
-    /// What a copy passes over, by paths relative to the folder (HANK-15).
+pub(super) struct TreeSurvey {
+    /// Entries that cannot be copied: links, special files, ignore files, names that are not UTF-8, unreadable parts.
+    pub(super) obstacles: Vec<UncopiableEntry>,
+    /// Entries that a copy leaves out, by paths relative to the folder (HANK-15).
     pub(super) left_out: Vec<String>,
 }
 
-impl Survey {
+impl TreeSurvey {
     fn refuse(&mut self, path: String, reason: String) {
-        self.obstacles.push(Obstacle { path, reason });
+        self.obstacles.push(UncopiableEntry { path, reason });
     }
 
     fn refuse_unless_of_the_system(
@@ -74,16 +74,16 @@ impl Survey {
         };
         match opened {
             // Only the one at the top of the hank decides what a copy leaves out (HANK-14).
-            Ok(Entry::File(_)) if path.ends_with(".gitignore") => self.refuse(
+            Ok(HankEntry::File(_)) if path.ends_with(".gitignore") => self.refuse(
                 shown,
                 "would be ignored; only the .gitignore at the top of the hank is read".to_owned(),
             ),
-            Ok(Entry::File(_)) => {}
-            Ok(Entry::Folder(_)) if leave_out(&shown, true) => self.left_out.push(shown),
-            Ok(Entry::Folder(_)) if path.components().count() > MAX_DEPTH => {
+            Ok(HankEntry::File(_)) => {}
+            Ok(HankEntry::Folder(_)) if leave_out(&shown, true) => self.left_out.push(shown),
+            Ok(HankEntry::Folder(_)) if path.components().count() > MAX_DEPTH => {
                 self.refuse(shown, format!("lies deeper than {MAX_DEPTH} folders"));
             }
-            Ok(Entry::Folder(inner)) => return Ok(Some(inner)),
+            Ok(HankEntry::Folder(inner)) => return Ok(Some(inner)),
             Err(RefError::Link { .. }) => self.refuse(shown, "is a symbolic link".to_owned()),
             Err(error) => self.refuse_unless_of_the_system(shown, error.to_string(), error)?,
         }
@@ -92,8 +92,8 @@ impl Survey {
 }
 
 /// Looks through all of a folder, which is at `base` beneath the hank's own. An error is one of the system's.
-pub(super) fn survey(folder: &dyn Folder, base: &Path, rules: &CopyRules) -> Result<Survey, RefError> {
-    let mut survey = Survey::default();
+pub(super) fn survey(folder: &dyn Folder, base: &Path, rules: &CopyRules) -> Result<TreeSurvey, RefError> {
+    let mut survey = TreeSurvey::default();
     let leave_out = |path: &str, is_folder| rules.leave_out(&base.join(path), is_folder);
     folder.walk(&mut |folder, path, name| survey.see(folder, path, name, &leave_out))?;
     Ok(survey)

@@ -12,11 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hankweave_core::discovery::{Activity, LOCK_FILE, LockRecord};
+use hankweave_core::discovery::{Activity, LOCK_FILE, ServerLockRecord};
 use hankweave_core::id::RunId;
 
 use crate::world::clock::Clock;
-use crate::world::disk::{self, Aside, DirLock, Disk, FileKind, HeldLock, IoError, OpenedSpare};
+use crate::world::disk::{
+    self, DirLock, DirLockGuard, Disk, FileKind, IoError, OpenedSpare, QuarantinedEntry,
+};
 use crate::world::identity::Identity;
 use crate::world::ids::IdSource;
 
@@ -33,22 +35,22 @@ const IGNORE_ALL: &[u8] = b"# written by hankweave: nothing in here belongs into
 pub struct InstanceLock {
     world: LockWorld,
     state_dir: PathBuf,
-    guard: Option<Arc<dyn HeldLock>>,
+    guard: Option<Arc<dyn DirLockGuard>>,
     /// The permissions of a directory that was open to others.
     tightened: Option<u32>,
-    set_aside: Vec<Aside>,
+    set_aside: Vec<QuarantinedEntry>,
     /// Files that were put back from the spare record, because a killed process could not do it.
     put_back: usize,
     /// The spare record stays for the next start.
     needs_spare: AtomicBool,
-    /// What we wrote last. Held while the file is written, so that a release waits for a heartbeat that is under way.
-    record: Mutex<LockRecord>,
+    /// Contents of the information file. Held while the file is written, so that a release waits for a heartbeat that is under way.
+    record: Mutex<ServerLockRecord>,
 }
 
 /// The seams that the lock needs.
 #[derive(Debug, Clone)]
 pub struct LockWorld {
-    /// Where the state directory is.
+    /// Disk of the state directory.
     pub disk: Arc<dyn Disk>,
     /// Times the heartbeat.
     pub clock: Arc<dyn Clock>,
@@ -58,7 +60,7 @@ pub struct LockWorld {
     pub identity: Arc<dyn Identity>,
 }
 
-/// What to do on a file system without kernel locks (L6).
+/// Behaviour on a file system without kernel locks (L6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exclusion {
     /// Refuse to start.
@@ -91,7 +93,7 @@ pub enum LockError {
     NotPrivate {
         /// The refused directory.
         state_dir: PathBuf,
-        /// What is wrong.
+        /// Problem.
         reason: &'static str,
     },
     /// Everybody may write to the state directory, so what is in it may be anybody's.
@@ -119,7 +121,7 @@ impl InstanceLock {
     ///
     /// Returns [`LockError`]; a refused start has changed nothing in an existing directory.
     pub fn acquire(world: LockWorld, state_dir: &Path, exclusion: Exclusion) -> Result<Self, LockError> {
-        let mut set_aside: Vec<Aside> = make_way(&world, state_dir)?.into_iter().collect();
+        let mut set_aside: Vec<QuarantinedEntry> = make_way(&world, state_dir)?.into_iter().collect();
         // Before the directory is made: while it is gone only this keeps others out.
         let put_back = open_spare(&*world.disk, state_dir)?;
         let open_to_others = ensure_ours(&world, state_dir)?;
@@ -209,7 +211,7 @@ impl InstanceLock {
 
     /// The kernel lock, to be checked before each save; `None` when it was waived.
     #[must_use]
-    pub fn guard(&self) -> Option<Arc<dyn HeldLock>> {
+    pub fn guard(&self) -> Option<Arc<dyn DirLockGuard>> {
         self.guard.clone()
     }
 
@@ -230,7 +232,7 @@ impl InstanceLock {
         })
     }
 
-    /// What a person should know about the directory: that others could read it until now.
+    /// Returns a notice about the directory: that others could read it until now.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         let mode = self.tightened?;
@@ -240,19 +242,19 @@ impl InstanceLock {
         ))
     }
 
-    /// What stood in the place of the directory or of the information file, and where it is kept.
+    /// Returns the entries that were in the place of the directory or of the information file, and their new paths.
     #[must_use]
-    pub fn set_aside(&self) -> &[Aside] {
+    pub fn set_aside(&self) -> &[QuarantinedEntry] {
         &self.set_aside
     }
 
-    /// What we wrote into the information file last.
+    /// Returns the contents of the information file as written last.
     #[must_use]
-    pub fn record(&self) -> LockRecord {
+    pub fn record(&self) -> ServerLockRecord {
         self.locked_record().clone()
     }
 
-    fn locked_record(&self) -> MutexGuard<'_, LockRecord> {
+    fn locked_record(&self) -> MutexGuard<'_, ServerLockRecord> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -261,7 +263,7 @@ impl InstanceLock {
         read_record(&*self.world.disk, &self.state_dir).map(|record| record.lock_id)
     }
 
-    fn write(&self, record: &LockRecord) -> Result<(), LockError> {
+    fn write(&self, record: &ServerLockRecord) -> Result<(), LockError> {
         let path = self.path();
         let written = disk::replace(&*self.world.disk, &path, &record.to_bytes());
         Ok(written.map_err(IoError::at("write", &path))?)
@@ -299,7 +301,7 @@ fn take_kernel_lock(
     disk: &dyn Disk,
     state_dir: &Path,
     exclusion: Exclusion,
-) -> Result<Option<Arc<dyn HeldLock>>, LockError> {
+) -> Result<Option<Arc<dyn DirLockGuard>>, LockError> {
     let path = || state_dir.to_owned();
     match disk.lock_dir(state_dir) {
         Ok(DirLock::Acquired(guard)) => Ok(Some(guard)),
@@ -319,7 +321,7 @@ fn take_kernel_lock(
 
 /// Moves aside what has the name of the state directory and is none. The directory around it is locked meanwhile, so that of several starts only one
 /// does it.
-fn make_way(world: &LockWorld, state_dir: &Path) -> Result<Option<Aside>, LockError> {
+fn make_way(world: &LockWorld, state_dir: &Path) -> Result<Option<QuarantinedEntry>, LockError> {
     let disk = &*world.disk;
     let is_in_the_way = |found: disk::Metadata| found.kind != FileKind::Directory;
     if !disk.metadata(state_dir).is_ok_and(is_in_the_way) {

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use hankweave_core::discovery::{LOCK_FILE, LockRecord, MAX_LOCK_FILE_BYTES, ProcessFacts};
+use hankweave_core::discovery::{LOCK_FILE, MAX_LOCK_FILE_BYTES, ProcessFacts, ServerLockRecord};
 
 use super::LockWorld;
 use crate::world::disk::Disk;
 use crate::world::identity::Identity;
 
-pub(super) fn of_this_process(world: &LockWorld) -> LockRecord {
+pub(super) fn of_this_process(world: &LockWorld) -> ServerLockRecord {
     let (pid, now) = (world.identity.pid(), world.clock.now());
-    LockRecord {
+    ServerLockRecord {
         pid,
         process_start_ticks: world.identity.start_ticks(pid),
         boot_id: world.identity.boot_id(),
@@ -26,14 +26,14 @@ pub(super) fn of_this_process(world: &LockWorld) -> LockRecord {
 
 /// Reads the information file in `state_dir`; `None` when it is absent, unreadable or damaged.
 #[must_use]
-pub fn read_record(disk: &dyn Disk, state_dir: &Path) -> Option<LockRecord> {
+pub fn read_record(disk: &dyn Disk, state_dir: &Path) -> Option<ServerLockRecord> {
     let bytes = disk.read(&state_dir.join(LOCK_FILE), MAX_LOCK_FILE_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// The same, unless the process that wrote the file is gone; its number may be another's by now.
+/// Returns the record, unless the process that wrote the file has ended; its number may be another's by now.
 #[must_use]
-pub fn live_record(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -> Option<LockRecord> {
+pub fn live_record(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -> Option<ServerLockRecord> {
     let record = read_record(disk, state_dir)?;
     let now = ProcessFacts {
         boot_id: identity.boot_id(),

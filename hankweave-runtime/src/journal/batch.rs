@@ -17,7 +17,7 @@ struct LineInfo {
     seq: u64,
     /// The type of its event.
     kind: &'static str,
-    /// Where it ends in the text, after its newline.
+    /// Offset of its end in the text, after its newline.
     end: usize,
 }
 

@@ -10,7 +10,7 @@ use hankweave_core::wire::JournalEntry;
 use super::lines;
 use super::retention::{keep_the_rest, oldest_beyond};
 use super::segment::Segment;
-use super::{Batch, EventJournal, Page, PageLimit};
+use super::{Batch, EventJournal, JournalPage, PageLimit};
 use crate::world::disk::{self, AppendFile, Disk, IoError, SyncFile};
 
 /// A journal of append-only files with one line for each event.
@@ -19,7 +19,7 @@ pub struct FileJournal {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     limits: JournalLimits,
-    writer: Mutex<Writer>,
+    writer: Mutex<SegmentWriter>,
     /// Locked during a sync, so that what is being synced does not yet count as durable. Set once a sync has
     /// failed.
     sync_failed: Mutex<bool>,
@@ -44,7 +44,7 @@ impl Default for JournalLimits {
 }
 
 #[derive(Debug)]
-struct Writer {
+struct SegmentWriter {
     /// Oldest first; the last one is written to.
     segments: Vec<Segment>,
     file: Box<dyn AppendFile>,
@@ -74,7 +74,7 @@ impl FileJournal {
         })
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
+    fn writer(&self) -> MutexGuard<'_, SegmentWriter> {
         // A panic while writing ends the task that writes; readers use only what was complete before.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -162,7 +162,7 @@ impl FileJournal {
     }
 
     /// Rewrites the last file with the lines of `restored` inserted.
-    fn rewrite_last(&self, writer: &mut Writer, restored: &Batch) -> io::Result<()> {
+    fn rewrite_last(&self, writer: &mut SegmentWriter, restored: &Batch) -> io::Result<()> {
         let segment = writer
             .segments
             .last()
@@ -189,7 +189,7 @@ impl FileJournal {
     }
 }
 
-impl Writer {
+impl SegmentWriter {
     /// The files with the lines after number `after`: from the last one that does not begin after them.
     fn segments_after(&self, after: u64) -> Vec<Segment> {
         let start = self
@@ -287,8 +287,8 @@ impl EventJournal for FileJournal {
         self.sync()
     }
 
-    fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, IoError> {
-        let (mut page, mut bytes) = (Page::default(), 0);
+    fn read_after(&self, after: u64, limit: PageLimit) -> Result<JournalPage, IoError> {
+        let (mut page, mut bytes) = (JournalPage::default(), 0);
         self.visit(after, &mut |_, line| {
             let Some(entry) = lines::decode(line) else {
                 page.corrupt_lines += 1;
@@ -358,7 +358,7 @@ fn show_lines(
     Ok(true)
 }
 
-fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
+fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<SegmentWriter> {
     match disk.create_dir_private(dir) {
         Ok(()) => disk.sync_dir(disk::parent(dir))?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -388,7 +388,7 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
             break;
         }
     }
-    Ok(Writer {
+    Ok(SegmentWriter {
         segments,
         file,
         last_seq,

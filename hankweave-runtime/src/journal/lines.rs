@@ -79,12 +79,12 @@ pub(super) fn kind_of(line: &[u8]) -> Option<Cow<'_, str>> {
 pub(super) struct LineReader<'a> {
     disk: &'a dyn Disk,
     path: &'a Path,
-    /// Where the next chunk begins in the file.
+    /// Offset of the next chunk in the file.
     read_to: u64,
     chunk: Vec<u8>,
-    /// Where the next line begins in `chunk`.
+    /// Offset of the next line in `chunk`.
     next: usize,
-    /// What replaces a line that is too long.
+    /// Replacement of a line that is too long.
     replacement: Vec<u8>,
     /// How many bytes come after the last line break.
     unfinished: u64,
@@ -92,7 +92,7 @@ pub(super) struct LineReader<'a> {
 
 /// One line without its newline.
 pub(super) struct JournalLine<'a> {
-    /// Where it begins in the file.
+    /// Offset of its start in the file.
     pub(super) offset: u64,
     /// Its bytes. A line that is too long is replaced by an event that reports it, or by nothing when it is
     /// no event.
@@ -148,7 +148,7 @@ impl<'a> LineReader<'a> {
         JournalLine { offset, bytes }
     }
 
-    /// Where the line at `offset` ends, of which the chunk holds only the beginning; `None` when it has no
+    /// Returns the end of the line at `offset`, of which the chunk holds only the beginning; `None` when it has no
     /// end. Takes no more memory than a chunk.
     fn end_of_line(&mut self, offset: u64) -> io::Result<Option<u64>> {
         let (mut at, mut is_last) = (self.read_to, self.chunk.len() < CHUNK);
@@ -166,7 +166,7 @@ impl<'a> LineReader<'a> {
         }
     }
 
-    /// Where the next line begins in the file.
+    /// Returns the offset of the next line in the file.
     pub(super) fn position(&self) -> u64 {
         self.read_to - (self.chunk.len() - self.next) as u64
     }

@@ -5,20 +5,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hankweave_core::wire::JournalEntry;
 
 use super::lines::decode;
-use super::{Batch, EventJournal, Page, PageLimit};
+use super::{Batch, EventJournal, JournalPage, PageLimit};
 use crate::world::disk::IoError;
 
 /// Keeps the lines in memory, for tests and for programs that embed hankweave.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
-    lines: Mutex<Vec<Written>>,
+    lines: Mutex<Vec<JournalLineEntry>>,
 }
 
 /// The number of an event, and its line.
-type Written = (u64, String);
+type JournalLineEntry = (u64, String);
 
 impl MemoryJournal {
-    fn lines(&self) -> MutexGuard<'_, Vec<Written>> {
+    fn lines(&self) -> MutexGuard<'_, Vec<JournalLineEntry>> {
         // Every change of the list is a single call, so a panic elsewhere leaves it whole.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,9 +45,9 @@ impl EventJournal for MemoryJournal {
         Ok(())
     }
 
-    fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, IoError> {
+    fn read_after(&self, after: u64, limit: PageLimit) -> Result<JournalPage, IoError> {
         let all = self.lines();
-        let mut page = Page::default();
+        let mut page = JournalPage::default();
         let mut bytes = 0;
         for (_, line) in lines_after(&all, after) {
             let Some(entry) = decode(line.as_bytes()) else {
@@ -80,15 +80,15 @@ impl EventJournal for MemoryJournal {
     }
 }
 
-fn written(batch: &Batch) -> impl Iterator<Item = Written> {
+fn written(batch: &Batch) -> impl Iterator<Item = JournalLineEntry> {
     batch.lines().map(|line| (line.seq(), line.text().to_owned()))
 }
 
-fn lines_after(all: &[Written], after: u64) -> &[Written] {
+fn lines_after(all: &[JournalLineEntry], after: u64) -> &[JournalLineEntry] {
     &all[all.partition_point(|(seq, _)| *seq <= after)..]
 }
 
-impl Page {
+impl JournalPage {
     /// Whether one more entry, with which the page would hold `bytes`, is too much.
     pub(super) fn is_full(&self, bytes: usize, limit: PageLimit) -> bool {
         !self.entries.is_empty() && (self.entries.len() >= limit.entries || bytes > limit.bytes)

@@ -23,7 +23,7 @@ pub use batch::{Batch, BatchLine};
 pub(crate) use event_id::state_event_id;
 pub use file::{FileJournal, JournalLimits};
 pub use memory::MemoryJournal;
-pub use tail::{JournalTail, Passed, TailLine};
+pub use tail::{JournalTail, SkippedInput, TailLine};
 
 use crate::world::disk::{Disk, IoError};
 
@@ -79,7 +79,7 @@ pub trait EventJournal: Send + Sync + Debug {
     /// # Errors
     ///
     /// [`IoError`] when the disk refuses; lines that cannot be read are counted, not reported as errors.
-    fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, IoError>;
+    fn read_after(&self, after: u64, limit: PageLimit) -> Result<JournalPage, IoError>;
 
     /// Shows the same entries as lines, each with its `seq`, for readers that pass them on: they are JSON and
     /// are not decoded for that. Ends when `show` returns `false`.
@@ -129,7 +129,7 @@ impl PageLimit {
 
 /// A part of the journal.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct JournalPage {
     /// The entries, oldest first.
     pub entries: Vec<JournalEntry>,
     /// How many lines could not be decoded.

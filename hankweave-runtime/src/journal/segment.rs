@@ -11,7 +11,7 @@ use crate::world::disk::Disk;
 pub(super) struct Segment {
     /// Its place among the files; part of its name.
     pub(super) number: u32,
-    /// Where it is.
+    /// Path.
     pub(super) path: PathBuf,
     /// The lowest `seq` that it can hold.
     pub(super) first_seq: u64,
@@ -36,7 +36,7 @@ impl Segment {
         }
     }
 
-    /// The same without the output of agents.
+    /// Returns the segment without the output of agents.
     pub(super) fn as_kept(&self, dir: &Path) -> Self {
         Self {
             path: dir.join(format!("{:06}{KEPT}.jsonl", self.number)),
@@ -90,7 +90,7 @@ impl Segment {
         Ok(None)
     }
 
-    /// Where a line begins that does not come after the first one with a `seq` greater than `after`.
+    /// Returns the offset of a line at or before the first one with a `seq` greater than `after`.
     ///
     /// Found by halving, since lines are in order.
     pub(super) fn place_of(&self, disk: &dyn Disk, after: u64) -> io::Result<u64> {

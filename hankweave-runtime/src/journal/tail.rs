@@ -41,9 +41,9 @@ pub struct TailLine<'a> {
     pub removed: u64,
 }
 
-/// What was skipped.
+/// Entries that were skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Passed {
+pub struct SkippedInput {
     /// Lines that are damaged.
     pub corrupt_lines: u64,
     /// Bytes after the last line break: a line that is being written, or one that was never finished.
@@ -71,8 +71,11 @@ impl JournalTail {
     /// # Errors
     ///
     /// [`IoError`] when the disk refuses.
-    pub fn read(&mut self, mut each: impl FnMut(TailLine<'_>) -> ControlFlow<()>) -> Result<Passed, IoError> {
-        let mut passed = Passed::default();
+    pub fn read(
+        &mut self,
+        mut each: impl FnMut(TailLine<'_>) -> ControlFlow<()>,
+    ) -> Result<SkippedInput, IoError> {
+        let mut passed = SkippedInput::default();
         for _ in 0..MOST_TRIES {
             let read = match self.disk.metadata_followed(&self.dir) {
                 Ok(_) => self.read_on(&mut each, &mut passed),
@@ -92,7 +95,7 @@ impl JournalTail {
     fn read_on(
         &mut self,
         each: &mut impl FnMut(TailLine<'_>) -> ControlFlow<()>,
-        passed: &mut Passed,
+        passed: &mut SkippedInput,
     ) -> io::Result<()> {
         let segments = find_segments(&*self.disk, &self.dir)?;
         let (mut offset, start) = self.place(&segments)?;
@@ -106,7 +109,7 @@ impl JournalTail {
         Ok(())
     }
 
-    /// Where to go on: an offset in a file, and which file of `segments` that is.
+    /// Returns the position to continue from: an offset in a file, and which file of `segments` that is.
     fn place(&self, segments: &[Segment]) -> io::Result<(u64, usize)> {
         if let Some((segment, offset)) = &self.at
             && let Some(index) = segments.iter().position(|found| found.path == segment.path)
@@ -128,7 +131,7 @@ impl JournalTail {
     fn read_segment(
         &mut self,
         each: &mut impl FnMut(TailLine<'_>) -> ControlFlow<()>,
-        passed: &mut Passed,
+        passed: &mut SkippedInput,
     ) -> io::Result<ControlFlow<()>> {
         let Some((segment, offset)) = &mut self.at else {
             return Ok(ControlFlow::Continue(()));
@@ -199,7 +202,7 @@ mod tests {
     }
 
     /// The numbers that come now, and what was passed over.
-    fn read(tail: &mut JournalTail) -> (Vec<u64>, Passed) {
+    fn read(tail: &mut JournalTail) -> (Vec<u64>, SkippedInput) {
         let mut seqs = Vec::new();
         let passed = tail
             .read(|line| {
@@ -219,7 +222,7 @@ mod tests {
     fn a_journal_that_is_not_there_yet_has_nothing_and_later_everything() {
         let folder = tempfile::tempdir().unwrap();
         let mut tail = tail(&folder, 0);
-        assert_eq!(read(&mut tail), (vec![], Passed::default()));
+        assert_eq!(read(&mut tail), (vec![], SkippedInput::default()));
         open(&folder, 100, u64::MAX).append(&entries([1, 2])).unwrap();
         assert_eq!(read(&mut tail).0, [1, 2]);
         assert_eq!(read(&mut tail).0, [0; 0]);
@@ -271,9 +274,9 @@ mod tests {
         let torn = b"{\"seq\":2,\"id";
         RealDisk.open_append(&path).unwrap().append(torn).unwrap();
         let mut tail = tail(&folder, 0);
-        let unfinished = Passed {
+        let unfinished = SkippedInput {
             unfinished_bytes: torn.len() as u64,
-            ..Passed::default()
+            ..SkippedInput::default()
         };
         assert_eq!(read(&mut tail), (vec![1], unfinished));
         open(&folder, 1 << 20, u64::MAX).append(&entries([3])).unwrap();
@@ -349,6 +352,6 @@ mod tests {
         let mut tail = tail(&folder, 0);
         assert_eq!(read(&mut tail).0, [1, 5, 9]);
         journal.restore(vec![entry(3), entry(10)]).unwrap();
-        assert_eq!(read(&mut tail), (vec![10], Passed::default()));
+        assert_eq!(read(&mut tail), (vec![10], SkippedInput::default()));
     }
 }

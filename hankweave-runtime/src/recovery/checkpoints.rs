@@ -1,4 +1,4 @@
-//! What a start does about checkpoints: it finds out which exist and removes old safety checkpoints (G10). A
+//! Checkpoints at a start: it finds out which exist and removes old safety checkpoints (G10). A
 //! restore that was interrupted is finished by the next run.
 
 use std::collections::BTreeSet;
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CheckpointSha;
 
-use super::OpenError;
-use crate::checkpoint::{CheckpointStore, KnownCheckpoints};
+use super::OpenExecutionError;
+use crate::checkpoint::{CheckpointStore, CheckpointsBySha};
 use crate::world::World;
 
-/// What a start found out about the checkpoints.
-pub(super) struct InOrder {
+/// Result of the start's look at the checkpoints.
+pub(super) struct VerifiedCheckpoints {
     /// Those that the document names and that can be restored.
-    pub(super) restorable: KnownCheckpoints,
-    /// What a person should know.
+    pub(super) restorable: CheckpointsBySha,
+    /// Notices for people.
     pub(super) notices: Vec<String>,
 }
 
@@ -24,7 +24,7 @@ pub(super) async fn put_in_order(
     world: &World,
     store: &Arc<dyn CheckpointStore>,
     state: &HankweaveState,
-) -> Result<InOrder, OpenError> {
+) -> Result<VerifiedCheckpoints, OpenExecutionError> {
     let (recorded, store) = (recorded_checkpoints(state), Arc::clone(store));
     let work = move || {
         let restorable = store.restorable(&recorded)?;
@@ -32,9 +32,13 @@ pub(super) async fn put_in_order(
         let missing = recorded.iter().filter(|sha| !restorable.contains_key(*sha));
         let told = |sha| format!("checkpoint {sha} is damaged or gone; there is no way back to it");
         let notices = missing.map(told).collect();
-        Ok(InOrder { restorable, notices })
+        Ok(VerifiedCheckpoints { restorable, notices })
     };
-    world.blocking.run(work).await.map_err(OpenError::History)
+    world
+        .blocking
+        .run(work)
+        .await
+        .map_err(OpenExecutionError::History)
 }
 
 /// Every checkpoint that the document names, in the order of their SHAs. A blank one is none: the older

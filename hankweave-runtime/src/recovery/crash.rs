@@ -16,7 +16,7 @@ use hankweave_core::run::{self, Crash};
 use hankweave_core::time::Timestamp;
 
 use crate::counting::Counting;
-use crate::driver::{CutOff, Past, ProcessHost, reckon};
+use crate::driver::{CutOffAgent, LogContext, ProcessHost, reckon};
 use crate::paths::ExecutionDir;
 use crate::sentinel::sentinel_marker;
 use crate::world::World;
@@ -91,7 +91,7 @@ pub(super) struct Sources<'a> {
     pub(super) dir: &'a ExecutionDir,
     /// Has the variables that say where agents keep their transcripts; the record has no values of variables.
     pub(super) hank: Option<&'a Hank>,
-    /// What a run counts with of which nothing is noted.
+    /// Prices of a run without notes.
     pub(super) prices: &'a Arc<Prices>,
 }
 
@@ -103,11 +103,11 @@ pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestam
         Some(CodonExecution::Running(codon)) => {
             let counting = Counting::noted(&*sources.world.disk, sources.dir, &run.run_id);
             let counting = counting.unwrap_or_else(|| Counting::with(Arc::clone(sources.prices)));
-            let past = Past {
+            let past = LogContext {
                 resumed: codon.previous_session_id.as_ref(),
                 model: counting.model(&codon.codon_id),
                 auth: counting.auth(&codon.codon_id),
-                before: state.used_in(&codon.claude_session_id),
+                before: state.used_in(&codon.agent_session_id),
                 prices: &counting.prices,
             };
             costs_of(sources, &run.run_id, codon, past, now)
@@ -131,19 +131,19 @@ fn costs_of(
     sources: &Sources<'_>,
     run_id: &RunId,
     codon: &Running,
-    past: Past<'_>,
+    past: LogContext<'_>,
     now: Timestamp,
 ) -> Vec<StateEvent> {
     let mut events = Vec::new();
-    let (codon_id, log) = (&codon.codon_id, &codon.claude_log_path);
+    let (codon_id, log) = (&codon.codon_id, &codon.agent_log_path);
     let config = sources.hank.and_then(|hank| hank.codon(codon_id.configured()));
     let nothing = BTreeMap::new();
     let is_ours = log.components().all(|part| matches!(part, Component::Normal(_)));
     let reckoned = is_ours.then(|| {
         let name = config.map_or("claude", |config| config.agent_name());
-        let agent = CutOff {
+        let agent = CutOffAgent {
             log: &sources.dir.state_dir().join(log),
-            session: &codon.claude_session_id,
+            session: &codon.agent_session_id,
             past,
             since: codon.start_time,
             work_dir: sources.dir.root(),

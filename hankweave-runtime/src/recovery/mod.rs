@@ -11,8 +11,9 @@ mod shield;
 mod spared;
 
 pub use checkpoints::recorded_checkpoints;
-pub use open::OpenError;
+pub use open::OpenExecutionError;
 pub(crate) use open::{
-    OpenRequest, Opened, Possession, open, possess_without_hank, remember_hank, without_own_files,
+    LockedExecution, OpenExecutionRequest, OpenedExecution, open, possess_without_hank, remember_hank,
+    without_own_files,
 };
 pub use rigs::{LastRun, last_hank, last_run};

@@ -1,4 +1,4 @@
-//! What the rigs of a hank copy, so that a rollback can remove it. A rollback without a hank uses the one
+//! Copies of a hank's rigs, so that a rollback can remove them. A rollback without a hank uses the one
 //! that ran last.
 
 use std::io;
@@ -17,10 +17,10 @@ use crate::world::disk::{Disk, read_if_present, replace};
 /// A larger record is not one of ours.
 const MAX_RECORD_BYTES: u64 = 1 << 20;
 
-/// What is remembered of the hank that ran last (RUN-6).
+/// Record of the hank that ran last (RUN-6).
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Record {
+struct LastHank {
     hank_path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     invocation: Option<Invocation>,
@@ -57,7 +57,7 @@ pub(super) fn remember(
     let Some(hank_path) = file.and_then(|file| file.into_os_string().into_string().ok()) else {
         return Ok(());
     };
-    let record = Record {
+    let record = LastHank {
         hank_path,
         invocation: options.invocation.clone(),
     };
@@ -69,7 +69,7 @@ pub(super) fn remember(
     replace(disk, &dir.execution_meta(), &text)
 }
 
-/// What the rigs of the hank copy that ran here last; nothing when it is not there any more or has mistakes
+/// Returns the copies of the last hank's rigs; none when it no longer exists or has mistakes
 /// now.
 pub(super) fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> RigCopies {
     let loaded = match last_hank(disk, dir) {
@@ -104,7 +104,7 @@ pub struct LastRun {
     pub hank: PathBuf,
 }
 
-/// What is recorded of the run that was last in an execution directory; `None` when nothing is.
+/// Returns the record of the last run in an execution directory; `None` when there is none.
 pub fn last_run(disk: &dyn Disk, dir: &ExecutionDir) -> Option<LastRun> {
     let record = recorded(disk, dir).ok()??;
     Some(LastRun {
@@ -114,7 +114,7 @@ pub fn last_run(disk: &dyn Disk, dir: &ExecutionDir) -> Option<LastRun> {
 }
 
 /// A record that cannot be understood says nothing.
-fn recorded(disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<Option<Record>> {
+fn recorded(disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<Option<LastHank>> {
     let read = read_if_present(disk, &dir.execution_meta(), MAX_RECORD_BYTES)?;
     Ok(read.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }

@@ -13,7 +13,7 @@ use hankweave_core::time::Timestamp;
 
 use super::shield::SHIELD;
 use crate::paths::ExecutionDir;
-use crate::world::disk::{self, Aside, Disk, FileKind};
+use crate::world::disk::{self, Disk, FileKind, QuarantinedEntry};
 
 /// Our folders, and what is out of reach without them. The repository of checkpoints repairs itself.
 const FOLDERS: [(&str, &str); 4] = [
@@ -76,8 +76,8 @@ pub(super) fn set_aside(disk: &dyn Disk, dir: &ExecutionDir, now: Timestamp) -> 
 }
 
 /// The notice for the user.
-pub(super) fn describe(aside: &Aside, cost: &str) -> String {
-    let Aside { name, kind, kept } = aside;
+pub(super) fn describe(aside: &QuarantinedEntry, cost: &str) -> String {
+    let QuarantinedEntry { name, kind, kept } = aside;
     format!(
         "`{}` was {kind} and is kept as {}{cost}",
         name.display(),
@@ -85,7 +85,7 @@ pub(super) fn describe(aside: &Aside, cost: &str) -> String {
     )
 }
 
-/// What kind an entry of the state directory must have, and what is lost when it has not; `None` for other
+/// Returns the required kind of an entry of the state directory, and what is lost otherwise; `None` for other
 /// names.
 fn expected(name: &str) -> Option<(FileKind, &'static str)> {
     let in_list = |list: &[(&str, &'static str)], name| {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use hankweave_core::id::CheckpointSha;
 
 use crate::checkpoint::{
-    Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, Counts, GitCheckpoints,
-    HistoryError, InitialRequest, KnownCheckpoints, Protection, RestoreError, RestorePlan, RestoreReport,
-    RestoreRequest, SurveyedFile,
+    Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, Counts,
+    GitCheckpoints, HistoryError, InitialRequest, PathChange, Protection, RestoreError, RestorePlan,
+    RestoreReport, RestoreRequest, SurveyedFile,
 };
 use crate::world::disk::Spare;
 
@@ -59,7 +59,7 @@ impl CheckpointStore for SparedCheckpoints {
         self.store.progress()
     }
 
-    fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
+    fn known(&self) -> Result<CheckpointsBySha, HistoryError> {
         self.reading().known()
     }
 
@@ -71,11 +71,11 @@ impl CheckpointStore for SparedCheckpoints {
         self.reading().verify(shas)
     }
 
-    fn restorable(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
+    fn restorable(&self, shas: &[CheckpointSha]) -> Result<CheckpointsBySha, HistoryError> {
         self.reading().restorable(shas)
     }
 
-    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError> {
+    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {
         self.reading().diff(from, to)
     }
 

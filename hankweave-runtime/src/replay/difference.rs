@@ -1,4 +1,4 @@
-//! Where two things differ.
+//! First difference of two records.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ const MOST_CHARS: usize = 200;
 pub struct Difference {
     /// The codon, the event or the field.
     pub place: String,
-    /// What is recorded.
+    /// Recorded value.
     pub recorded: String,
-    /// What came out.
+    /// Replayed value.
     pub replayed: String,
 }
 

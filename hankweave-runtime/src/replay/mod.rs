@@ -22,9 +22,9 @@ use serde_json::{Map, Value};
 
 pub use self::difference::Difference;
 use self::difference::first;
-use self::stream::Stream;
+use self::stream::ReplayStream;
 use crate::counting::Counting;
-use crate::driver::Past;
+use crate::driver::LogContext;
 use crate::paths::ExecutionDir;
 use crate::world::disk::Disk;
 
@@ -34,13 +34,13 @@ pub struct Replay {
     disk: Arc<dyn Disk>,
     dir: ExecutionDir,
     live: LiveState,
-    /// What the newest run counted with.
+    /// Inputs of the newest run's costs.
     counting: Counting,
-    stream: Option<Stream>,
+    stream: Option<ReplayStream>,
     outcome: Replayed,
 }
 
-/// What a replay has come to.
+/// Result of a replay.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Replayed {
     /// How many events were played.
@@ -53,7 +53,7 @@ pub struct Replayed {
     pub removed: u64,
     /// Tries whose use of tokens only the record tells, since their logs do not.
     pub told: u64,
-    /// Where the record and what came out differ first.
+    /// First difference between the record and the replay.
     pub difference: Option<Difference>,
 }
 
@@ -159,7 +159,7 @@ impl Replay {
             CodonStatus::Initializing => {
                 let log = noted("claudeLogPath").map(|log| self.dir.state_dir().join(log));
                 let resumed = noted("previousSessionId").and_then(|id| SessionId::new(id).ok());
-                let past = Past {
+                let past = LogContext {
                     resumed: resumed.as_ref(),
                     model: self.counting.model(codon_id),
                     auth: self.counting.auth(codon_id),
@@ -168,7 +168,7 @@ impl Replay {
                         .map_or_else(UsageTotals::default, |session| self.state().used_in(session)),
                     prices: &self.counting.prices,
                 };
-                self.stream = log.and_then(|log| Stream::open(&self.disk, codon_id, log, &past));
+                self.stream = log.and_then(|log| ReplayStream::open(&self.disk, codon_id, log, &past));
             }
             CodonStatus::Running => {
                 if let (Some(stream), Some(session)) = (&mut self.stream, noted("claudeSessionId")) {
@@ -222,7 +222,7 @@ fn noted(metadata: Option<&Map<String, Value>>, name: &str) -> Option<String> {
     metadata?.get(name)?.as_str().map(str::to_owned)
 }
 
-/// What one codon cost, in words.
+/// Describes the cost of one codon.
 fn used(record: &CodonExecution) -> String {
     format!(
         "{}, {}",

@@ -7,22 +7,22 @@ use std::sync::Arc;
 
 use hankweave_core::agent::{AgentEvent, EndedBy, FailureKind, ProcessEnd, ProcessExit, Verdict};
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::cost::{Billed, ProcessUsage, Statement, TokenUsage, UsageTotals};
+use hankweave_core::cost::{Billed, ProcessUsage, TokenUsage, UsageConfidence, UsageTotals};
 use hankweave_core::id::CodonId;
 use hankweave_core::wire::Event;
 
 use super::difference::Difference;
 use super::used;
-use crate::driver::{Past, Recording, decoder};
+use crate::driver::{LogContext, Recording, decoder};
 use crate::world::disk::Disk;
 
-/// What an agent says once more.
+/// Recorded output of an agent.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct ReplayStream {
     codon: CodonId,
     agent: String,
     recording: Recording,
-    /// What the single messages of the record come to at the prices of their run: the log of codex tells tokens alone.
+    /// Cost of the record's single messages at the prices of their run: the log of codex has tokens alone.
     messages: ProcessUsage,
     /// The sum that was recorded last.
     so_far: TokenUsage,
@@ -37,13 +37,13 @@ pub(super) struct Stream {
 }
 
 /// How the end of a try compares with its log.
-pub(super) struct Ended {
+pub(super) struct AttemptComparison {
     /// The log tells what was used.
     pub(super) is_compared: bool,
     pub(super) difference: Option<Difference>,
 }
 
-/// So many lines without a meaning are looked through for the session behind them.
+/// Number of lines without a meaning that are skipped in search of the session after them.
 const MOST_NOISE: usize = 1_000;
 
 fn is_noise(event: &Event) -> bool {
@@ -86,9 +86,14 @@ fn agent_of(codon: &CodonId, log: &Path) -> Option<String> {
     Some(agent.map_or(rest, |(agent, _)| agent).to_owned())
 }
 
-impl Stream {
+impl ReplayStream {
     /// Opens the log of a codon; `None` when its name is none of ours.
-    pub(super) fn open(disk: &Arc<dyn Disk>, codon: &CodonId, log: PathBuf, past: &Past<'_>) -> Option<Self> {
+    pub(super) fn open(
+        disk: &Arc<dyn Disk>,
+        codon: &CodonId,
+        log: PathBuf,
+        past: &LogContext<'_>,
+    ) -> Option<Self> {
         let agent = agent_of(codon, &log)?;
         let decoder = decoder(&agent, past);
         Some(Self {
@@ -184,10 +189,10 @@ impl Stream {
         self.counted += 1;
         let id = self.counted.to_string();
         // What it adds is in the totals.
-        let _ = (self.messages).message(&id, &self.model, Billed::from(tokens), Statement::Final);
+        let _ = (self.messages).message(&id, &self.model, Billed::from(tokens), UsageConfidence::Final);
     }
 
-    /// What the log of codex comes to: its tokens, at the prices of their messages.
+    /// Returns the total of the log of codex: its tokens, at the prices of their messages.
     fn priced(&mut self, tokens: TokenUsage) -> UsageTotals {
         let told = self.messages.totals().tokens;
         self.count(tokens.at_least(told) - told);
@@ -212,7 +217,7 @@ impl Stream {
     }
 
     /// Compares the end of the log with the record before its last step. `was_heard` says that everything in it was heard.
-    pub(super) fn end(mut self, record: &CodonExecution, was_heard: bool) -> io::Result<Ended> {
+    pub(super) fn end(mut self, record: &CodonExecution, was_heard: bool) -> io::Result<AttemptComparison> {
         let more = self.next()?;
         while self.next()?.is_some() {}
         let exit = ProcessExit::Exited(i32::from(!was_heard));
@@ -244,7 +249,7 @@ impl Stream {
             }
             _ => None,
         };
-        Ok(Ended {
+        Ok(AttemptComparison {
             is_compared,
             difference,
         })

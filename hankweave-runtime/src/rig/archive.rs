@@ -16,7 +16,7 @@ use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::files::{self, Selection};
+use super::files::{self, RigSelection};
 use crate::world::disk::{Disk, Folder, IoError, read_if_present, replace};
 
 /// hankweave writes no larger manifest.
@@ -41,9 +41,9 @@ pub struct Archive {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArchiveEntry {
-    /// Where it was, relative to the workspace.
+    /// Former path, relative to the workspace.
     pub source_path: String,
-    /// Where it is, relative to the workspace.
+    /// Path in the archive, relative to the workspace.
     pub archive_path: String,
     /// Who moved it: a codon, or a loop that has ended.
     pub codon_id: String,
@@ -60,14 +60,14 @@ pub struct ArchiveEntry {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Manifest {
+struct ArchiveManifest {
     version: String,
     entries: Vec<ArchiveEntry>,
     #[serde(flatten)]
     extra: Map<String, Value>,
 }
 
-/// What to move away, and for which codon or loop.
+/// Files to move away, and for which codon or loop.
 #[derive(Debug, Clone)]
 pub struct ArchiveRequest {
     /// Which files.
@@ -94,7 +94,7 @@ pub struct Moved {
 }
 
 /// A file that was to be moved back, and why it could not be.
-pub type Taken = (ArchiveEntry, Result<(), String>);
+pub type RestoredEntry = (ArchiveEntry, Result<(), String>);
 
 /// Why the archive cannot be used. Nothing was moved.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +110,7 @@ pub enum ArchiveError {
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Problem.
         #[source]
         source: serde_json::Error,
     },
@@ -125,7 +125,7 @@ impl Archive {
     /// Returns [`ArchiveError`] when nothing could be moved at all.
     pub fn put(&self, disk: &dyn Disk, request: &ArchiveRequest) -> Result<Moved, ArchiveError> {
         let patterns = Patterns::parse(&request.patterns).map_err(ArchiveError::Pattern)?;
-        let selection = Selection {
+        let selection = RigSelection {
             patterns: &patterns,
             leave_out: None,
             links: false,
@@ -199,7 +199,11 @@ impl Archive {
     /// # Errors
     ///
     /// Returns [`ArchiveError`] when nothing could be moved at all.
-    pub fn take_back(&self, disk: &dyn Disk, entries: &[ArchiveEntry]) -> Result<Vec<Taken>, ArchiveError> {
+    pub fn take_back(
+        &self,
+        disk: &dyn Disk,
+        entries: &[ArchiveEntry],
+    ) -> Result<Vec<RestoredEntry>, ArchiveError> {
         let root = disk
             .open_folder(&self.workspace)
             .map_err(IoError::at("read", &self.workspace))?;
@@ -237,10 +241,10 @@ impl Archive {
         Ok(())
     }
 
-    fn read(&self, disk: &dyn Disk) -> Result<Manifest, ArchiveError> {
+    fn read(&self, disk: &dyn Disk) -> Result<ArchiveManifest, ArchiveError> {
         let read = read_if_present(disk, &self.manifest, MAX_MANIFEST_BYTES);
         match read.map_err(IoError::at("read", &self.manifest))? {
-            None => Ok(Manifest {
+            None => Ok(ArchiveManifest {
                 version: VERSION.to_owned(),
                 entries: Vec::new(),
                 extra: Map::new(),
@@ -252,7 +256,7 @@ impl Archive {
         }
     }
 
-    fn write(&self, disk: &dyn Disk, manifest: &Manifest) -> Result<(), IoError> {
+    fn write(&self, disk: &dyn Disk, manifest: &ArchiveManifest) -> Result<(), IoError> {
         let text = serde_json::to_vec_pretty(manifest).expect("a manifest is text and numbers");
         replace(disk, &self.manifest, &text).map_err(IoError::at("write", &self.manifest))
     }
@@ -355,7 +359,7 @@ mod tests {
             self.archive.put(&RealDisk, &Self::request(sha)).unwrap()
         }
 
-        fn take_back(&self, shas: &[&str]) -> Vec<Taken> {
+        fn take_back(&self, shas: &[&str]) -> Vec<RestoredEntry> {
             let undone = shas.iter().map(|sha| CheckpointSha::new(*sha)).collect();
             let entries = self.archive.undone(&RealDisk, &undone).unwrap();
             self.archive.take_back(&RealDisk, &entries).unwrap()

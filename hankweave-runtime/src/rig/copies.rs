@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use super::copy::{self, CopyError, Tree};
 use super::files;
-use super::target::{self, Target, TargetError};
-use crate::world::disk::{Disk, FileKind, Folder, Found, IoError};
+use super::target::{self, CopyTarget, CopyTargetError};
+use crate::world::disk::{Disk, FileKind, Folder, IoError, OpenedEntry};
 
-/// What the rigs of a hank copy, and where.
+/// Copies of a hank's rigs, with their targets.
 #[derive(Debug, Clone, Default)]
 pub struct RigCopies {
     /// The hank's folder.
@@ -36,7 +36,7 @@ pub struct RigCopy {
 
 /// Why a copy stays.
 #[derive(Debug, thiserror::Error)]
-pub enum LeftCopy {
+pub enum KeptCopy {
     /// It is not as it was copied.
     #[error("it was changed since it was copied")]
     Changed,
@@ -45,14 +45,14 @@ pub enum LeftCopy {
     Compare(#[source] CopyError),
     /// Its place cannot be reached.
     #[error("its place cannot be reached")]
-    Place(#[source] TargetError),
+    Place(#[source] CopyTargetError),
     /// It could not be removed.
     #[error("it could not be removed")]
     Remove(#[source] io::Error),
 }
 
 impl RigCopies {
-    /// Where the rigs of these codons copy to.
+    /// Returns the targets of these codons' rigs.
     pub fn targets<'c>(&self, codons: impl Iterator<Item = &'c str>) -> BTreeSet<&Path> {
         let copies = codons.filter_map(|codon| self.of.get(codon)).flatten();
         copies.map(|copy| copy.to.as_path()).collect()
@@ -74,17 +74,17 @@ impl RigCopies {
     ///
     /// # Errors
     ///
-    /// [`LeftCopy`]; only [`LeftCopy::Remove`] may have removed a part of it.
-    pub fn take_out(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<(), LeftCopy> {
+    /// [`KeptCopy`]; only [`KeptCopy::Remove`] may have removed a part of it.
+    pub fn take_out(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<(), KeptCopy> {
         let target = self.untouched(disk, copy)?;
         let taken = match copy.replace {
             true => target.folder.remove(&target.name),
             false => copy::with_source(disk, &self.hank, &copy.from, |tree, _, _| {
                 copy::take_out(tree, &target)
             })
-            .map_err(LeftCopy::Compare)?,
+            .map_err(KeptCopy::Compare)?,
         };
-        taken.map_err(LeftCopy::Remove)
+        taken.map_err(KeptCopy::Remove)
     }
 
     /// Whether a copy could be removed now. Changes nothing.
@@ -92,17 +92,17 @@ impl RigCopies {
         self.untouched(disk, copy).is_ok()
     }
 
-    fn untouched(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<Target, LeftCopy> {
-        let target = target::resolve(disk, &self.workspace, &copy.to).map_err(LeftCopy::Place)?;
+    fn untouched(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<CopyTarget, KeptCopy> {
+        let target = target::resolve(disk, &self.workspace, &copy.to).map_err(KeptCopy::Place)?;
         let is_same = |tree: &Tree, source: &dyn Folder, name: &OsStr| {
             let copied = (&*target.folder, &*target.name);
             is_untouched(tree, (source, name), copied, copy.replace)
         };
-        let same = copy::with_source(disk, &self.hank, &copy.from, is_same).map_err(LeftCopy::Compare)?;
+        let same = copy::with_source(disk, &self.hank, &copy.from, is_same).map_err(KeptCopy::Compare)?;
         match same {
             Ok(true) => Ok(target),
-            Ok(false) => Err(LeftCopy::Changed),
-            Err(error) => Err(LeftCopy::Compare(
+            Ok(false) => Err(KeptCopy::Changed),
+            Err(error) => Err(KeptCopy::Compare(
                 IoError::at("compare", &target.path)(error).into(),
             )),
         }
@@ -113,29 +113,34 @@ impl RigCopies {
     /// # Errors
     ///
     /// What keeps it from being made.
-    pub fn put_back(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<(), LeftCopy> {
-        let target = target::resolve(disk, &self.workspace, &copy.to).map_err(LeftCopy::Place)?;
-        copy::copy(disk, &self.hank, &copy.from, &target, copy.replace).map_err(LeftCopy::Compare)?;
+    pub fn put_back(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<(), KeptCopy> {
+        let target = target::resolve(disk, &self.workspace, &copy.to).map_err(KeptCopy::Place)?;
+        copy::copy(disk, &self.hank, &copy.from, &target, copy.replace).map_err(KeptCopy::Compare)?;
         Ok(())
     }
 }
 
 /// An entry of an open folder.
-type Entry<'a> = (&'a dyn Folder, &'a OsStr);
+type DirEntryRef<'a> = (&'a dyn Folder, &'a OsStr);
 
 /// Whether everything that a copy of `tree` at `source` makes is unchanged in `copy`; with `alone`, and
 /// nothing else is.
-fn is_untouched(tree: &Tree, source: Entry<'_>, copy: Entry<'_>, alone: bool) -> io::Result<bool> {
+fn is_untouched(
+    tree: &Tree,
+    source: DirEntryRef<'_>,
+    copy: DirEntryRef<'_>,
+    alone: bool,
+) -> io::Result<bool> {
     match (tree, copy.0.open(copy.1)?) {
-        (Tree::File, Found::File(copied)) => match source.0.open(source.1)? {
-            Found::File(original) => {
+        (Tree::File, OpenedEntry::File(copied)) => match source.0.open(source.1)? {
+            OpenedEntry::File(original) => {
                 Ok(original.mode == copied.mode && files::same_content(original.content, copied.content)?)
             }
-            Found::Folder(_) | Found::Other(_) => Ok(false),
+            OpenedEntry::Folder(_) | OpenedEntry::Other(_) => Ok(false),
         },
-        (Tree::Link(link), Found::Other(FileKind::Link)) => Ok(copy.0.read_link(copy.1)? == *link),
-        (Tree::Folder(inner), Found::Folder(copied)) => {
-            let Found::Folder(original) = source.0.open(source.1)? else {
+        (Tree::Link(link), OpenedEntry::Other(FileKind::Link)) => Ok(copy.0.read_link(copy.1)? == *link),
+        (Tree::Folder(inner), OpenedEntry::Folder(copied)) => {
+            let OpenedEntry::Folder(original) = source.0.open(source.1)? else {
                 return Ok(false);
             };
             let names: BTreeSet<_> = copied.names()?.into_iter().collect();
@@ -224,7 +229,7 @@ mod tests {
             let to = copies.workspace.join("to");
             change(&to);
             let left = copies.take_out(&RealDisk, &copy).unwrap_err();
-            assert!(matches!(left, LeftCopy::Changed), "change {number}: {left:?}");
+            assert!(matches!(left, KeptCopy::Changed), "change {number}: {left:?}");
             assert!(to.join("sub/a.txt").exists(), "change {number}");
         }
     }
@@ -251,7 +256,7 @@ mod tests {
         copies.put_back(&RealDisk, &copy).unwrap();
         fs::write(to.join("sub/a.txt"), "changed").unwrap();
         let left = copies.take_out(&RealDisk, &copy).unwrap_err();
-        assert!(matches!(left, LeftCopy::Changed), "{left:?}");
+        assert!(matches!(left, KeptCopy::Changed), "{left:?}");
 
         let (_folder, copies, copy) = stage_of(false);
         copies.take_out(&RealDisk, &copy).unwrap();
@@ -270,7 +275,7 @@ mod tests {
             replace: true,
         };
         let left = copies.take_out(&RealDisk, &copy).unwrap_err();
-        assert!(matches!(left, LeftCopy::Place(_)), "{left:?}");
+        assert!(matches!(left, KeptCopy::Place(_)), "{left:?}");
         assert!(folder.path().join("to").exists());
     }
 }

@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use hankweave_core::hank::paths;
 
-use super::target::Target;
-use crate::world::disk::{CopyRules, Disk, FileKind, Folder, Found, IoError, PathError};
+use super::target::CopyTarget;
+use crate::world::disk::{CopyRules, Disk, FileKind, Folder, IoError, OpenedEntry, PathError};
 
 /// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
@@ -53,10 +53,10 @@ pub(super) fn copy(
     disk: &dyn Disk,
     hank: &Path,
     from: &str,
-    target: &Target,
+    target: &CopyTarget,
     replace: bool,
 ) -> Result<Vec<String>, CopyError> {
-    let target = Place {
+    let target = SourceEntry {
         folder: &*target.folder,
         name: &target.name,
         path: target.path.clone(),
@@ -72,7 +72,7 @@ pub(super) fn copy(
 }
 
 /// Removes what a copy of `tree` made at `target`, and its folders that are empty then; nothing else.
-pub(super) fn take_out(tree: &Tree, target: &Target) -> io::Result<()> {
+pub(super) fn take_out(tree: &Tree, target: &CopyTarget) -> io::Result<()> {
     take_out_of(tree, &*target.folder, &target.name)
 }
 
@@ -80,7 +80,7 @@ fn take_out_of(tree: &Tree, folder: &dyn Folder, name: &OsStr) -> io::Result<()>
     let Tree::Folder(inner) = tree else {
         return folder.remove(name);
     };
-    let Found::Folder(copied) = folder.open(name)? else {
+    let OpenedEntry::Folder(copied) = folder.open(name)? else {
         return Ok(());
     };
     for (name, tree) in inner {
@@ -110,21 +110,21 @@ fn surveyed<T>(
     disk: &dyn Disk,
     hank: &Path,
     from: &str,
-    see: impl FnOnce(&Tree, &Place<'_>, Vec<String>) -> T,
+    see: impl FnOnce(&Tree, &SourceEntry<'_>, Vec<String>) -> T,
 ) -> Result<T, CopyError> {
     let names = paths::reference(from).map_err(|reason| CopyError::Reference {
         from: from.to_owned(),
         reason,
     })?;
     let (folder, name) = source(disk, hank, &names)?;
-    let source = Place {
+    let source = SourceEntry {
         folder: &*folder,
         name: name.as_ref(),
         path: names.iter().fold(hank.to_owned(), |path, name| path.join(name)),
     };
     let root = disk.open_folder(hank).map_err(IoError::at("read", hank))?;
     let rules = CopyRules::of(&*root).map_err(IoError::at("read", &hank.join(".gitignore")))?;
-    let mut survey = Survey {
+    let mut survey = CopySurvey {
         hank,
         rules,
         left_out: Vec::new(),
@@ -134,15 +134,15 @@ fn surveyed<T>(
     Ok(see(&tree, &source, survey.left_out))
 }
 
-/// What is known of a tree before it is copied.
-struct Survey<'a> {
+/// Facts about a tree before it is copied.
+struct CopySurvey<'a> {
     hank: &'a Path,
     rules: CopyRules,
-    /// What is not copied, as references.
+    /// References that are not copied.
     left_out: Vec<String>,
 }
 
-impl Survey<'_> {
+impl CopySurvey<'_> {
     /// Whether the entry is left out; remembers that.
     fn leaves_out(&mut self, path: &Path, is_folder: bool) -> bool {
         let reference = path.strip_prefix(self.hank).unwrap_or(path);
@@ -154,7 +154,7 @@ impl Survey<'_> {
     }
 }
 
-/// What is copied. It is listed completely before the first write: a target inside the source must not grow
+/// Entries to copy. They are listed completely before the first write: a target inside the source must not grow
 /// during the copy.
 pub(super) enum Tree {
     Folder(Vec<(OsString, Tree)>),
@@ -163,14 +163,14 @@ pub(super) enum Tree {
 }
 
 /// One entry of an open folder; the path is for messages.
-struct Place<'a> {
+struct SourceEntry<'a> {
     folder: &'a dyn Folder,
     name: &'a OsStr,
     path: PathBuf,
 }
 
-impl Place<'_> {
-    fn open(&self, action: &'static str) -> Result<Found, IoError> {
+impl SourceEntry<'_> {
+    fn open(&self, action: &'static str) -> Result<OpenedEntry, IoError> {
         self.folder
             .open(self.name)
             .map_err(IoError::at(action, &self.path))
@@ -178,13 +178,13 @@ impl Place<'_> {
 
     fn open_folder(&self, action: &'static str) -> Result<Box<dyn Folder>, CopyError> {
         match self.open(action)? {
-            Found::Folder(folder) => Ok(folder),
-            Found::File(_) | Found::Other(_) => Err(self.special()),
+            OpenedEntry::Folder(folder) => Ok(folder),
+            OpenedEntry::File(_) | OpenedEntry::Other(_) => Err(self.special()),
         }
     }
 
-    /// What is there; `None` when nothing is.
-    fn found(&self) -> Result<Option<Found>, IoError> {
+    /// Returns the existing entry; `None` when there is none.
+    fn found(&self) -> Result<Option<OpenedEntry>, IoError> {
         match self.folder.open(self.name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             found => found.map(Some).map_err(IoError::at("look at", &self.path)),
@@ -203,8 +203,8 @@ impl Place<'_> {
     }
 }
 
-fn inside<'a>(place: &Place<'_>, folder: &'a dyn Folder, name: &'a OsStr) -> Place<'a> {
-    Place {
+fn inside<'a>(place: &SourceEntry<'_>, folder: &'a dyn Folder, name: &'a OsStr) -> SourceEntry<'a> {
+    SourceEntry {
         folder,
         name,
         path: place.path.join(name),
@@ -230,20 +230,24 @@ fn source<'a>(
 
 /// Lists what is at `place`, `depth` folders deep in the tree; `None` when it is left out. An entry that the
 /// author names is copied whatever the rules say about it.
-fn look(place: &Place<'_>, depth: usize, survey: &mut Survey<'_>) -> Result<Option<Tree>, CopyError> {
+fn look(
+    place: &SourceEntry<'_>,
+    depth: usize,
+    survey: &mut CopySurvey<'_>,
+) -> Result<Option<Tree>, CopyError> {
     let failed = || IoError::at("read", &place.path);
     if depth > 0 && survey.leaves_out(&place.path, false) {
         return Ok(None);
     }
     match place.open("read")? {
-        Found::File(_) => Ok(Some(Tree::File)),
-        Found::Other(FileKind::Link) if depth > 0 => {
+        OpenedEntry::File(_) => Ok(Some(Tree::File)),
+        OpenedEntry::Other(FileKind::Link) if depth > 0 => {
             let link = place.folder.read_link(place.name).map_err(failed())?;
             inner_link(link, &place.path, depth - 1).map(|link| Some(Tree::Link(link)))
         }
-        Found::Other(_) => Err(place.special()),
-        Found::Folder(_) if depth > 0 && survey.leaves_out(&place.path, true) => Ok(None),
-        Found::Folder(folder) => {
+        OpenedEntry::Other(_) => Err(place.special()),
+        OpenedEntry::Folder(_) if depth > 0 && survey.leaves_out(&place.path, true) => Ok(None),
+        OpenedEntry::Folder(folder) => {
             let mut inner = Vec::new();
             for name in folder.names().map_err(failed())? {
                 let entry = inside(place, &*folder, &name);
@@ -257,12 +261,12 @@ fn look(place: &Place<'_>, depth: usize, survey: &mut Survey<'_>) -> Result<Opti
 }
 
 /// Whether the tree can be copied into what is there: no folder stands where it has a file or link.
-fn fits(tree: &Tree, to: &Place<'_>) -> Result<(), CopyError> {
+fn fits(tree: &Tree, to: &SourceEntry<'_>) -> Result<(), CopyError> {
     match (tree, to.found()?) {
-        (Tree::File | Tree::Link(_), Some(Found::Folder(_))) => Err(CopyError::FolderInTheWay {
+        (Tree::File | Tree::Link(_), Some(OpenedEntry::Folder(_))) => Err(CopyError::FolderInTheWay {
             path: to.path.clone(),
         }),
-        (Tree::Folder(inner), Some(Found::Folder(folder))) => {
+        (Tree::Folder(inner), Some(OpenedEntry::Folder(folder))) => {
             let mut inner = inner.iter();
             inner.try_for_each(|(name, tree)| fits(tree, &inside(to, &*folder, name)))
         }
@@ -271,18 +275,18 @@ fn fits(tree: &Tree, to: &Place<'_>) -> Result<(), CopyError> {
 }
 
 /// Makes room for one entry: a file or link that has its name goes.
-fn make_room(to: &Place<'_>) -> Result<(), CopyError> {
+fn make_room(to: &SourceEntry<'_>) -> Result<(), CopyError> {
     match to.found()? {
         None => Ok(()),
-        Some(Found::File(_) | Found::Other(_)) => Ok(to.remove()?),
-        Some(Found::Folder(_)) => Err(CopyError::FolderInTheWay {
+        Some(OpenedEntry::File(_) | OpenedEntry::Other(_)) => Ok(to.remove()?),
+        Some(OpenedEntry::Folder(_)) => Err(CopyError::FolderInTheWay {
             path: to.path.clone(),
         }),
     }
 }
 
 /// Copies. An entry that has changed its kind since it was listed ends the copy.
-fn write(tree: &Tree, from: &Place<'_>, to: &Place<'_>) -> Result<(), CopyError> {
+fn write(tree: &Tree, from: &SourceEntry<'_>, to: &SourceEntry<'_>) -> Result<(), CopyError> {
     let failed = || IoError::at("copy to", &to.path);
     match tree {
         Tree::Link(link) => {
@@ -290,7 +294,7 @@ fn write(tree: &Tree, from: &Place<'_>, to: &Place<'_>) -> Result<(), CopyError>
             Ok(to.folder.create_link(to.name, link).map_err(failed())?)
         }
         Tree::File => {
-            let Found::File(mut file) = from.open("read")? else {
+            let OpenedEntry::File(mut file) = from.open("read")? else {
                 return Err(from.special());
             };
             make_room(to)?;
@@ -300,7 +304,7 @@ fn write(tree: &Tree, from: &Place<'_>, to: &Place<'_>) -> Result<(), CopyError>
         Tree::Folder(inner) => {
             let source = from.open_folder("read")?;
             let target = match to.found()? {
-                Some(Found::Folder(folder)) => folder,
+                Some(OpenedEntry::Folder(folder)) => folder,
                 there => {
                     if there.is_some() {
                         to.remove()?;

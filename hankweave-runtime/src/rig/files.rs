@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use hankweave_core::hank::Patterns;
 use hankweave_core::hank::exclude::is_excluded;
 
-use crate::world::disk::{FileKind, Folder, Found};
+use crate::world::disk::{FileKind, Folder, OpenedEntry};
 
 /// A deeper tree is a mistake, and walking it costs one open folder for each level.
 const MAX_DEPTH: usize = 256;
 
 /// Which files are meant.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Selection<'a> {
+pub(super) struct RigSelection<'a> {
     pub(super) patterns: &'a Patterns,
     /// Nothing beneath this folder, relative to the workspace.
     pub(super) leave_out: Option<&'a Path>,
@@ -24,7 +24,7 @@ pub(super) struct Selection<'a> {
 }
 
 /// The selected files, relative to `root` and in the order of their names; never files of git or hankweave.
-pub(super) fn select(root: &dyn Folder, selection: Selection<'_>) -> io::Result<Vec<PathBuf>> {
+pub(super) fn select(root: &dyn Folder, selection: RigSelection<'_>) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     root.walk(&mut |folder, path, name| {
         let (name, depth) = (name?, path.components().count());
@@ -33,9 +33,11 @@ pub(super) fn select(root: &dyn Folder, selection: Selection<'_>) -> io::Result<
         }
         let is_meant = selection.patterns.matches(path.as_os_str().as_bytes());
         match folder.open(name) {
-            Ok(Found::Folder(inner)) if depth <= MAX_DEPTH => return Ok(Some(inner)),
-            Ok(Found::File(_)) if is_meant => files.push(path.to_owned()),
-            Ok(Found::Other(FileKind::Link)) if is_meant && selection.links => files.push(path.to_owned()),
+            Ok(OpenedEntry::Folder(inner)) if depth <= MAX_DEPTH => return Ok(Some(inner)),
+            Ok(OpenedEntry::File(_)) if is_meant => files.push(path.to_owned()),
+            Ok(OpenedEntry::Other(FileKind::Link)) if is_meant && selection.links => {
+                files.push(path.to_owned())
+            }
             Err(error) if is_meant => return Err(error),
             // What nobody asked for may be of any kind, and unreadable.
             Ok(_) | Err(_) => {}
@@ -82,8 +84,8 @@ pub(super) fn remove_empty_folders(root: &dyn Folder, path: &Path) -> io::Result
     let around = path.ancestors().skip(1);
     for folder in around.filter(|folder| !folder.as_os_str().is_empty()) {
         let removed = root.at(folder, |parent, name| match parent.open(name)? {
-            Found::Folder(inner) if inner.names()?.is_empty() => parent.remove(name).map(|()| true),
-            Found::Folder(_) | Found::File(_) | Found::Other(_) => Ok(false),
+            OpenedEntry::Folder(inner) if inner.names()?.is_empty() => parent.remove(name).map(|()| true),
+            OpenedEntry::Folder(_) | OpenedEntry::File(_) | OpenedEntry::Other(_) => Ok(false),
         })?;
         if !removed {
             break;
@@ -121,7 +123,7 @@ mod tests {
         }
         symlink("../a.txt", folder.path().join("src/link.txt")).unwrap();
         symlink("src", folder.path().join("linked")).unwrap();
-        let selection = Selection {
+        let selection = RigSelection {
             patterns: &Patterns::parse(patterns).unwrap(),
             leave_out: Some(Path::new("out")),
             links,

@@ -14,9 +14,9 @@ mod outputs;
 mod run;
 mod target;
 
-pub use archive::{Archive, ArchiveEntry, ArchiveError, ArchiveRequest, Moved, Taken};
-pub use copies::{LeftCopy, RigCopies, RigCopy};
+pub use archive::{Archive, ArchiveEntry, ArchiveError, ArchiveRequest, Moved, RestoredEntry};
+pub use copies::{KeptCopy, RigCopies, RigCopy};
 pub use copy::CopyError;
-pub use outputs::{OutputError, Outputs};
+pub use outputs::{OutputCopier, OutputError};
 pub use run::{Rig, RigError, RigEvent, RigFailure};
-pub use target::TargetError;
+pub use target::CopyTargetError;

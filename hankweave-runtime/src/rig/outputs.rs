@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use hankweave_core::hank::{PatternError, Patterns};
 use hankweave_core::time::Timestamp;
 
-use super::files::{self, Selection};
-use crate::world::disk::{Disk, FileKind, Folder, Found};
+use super::files::{self, RigSelection};
+use crate::world::disk::{Disk, FileKind, Folder, OpenedEntry};
 
-/// Where results come from and go to.
+/// Source and target of results.
 #[derive(Debug, Clone)]
-pub struct Outputs {
+pub struct OutputCopier {
     /// The agent's workspace.
     pub workspace: PathBuf,
     /// The output directory by its real path; it exists.
@@ -35,7 +35,7 @@ pub enum OutputError {
     Select {
         /// The workspace.
         folder: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
@@ -46,13 +46,13 @@ pub enum OutputError {
         path: PathBuf,
         /// The output directory.
         directory: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
 }
 
-impl Outputs {
+impl OutputCopier {
     /// Copies every file that matches `patterns`, keeping its relative path. Returns the paths of the copies,
     /// relative to the output directory. Links are copied as links. An output directory inside the workspace
     /// is not copied.
@@ -63,7 +63,7 @@ impl Outputs {
     /// places.
     pub fn copy(&self, disk: &dyn Disk, patterns: &[String]) -> Result<Vec<PathBuf>, OutputError> {
         let patterns = Patterns::parse(patterns).map_err(OutputError::Pattern)?;
-        let selection = Selection {
+        let selection = RigSelection {
             patterns: &patterns,
             leave_out: self.directory.strip_prefix(&self.workspace).ok(),
             links: true,
@@ -98,7 +98,7 @@ impl Outputs {
         let target = match directory.look(path)? {
             None => path.to_owned(),
             Some(_) if self.again && is_same(workspace, directory, path)? => return Ok(path.to_owned()),
-            Some(Found::Folder(_)) if self.overwrite => return Err(io::ErrorKind::IsADirectory.into()),
+            Some(OpenedEntry::Folder(_)) if self.overwrite => return Err(io::ErrorKind::IsADirectory.into()),
             Some(_) if self.overwrite => {
                 directory.at(path, |folder, name| folder.remove(name))?;
                 path.to_owned()
@@ -106,16 +106,16 @@ impl Outputs {
             Some(_) => files::free_name(directory, path, self.at.as_millis())?,
         };
         match workspace.find(path)? {
-            Found::File(mut file) => directory.make(&target, |folder, name| {
+            OpenedEntry::File(mut file) => directory.make(&target, |folder, name| {
                 // Half a file must not look like a result.
                 let copied = folder.create_file(name, file.mode, &mut *file.content);
                 copied.inspect_err(|_| drop(folder.remove(name)))
             })?,
-            Found::Other(FileKind::Link) => {
+            OpenedEntry::Other(FileKind::Link) => {
                 let link = workspace.at(path, |folder, name| folder.read_link(name))?;
                 directory.make(&target, |folder, name| folder.create_link(name, &link))?;
             }
-            Found::Folder(_) | Found::Other(_) => return Err(io::ErrorKind::InvalidInput.into()),
+            OpenedEntry::Folder(_) | OpenedEntry::Other(_) => return Err(io::ErrorKind::InvalidInput.into()),
         }
         Ok(target)
     }
@@ -124,7 +124,7 @@ impl Outputs {
 /// Whether the files at `path` in both folders have the same content.
 fn is_same(workspace: &dyn Folder, directory: &dyn Folder, path: &Path) -> io::Result<bool> {
     match (workspace.find(path)?, directory.find(path)?) {
-        (Found::File(own), Found::File(there)) => files::same_content(own.content, there.content),
+        (OpenedEntry::File(own), OpenedEntry::File(there)) => files::same_content(own.content, there.content),
         _ => Ok(false),
     }
 }
@@ -142,7 +142,7 @@ mod tests {
 
     struct Stage {
         folder: TempDir,
-        outputs: Outputs,
+        outputs: OutputCopier,
     }
 
     impl Stage {
@@ -154,7 +154,7 @@ mod tests {
             fs::write(folder.path().join("work/sub/a.txt"), "one").unwrap();
             fs::write(folder.path().join("work/.gitignore"), "*").unwrap();
             symlink("sub/a.txt", folder.path().join("work/link.txt")).unwrap();
-            let outputs = Outputs {
+            let outputs = OutputCopier {
                 workspace: folder.path().join("work"),
                 directory: root.join("out"),
                 overwrite: false,

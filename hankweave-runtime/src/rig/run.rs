@@ -13,14 +13,14 @@ use hankweave_core::wire::RigStream;
 use tokio_util::sync::CancellationToken;
 
 use super::copy::{self, CopyError};
-use super::target::{self, TargetError};
+use super::target::{self, CopyTargetError};
 use crate::world::World;
 use crate::world::disk::{FileKind, parent};
 
 /// Everything around the items of one rig.
 #[derive(Debug)]
 pub struct Rig {
-    /// Where copies and commands happen.
+    /// World of copies and commands.
     pub world: World,
     /// The hank's folder: where copies come from.
     pub hank: PathBuf,
@@ -42,7 +42,7 @@ pub struct Rig {
     pub force: CancellationToken,
 }
 
-/// What is reported while a rig runs. `index` is the position of the item, counted from 0.
+/// Event of a running rig. `index` is the position of the item, counted from 0.
 #[derive(Debug)]
 pub enum RigEvent {
     /// An item begins.
@@ -54,7 +54,7 @@ pub enum RigEvent {
     Output {
         /// The item.
         index: usize,
-        /// Where it was printed.
+        /// Stream of the line.
         stream: RigStream,
         /// The line without its line break; at most 64 KiB, a longer one comes in pieces.
         line: String,
@@ -110,7 +110,7 @@ pub enum RigFailure {
     Spawn(#[source] io::Error),
     /// A copy may not go where it should (kind `other`).
     #[error(transparent)]
-    Target(#[from] TargetError),
+    Target(#[from] CopyTargetError),
     /// A copy failed (kind `other`).
     #[error(transparent)]
     Copy(#[from] CopyError),
@@ -143,7 +143,7 @@ impl RigFailure {
 }
 
 impl RigError {
-    /// What the failed codon records: a time that ran out (S6) or something unknown, and worth
+    /// Returns the reason that the failed codon records: a timeout (S6) or something unknown, and worth
     /// another try.
     #[must_use]
     pub fn reason(&self) -> FailureReason {

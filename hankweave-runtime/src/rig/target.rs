@@ -1,4 +1,4 @@
-//! Where a copy may go.
+//! Allowed targets of a copy.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,7 +11,7 @@ use crate::world::disk::{Disk, Folder, PathError};
 
 /// Why a copy may not go where it should.
 #[derive(Debug, thiserror::Error)]
-pub enum TargetError {
+pub enum CopyTargetError {
     /// The target is absolute, empty, or climbs out of the workspace.
     #[error("copy target `{to}` must be a path inside the workspace")]
     Outside {
@@ -43,10 +43,10 @@ pub enum TargetError {
     },
 }
 
-/// Where a copy goes: an entry of an open folder, so that a link that is planted later does not lead it
+/// Target of a copy: an entry of an open folder, so that a link that is planted later does not lead it
 /// elsewhere.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct CopyTarget {
     pub(super) folder: Box<dyn Folder>,
     pub(super) name: OsString,
     /// The absolute path, for messages and for commands.
@@ -55,8 +55,8 @@ pub(super) struct Target {
 
 /// The place of `to` in `workspace`, resolved now, because an earlier command may have planted a link (X3).
 /// The last part is not followed: a link there is what gets replaced.
-pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<Target, TargetError> {
-    let outside = || TargetError::Outside { to: to.to_owned() };
+pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<CopyTarget, CopyTargetError> {
+    let outside = || CopyTargetError::Outside { to: to.to_owned() };
     let mut parts = Vec::new();
     for component in to.components() {
         match component {
@@ -66,16 +66,16 @@ pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<Ta
         }
     }
     let names: PathBuf = parts.iter().collect();
-    check_written(names.as_os_str().as_bytes()).map_err(|rule| TargetError::Protected {
+    check_written(names.as_os_str().as_bytes()).map_err(|rule| CopyTargetError::Protected {
         to: to.to_owned(),
         rule,
     })?;
     let name = parts.pop().ok_or_else(outside)?;
-    let missing = |source| TargetError::Parent {
+    let missing = |source| CopyTargetError::Parent {
         to: to.to_owned(),
         source,
     };
-    let left = || TargetError::Link { to: to.to_owned() };
+    let left = || CopyTargetError::Link { to: to.to_owned() };
     let root = disk.real_path(workspace).map_err(missing)?;
     let parent = disk
         .real_path(&root.join(parts.iter().collect::<PathBuf>()))
@@ -89,7 +89,7 @@ pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<Ta
         Err(PathError::Link { .. } | PathError::NotAFolder { .. }) => return Err(left()),
         Err(error) => return Err(missing(error.into())),
     };
-    Ok(Target {
+    Ok(CopyTarget {
         folder,
         name: name.to_owned(),
         path: parent.join(name),
@@ -105,7 +105,7 @@ mod tests {
     use crate::world::disk::RealDisk;
 
     #[track_caller]
-    fn refused(to: &str) -> TargetError {
+    fn refused(to: &str) -> CopyTargetError {
         let folder = tempfile::tempdir().unwrap();
         symlink("/tmp", folder.path().join("out")).unwrap();
         fs::create_dir(folder.path().join(".git")).unwrap();
@@ -117,11 +117,11 @@ mod tests {
     #[test]
     fn a_target_stays_inside_the_workspace() {
         for to in ["", ".", "/etc/passwd", "../x", "a/../../x"] {
-            assert!(matches!(refused(to), TargetError::Outside { .. }), "{to}");
+            assert!(matches!(refused(to), CopyTargetError::Outside { .. }), "{to}");
         }
-        assert!(matches!(refused("out/x"), TargetError::Link { .. }));
-        assert!(matches!(refused("innocent/hooks"), TargetError::Link { .. }));
-        assert!(matches!(refused("missing/x"), TargetError::Parent { .. }));
+        assert!(matches!(refused("out/x"), CopyTargetError::Link { .. }));
+        assert!(matches!(refused("innocent/hooks"), CopyTargetError::Link { .. }));
+        assert!(matches!(refused("missing/x"), CopyTargetError::Parent { .. }));
     }
 
     // covers: X3, X13
@@ -136,7 +136,7 @@ mod tests {
             "sub/.g\u{200c}it",
             ".hankweave/state.json",
         ] {
-            assert!(matches!(refused(to), TargetError::Protected { .. }), "{to}");
+            assert!(matches!(refused(to), CopyTargetError::Protected { .. }), "{to}");
         }
     }
 

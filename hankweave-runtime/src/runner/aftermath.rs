@@ -1,4 +1,4 @@
-//! What follows the end of a codon: its results are copied to the output directory, and files go to the
+//! Finish of a codon: its results are copied to the output directory, and files go to the
 //! archive (HANK-24, HANK-27).
 //!
 //! A note names the codon from its start until this is done. When a run crashed in between, or could not copy
@@ -17,8 +17,8 @@ use crate::codon::{Orders, RunContext, variables};
 use crate::error::chain;
 use crate::options::{OutputDirectory, RunOptions};
 use crate::paths::ExecutionDir;
-use crate::recovery::Opened;
-use crate::rig::{Archive, ArchiveRequest, Moved, Outputs, Rig, RigError, RigEvent};
+use crate::recovery::OpenedExecution;
+use crate::rig::{Archive, ArchiveRequest, Moved, OutputCopier, Rig, RigError, RigEvent};
 use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
 use crate::world::World;
@@ -29,7 +29,7 @@ use crate::world::process::{environment, marker};
 const MAX_NOTE_BYTES: u64 = 64 << 10;
 
 /// The end of one codon.
-pub(super) struct Aftermath<'a> {
+pub(super) struct CodonFinish<'a> {
     world: &'a World,
     dir: &'a ExecutionDir,
     manager: &'a StateManager,
@@ -46,16 +46,16 @@ pub(super) struct Aftermath<'a> {
 }
 
 /// Why results were not copied, in words.
-pub(super) type Unpublished = String;
+pub(super) type PublishError = String;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Note {
+struct PublishedMark {
     run_id: RunId,
     codon_id: CodonId,
 }
 
-impl Note {
+impl PublishedMark {
     fn names(&self, codon: &ThreadCodon) -> bool {
         self.run_id == codon.run_id && self.codon_id == *codon.codon.codon_id()
     }
@@ -68,19 +68,22 @@ pub fn has_unfinished_results(disk: &dyn Disk, dir: &ExecutionDir, codon: &Threa
     let note = read
         .ok()
         .flatten()
-        .and_then(|bytes| serde_json::from_slice::<Note>(&bytes).ok());
+        .and_then(|bytes| serde_json::from_slice::<PublishedMark>(&bytes).ok());
     let completed = matches!(*codon.codon, CodonExecution::Completed(_));
     completed && note.is_some_and(|note| note.names(codon))
 }
 
 /// Finishes what an earlier process began.
-pub(super) async fn catch_up(opened: &Opened, shutdown: &Shutdown) -> Result<(), (CodonId, Unpublished)> {
+pub(super) async fn catch_up(
+    opened: &OpenedExecution,
+    shutdown: &Shutdown,
+) -> Result<(), (CodonId, PublishError)> {
     let possession = &opened.possession;
     let (disk, path) = (possession.world.disk.clone(), possession.dir.aftermath());
     let read = move || read_if_present(&*disk, &path, MAX_NOTE_BYTES);
     let note = match possession.world.blocking.run(read).await {
         Ok(None) => return Ok(()),
-        Ok(Some(bytes)) => serde_json::from_slice::<Note>(&bytes).ok(),
+        Ok(Some(bytes)) => serde_json::from_slice::<PublishedMark>(&bytes).ok(),
         Err(error) => {
             tracing::warn!(%error, "the note about unfinished results cannot be read");
             None
@@ -100,7 +103,7 @@ pub(super) async fn catch_up(opened: &Opened, shutdown: &Shutdown) -> Result<(),
         forget(&possession.world, &possession.dir).await;
         return Ok(());
     };
-    let aftermath = Aftermath {
+    let aftermath = CodonFinish {
         world: &possession.world,
         dir: &possession.dir,
         manager: &possession.manager,
@@ -126,7 +129,7 @@ async fn forget(world: &World, dir: &ExecutionDir) {
     }
 }
 
-impl<'a> Aftermath<'a> {
+impl<'a> CodonFinish<'a> {
     pub(super) fn new(
         context: &'a RunContext,
         entry: &'a PlanEntry,
@@ -160,7 +163,7 @@ impl<'a> Aftermath<'a> {
         if !self.has_work() {
             return;
         }
-        let note = Note {
+        let note = PublishedMark {
             run_id: self.run_id.clone(),
             codon_id: self.entry.codon_id.clone(),
         };
@@ -177,7 +180,7 @@ impl<'a> Aftermath<'a> {
     }
 
     /// Does everything that follows the end of the codon.
-    pub(super) async fn run(&self, ended: &CodonExecution) -> Result<(), Unpublished> {
+    pub(super) async fn run(&self, ended: &CodonExecution) -> Result<(), PublishError> {
         if let CodonExecution::Completed(completed) = ended {
             if let Err(why) = self.hand_out().await {
                 let error = Event::Error {
@@ -204,7 +207,7 @@ impl<'a> Aftermath<'a> {
     }
 
     /// Every group in order: its commands, then its files (HANK-24).
-    async fn hand_out(&self) -> Result<(), Unpublished> {
+    async fn hand_out(&self) -> Result<(), PublishError> {
         let Some(output) = &self.options.output else {
             return Ok(());
         };
@@ -224,7 +227,7 @@ impl<'a> Aftermath<'a> {
         Ok(())
     }
 
-    async fn before_copy(&self, group: &OutputItem) -> Result<(), Unpublished> {
+    async fn before_copy(&self, group: &OutputItem) -> Result<(), PublishError> {
         let rig = Rig {
             world: self.world.clone(),
             hank: self.dir.root().to_owned(),
@@ -269,8 +272,8 @@ impl<'a> Aftermath<'a> {
         })
     }
 
-    async fn copy(&self, group: &OutputItem, output: &OutputDirectory) -> Result<usize, Unpublished> {
-        let outputs = Outputs {
+    async fn copy(&self, group: &OutputItem, output: &OutputDirectory) -> Result<usize, PublishError> {
+        let outputs = OutputCopier {
             workspace: self.dir.root().to_owned(),
             directory: output.path.clone(),
             overwrite: output.overwrite,

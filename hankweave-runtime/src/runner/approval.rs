@@ -22,7 +22,7 @@ pub(super) fn can_be_asked(context: &RunContext) -> bool {
     context.options.answers || context.is_attended()
 }
 
-/// What is asked before the codon begins.
+/// Returns the question before the codon starts.
 pub(super) fn question(context: &RunContext, entry: &PlanEntry) -> String {
     let config = context.hank.codon(entry.codon_id.configured());
     let asked = config.and_then(|config| config.approval.as_ref());

@@ -7,7 +7,9 @@ use hankweave_core::document::{
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
 use hankweave_core::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
-use hankweave_core::plan::{Decision, Wish, checkpoint_patterns, decide, initial_plan, obstacle, resume};
+use hankweave_core::plan::{
+    Decision, RunIntent, checkpoint_patterns, decide, initial_plan, obstacle, resume,
+};
 use hankweave_core::run::{Run, Running};
 use hankweave_core::thread::{self, ExecutionThread, Resume};
 use hankweave_core::wire::{Event, ProgressKind};
@@ -20,7 +22,7 @@ use crate::checkpoint::{InitialRequest, incomplete};
 use crate::codon::telling;
 use crate::counting::Counting;
 use crate::options::Recovery;
-use crate::recovery::Opened;
+use crate::recovery::OpenedExecution;
 
 /// A run after its first records.
 pub(super) struct BegunRun {
@@ -35,7 +37,7 @@ pub(super) struct BegunRun {
 
 /// From where a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BeginAt {
+pub(super) enum StartPoint {
     /// As the options say, which count for the first run; else as recorded.
     Start,
     /// As recorded.
@@ -50,11 +52,11 @@ pub(super) enum BeginAt {
 ///
 /// `goes_on` is published after a rollback: whether the next codon starts by itself.
 pub(super) async fn begin(
-    opened: &Opened,
-    how: BeginAt,
+    opened: &OpenedExecution,
+    how: StartPoint,
     goes_on: bool,
 ) -> Result<Option<BegunRun>, RunError> {
-    let anew = opened.options.fresh && how == BeginAt::Start;
+    let anew = opened.options.fresh && how == StartPoint::Start;
     match rollback::finish(&opened.possession).await {
         Err(RollbackError::CutOff { target, safety, .. }) if anew => {
             rollback::leave_cut_off(&opened.possession, &target, safety.as_ref()).await;
@@ -101,7 +103,7 @@ pub(super) async fn begin(
 
 /// Begins in the codon that was interrupted, with the files as they are: its agent goes on in its session.
 async fn in_session(
-    opened: &Opened,
+    opened: &OpenedExecution,
     state: &HankweaveState,
     source: ContinuationSource,
     session: SessionId,
@@ -120,7 +122,7 @@ async fn in_session(
 
 /// Why a run cannot simply go on: the user has to choose a [`Recovery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct UnfinishedCodon {
     /// The codon that failed, or was cut off.
     pub codon: CodonId,
     /// Why it failed.
@@ -131,13 +133,13 @@ pub struct Trouble {
     pub stopped: bool,
     /// Whether its agent has a session in which it can go on.
     pub session: bool,
-    /// Where the last success leads back to.
-    pub last_success: WayBack,
+    /// Rollback to the last success.
+    pub last_success: SuccessTarget,
 }
 
-/// Where [`Recovery::LastSuccess`] leads.
+/// Target of [`Recovery::LastSuccess`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WayBack {
+pub enum SuccessTarget {
     /// After this codon, which completed.
     Behind(CodonId),
     /// Into this codon, to its checkpoint of this type.
@@ -147,7 +149,7 @@ pub enum WayBack {
 }
 
 /// The trouble that the next run begins with, if there is any.
-pub(crate) async fn trouble(opened: &Opened) -> Result<Option<Trouble>, RunError> {
+pub(crate) async fn trouble(opened: &OpenedExecution) -> Result<Option<UnfinishedCodon>, RunError> {
     let state = opened.possession.manager.snapshot();
     if opened.options.fresh || state.runs.is_empty() || state.pending_rollback.is_some() {
         return Ok(None);
@@ -159,7 +161,7 @@ pub(crate) async fn trouble(opened: &Opened) -> Result<Option<Trouble>, RunError
     };
     let newest = thread.codons.first();
     let reason = newest.and_then(|entry| entry.codon.failure_reason()?.message.clone());
-    Ok(Some(Trouble {
+    Ok(Some(UnfinishedCodon {
         codon,
         reason,
         crashed: newest.is_some_and(|entry| entry.run_status == RunStatus::Crashed),
@@ -169,19 +171,19 @@ pub(crate) async fn trouble(opened: &Opened) -> Result<Option<Trouble>, RunError
     }))
 }
 
-fn way_back(state: &HankweaveState, thread: &ExecutionThread) -> WayBack {
+fn way_back(state: &HankweaveState, thread: &ExecutionThread) -> SuccessTarget {
     let Resume::RollBack(source) = thread.resume(true) else {
-        return WayBack::Beginning;
+        return SuccessTarget::Beginning;
     };
     match (source.checkpoint_type(state), source.after_codon) {
-        (Some(CheckpointType::Completed), Some(codon)) => WayBack::Behind(codon),
-        (Some(kind), Some(codon)) => WayBack::Into(codon, kind),
-        (None, _) | (_, None) => WayBack::Beginning,
+        (Some(CheckpointType::Completed), Some(codon)) => SuccessTarget::Behind(codon),
+        (Some(kind), Some(codon)) => SuccessTarget::Into(codon, kind),
+        (None, _) | (_, None) => SuccessTarget::Beginning,
     }
 }
 
 /// Begins at the first codon, with the files as they are.
-async fn fresh(opened: &Opened, state: &HankweaveState) -> Result<BegunRun, RunError> {
+async fn fresh(opened: &OpenedExecution, state: &HankweaveState) -> Result<BegunRun, RunError> {
     let sha = initial_checkpoint(opened, state).await?;
     let conditions = StartingConditions::fresh(Some(sha.clone()));
     Ok(BegunRun {
@@ -192,19 +194,23 @@ async fn fresh(opened: &Opened, state: &HankweaveState) -> Result<BegunRun, RunE
     })
 }
 
-/// Where the run goes on (RUN-2).
-async fn where_to(opened: &Opened, state: &HankweaveState, how: BeginAt) -> Result<Resume, RunError> {
-    if (opened.options.fresh && how == BeginAt::Start) || state.runs.is_empty() {
+/// Returns the position from which the run continues (RUN-2).
+async fn where_to(
+    opened: &OpenedExecution,
+    state: &HankweaveState,
+    how: StartPoint,
+) -> Result<Resume, RunError> {
+    if (opened.options.fresh && how == StartPoint::Start) || state.runs.is_empty() {
         return Ok(Resume::Fresh);
     }
-    if let (BeginAt::Anew, None, Some(run)) = (how, &state.pending_rollback, state.runs.front()) {
+    if let (StartPoint::Anew, None, Some(run)) = (how, &state.pending_rollback, state.runs.front()) {
         return Ok(Resume::Again(ContinuationSource::beginning_of(&run.run_id)));
     }
     let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(state, None, Some(&known));
-    let wish = Wish {
-        recovery: opened.options.recovery.filter(|_| how == BeginAt::Start),
-        again: how == BeginAt::Again,
+    let wish = RunIntent {
+        recovery: opened.options.recovery.filter(|_| how == StartPoint::Start),
+        again: how == StartPoint::Again,
     };
     let resume = resume(state, &thread, &opened.hank, wish, &known);
     if wish.recovery == Some(Recovery::Session) && matches!(resume, Resume::Again(_)) {
@@ -214,7 +220,7 @@ async fn where_to(opened: &Opened, state: &HankweaveState, how: BeginAt) -> Resu
 }
 
 /// Publishes that there is no session to go on with.
-async fn no_session(opened: &Opened, thread: &ExecutionThread) {
+async fn no_session(opened: &OpenedExecution, thread: &ExecutionThread) {
     let id = thread
         .codons
         .first()
@@ -226,7 +232,7 @@ async fn no_session(opened: &Opened, thread: &ExecutionThread) {
 }
 
 /// Whether the next run would end at once, because nothing is left to do.
-pub(crate) fn has_nothing_to_do(opened: &Opened) -> bool {
+pub(crate) fn has_nothing_to_do(opened: &OpenedExecution) -> bool {
     let state = opened.possession.manager.snapshot();
     let goes_on = opened.options.autostart && !opened.options.fresh && !state.runs.is_empty();
     goes_on && state.pending_rollback.is_none() && is_finished(&state, &opened.hank)
@@ -239,7 +245,10 @@ fn is_finished(state: &HankweaveState, hank: &Hank) -> bool {
 
 /// The files before the first codon. With history they are saved anew: what an earlier run left must not be
 /// lost (RUN-2).
-async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<CheckpointSha, RunError> {
+async fn initial_checkpoint(
+    opened: &OpenedExecution,
+    state: &HankweaveState,
+) -> Result<CheckpointSha, RunError> {
     if let Some(sha) = state
         .initial_checkpoint
         .as_ref()
@@ -271,7 +280,7 @@ async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<C
 
 /// The event about the run that continues after a rollback.
 fn completed(
-    opened: &Opened,
+    opened: &OpenedExecution,
     state: &HankweaveState,
     source: ContinuationSource,
     run: &Run<Running>,
@@ -304,7 +313,7 @@ fn rig_target(state: &HankweaveState, source: &ContinuationSource) -> Option<Che
 }
 
 /// Without the note a replay computes costs with the prices of its own list.
-async fn note_counting(opened: &Opened, run: &RunId) {
+async fn note_counting(opened: &OpenedExecution, run: &RunId) {
     let possession = &opened.possession;
     let counting = Counting::of(&opened.hank, &opened.options.prices);
     let (disk, dir, id) = (possession.world.disk.clone(), possession.dir.clone(), run.clone());
@@ -315,7 +324,7 @@ async fn note_counting(opened: &Opened, run: &RunId) {
 }
 
 async fn start_run(
-    opened: &Opened,
+    opened: &OpenedExecution,
     state: &HankweaveState,
     starting_conditions: StartingConditions,
 ) -> Result<Run<Running>, RunError> {

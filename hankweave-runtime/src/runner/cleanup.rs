@@ -11,11 +11,11 @@ use hankweave_core::document::{HankweaveState, Operation, OperationKind, Removed
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, RunId};
 use hankweave_core::machine::Extra;
-use hankweave_core::thread::{self, Removable, Rule};
+use hankweave_core::thread::{self, Removable, RetentionRule};
 use hankweave_core::time::Timestamp;
 
 use crate::checkpoint::HistoryError;
-use crate::recovery::{self, Possession};
+use crate::recovery::{self, LockedExecution};
 use crate::state_manager::TransitionError;
 use crate::world::disk::{Disk, FileKind, IoError};
 
@@ -52,7 +52,7 @@ pub struct OldRun {
     pub bytes: u64,
 }
 
-/// What a cleanup would remove.
+/// Items that a cleanup would remove.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CleanupPlan {
     /// The runs whose logs go, newest first.
@@ -63,9 +63,9 @@ pub struct CleanupPlan {
     pub checkpoint_bytes: u64,
 }
 
-/// What a cleanup has removed.
+/// Items that a cleanup removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Cleaned {
+pub struct CleanupReport {
     /// Its name in the log of operations; `None` when nothing went on record.
     pub operation: Option<String>,
     /// How many bytes the repository of checkpoints is shorter.
@@ -87,7 +87,10 @@ impl CleanupPlan {
 }
 
 /// Finds out what goes by `rule`. Changes nothing.
-pub(crate) async fn plan(possession: &Possession, rule: Rule) -> Result<CleanupPlan, CleanupError> {
+pub(crate) async fn plan(
+    possession: &LockedExecution,
+    rule: RetentionRule,
+) -> Result<CleanupPlan, CleanupError> {
     let state = possession.manager.snapshot();
     let known = possession.with_checkpoints(|store| store.known()).await;
     let known = known.map_err(CleanupError::History)?;
@@ -136,10 +139,10 @@ fn all_gone(
 
 /// Removes what is planned, and what an earlier cleanup was to remove; `command` is how it was asked for.
 pub(crate) async fn clean_up(
-    possession: &Possession,
+    possession: &LockedExecution,
     plan: &CleanupPlan,
     command: &str,
-) -> Result<Cleaned, CleanupError> {
+) -> Result<CleanupReport, CleanupError> {
     let operation = operation(possession, plan, command);
     let id = operation.as_ref().map(|operation| operation.id.clone());
     if let Some(operation) = operation {
@@ -151,10 +154,10 @@ pub(crate) async fn clean_up(
     let (gone, keep) = all_gone(&state, &BTreeSet::new());
     let clean = possession.with_checkpoints(move |store| store.clean(&gone, &keep));
     let freed = clean.await.map_err(CleanupError::Checkpoints)?;
-    Ok(Cleaned { operation: id, freed })
+    Ok(CleanupReport { operation: id, freed })
 }
 
-fn operation(possession: &Possession, plan: &CleanupPlan, command: &str) -> Option<Operation> {
+fn operation(possession: &LockedExecution, plan: &CleanupPlan, command: &str) -> Option<Operation> {
     if plan.is_empty() {
         return None;
     }
@@ -181,7 +184,7 @@ fn operation(possession: &Possession, plan: &CleanupPlan, command: &str) -> Opti
 }
 
 /// Removes the folders of all runs that cleanups have recorded, as far as they are there.
-async fn remove_logs(possession: &Possession, state: &HankweaveState) -> Result<(), CleanupError> {
+async fn remove_logs(possession: &LockedExecution, state: &HankweaveState) -> Result<(), CleanupError> {
     let removed = state.removed().flat_map(|removed| &removed.runs);
     let folders: Vec<_> = removed.map(|run| possession.dir.run_folder(run)).collect();
     let disk = possession.world.disk.clone();

@@ -14,7 +14,7 @@ const QUEUE: usize = 16;
 
 /// A command for a live run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum RunCommand {
     /// Start the codon that is next; a retry that is due later starts now.
     Next,
     /// Run the newest codon again, however it ended, with the files as they are.
@@ -47,7 +47,7 @@ pub enum Command {
     },
     /// Go back to an earlier checkpoint.
     RollBack {
-        /// Where to.
+        /// Target.
         target: RollbackTarget,
         /// Whether the next codon starts by itself, in a run that starts codons by itself.
         restart: bool,
@@ -56,7 +56,7 @@ pub enum Command {
 
 /// A command that is being carried out.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Accepted {
+pub enum AcceptedCommand {
     /// This codon starts.
     Starting(CodonId),
     /// This codon is being ended, or its next try is called off.
@@ -73,7 +73,7 @@ pub enum Refusal {
     /// The command needs a moment in which no codon runs.
     #[error("cannot {what} while codon `{codon}` is running")]
     CodonRunning {
-        /// What was wanted.
+        /// Requested command.
         what: &'static str,
         /// The codon.
         codon: CodonId,
@@ -145,7 +145,7 @@ impl Refusal {
         }
     }
 
-    /// What to do instead.
+    /// Returns the remedy.
     #[must_use]
     pub const fn hint(&self) -> &'static str {
         match self {
@@ -171,7 +171,7 @@ impl Refusal {
 
 /// Sends commands to a live run; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Commander(mpsc::Sender<Request>);
+pub struct Commander(mpsc::Sender<RunnerRequest>);
 
 impl Commander {
     /// Sends a command and waits for the answer of the runner.
@@ -180,9 +180,9 @@ impl Commander {
     ///
     /// Returns [`Refusal`]; nothing has changed then, unless it is a [`Refusal::Rollback`] that says
     /// otherwise.
-    pub async fn send(&self, command: Command) -> Result<Accepted, Refusal> {
+    pub async fn send(&self, command: RunCommand) -> Result<AcceptedCommand, Refusal> {
         let (reply, answer) = oneshot::channel();
-        let request = Request { command, reply };
+        let request = RunnerRequest { command, reply };
         self.0.send(request).await.map_err(|_| Refusal::Ended)?;
         answer.await.unwrap_or(Err(Refusal::Ended))
     }
@@ -190,16 +190,16 @@ impl Commander {
 
 /// A command with the place for its answer.
 #[derive(Debug)]
-pub(crate) struct Request {
-    pub(super) command: Command,
-    pub(super) reply: Reply,
+pub(crate) struct RunnerRequest {
+    pub(super) command: RunCommand,
+    pub(super) reply: CommandReply,
 }
 
-pub(super) type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
+pub(super) type CommandReply = oneshot::Sender<Result<AcceptedCommand, Refusal>>;
 
 /// The runner's end of the channel.
 #[derive(Debug)]
-pub(crate) struct Inbox(mpsc::Receiver<Request>);
+pub(crate) struct Inbox(mpsc::Receiver<RunnerRequest>);
 
 /// The channel for one run.
 pub(crate) fn channel() -> (Commander, Inbox) {
@@ -213,7 +213,7 @@ impl Inbox {
     /// # Cancel safety
     ///
     /// Nothing is lost when the future is dropped.
-    pub(super) async fn next(&mut self) -> Request {
+    pub(super) async fn next(&mut self) -> RunnerRequest {
         match self.0.recv().await {
             Some(request) => request,
             None => std::future::pending().await,
@@ -240,6 +240,6 @@ impl Inbox {
 }
 
 /// Answers a command. Its sender may have stopped waiting, which is harmless.
-pub(super) fn answer(reply: Reply, answer: Result<Accepted, Refusal>) {
+pub(super) fn answer(reply: CommandReply, answer: Result<AcceptedCommand, Refusal>) {
     let _ = reply.send(answer);
 }

@@ -2,25 +2,27 @@
 
 use hankweave_core::document::HankweaveState;
 use hankweave_core::event::StateEvent;
-use hankweave_core::plan::GoingOn;
+use hankweave_core::plan::ContinuedRun;
 
 use super::rollback::restorable;
-use crate::recovery::{OpenError, Opened};
+use crate::recovery::{OpenExecutionError, OpenedExecution};
 
 /// Makes the plan anew where that is wanted, and notes what to tell about a hank that has changed.
 ///
 /// # Errors
 ///
 /// [`OpenError::ChangedHank`] when the rest of the plan cannot be done with the hank; nothing was written then.
-pub(crate) async fn go_on(opened: &mut Opened) -> Result<(), OpenError> {
+pub(crate) async fn go_on(opened: &mut OpenedExecution) -> Result<(), OpenExecutionError> {
     let state = HankweaveState::clone(&opened.possession.manager.snapshot());
     if opened.options.fresh || state.runs.is_empty() {
         return Ok(());
     }
-    let known = restorable(&opened.possession).await.map_err(OpenError::History)?;
+    let known = restorable(&opened.possession)
+        .await
+        .map_err(OpenExecutionError::History)?;
     let (hank, replanned) = (&opened.hank, opened.options.replan);
-    let refused = |why| OpenError::ChangedHank { why, replanned };
-    let Some(mut going_on) = GoingOn::of(state, hank, opened.options.recovery, &known) else {
+    let refused = |why| OpenExecutionError::ChangedHank { why, replanned };
+    let Some(mut going_on) = ContinuedRun::of(state, hank, opened.options.recovery, &known) else {
         return Ok(());
     };
     if replanned {
@@ -36,7 +38,7 @@ pub(crate) async fn go_on(opened: &mut Opened) -> Result<(), OpenError> {
         let recorded = manager
             .transition(StateEvent::PlanReplaced { execution_plan })
             .await;
-        recorded.await.map_err(OpenError::Plan)?;
+        recorded.await.map_err(OpenExecutionError::Plan)?;
     }
     opened.possession.notices.extend(changes.notices());
     opened.can_be_replanned = changes.can_be_taken_over();

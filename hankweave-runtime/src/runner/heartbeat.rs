@@ -8,7 +8,7 @@ use std::time::Duration;
 use hankweave_core::discovery::Activity;
 
 use crate::instance_lock::{InstanceLock, LockError};
-use crate::recovery::Possession;
+use crate::recovery::LockedExecution;
 use crate::shutdown::{Shutdown, StopCause};
 
 /// How often the lock file is refreshed (L2).
@@ -17,7 +17,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
 /// Keeps `server.lock` up to date: the run that is served, and that the server is alive.
 pub(super) struct Heartbeat<'a> {
     pub(super) lock: &'a Arc<InstanceLock>,
-    pub(super) possession: &'a Possession,
+    pub(super) possession: &'a LockedExecution,
     pub(super) shutdown: &'a Shutdown,
     pub(super) server: Option<SocketAddr>,
 }

@@ -8,7 +8,7 @@ use hankweave_core::wire::FileNode;
 
 use crate::checkpoint::CheckpointStore;
 use crate::codon::tree_now;
-use crate::recovery::{Opened, without_own_files};
+use crate::recovery::{OpenedExecution, without_own_files};
 use crate::world::World;
 
 /// Looks at the files when somebody asks; until then it costs nothing.
@@ -21,7 +21,7 @@ pub(crate) struct LiveFiles {
 }
 
 impl LiveFiles {
-    pub(crate) fn of(opened: &Opened) -> Self {
+    pub(crate) fn of(opened: &OpenedExecution) -> Self {
         Self {
             world: opened.possession.world.clone(),
             checkpoints: Arc::clone(&opened.possession.checkpoints),

@@ -37,9 +37,9 @@ pub enum RunResult {
 pub struct Pause {
     /// The codon that was interrupted, or that did not begin.
     pub codon: CodonId,
-    /// What interrupted it.
+    /// Cause of the interruption.
     pub by: InterruptedBy,
-    /// The same for people.
+    /// Cause for people.
     pub why: String,
     /// The new total budget that is needed to go on; only the limits that have to be raised.
     pub more: Ceiling,
@@ -56,11 +56,11 @@ pub struct RunOutcome {
     pub result: RunResult,
     /// Its codons in the order in which they ran.
     pub codons: Vec<CodonSummary>,
-    /// What was spent in the run, skipped codons included.
+    /// Spending of the run, including skipped codons.
     pub run_cost: Usd,
     /// More was spent in the run than is known.
     pub run_cost_is_lower_bound: bool,
-    /// What was spent in all runs.
+    /// Spending of all runs.
     pub total_cost: Usd,
     /// More was spent in all runs than is known.
     pub total_cost_is_lower_bound: bool,
@@ -79,7 +79,7 @@ pub struct CodonSummary {
     /// From its start to its end; zero while it is open.
     #[serde(skip)]
     pub duration: Duration,
-    /// What it cost, in US dollars, also when it was skipped.
+    /// Cost, in US dollars, also when it was skipped.
     pub cost: Usd,
     /// It cost more, and it is unknown how much.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -95,7 +95,7 @@ pub struct CodonSummary {
     /// The limit of its budget that it reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_exceeded: Option<BudgetExceeded>,
-    /// What interrupted it; nothing is wrong with it, and it can go on.
+    /// Cause of the interruption; the codon has no fault and can continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted_by: Option<InterruptedBy>,
 }
@@ -119,7 +119,7 @@ impl RunOutcome {
 }
 
 impl CodonSummary {
-    /// What it cost, for people.
+    /// Returns the cost for people.
     #[must_use]
     pub fn told_cost(&self) -> String {
         self.cost.told(self.cost_is_lower_bound)

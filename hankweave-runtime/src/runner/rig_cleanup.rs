@@ -8,14 +8,14 @@ use hankweave_core::id::CodonId;
 use hankweave_core::wire::{CleanupStatus, Event, FailedDirectory};
 
 use crate::error::chain;
-use crate::recovery::Possession;
+use crate::recovery::LockedExecution;
 use crate::rig::{RigCopies, RigCopy};
 use crate::world::disk::Disk;
 
 /// Removes the unchanged copies of a codon, publishes that, and returns the removed ones. `kept` are the
 /// places where other codons need a copy.
 pub(super) async fn clean_up(
-    possession: &Possession,
+    possession: &LockedExecution,
     (codon_id, codon_name): (&CodonId, String),
     kept: &BTreeSet<PathBuf>,
 ) -> Vec<RigCopy> {
@@ -70,7 +70,7 @@ pub(super) async fn clean_up(
 
 /// The copies of a codon that would be removed now. Changes nothing.
 pub(super) async fn untouched(
-    possession: &Possession,
+    possession: &LockedExecution,
     codon_id: &CodonId,
     kept: &BTreeSet<PathBuf>,
 ) -> Vec<String> {
@@ -83,7 +83,7 @@ pub(super) async fn untouched(
 }
 
 /// The copies of a codon that are in the workspace, without those at the places of `kept`.
-async fn found(possession: &Possession, codon_id: &CodonId, kept: &BTreeSet<PathBuf>) -> Vec<RigCopy> {
+async fn found(possession: &LockedExecution, codon_id: &CodonId, kept: &BTreeSet<PathBuf>) -> Vec<RigCopy> {
     let (codon, kept) = (codon_id.configured().to_owned(), kept.clone());
     let find = move |copies: &RigCopies, disk: &dyn Disk| {
         let kept = kept.iter().map(PathBuf::as_path).collect();
@@ -95,7 +95,7 @@ async fn found(possession: &Possession, codon_id: &CodonId, kept: &BTreeSet<Path
 
 /// Runs `work` with the rigs' copies, on a blocking thread.
 async fn with_copies<T: Send + 'static>(
-    possession: &Possession,
+    possession: &LockedExecution,
     work: impl FnOnce(&RigCopies, &dyn Disk) -> T + Send + 'static,
 ) -> T {
     let (copies, disk) = (Arc::clone(&possession.rig_copies), possession.world.disk.clone());
@@ -103,7 +103,7 @@ async fn with_copies<T: Send + 'static>(
 }
 
 /// Makes copies again, because the rollback failed before it changed anything.
-pub(super) async fn put_back(possession: &Possession, gone: Vec<RigCopy>) {
+pub(super) async fn put_back(possession: &LockedExecution, gone: Vec<RigCopy>) {
     let work = move |copies: &RigCopies, disk: &dyn Disk| {
         for copy in gone {
             if let Err(error) = copies.put_back(disk, &copy) {

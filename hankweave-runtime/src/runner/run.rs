@@ -12,17 +12,17 @@ use hankweave_core::thread;
 use hankweave_core::wire::{Event, IdleReason};
 
 use super::aftermath;
-use super::begin::{BeginAt, BegunRun, begin};
-use super::command::{Accepted, Inbox, Refusal, Reply, answer};
+use super::begin::{BegunRun, StartPoint, begin};
+use super::command::{AcceptedCommand, CommandReply, Inbox, Refusal, answer};
 use super::error::RunError;
 use super::heartbeat::Heartbeat;
 use super::outcome::{RunOutcome, RunResult};
 use super::rollback;
-use super::steps::{Autostart, Choice, LoopEnd, run_codons};
+use super::steps::{Autostart, ChosenCodon, RunLoopExit, run_codons};
 use crate::codon::{FileWatcher, RunContext};
 use crate::instance_lock::InstanceLock;
-use crate::presence::Presence;
-use crate::recovery::Opened;
+use crate::presence::ClientCount;
+use crate::recovery::OpenedExecution;
 use crate::shutdown::Shutdown;
 
 /// How a run ends, and how another one begins.
@@ -30,31 +30,31 @@ enum RunEnd {
     /// Nothing is left to do in this process.
     Over(RunResult),
     /// A codon runs again.
-    Again(BeginAt, Reply, Choice),
+    Again(StartPoint, CommandReply, ChosenCodon),
     /// Files were rolled back, or will be before anything else.
     WentBack { restart: bool },
 }
 
-/// What a run needs from its embedder.
+/// Parts of a run that its embedder gives.
 #[derive(Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct RunDependencies {
     pub(crate) shutdown: Shutdown,
-    pub(crate) presence: Presence,
-    /// Where clients connect, for the lock file.
+    pub(crate) presence: ClientCount,
+    /// Address for clients, for the lock file.
     pub(crate) server: Option<SocketAddr>,
 }
 
 /// Begins, runs and closes one run, or several when commands ask for it, then waits for `last` and releases
 /// the directory.
 pub(crate) async fn run(
-    opened: Opened,
+    opened: OpenedExecution,
     lock: InstanceLock,
     mut inbox: Inbox,
-    surroundings: Surroundings,
+    surroundings: RunDependencies,
     last: impl Future<Output = ()>,
 ) -> Result<RunOutcome, RunError> {
     let lock = Arc::new(lock);
-    let Surroundings {
+    let RunDependencies {
         shutdown,
         presence,
         server,
@@ -81,17 +81,17 @@ pub(crate) async fn run(
 
 /// Runs one run after the other, as long as commands ask for another one.
 async fn serve(
-    opened: &Opened,
+    opened: &OpenedExecution,
     inbox: &mut Inbox,
     heartbeat: &Heartbeat<'_>,
-    presence: &Presence,
+    presence: &ClientCount,
 ) -> Result<RunOutcome, RunError> {
     let (possession, shutdown) = (&opened.possession, heartbeat.shutdown);
     let by_itself = match opened.options.autostart {
         true => Autostart::On,
         false => Autostart::Wait(IdleReason::Startup),
     };
-    let (mut how, mut go, mut chosen) = (BeginAt::Start, by_itself, None);
+    let (mut how, mut go, mut chosen) = (StartPoint::Start, by_itself, None);
     if let Err((codon, why)) = aftermath::catch_up(opened, shutdown).await {
         let result = RunResult::OutputFailed(codon, why);
         let state = possession.manager.snapshot();
@@ -119,12 +119,12 @@ async fn serve(
                 ));
             }
             RunEnd::Again(from, reply, choice) => {
-                answer(reply, Ok(Accepted::Starting(choice.codon_id.clone())));
+                answer(reply, Ok(AcceptedCommand::Starting(choice.codon_id.clone())));
                 (how, chosen) = (from, Some(choice));
                 go = by_itself;
             }
             RunEnd::WentBack { restart } => {
-                how = BeginAt::Recorded;
+                how = StartPoint::Recorded;
                 go = match (restart, by_itself) {
                     (true, Autostart::On) => Autostart::On,
                     _ => Autostart::Wait(IdleReason::RollbackCompleted),
@@ -137,26 +137,26 @@ async fn serve(
 /// Runs codons until the run has to end. A rollback restores files while the run is still open (RUN-19), so a
 /// run whose rollback fails goes on.
 async fn run_until_end(
-    opened: &Opened,
+    opened: &OpenedExecution,
     context: &RunContext,
     heartbeat: &Heartbeat<'_>,
     inbox: &mut Inbox,
     go: &mut Autostart,
-    mut chosen: Option<Choice>,
+    mut chosen: Option<ChosenCodon>,
 ) -> Result<RunEnd, RunError> {
     let possession = &opened.possession;
     let mut ended = None;
     loop {
         let walked = run_codons(context, heartbeat, inbox, go, chosen.take(), &mut ended).await?;
         let (reply, target, restart) = match walked {
-            LoopEnd::Over(result) => return Ok(RunEnd::Over(result)),
-            LoopEnd::Again(how, reply, choice) => return Ok(RunEnd::Again(how, reply, choice)),
-            LoopEnd::RollBack(reply, target, restart) => (reply, target, restart),
+            RunLoopExit::Over(result) => return Ok(RunEnd::Over(result)),
+            RunLoopExit::Again(how, reply, choice) => return Ok(RunEnd::Again(how, reply, choice)),
+            RunLoopExit::RollBack(reply, target, restart) => (reply, target, restart),
         };
         let back = rollback::go_back(possession, &target);
         let back = inbox.refuse_during(|| Refusal::RollbackInProgress, back).await;
         let restart = restart && back.is_ok();
-        let back = back.map(|rollback| Accepted::RolledBack(Box::new(rollback)));
+        let back = back.map(|rollback| AcceptedCommand::RolledBack(Box::new(rollback)));
         answer(reply, back.map_err(Refusal::Rollback));
         // Recorded even when it was interrupted: the next run begins with the rest of it.
         if possession.manager.snapshot().pending_rollback.is_some() {
@@ -165,7 +165,12 @@ async fn run_until_end(
     }
 }
 
-fn context(opened: &Opened, begun: &BegunRun, shutdown: Shutdown, presence: Presence) -> RunContext {
+fn context(
+    opened: &OpenedExecution,
+    begun: &BegunRun,
+    shutdown: Shutdown,
+    presence: ClientCount,
+) -> RunContext {
     let possession = &opened.possession;
     RunContext {
         world: possession.world.clone(),
@@ -198,7 +203,7 @@ fn next(context: &RunContext) -> Decision {
     decide(&state, &thread::build(&state, None, None), &context.hank)
 }
 
-/// What interrupted the run, if nothing failed and something is left to do.
+/// Returns the cause of the run's interruption, if nothing failed and something is left to do.
 fn interruption(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<InterruptedBy> {
     match end {
         Ok(RunEnd::Over(RunResult::Paused(pause))) => Some(pause.by),

@@ -1,10 +1,10 @@
-//! Where somebody goes back to, and what the log of operations tells of that (STATE-66).
+//! Target of a rollback, and its entry in the log of operations (STATE-66).
 
 use hankweave_core::document::OperationKind;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread::CodonPoint;
 
-/// Where to roll back to.
+/// Target of a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RollbackTarget {
     /// The checkpoint whose SHA begins like this.
@@ -13,9 +13,9 @@ pub enum RollbackTarget {
     Codon(CodonId, CodonPoint),
     /// The newest codon that completed, or as near as the checkpoints allow.
     LastSuccess,
-    /// Where things stood before the newest operation that is not undone (STATE-67).
+    /// Position before the newest operation that is not undone (STATE-67).
     Undo,
-    /// Where things stood after the operation whose name begins like this.
+    /// Position after the operation whose name begins with this text.
     Operation(String),
 }
 
@@ -31,9 +31,9 @@ impl RollbackTarget {
         }
     }
 
-    /// What the log of operations tells; `undoes` is what an undo takes back.
-    pub(super) fn cause(&self, undoes: Option<String>) -> Cause {
-        Cause {
+    /// Returns the cause for the log of operations; `undoes` is the operation that an undo reverses.
+    pub(super) fn cause(&self, undoes: Option<String>) -> OperationCause {
+        OperationCause {
             kind: self.kind(),
             command: self.command(),
             undoes,
@@ -50,14 +50,14 @@ impl RollbackTarget {
 }
 
 /// Who goes back, for the log of operations.
-pub(super) struct Cause {
+pub(super) struct OperationCause {
     pub(super) kind: OperationKind,
     pub(super) command: String,
     /// The operation that an undo takes back.
     pub(super) undoes: Option<String>,
 }
 
-impl Cause {
+impl OperationCause {
     /// Of a run that begins at the last success.
     pub(super) fn of_a_run() -> Self {
         Self {

@@ -46,7 +46,7 @@ impl<'a> Wait<'a> {
         context: &'a RunContext,
         retry: &'a Retry,
         failed: Option<Instant>,
-    ) -> Result<Self, TooLong> {
+    ) -> Result<Self, WaitExceeded> {
         let clock = &context.world.clock;
         let left = match failed {
             Some(failed) => retry.wait().saturating_sub(failed.elapsed()),
@@ -81,7 +81,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// The same for programs, which count it down themselves.
+    /// Returns the event for programs, which count down themselves.
     pub(super) fn event(&self) -> Event {
         let retry = self.retry;
         let is_retry = retry.limit.is_none() && retry.number > 0;
@@ -115,7 +115,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// What is left. It passes while the machine sleeps as well.
+    /// Returns the remaining time. It passes while the machine sleeps as well.
     pub(super) fn left(&self) -> Duration {
         let passed = self.begun.elapsed() + self.slept();
         self.length.saturating_sub(passed)
@@ -131,15 +131,15 @@ impl<'a> Wait<'a> {
 
 /// A wait that is longer than one may wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TooLong {
-    /// The same for people.
+pub(super) struct WaitExceeded {
+    /// Reason for people.
     pub(super) why: String,
     /// How long one would have to be allowed to wait.
     pub(super) needed: Duration,
 }
 
 /// How long a wait is of which `left` is left.
-fn length(limit: Option<UsageLimit>, left: Duration, most: Duration) -> Result<Duration, TooLong> {
+fn length(limit: Option<UsageLimit>, left: Duration, most: Duration) -> Result<Duration, WaitExceeded> {
     let Some(limit) = limit else {
         return Ok(left.min(LONGEST_DELAY));
     };
@@ -157,7 +157,7 @@ fn length(limit: Option<UsageLimit>, left: Duration, most: Duration) -> Result<D
         in_words(left),
         in_words(most)
     );
-    Err(TooLong { why, needed })
+    Err(WaitExceeded { why, needed })
 }
 
 /// The next point below `left` at which the remaining time is reported.

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hankweave_core::budget::Limits;
+use hankweave_core::budget::CodonLimits;
 use hankweave_core::cost::Usd;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ struct Spent {
 
 impl Allowance {
     /// Nothing is spent. It is closed when `halt` is cancelled.
-    pub(crate) fn new(limits: &Limits, halt: &CancellationToken) -> Self {
+    pub(crate) fn new(limits: &CodonLimits, halt: &CancellationToken) -> Self {
         let left = [limits.left_of_ceiling, limits.left_of_loop];
         Self {
             left: left.into_iter().flatten().min(),
@@ -112,9 +112,9 @@ mod tests {
     use super::*;
 
     fn allowance(cents: u64) -> (Allowance, CancellationToken) {
-        let limits = Limits {
+        let limits = CodonLimits {
             left_of_ceiling: Some(cents_of(cents)),
-            ..Limits::default()
+            ..CodonLimits::default()
         };
         let halt = CancellationToken::new();
         (Allowance::new(&limits, &halt), halt)

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use hankweave_core::hank::PromptError;
+use hankweave_core::hank::TemplateError;
 use hankweave_core::sentinel::AnswerError;
-use hankweave_core::sentinel::model::{EndpointError, Refusal};
+use hankweave_core::sentinel::model::{CallRefusal, EndpointError};
 
 use rustix::io::Errno;
 
@@ -26,12 +26,12 @@ pub(super) enum CallError {
     #[error(transparent)]
     Answer(#[from] AnswerError),
     #[error(transparent)]
-    Prompt(#[from] PromptError),
+    Prompt(#[from] TemplateError),
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     /// With the number of requests that may be billed all the same.
     #[error("the model gave no answer: {0}")]
-    Model(Refusal, u64),
+    Model(CallRefusal, u64),
     /// No question may be asked any more.
     #[error("nothing was asked: {0}")]
     Withheld(&'static str),

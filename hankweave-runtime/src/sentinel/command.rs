@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hankweave_core::sentinel::{Answer, AnswerFormat, Firing, SentinelConfig};
+use hankweave_core::sentinel::{AnswerFormat, Firing, SentinelAnswer, SentinelConfig};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
@@ -20,7 +20,7 @@ use crate::world::process::{CommandSpec, GroupSignal, Stdin, environment};
 /// An answer may not be longer.
 const MOST_ANSWER_BYTES: u64 = 1 << 20;
 
-/// What is kept of what a command says about its failure.
+/// Limit of kept error output of a command.
 const MOST_COMPLAINT_BYTES: u64 = 4 << 10;
 
 /// Whether the program of the command can be found, for a hank in this folder and a codon with these variables.
@@ -54,7 +54,7 @@ pub(super) async fn call(
     context: Context,
     config: SentinelConfig,
     firing: Firing,
-) -> Result<Answer, CallError> {
+) -> Result<SentinelAnswer, CallError> {
     let words = config.command.clone().unwrap_or_default();
     let (program, args) = words
         .split_first()
@@ -100,7 +100,7 @@ pub(super) async fn call(
         return Err(CallError::TooLong);
     }
     let printed = String::from_utf8(printed).map_err(|_| CallError::NotUtf8)?;
-    Ok(Answer::read(
+    Ok(SentinelAnswer::read(
         &printed,
         config.answer.unwrap_or(AnswerFormat::Text),
     )?)

@@ -1,4 +1,4 @@
-//! Where the answers of a sentinel are kept (SENT-11).
+//! Files of a sentinel's answers (SENT-11).
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -6,21 +6,21 @@ use std::path::{Component, Path, PathBuf};
 
 use hankweave_core::hank::reserved::check_written;
 use hankweave_core::id::CodonId;
-use hankweave_core::sentinel::{Answer, OutputFormat, SentinelConfig, SentinelSettings};
+use hankweave_core::sentinel::{OutputFormat, SentinelAnswer, SentinelConfig, SentinelSettings};
 use hankweave_core::time::Timestamp;
 use serde_json::json;
 
 use crate::paths::ExecutionDir;
-use crate::world::disk::{Disk, Folder, Found};
+use crate::world::disk::{Disk, Folder, OpenedEntry};
 
-/// Where sentinels write, beneath the state directory.
+/// Folder of sentinels' files, inside the state directory.
 const OUTPUTS: &str = "outputs";
 
 /// The files of one sentinel.
 #[derive(Debug, Clone)]
-pub(super) struct Outputs {
-    log: Place,
-    last_value: Option<Place>,
+pub(super) struct SentinelFiles {
+    log: SentinelPath,
+    last_value: Option<SentinelPath>,
     format: OutputFormat,
     /// Answers are values, one a line.
     is_structured: bool,
@@ -30,13 +30,13 @@ pub(super) struct Outputs {
 
 /// A file beneath the workspace or the state directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum SentinelPath {
     Workspace(PathBuf),
     Managed(PathBuf),
 }
 
-impl Outputs {
-    /// What the entry says wins over what the sentinel says. The error says which path cannot be used.
+impl SentinelFiles {
+    /// Returns the files; the entry's settings win over the sentinel's. The error names the unusable path.
     pub(super) fn of(
         config: &SentinelConfig,
         settings: &SentinelSettings,
@@ -57,9 +57,9 @@ impl Outputs {
         };
         let usual = || format!("{}-{}.{extension}", config.id, codon.file_stem());
         Ok(Self {
-            log: Place::of(&named.unwrap_or_else(usual), config.id.as_str())?,
+            log: SentinelPath::of(&named.unwrap_or_else(usual), config.id.as_str())?,
             last_value: last_value
-                .map(|path| Place::of(&path, config.id.as_str()))
+                .map(|path| SentinelPath::of(&path, config.id.as_str()))
                 .transpose()?,
             format,
             is_structured,
@@ -72,8 +72,8 @@ impl Outputs {
     pub(super) fn in_workspace(&self) -> impl Iterator<Item = String> + '_ {
         let places = std::iter::once(&self.log).chain(&self.last_value);
         places.filter_map(|place| match place {
-            Place::Workspace(path) => Some(path.to_string_lossy().into_owned()),
-            Place::Managed(_) => None,
+            SentinelPath::Workspace(path) => Some(path.to_string_lossy().into_owned()),
+            SentinelPath::Managed(_) => None,
         })
     }
 
@@ -82,7 +82,7 @@ impl Outputs {
         &self,
         disk: &dyn Disk,
         dir: &ExecutionDir,
-        answer: &Answer,
+        answer: &SentinelAnswer,
         at: Timestamp,
     ) -> io::Result<()> {
         let text = &answer.text;
@@ -108,7 +108,7 @@ impl Outputs {
     }
 }
 
-impl Place {
+impl SentinelPath {
     /// A path with `/` in it lies in the workspace, a bare name in the folder of the sentinel.
     fn of(path: &str, id: &str) -> Result<Self, String> {
         let mut names = Vec::new();
@@ -165,8 +165,8 @@ impl Place {
         let (root, path) = self.open(disk, dir)?;
         let put = root.make(path, |folder, name| {
             match folder.open(name) {
-                Ok(Found::Folder(_)) => return Err(io::ErrorKind::IsADirectory.into()),
-                Ok(Found::File(_) | Found::Other(_)) => folder.remove(name)?,
+                Ok(OpenedEntry::Folder(_)) => return Err(io::ErrorKind::IsADirectory.into()),
+                Ok(OpenedEntry::File(_) | OpenedEntry::Other(_)) => folder.remove(name)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -184,22 +184,22 @@ mod tests {
     use super::*;
     use crate::world::disk::RealDisk;
 
-    fn outputs(output: serde_json::Value) -> Result<Outputs, String> {
+    fn outputs(output: serde_json::Value) -> Result<SentinelFiles, String> {
         let config =
             serde_json::from_value(json!({"id": "s", "name": "S", "command": ["x"], "output": output,
             "trigger": {"type": "event", "on": ["*"]}, "execution": {"strategy": "immediate"}}))
             .unwrap();
-        Outputs::of(
+        SentinelFiles::of(
             &config,
             &SentinelSettings::default(),
             &CodonId::new("a#1").unwrap(),
         )
     }
 
-    fn said(text: &str) -> Answer {
-        Answer {
+    fn said(text: &str) -> SentinelAnswer {
+        SentinelAnswer {
             text: text.to_owned(),
-            ..Answer::default()
+            ..SentinelAnswer::default()
         }
     }
 

@@ -29,10 +29,10 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 pub(crate) use self::allowance::Allowance;
-use self::files::Outputs;
-use self::model::Model;
+use self::files::SentinelFiles;
+use self::model::SentinelModel;
 pub(crate) use self::unloadable::unloadable;
-use self::work::Work;
+use self::work::SentinelLoop;
 use crate::hank_files::LoadedHank;
 use crate::paths::ExecutionDir;
 use crate::state_manager::StateManager;
@@ -44,7 +44,7 @@ pub(crate) fn sentinel_marker(codon: &str, sentinel: &str) -> String {
     format!("{codon}/sentinel/{sentinel}")
 }
 
-/// What all sentinels of a codon have in common.
+/// Common parts of a codon's sentinels.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) world: World,
@@ -52,7 +52,7 @@ pub(crate) struct Context {
     pub(crate) dir: ExecutionDir,
     /// The folder of the hank, where programs that are given by a path lie.
     pub(crate) hank: PathBuf,
-    /// What the answers of models cost.
+    /// Prices of the models' answers.
     pub(crate) prices: Arc<Prices>,
     /// Of the codon, laid over that of the program.
     pub(crate) env: BTreeMap<String, String>,
@@ -61,7 +61,7 @@ pub(crate) struct Context {
     /// Whether models may be asked.
     pub(crate) allowance: Arc<Allowance>,
     /// Carries out what a sentinel asks for.
-    pub(crate) demand: Arc<dyn Fn(Demand) + Send + Sync>,
+    pub(crate) demand: Arc<dyn Fn(SentinelRequest) + Send + Sync>,
 }
 
 impl Context {
@@ -71,9 +71,9 @@ impl Context {
     }
 }
 
-/// What becomes of the codon because of a sentinel.
+/// Effect of a sentinel on the codon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Demand {
+pub(crate) enum SentinelRequest {
     Asked(Ask, String),
     /// The sentinel failed, and its codon with it.
     Failed(String),
@@ -85,15 +85,15 @@ pub(crate) struct Loadable {
     config: SentinelConfig,
     settings: SentinelSettings,
     source_path: Option<String>,
-    outputs: Outputs,
-    backend: Backend,
+    outputs: SentinelFiles,
+    backend: SentinelBackend,
 }
 
-/// What answers for a sentinel.
+/// Source of a sentinel's answers.
 #[derive(Debug, Clone)]
-enum Backend {
+enum SentinelBackend {
     Command,
-    Model(Arc<Model>),
+    Model(Arc<SentinelModel>),
 }
 
 impl Loadable {
@@ -106,13 +106,13 @@ impl Loadable {
         };
         let settings =
             SentinelSettings::from_checked(entry.settings.clone()).map_err(|error| error.to_string())?;
-        let outputs = Outputs::of(&config, &settings, &context.codon)?;
+        let outputs = SentinelFiles::of(&config, &settings, &context.codon)?;
         let backend = match config.model {
             None => {
                 command::check(&config, &context.hank, &context.world, &context.env)?;
-                Backend::Command
+                SentinelBackend::Command
             }
-            Some(_) => Backend::Model(Arc::new(Model::of(entry, &config, context, loaded)?)),
+            Some(_) => SentinelBackend::Model(Arc::new(SentinelModel::of(entry, &config, context, loaded)?)),
         };
         Ok(Self {
             backend,
@@ -126,8 +126,8 @@ impl Loadable {
     /// Whether it looks at what stands in files that have changed.
     fn speaks_of_contents(&self) -> bool {
         let prompt = match &self.backend {
-            Backend::Command => "",
-            Backend::Model(model) => model.prompt(),
+            SentinelBackend::Command => "",
+            SentinelBackend::Model(model) => model.prompt(),
         };
         self.config.speaks_of_contents(prompt)
     }
@@ -142,19 +142,19 @@ impl Loadable {
 
 /// How sentinels come to their end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum SentinelShutdown {
     /// Not yet.
     None,
     /// They see everything up to this event and work off what waits, until this moment.
     Drain { until: u64, deadline: Instant },
-    /// What they do is cut short.
+    /// Running work is cut short.
     Now,
 }
 
 /// The sentinels of a codon, at work. Dropping it cuts them short.
 pub(crate) struct Watchers {
-    ending: watch::Sender<Ending>,
-    figures: watch::Receiver<Records>,
+    ending: watch::Sender<SentinelShutdown>,
+    figures: watch::Receiver<SentinelTotals>,
     /// Whether one of them looks at what stands in files that have changed.
     pub(crate) speak_of_contents: bool,
     task: AbortOnDropHandle<()>,
@@ -162,25 +162,25 @@ pub(crate) struct Watchers {
 
 /// The last figures of all sentinels of a codon.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Records {
+pub(crate) struct SentinelTotals {
     pub(crate) states: Vec<SentinelState>,
     pub(crate) cost: Usd,
 }
 
 impl Watchers {
     /// Loads the sentinels, which are recorded and published first, and lets them see everything from now on.
-    pub(crate) async fn start(context: Context, sentinels: Vec<Loadable>) -> (Self, Records) {
+    pub(crate) async fn start(context: Context, sentinels: Vec<Loadable>) -> (Self, SentinelTotals) {
         let events = context.manager.subscribe();
         let own_files: BTreeSet<String> = sentinels
             .iter()
             .flat_map(|loadable| loadable.outputs.in_workspace())
             .collect();
         let speak_of_contents = sentinels.iter().any(Loadable::speaks_of_contents);
-        let (sent, figures) = watch::channel(Records::default());
-        let mut work = Work::new(context, sentinels, events, own_files, sent);
+        let (sent, figures) = watch::channel(SentinelTotals::default());
+        let mut work = SentinelLoop::new(context, sentinels, events, own_files, sent);
         work.load().await;
         let records = figures.borrow().clone();
-        let (ending, asked) = watch::channel(Ending::None);
+        let (ending, asked) = watch::channel(SentinelShutdown::None);
         let task = AbortOnDropHandle::new(tokio::spawn(work.run(asked)));
         (
             Self {
@@ -193,7 +193,7 @@ impl Watchers {
         )
     }
 
-    /// What they have cost so far.
+    /// Returns the cost so far.
     pub(crate) fn cost(&self) -> Usd {
         self.figures.borrow().cost
     }
@@ -204,8 +204,9 @@ impl Watchers {
         until: u64,
         deadline: Instant,
         cut: impl Future<Output = ()>,
-    ) -> Records {
-        self.ending.send_replace(Ending::Drain { until, deadline });
+    ) -> SentinelTotals {
+        self.ending
+            .send_replace(SentinelShutdown::Drain { until, deadline });
         let ended = tokio::select! {
             biased;
             ended = &mut self.task => Some(ended),
@@ -218,14 +219,14 @@ impl Watchers {
     }
 
     /// Cuts short what they do.
-    pub(crate) async fn cut(mut self) -> Records {
-        self.ending.send_replace(Ending::Now);
+    pub(crate) async fn cut(mut self) -> SentinelTotals {
+        self.ending.send_replace(SentinelShutdown::Now);
         let ended = (&mut self.task).await;
         self.last(ended)
     }
 
     /// A panic of the task is one of ours: the codon does not end differently because of it, and what was paid stays paid.
-    fn last(&self, ended: Result<(), JoinError>) -> Records {
+    fn last(&self, ended: Result<(), JoinError>) -> SentinelTotals {
         if let Err(error) = ended {
             tracing::error!(%error, "the sentinels of a codon have crashed; please report this bug");
         }

@@ -10,9 +10,10 @@ use hankweave_core::cost::pricing::Prices;
 use hankweave_core::cost::{Billed, TokenUsage, Usd};
 use hankweave_core::hank::{PromptContext, SentinelEntry, prompt::join, render_prompt};
 use hankweave_core::sentinel::model::{
-    Endpoint, EndpointError, Exchange, Form, Question, Refusal, Reply, Said, read_reply, request_body,
+    AnswerSchema, CallRefusal, EndpointError, Exchange, ModelEndpoint, ModelReply, Question, ReplyBody,
+    read_reply, request_body,
 };
-use hankweave_core::sentinel::{Answer, Firing, LlmParams, SentinelConfig};
+use hankweave_core::sentinel::{Firing, LlmParams, SentinelAnswer, SentinelConfig};
 use serde_json::json;
 
 use super::Context;
@@ -23,7 +24,7 @@ use crate::world::http::{HttpError, HttpRequest};
 use crate::world::process::environment;
 use crate::world::secrets::Secrets;
 
-/// What a model may write, in tokens, unless the sentinel says otherwise.
+/// Default limit of a model's output, in tokens.
 const MOST_OUTPUT_TOKENS: u64 = 8_192;
 
 /// How often a request is made again, unless the sentinel says otherwise.
@@ -45,7 +46,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The model of a sentinel, with all that it is told each time.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(super) struct SentinelModel {
     config: SentinelConfig,
     params: LlmParams,
     system: Option<String>,
@@ -56,9 +57,9 @@ pub(super) struct Model {
 
 /// A question on its way, with what it has cost so far.
 #[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) model: Arc<Model>,
-    /// What is remembered as the question, whatever had to be said to repair its answer.
+pub(super) struct PendingQuestion {
+    pub(super) model: Arc<SentinelModel>,
+    /// Remembered question, without the texts that repaired its answer.
     pub(super) prompt: String,
     question: Question,
     pub(super) cost: Usd,
@@ -76,16 +77,16 @@ pub(super) struct Bill {
     pub(super) uncounted: u64,
 }
 
-/// What came of a question that was answered and has to be paid.
+/// Result of a question that was answered and has to be paid.
 #[derive(Debug)]
-pub(super) enum Judged {
-    Answer(Answer),
+pub(super) enum AnswerCheck {
+    Answer(SentinelAnswer),
     Refused(String),
     /// It does not have its form: what was said, and why it has not.
     Flawed(String, String),
 }
 
-impl Model {
+impl SentinelModel {
     /// The model of a sentinel; reads its prompts and its schema, and waits for the disk. The error says why it cannot be asked.
     pub(super) fn of(
         entry: &SentinelEntry,
@@ -108,7 +109,7 @@ impl Model {
         let form = config.structured_output.as_ref().map(|structured| {
             let file = config.schema_file(entry).as_ref().map(read).transpose()?;
             let schema = structured.schema_str.clone().or(file);
-            CheckedForm::of(Form::of(structured, schema.as_deref())?)
+            CheckedForm::of(AnswerSchema::of(structured, schema.as_deref())?)
         });
         Ok(Self {
             params: config.llm_params.unwrap_or_default(),
@@ -131,7 +132,7 @@ impl Model {
         context: &Context,
         firing: &Firing,
         before: Vec<Exchange>,
-    ) -> Result<Asked, CallError> {
+    ) -> Result<PendingQuestion, CallError> {
         let events = firing.events.iter();
         let given = PromptContext {
             sentinel_id: self.config.id.as_str(),
@@ -143,7 +144,7 @@ impl Model {
                 .collect(),
         };
         let prompt = render_prompt(&self.prompt, &given)?;
-        Ok(Asked {
+        Ok(PendingQuestion {
             question: Question {
                 model: endpoint(&self.config, context)?.model,
                 system: self.system.clone(),
@@ -163,7 +164,7 @@ impl Model {
     }
 
     /// What a reply cost: what its provider says, else its tokens at their price; `None` where nobody knows.
-    fn cost(&self, endpoint: &Endpoint, reply: &Reply) -> Option<Usd> {
+    fn cost(&self, endpoint: &ModelEndpoint, reply: &ModelReply) -> Option<Usd> {
         if let Some(cost) = reply.cost.filter(|_| endpoint.reports_cost) {
             return Some(cost);
         }
@@ -176,29 +177,31 @@ impl Model {
         }
     }
 
-    /// What the model said, as an answer if it is one.
-    fn judge(&self, said: Said) -> Judged {
+    /// Checks the model's reply, and returns an answer if it is one.
+    fn judge(&self, said: ReplyBody) -> AnswerCheck {
         let (text, object) = match (said, &self.form) {
-            (Said::Refused(why), _) => return Judged::Refused(why),
-            (Said::Text(text), None) => return Judged::Answer(Answer::of_text(text)),
-            (Said::Object(object), None) => return Judged::Answer(Answer::of_text(object.to_string())),
-            (Said::Text(text), Some(_)) => {
-                let object = Form::parse(&text);
+            (ReplyBody::Refused(why), _) => return AnswerCheck::Refused(why),
+            (ReplyBody::Text(text), None) => return AnswerCheck::Answer(SentinelAnswer::of_text(text)),
+            (ReplyBody::Object(object), None) => {
+                return AnswerCheck::Answer(SentinelAnswer::of_text(object.to_string()));
+            }
+            (ReplyBody::Text(text), Some(_)) => {
+                let object = AnswerSchema::parse(&text);
                 (text, object)
             }
-            (Said::Object(object), Some(_)) => (object.to_string(), Ok(object)),
+            (ReplyBody::Object(object), Some(_)) => (object.to_string(), Ok(object)),
         };
         let checked = |object| match &self.form {
             Some(form) => form.answer(object),
             None => Ok(object),
         };
         match object.and_then(checked) {
-            Ok(value) => Judged::Answer(Answer::of_value(value)),
-            Err(why) => Judged::Flawed(text, why),
+            Ok(value) => AnswerCheck::Answer(SentinelAnswer::of_value(value)),
+            Err(why) => AnswerCheck::Flawed(text, why),
         }
     }
 
-    async fn ask(&self, context: &Context, question: &Question) -> Result<(Reply, Bill), CallError> {
+    async fn ask(&self, context: &Context, question: &Question) -> Result<(ModelReply, Bill), CallError> {
         let endpoint = endpoint(&self.config, context)?;
         let mut body = request_body(endpoint.api, question);
         if endpoint.reports_cost {
@@ -247,9 +250,9 @@ impl Model {
     async fn ask_once(
         &self,
         context: &Context,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         body: Vec<u8>,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<ModelReply, CallRefusal> {
         let variables = environment(&context.world.environment, &context.env);
         let fixed = endpoint.api.headers().iter();
         let own = |(name, value): (&'static str, String)| (Cow::Borrowed(name), value);
@@ -277,17 +280,17 @@ impl Model {
             )
         });
         // Some providers quote the key that they refuse.
-        reply.map_err(|refusal| Refusal {
+        reply.map_err(|refusal| CallRefusal {
             message: Secrets::of(&variables).redact(&refusal.message).into_owned(),
             ..refusal
         })
     }
 }
 
-impl Asked {
+impl PendingQuestion {
     /// Asks, and judges what was said. The question comes back with what is to be paid for it.
-    pub(super) async fn ask(mut self, context: &Context) -> Result<(Self, Bill, Judged), CallError> {
-        let (Reply { said, tokens, .. }, bill) = self.model.ask(context, &self.question).await?;
+    pub(super) async fn ask(mut self, context: &Context) -> Result<(Self, Bill, AnswerCheck), CallError> {
+        let (ModelReply { said, tokens, .. }, bill) = self.model.ask(context, &self.question).await?;
         self.cost += bill.cost;
         self.uncounted += bill.uncounted;
         self.tokens += tokens;
@@ -296,7 +299,7 @@ impl Asked {
         Ok((self, bill, judged))
     }
 
-    /// The same once more, with what was wrong with its answer.
+    /// Asks again, with the problem of the answer.
     pub(super) fn repaired(self, said: String, why: &str) -> Self {
         Self {
             question: self.question.repaired(said, why),
@@ -306,18 +309,18 @@ impl Asked {
     }
 }
 
-/// Where the model is asked, by the variables of its codon.
-fn endpoint(config: &SentinelConfig, context: &Context) -> Result<Endpoint, EndpointError> {
+/// Returns the model's endpoint, by the variables of its codon.
+fn endpoint(config: &SentinelConfig, context: &Context) -> Result<ModelEndpoint, EndpointError> {
     let variables = environment(&context.world.environment, &context.env);
-    Endpoint::of(config, |name| {
+    ModelEndpoint::of(config, |name| {
         let value = variables.get(&OsString::from(name))?.to_str()?;
         (!value.is_empty()).then(|| value.to_owned())
     })
 }
 
-fn unanswered(error: HttpError) -> Refusal {
+fn unanswered(error: HttpError) -> CallRefusal {
     let message = error.to_string();
-    Refusal {
+    CallRefusal {
         retriable: classify(&message, false).retriable,
         fatal: matches!(error, HttpError::Unavailable(_)),
         billable: match error {

@@ -1,11 +1,11 @@
-//! What is known before a run of the programs and files of its sentinels (SENT-11).
+//! Facts about the programs and files of a run's sentinels before it starts (SENT-11).
 
-use hankweave_core::hank::{CodonConfig, Hank, Level, Problem, SentinelEntry};
+use hankweave_core::hank::{CodonConfig, Hank, Problem, SentinelEntry, Severity};
 use hankweave_core::sentinel::model::unloaded;
 use hankweave_core::sentinel::{SentinelConfig, SentinelSettings};
 
 use super::command;
-use super::files::Outputs;
+use super::files::SentinelFiles;
 use crate::hank_files::LoadedHank;
 use crate::world::World;
 
@@ -29,10 +29,10 @@ fn fault(
     entry: &SentinelEntry,
     loaded: &LoadedHank,
     world: &World,
-) -> Option<(Level, String)> {
+) -> Option<(Severity, String)> {
     let config = SentinelConfig::of(entry, &loaded.sentinels).ok()?;
     let settings = SentinelSettings::from_checked(entry.settings.clone()).ok()?;
-    if let Err(why) = Outputs::of(&config, &settings, &codon.id) {
+    if let Err(why) = SentinelFiles::of(&config, &settings, &codon.id) {
         return Some(unloaded(&config, entry, &why));
     }
     if config.model.is_some() {
@@ -41,5 +41,5 @@ fn fault(
     let why = command::check(&config, &loaded.root, world, &codon.env).err()?;
     // The rig of the codon may bring the program.
     let (_, message) = unloaded(&config, entry, &why);
-    Some((Level::Warning, message))
+    Some((Severity::Warning, message))
 }

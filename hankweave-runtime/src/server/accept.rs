@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
 use super::Shared;
-use super::client::Client;
+use super::client::ClientConnection;
 use super::gate::Admission;
 use super::head::{Head, HeadError};
 use super::plain;
@@ -127,7 +127,9 @@ async fn receive(mut connection: Box<dyn Connection>, shared: Arc<Shared>, evict
     if let Some((socket, place, role)) = upgraded {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        Client::new(shared, role, number).serve(socket, place).await;
+        ClientConnection::new(shared, role, number)
+            .serve(socket, place)
+            .await;
     }
 }
 

@@ -12,11 +12,11 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::Shared;
-use super::history::{self, Part};
-use super::limits::Rate;
-use super::liveness::{Liveness, Verdict};
+use super::history::{self, HistoryChunk};
+use super::limits::RateWindow;
+use super::liveness::{Liveness, LivenessAction};
 use super::outbox::Outbox;
-use super::replies::Attempted;
+use super::replies::ParsedRequest;
 use super::socket::{CLOSING, ClientSocket, CloseReason, Interests, SocketEvent};
 use super::token::Role;
 use crate::error::chain;
@@ -24,28 +24,28 @@ use crate::presence::PresenceGuard;
 use crate::world::disk::IoError;
 
 /// A client and its state.
-pub(super) struct Client {
+pub(super) struct ClientConnection {
     pub(super) shared: Arc<Shared>,
     pub(super) role: Role,
     /// The server's name for it.
     pub(super) id: String,
     pub(super) number: u64,
     pub(super) outbox: Arc<Outbox>,
-    /// What it may do; `None` before its handshake.
+    /// Rights; `None` before its handshake.
     pub(super) mode: Option<Mode>,
     /// Which events it gets.
-    pub(super) feed: Feed,
+    pub(super) feed: EventFeed,
     pub(super) sync: Option<Sync>,
     /// How far the hub had come when the part of the journal that is being read was asked for.
     known: u64,
-    rate: Rate,
+    rate: RateWindow,
     liveness: Liveness,
     presence: Option<PresenceGuard>,
 }
 
 /// Which events a client gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Feed {
+pub(super) enum EventFeed {
     /// None yet.
     Nothing,
     /// Those of the journal after this number, until it has caught up.
@@ -65,9 +65,9 @@ pub(super) struct Sync {
 }
 
 /// A part of the journal on its way.
-type Reading = BoxFuture<'static, Result<Part, IoError>>;
+type PendingRead = BoxFuture<'static, Result<HistoryChunk, IoError>>;
 
-impl Client {
+impl ClientConnection {
     pub(super) fn new(shared: Arc<Shared>, role: Role, number: u64) -> Self {
         let limits = &shared.limits;
         Self {
@@ -76,10 +76,10 @@ impl Client {
             number,
             outbox: Arc::new(Outbox::new(limits.outbound_messages, limits.outbound_bytes)),
             mode: None,
-            feed: Feed::Nothing,
+            feed: EventFeed::Nothing,
             sync: None,
             known: 0,
-            rate: Rate::new(limits.rate),
+            rate: RateWindow::new(limits.rate),
             liveness: Liveness::new(),
             presence: None,
             shared,
@@ -133,7 +133,7 @@ impl Client {
     async fn talk(&mut self, socket: &mut ClientSocket) -> Option<CloseReason> {
         let shared = Arc::clone(&self.shared);
         // A part of the history is read while the one before it is sent, and waits until everything is.
-        let mut reading: Option<Reading> = None;
+        let mut reading: Option<PendingRead> = None;
         let mut idle = false;
         // Until when it may receive the rest, once the server stops.
         let mut end: Option<Instant> = None;
@@ -213,9 +213,9 @@ impl Client {
             return Some(CloseReason::new(CloseCode::Policy, "there was no handshake"));
         }
         match self.liveness.check(limits) {
-            Verdict::Silent => return Some(CloseReason::new(CloseCode::Policy, "silent")),
-            Verdict::Ping => self.ping(socket),
-            Verdict::Fine => {}
+            LivenessAction::Silent => return Some(CloseReason::new(CloseCode::Policy, "silent")),
+            LivenessAction::Ping => self.ping(socket),
+            LivenessAction::Fine => {}
         }
         None
     }
@@ -274,7 +274,7 @@ impl Client {
 
     async fn read_message(&mut self, socket: &mut ClientSocket, text: &str) {
         match Inbound::read(text) {
-            Err(refused) => self.refuse(&Attempted::default(), refused),
+            Err(refused) => self.refuse(&ParsedRequest::default(), refused),
             Ok(Inbound::Command(command)) => self.read_command(command),
             Ok(Inbound::Handshake(handshake)) => {
                 let done = match handshake {
@@ -282,7 +282,7 @@ impl Client {
                     Err(refused) => Err(refused),
                 };
                 if let Err(refused) = done {
-                    let attempted = Attempted {
+                    let attempted = ParsedRequest {
                         id: None,
                         command: Some("handshake"),
                     };
@@ -304,7 +304,7 @@ impl Client {
         };
         let done = checked.and_then(|(request, mode)| self.accept(request, mode));
         if let Err(refused) = done {
-            let attempted = Attempted {
+            let attempted = ParsedRequest {
                 id: id.as_deref(),
                 command: name.as_deref(),
             };
@@ -312,7 +312,7 @@ impl Client {
         }
     }
 
-    fn refuse(&self, attempted: &Attempted<'_>, refused: Refused) {
+    fn refuse(&self, attempted: &ParsedRequest<'_>, refused: Refused) {
         self.send(self.shared.replies.refusal(attempted, refused));
     }
 
@@ -335,14 +335,14 @@ impl Client {
     }
 
     fn wants_history(&self) -> bool {
-        self.sync.is_some() || matches!(self.feed, Feed::CatchingUp(_))
+        self.sync.is_some() || matches!(self.feed, EventFeed::CatchingUp(_))
     }
 
     /// Begins to read the next part of the history that the client wants.
-    fn read(&mut self) -> Reading {
+    fn read(&mut self) -> PendingRead {
         self.known = self.shared.hub.position();
         let (shared, blocking) = (Arc::clone(&self.shared), self.shared.world.blocking);
-        if let Feed::CatchingUp(after) = self.feed {
+        if let EventFeed::CatchingUp(after) = self.feed {
             let read = move || history::events(&*shared.journal, after);
             return blocking.run(read).boxed();
         }
@@ -355,8 +355,8 @@ impl Client {
     }
 
     /// Sends a part of the history, before the events that happen from now on.
-    fn send_part(&mut self, socket: &mut ClientSocket, part: Part) {
-        if let Feed::CatchingUp(position) = self.feed {
+    fn send_part(&mut self, socket: &mut ClientSocket, part: HistoryChunk) {
+        if let EventFeed::CatchingUp(position) = self.feed {
             let position = match (part.last_seq, part.more) {
                 (Some(last), true) => last,
                 // Numbers are left out after a crash: where the journal ends, nothing is missing up to where
@@ -365,8 +365,8 @@ impl Client {
             };
             let joined = !part.more && self.shared.hub.join_after(self.number, &self.outbox, position);
             self.feed = match joined {
-                true => Feed::Live,
-                false => Feed::CatchingUp(position),
+                true => EventFeed::Live,
+                false => EventFeed::CatchingUp(position),
             };
         } else if let Some(mut sync) = self.sync.take() {
             sync.position = part.last_seq.unwrap_or(sync.position);
@@ -392,7 +392,7 @@ const LEFT_BEHIND: CloseReason = CloseReason::new(
 const GOING_AWAY: CloseReason = CloseReason::new(CloseCode::Away, "the run has ended");
 
 /// The part that is being read; waits for ever when none is.
-async fn read_on(reading: &mut Option<Reading>) -> Result<Part, IoError> {
+async fn read_on(reading: &mut Option<PendingRead>) -> Result<HistoryChunk, IoError> {
     match reading {
         Some(reading) => reading.await,
         None => std::future::pending().await,

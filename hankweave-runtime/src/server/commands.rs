@@ -9,15 +9,16 @@ use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
 use hankweave_core::wire::{
-    Answer, CheckpointList, Code, Command as Wanted, Outcome, Refused, Request, RunSnapshot,
+    CheckpointList, ClientRequest, Code, Command as Wanted, CommandOutcome, DirectPayload, Refused,
+    RunSnapshot,
 };
 use tokio::sync::mpsc;
 
-use super::ledger::{Entered, Ledger};
+use super::ledger::{CommandLedger, LedgerStatus};
 use super::outbox::Outbox;
-use super::replies::{Attempted, Replies};
+use super::replies::{ParsedRequest, Replies};
 use crate::error::chain;
-use crate::runner::{Accepted, Command, Commander, LiveFiles, Refusal, RollbackTarget};
+use crate::runner::{AcceptedCommand, Commander, LiveFiles, Refusal, RollbackTarget, RunCommand};
 use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{StateManager, TransitionError};
 
@@ -29,15 +30,15 @@ pub(super) const QUEUE: usize = 256;
 
 /// A command on its way.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) request: Request,
-    /// Where the answer goes.
+pub(super) struct QueuedCommand {
+    pub(super) request: ClientRequest,
+    /// Outbox for the answer.
     pub(super) from: Arc<Outbox>,
     /// The last event before it was taken up.
     pub(super) seq: u64,
 }
 
-/// What commands act on.
+/// Target of commands.
 #[derive(Debug, Clone)]
 pub(super) struct Executor {
     pub(super) commander: Commander,
@@ -48,18 +49,18 @@ pub(super) struct Executor {
     pub(super) files: LiveFiles,
 }
 
-/// What became of a command.
-type Result<T> = std::result::Result<T, Failure>;
+/// Result of a command.
+type Result<T> = std::result::Result<T, CommandFailure>;
 
 /// Why a command is not carried out.
-enum Failure {
+enum CommandFailure {
     Refused(Refused),
     ByTheRun(Refusal),
 }
 
 /// Carries out commands until every sender is dropped.
-pub(super) async fn run(executor: Executor, mut jobs: mpsc::Receiver<Job>) {
-    let mut ledger = Ledger::default();
+pub(super) async fn run(executor: Executor, mut jobs: mpsc::Receiver<QueuedCommand>) {
+    let mut ledger = CommandLedger::default();
     let mut work = FuturesUnordered::new();
     loop {
         // Every arm is cancel safe: a receive that is dropped loses nothing, and the work stays where it is.
@@ -68,9 +69,9 @@ pub(super) async fn run(executor: Executor, mut jobs: mpsc::Receiver<Job>) {
             Some((job, result)) = work.next() => executor.finish(&mut ledger, &job, result),
             job = jobs.recv(), if work.len() < MOST => match job {
                 Some(job) => match ledger.enter(&job.request, &job.from) {
-                    Entered::New => work.push(executor.carry_out(job)),
-                    Entered::InProgress => {}
-                    Entered::Repeated(answer) => {
+                    LedgerStatus::New => work.push(executor.carry_out(job)),
+                    LedgerStatus::InProgress => {}
+                    LedgerStatus::Repeated(answer) => {
                         job.from.push(executor.replies.answer(Some(&job.request.id), answer));
                     }
                 },
@@ -85,15 +86,15 @@ pub(super) async fn run(executor: Executor, mut jobs: mpsc::Receiver<Job>) {
 
 impl Executor {
     /// Answers every client that sent the command.
-    fn finish(&self, ledger: &mut Ledger, job: &Job, result: Result<Answer>) {
+    fn finish(&self, ledger: &mut CommandLedger, job: &QueuedCommand, result: Result<DirectPayload>) {
         let (id, command) = (job.request.id.as_str(), job.request.command.name());
-        let attempted = Attempted {
+        let attempted = ParsedRequest {
             id: Some(id),
             command: Some(command),
         };
         match result {
             // It changes nothing, so it is not kept for somebody who asks again.
-            Ok(answer @ Answer::StateSnapshot(_)) => {
+            Ok(answer @ DirectPayload::StateSnapshot(_)) => {
                 let text = self.replies.answer(Some(id), answer);
                 for outbox in ledger.abandon(&job.request).iter().chain([&job.from]) {
                     outbox.push(text.clone());
@@ -109,8 +110,8 @@ impl Executor {
             }
             Err(failure) => {
                 let text = match failure {
-                    Failure::Refused(refused) => self.replies.refusal(&attempted, refused),
-                    Failure::ByTheRun(refusal) => {
+                    CommandFailure::Refused(refused) => self.replies.refusal(&attempted, refused),
+                    CommandFailure::ByTheRun(refusal) => {
                         let hint = Some(refusal.hint().to_owned());
                         self.replies
                             .error(&attempted, chain(&refusal), refusal.code(), hint)
@@ -123,46 +124,53 @@ impl Executor {
         }
     }
 
-    async fn carry_out(&self, job: Job) -> (Job, Result<Answer>) {
+    async fn carry_out(&self, job: QueuedCommand) -> (QueuedCommand, Result<DirectPayload>) {
         let result = self.execute(&job).await;
         (job, result)
     }
 
-    async fn execute(&self, job: &Job) -> Result<Answer> {
+    async fn execute(&self, job: &QueuedCommand) -> Result<DirectPayload> {
         let ack = |outcome| acknowledge(job, outcome);
         match &job.request.command {
             Wanted::CheckpointList { run_id } => {
                 let state = self.manager.snapshot();
                 let list = CheckpointList::of(&state, &self.hank, run_id.as_ref());
-                let list = list.map_err(Failure::Refused)?;
+                let list = list.map_err(CommandFailure::Refused)?;
                 match self.manager.record(list.clone().into()).await.await {
-                    Ok(_) => Ok(ack(Outcome::Done)),
+                    Ok(_) => Ok(ack(CommandOutcome::Done)),
                     // The run has ended, so nothing is recorded and only this client gets the list.
                     Err(TransitionError::Stopped) => {
                         let id = Some(job.request.id.as_str());
                         job.from.push(self.replies.answer(id, list.into()));
-                        Ok(ack(Outcome::Done))
+                        Ok(ack(CommandOutcome::Done))
                     }
-                    Err(error) => Err(Failure::Refused(Refused::new(Code::InternalError, chain(&error)))),
+                    Err(error) => Err(CommandFailure::Refused(Refused::new(
+                        Code::InternalError,
+                        chain(&error),
+                    ))),
                 }
             }
             Wanted::StateSnapshot => Ok(self.snapshot().await.into()),
             Wanted::ServerShutdown { .. } if self.shutdown.cause().is_none() => {
                 self.shutdown.request(StopCause::Request);
-                Ok(ack(Outcome::ShuttingDown))
+                Ok(ack(CommandOutcome::ShuttingDown))
             }
             // A second one while it lasts forces.
             Wanted::ServerShutdown { .. } | Wanted::ServerForceShutdown { .. } => {
                 self.shutdown.force();
-                Ok(ack(Outcome::ShuttingDown))
+                Ok(ack(CommandOutcome::ShuttingDown))
             }
             wanted => match run_command(wanted) {
                 Some(command) => {
-                    let accepted = self.commander.send(command).await.map_err(Failure::ByTheRun)?;
+                    let accepted = self
+                        .commander
+                        .send(command)
+                        .await
+                        .map_err(CommandFailure::ByTheRun)?;
                     Ok(accept(job, accepted))
                 }
                 // The client's own task answers these.
-                None => Ok(ack(Outcome::Done)),
+                None => Ok(ack(CommandOutcome::Done)),
             },
         }
     }
@@ -179,22 +187,22 @@ impl Executor {
 }
 
 /// The command for the run, if it is one.
-fn run_command(wanted: &Wanted) -> Option<Command> {
-    let back = |target, restart: bool| Some(Command::RollBack { target, restart });
+fn run_command(wanted: &Wanted) -> Option<RunCommand> {
+    let back = |target, restart: bool| Some(RunCommand::RollBack { target, restart });
     match wanted {
         Wanted::CodonStart {
             codon_id,
             skip_pre_commands,
-        } => Some(Command::Start {
+        } => Some(RunCommand::Start {
             codon_id: codon_id.clone(),
             skip_rig: *skip_pre_commands,
         }),
-        Wanted::CodonNext => Some(Command::Next),
+        Wanted::CodonNext => Some(RunCommand::Next),
         Wanted::CodonApprove { codon_id, reason } => Some(answered(codon_id, true, reason)),
         Wanted::CodonDeny { codon_id, reason } => Some(answered(codon_id, false, reason)),
-        Wanted::CodonSkip => Some(Command::Skip),
-        Wanted::CodonRedo => Some(Command::Redo),
-        Wanted::CodonForceStop { reason } => Some(Command::ForceStop {
+        Wanted::CodonSkip => Some(RunCommand::Skip),
+        Wanted::CodonRedo => Some(RunCommand::Redo),
+        Wanted::CodonForceStop { reason } => Some(RunCommand::ForceStop {
             reason: reason.clone(),
         }),
         Wanted::RollbackToCheckpoint {
@@ -223,22 +231,22 @@ fn run_command(wanted: &Wanted) -> Option<Command> {
     }
 }
 
-fn answered(codon_id: &Option<CodonId>, granted: bool, reason: &Option<String>) -> Command {
-    Command::Answer {
+fn answered(codon_id: &Option<CodonId>, granted: bool, reason: &Option<String>) -> RunCommand {
+    RunCommand::Answer {
         codon_id: codon_id.clone(),
         granted,
         reason: reason.clone(),
     }
 }
 
-fn accept(job: &Job, accepted: Accepted) -> Answer {
+fn accept(job: &QueuedCommand, accepted: AcceptedCommand) -> DirectPayload {
     let mut answer = match &accepted {
-        Accepted::Starting(_) => acknowledge(job, Outcome::Starting),
-        Accepted::Denied(_) => acknowledge(job, Outcome::Denied),
-        Accepted::Stopping(_) => acknowledge(job, Outcome::Stopping),
-        Accepted::RolledBack(_) => acknowledge(job, Outcome::RolledBack),
+        AcceptedCommand::Starting(_) => acknowledge(job, CommandOutcome::Starting),
+        AcceptedCommand::Denied(_) => acknowledge(job, CommandOutcome::Denied),
+        AcceptedCommand::Stopping(_) => acknowledge(job, CommandOutcome::Stopping),
+        AcceptedCommand::RolledBack(_) => acknowledge(job, CommandOutcome::RolledBack),
     };
-    if let Answer::CommandAck {
+    if let DirectPayload::CommandAck {
         codon_id,
         safety_checkpoint,
         next_codon_id,
@@ -246,8 +254,10 @@ fn accept(job: &Job, accepted: Accepted) -> Answer {
     } = &mut answer
     {
         match accepted {
-            Accepted::Starting(id) | Accepted::Stopping(id) | Accepted::Denied(id) => *codon_id = Some(id),
-            Accepted::RolledBack(rollback) => {
+            AcceptedCommand::Starting(id) | AcceptedCommand::Stopping(id) | AcceptedCommand::Denied(id) => {
+                *codon_id = Some(id)
+            }
+            AcceptedCommand::RolledBack(rollback) => {
                 *codon_id = rollback.source.after_codon;
                 *safety_checkpoint = rollback.safety;
                 *next_codon_id = rollback.next;
@@ -258,8 +268,8 @@ fn accept(job: &Job, accepted: Accepted) -> Answer {
 }
 
 /// The answer that a command is or was carried out.
-pub(super) fn acknowledge(job: &Job, outcome: Outcome) -> Answer {
-    Answer::CommandAck {
+pub(super) fn acknowledge(job: &QueuedCommand, outcome: CommandOutcome) -> DirectPayload {
+    DirectPayload::CommandAck {
         command_id: job.request.id.clone(),
         command: job.request.command.name().to_owned(),
         outcome,

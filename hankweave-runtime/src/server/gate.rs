@@ -1,4 +1,4 @@
-//! What happens to a request: a page, a refusal, or the upgrade to a WebSocket. Decided from its head alone,
+//! Admission of a request: a page, a refusal, or the upgrade to a WebSocket. Decided from its head alone,
 //! before any upgrade.
 
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, Version, hea
 use super::head::Head;
 use super::origin::{Origin, is_our_host, is_welcome};
 use super::page::{self, Asset};
-use super::token::{Role, Tokens};
+use super::token::{AccessTokens, Role};
 
 /// The path of the socket.
 pub(super) const SOCKET_PATH: &str = "/ws";
@@ -17,21 +17,21 @@ pub(super) const SOCKET_PATH: &str = "/ws";
 /// The subprotocol that a client may name beside its token.
 const SUBPROTOCOL: &str = "hankweave";
 
-/// What comes before a token in a header.
+/// Prefix of a token in a header.
 const BEARER_SCHEME: &[u8] = b"Bearer ";
 
-/// What comes before a token among the subprotocols.
+/// Prefix of a token among the subprotocols.
 const BEARER_SUBPROTOCOL: &str = "bearer.";
 
 /// Decides which requests are admitted.
 #[derive(Debug)]
 pub(super) struct Gate {
-    pub(super) tokens: Tokens,
+    pub(super) tokens: AccessTokens,
     pub(super) port: u16,
     pub(super) origins: Vec<Origin>,
 }
 
-/// What happens to a request.
+/// Admission of a request.
 #[derive(Debug)]
 pub(super) enum Admission {
     /// It gets a file, under the name by which it called the server.
@@ -114,7 +114,7 @@ impl Gate {
         Ok(Admission::Upgrade(role, answer))
     }
 
-    /// What the one token of the request allows (WIRE-25).
+    /// Returns the role of the request's one token (WIRE-25).
     fn role(&self, head: &Head) -> Option<Role> {
         let header = head.one("authorization").ok()?;
         let of_header = header.map(|value| bearer(value).unwrap_or_default());
@@ -186,7 +186,7 @@ mod tests {
         ];
         let world = World::with_environment(Environment::from_iter(variables));
         Gate {
-            tokens: Tokens::load(&world, folder.path()).unwrap(),
+            tokens: AccessTokens::load(&world, folder.path()).unwrap(),
             port: 4_000,
             origins: Vec::new(),
         }

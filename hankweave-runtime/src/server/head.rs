@@ -18,7 +18,7 @@ pub(super) struct Head {
     /// As it was sent: a path, with its query if it has one.
     pub(super) target: String,
     pub(super) headers: HeaderMap,
-    /// What has arrived after the head.
+    /// Bytes after the head.
     pub(super) rest: Vec<u8>,
 }
 
@@ -93,11 +93,11 @@ impl Head {
     }
 
     /// The value of a header that may come once.
-    pub(super) fn one(&self, name: &str) -> Result<Option<&[u8]>, Repeated> {
+    pub(super) fn one(&self, name: &str) -> Result<Option<&[u8]>, DuplicateHeader> {
         let mut values = self.all(name);
         let first = values.next();
         match values.next() {
-            Some(_) => Err(Repeated),
+            Some(_) => Err(DuplicateHeader),
             None => Ok(first),
         }
     }
@@ -105,7 +105,7 @@ impl Head {
 
 /// A header came twice that may come once.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Repeated;
+pub(super) struct DuplicateHeader;
 
 /// Whether there is an empty line; `searched` bytes were searched before.
 fn is_ended(bytes: &[u8], searched: usize) -> bool {
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!((head.method.as_str(), head.target.as_str()), ("GET", "/ws?a=1"));
         assert_eq!(head.path(), "/ws");
         assert_eq!(head.one("host"), Ok(Some(&b"a"[..])));
-        assert_eq!(head.one("x"), Err(Repeated));
+        assert_eq!(head.one("x"), Err(DuplicateHeader));
         assert_eq!(head.one("y"), Ok(None));
         assert_eq!(head.all("x").collect::<Vec<_>>(), [b"1", b"2"]);
         assert_eq!(head.rest, b"rest");

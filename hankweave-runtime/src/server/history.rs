@@ -22,7 +22,7 @@ const PART_BYTES: usize = 512 << 10;
 
 /// A part of the history on its way to a client.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct HistoryChunk {
     pub(super) messages: Vec<Utf8Bytes>,
     bytes: usize,
     /// The last event in it.
@@ -31,7 +31,7 @@ pub(super) struct Part {
     pub(super) more: bool,
 }
 
-impl Part {
+impl HistoryChunk {
     fn push(&mut self, message: String) {
         self.bytes += message.len();
         self.messages.push(message.into());
@@ -43,8 +43,8 @@ impl Part {
 }
 
 /// Events after number `after`, each a message of its own. Blocks.
-pub(super) fn events(journal: &dyn EventJournal, after: u64) -> Result<Part, IoError> {
-    let mut part = Part::default();
+pub(super) fn events(journal: &dyn EventJournal, after: u64) -> Result<HistoryChunk, IoError> {
+    let mut part = HistoryChunk::default();
     journal.lines_after(after, &mut |seq, line| {
         part.more = part.is_full();
         if !part.more {
@@ -62,9 +62,9 @@ pub(super) fn batches(
     journal: &dyn EventJournal,
     (after, until): (u64, u64),
     (replies, command_id): (&Replies, &str),
-) -> Result<Part, IoError> {
-    let mut part = Part::default();
-    let begin = || Page {
+) -> Result<HistoryChunk, IoError> {
+    let mut part = HistoryChunk::default();
+    let begin = || BatchMessage {
         text: replies.batch_begin(command_id),
         events: 0,
     };
@@ -91,12 +91,12 @@ pub(super) fn batches(
 }
 
 /// A `history.batch` that is being written.
-struct Page {
+struct BatchMessage {
     text: String,
     events: usize,
 }
 
-impl Page {
+impl BatchMessage {
     /// Whether the message cannot take another line. It takes one line, however long.
     fn is_full(&self, line: &[u8]) -> bool {
         let length = self.text.len() + 1 + line.len() + BATCH_END.len();

@@ -13,16 +13,16 @@ use crate::world::disk::IoError;
 
 /// The clients that get new events.
 #[derive(Debug)]
-pub(super) struct Hub(Mutex<Inner>);
+pub(super) struct Hub(Mutex<HubState>);
 
 #[derive(Debug)]
-struct Inner {
+struct HubState {
     /// The `seq` of the last event that was passed on.
     position: u64,
     /// In an order that depends on nothing but their numbers.
     members: BTreeMap<u64, Member>,
     /// Why nothing runs, as long as nothing does.
-    idle: Option<Idle>,
+    idle: Option<IdleState>,
 }
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ struct Member {
 
 /// Why nothing runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Idle {
+pub(super) struct IdleState {
     pub(super) reason: IdleReason,
     pub(super) message: String,
 }
@@ -42,7 +42,7 @@ pub(super) struct Idle {
 impl Hub {
     /// A hub that has passed on everything up to `position`.
     pub(super) fn new(position: u64) -> Self {
-        Self(Mutex::new(Inner {
+        Self(Mutex::new(HubState {
             position,
             members: BTreeMap::new(),
             idle: None,
@@ -58,7 +58,7 @@ impl Hub {
         after
     }
 
-    /// The same for a client that has everything up to `after` from the journal. `false`: more has happened,
+    /// Joins a client that has everything up to `after` from the journal. `false`: there are newer events,
     /// which it has to read first.
     pub(super) fn join_after(&self, number: u64, outbox: &Arc<Outbox>, after: u64) -> bool {
         let mut inner = self.inner();
@@ -81,7 +81,7 @@ impl Hub {
     }
 
     /// Why nothing runs, if nothing does.
-    pub(super) fn idle(&self) -> Option<Idle> {
+    pub(super) fn idle(&self) -> Option<IdleState> {
         self.inner().idle.clone()
     }
 
@@ -124,13 +124,13 @@ impl Hub {
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, HubState> {
         // Every change is complete when the lock is given back.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl HubState {
     /// Remembers what the event says about the state of the run.
     fn note(&mut self, line: BatchLine<'_>) {
         self.position = line.seq();
@@ -138,7 +138,7 @@ impl Inner {
             Event::STATE_TRANSITION => self.idle = None,
             Event::SERVER_IDLE => {
                 if let Some(Event::ServerIdle { reason, message }) = line.entry().map(|entry| entry.event) {
-                    self.idle = Some(Idle { reason, message });
+                    self.idle = Some(IdleState { reason, message });
                 }
             }
             _ => {}
@@ -152,7 +152,7 @@ mod tests {
     use hankweave_core::time::Timestamp;
     use hankweave_core::wire::JournalEntry;
 
-    use super::super::outbox::Next;
+    use super::super::outbox::Dequeued;
     use super::*;
     use crate::journal::Batch;
 
@@ -170,7 +170,7 @@ mod tests {
 
     fn numbers(outbox: &Outbox) -> Vec<u64> {
         let mut found = Vec::new();
-        while let Next::Message(text) = outbox.take() {
+        while let Dequeued::Message(text) = outbox.take() {
             let entry: JournalEntry = serde_json::from_str(&text).unwrap();
             found.push(entry.seq);
         }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use hankweave_core::wire::{Answer, Command, Request};
+use hankweave_core::wire::{ClientRequest, Command, DirectPayload};
 
 use super::outbox::Outbox;
 
@@ -13,68 +13,68 @@ const REMEMBERED: usize = 1_024;
 
 /// The commands of all clients, whatever connection they came over.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
-    entries: HashMap<String, Entry>,
+pub(super) struct CommandLedger {
+    entries: HashMap<String, LedgerEntry>,
     /// The ids of what was done, oldest first.
     done: VecDeque<String>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct LedgerEntry {
     command: Command,
-    state: State,
+    state: CommandState,
 }
 
 #[derive(Debug)]
-enum State {
+enum CommandState {
     /// In progress; these asked again.
     Begun(Vec<Arc<Outbox>>),
     /// Done, with this answer.
-    Done(Answer),
+    Done(DirectPayload),
 }
 
-/// What has to be done with a command.
+/// Treatment of a command.
 #[derive(Debug)]
-pub(super) enum Entered {
+pub(super) enum LedgerStatus {
     /// It is new: do it.
     New,
     /// It is being done; its sender will get the answer as well.
     InProgress,
     /// It was done, with this answer.
-    Repeated(Answer),
+    Repeated(DirectPayload),
 }
 
-impl Ledger {
+impl CommandLedger {
     /// Enters a command. One that has the id of another command, but is not the same, is a command of its
     /// own.
-    pub(super) fn enter(&mut self, request: &Request, from: &Arc<Outbox>) -> Entered {
+    pub(super) fn enter(&mut self, request: &ClientRequest, from: &Arc<Outbox>) -> LedgerStatus {
         if let Some(entry) = self.entries.get_mut(&request.id)
             && entry.command == request.command
         {
             return match &mut entry.state {
-                State::Begun(others) => {
+                CommandState::Begun(others) => {
                     others.push(Arc::clone(from));
-                    Entered::InProgress
+                    LedgerStatus::InProgress
                 }
-                State::Done(answer) => Entered::Repeated(repeated(answer.clone())),
+                CommandState::Done(answer) => LedgerStatus::Repeated(repeated(answer.clone())),
             };
         }
-        let entry = Entry {
+        let entry = LedgerEntry {
             command: request.command.clone(),
-            state: State::Begun(Vec::new()),
+            state: CommandState::Begun(Vec::new()),
         };
         self.forget(&request.id);
         self.entries.insert(request.id.clone(), entry);
-        Entered::New
+        LedgerStatus::New
     }
 
     /// Notes that a command was carried out and returns who else asked for it.
-    pub(super) fn finish(&mut self, request: &Request, answer: &Answer) -> Vec<Arc<Outbox>> {
+    pub(super) fn finish(&mut self, request: &ClientRequest, answer: &DirectPayload) -> Vec<Arc<Outbox>> {
         let Some(entry) = self.begun(request) else {
             return Vec::new();
         };
-        let done = State::Done(answer.clone());
-        let State::Begun(others) = std::mem::replace(&mut entry.state, done) else {
+        let done = CommandState::Done(answer.clone());
+        let CommandState::Begun(others) = std::mem::replace(&mut entry.state, done) else {
             return Vec::new();
         };
         self.remember(request.id.clone());
@@ -82,13 +82,13 @@ impl Ledger {
     }
 
     /// Forgets a command that was refused, so that it may be tried again, and returns who else asked for it.
-    pub(super) fn abandon(&mut self, request: &Request) -> Vec<Arc<Outbox>> {
+    pub(super) fn abandon(&mut self, request: &ClientRequest) -> Vec<Arc<Outbox>> {
         if self.begun(request).is_none() {
             return Vec::new();
         }
         match self.entries.remove(&request.id) {
-            Some(Entry {
-                state: State::Begun(others),
+            Some(LedgerEntry {
+                state: CommandState::Begun(others),
                 ..
             }) => others,
             _ => Vec::new(),
@@ -96,9 +96,9 @@ impl Ledger {
     }
 
     /// The entry of a command in progress; `None` when another command has taken its id meanwhile.
-    fn begun(&mut self, request: &Request) -> Option<&mut Entry> {
+    fn begun(&mut self, request: &ClientRequest) -> Option<&mut LedgerEntry> {
         let entry = self.entries.get_mut(&request.id)?;
-        let is_begun = matches!(entry.state, State::Begun(_)) && entry.command == request.command;
+        let is_begun = matches!(entry.state, CommandState::Begun(_)) && entry.command == request.command;
         is_begun.then_some(entry)
     }
 
@@ -118,8 +118,8 @@ impl Ledger {
 }
 
 /// The answer to a command that is sent again.
-pub(super) fn repeated(mut answer: Answer) -> Answer {
-    if let Answer::CommandAck { repeated, .. } = &mut answer {
+pub(super) fn repeated(mut answer: DirectPayload) -> DirectPayload {
+    if let DirectPayload::CommandAck { repeated, .. } = &mut answer {
         *repeated = true;
     }
     answer
@@ -127,22 +127,22 @@ pub(super) fn repeated(mut answer: Answer) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use hankweave_core::wire::Outcome;
+    use hankweave_core::wire::CommandOutcome;
 
     use super::*;
 
-    fn request(id: &str, command: Command) -> Request {
-        Request {
+    fn request(id: &str, command: Command) -> ClientRequest {
+        ClientRequest {
             id: id.to_owned(),
             command,
         }
     }
 
-    fn ack(request: &Request) -> Answer {
-        Answer::CommandAck {
+    fn ack(request: &ClientRequest) -> DirectPayload {
+        DirectPayload::CommandAck {
             command_id: request.id.clone(),
             command: request.command.name().to_owned(),
-            outcome: Outcome::Starting,
+            outcome: CommandOutcome::Starting,
             seq: 7,
             codon_id: None,
             safety_checkpoint: None,
@@ -158,11 +158,11 @@ mod tests {
     // covers: F20, WIRE-10
     #[test]
     fn a_command_that_is_sent_again_is_answered_again_and_done_once() {
-        let (mut ledger, next) = (Ledger::default(), request("a", Command::CodonNext));
-        assert!(matches!(ledger.enter(&next, &outbox()), Entered::New));
-        assert!(matches!(ledger.enter(&next, &outbox()), Entered::InProgress));
+        let (mut ledger, next) = (CommandLedger::default(), request("a", Command::CodonNext));
+        assert!(matches!(ledger.enter(&next, &outbox()), LedgerStatus::New));
+        assert!(matches!(ledger.enter(&next, &outbox()), LedgerStatus::InProgress));
         assert_eq!(ledger.finish(&next, &ack(&next)).len(), 1);
-        let Entered::Repeated(Answer::CommandAck {
+        let LedgerStatus::Repeated(DirectPayload::CommandAck {
             seq: 7,
             repeated: true,
             ..
@@ -174,39 +174,45 @@ mod tests {
 
     #[test]
     fn another_command_with_the_same_id_is_a_command_of_its_own() {
-        let mut ledger = Ledger::default();
+        let mut ledger = CommandLedger::default();
         let (next, skip) = (request("1", Command::CodonNext), request("1", Command::CodonSkip));
-        assert!(matches!(ledger.enter(&next, &outbox()), Entered::New));
-        assert!(matches!(ledger.enter(&skip, &outbox()), Entered::New));
+        assert!(matches!(ledger.enter(&next, &outbox()), LedgerStatus::New));
+        assert!(matches!(ledger.enter(&skip, &outbox()), LedgerStatus::New));
         assert_eq!(ledger.finish(&next, &ack(&next)).len(), 0);
         ledger.finish(&skip, &ack(&skip));
-        assert!(matches!(ledger.enter(&skip, &outbox()), Entered::Repeated(_)));
-        assert!(matches!(ledger.enter(&next, &outbox()), Entered::New));
+        assert!(matches!(
+            ledger.enter(&skip, &outbox()),
+            LedgerStatus::Repeated(_)
+        ));
+        assert!(matches!(ledger.enter(&next, &outbox()), LedgerStatus::New));
     }
 
     // covers: WIRE-10
     #[test]
     fn what_was_refused_may_be_tried_again() {
-        let (mut ledger, next) = (Ledger::default(), request("a", Command::CodonNext));
+        let (mut ledger, next) = (CommandLedger::default(), request("a", Command::CodonNext));
         ledger.enter(&next, &outbox());
-        assert!(matches!(ledger.enter(&next, &outbox()), Entered::InProgress));
+        assert!(matches!(ledger.enter(&next, &outbox()), LedgerStatus::InProgress));
         assert_eq!(ledger.abandon(&next).len(), 1);
-        assert!(matches!(ledger.enter(&next, &outbox()), Entered::New));
+        assert!(matches!(ledger.enter(&next, &outbox()), LedgerStatus::New));
     }
 
     // covers: F20, WIRE-10
     #[test]
     fn the_last_1024_ids_are_remembered() {
-        let mut ledger = Ledger::default();
-        let all: Vec<Request> = (0..=1_024)
+        let mut ledger = CommandLedger::default();
+        let all: Vec<ClientRequest> = (0..=1_024)
             .map(|number| request(&number.to_string(), Command::CodonNext))
             .collect();
         for request in &all {
             ledger.enter(request, &outbox());
             ledger.finish(request, &ack(request));
         }
-        assert!(matches!(ledger.enter(&all[1], &outbox()), Entered::Repeated(_)));
+        assert!(matches!(
+            ledger.enter(&all[1], &outbox()),
+            LedgerStatus::Repeated(_)
+        ));
         assert_eq!((ledger.entries.len(), ledger.done.len()), (1_024, 1_024));
-        assert!(matches!(ledger.enter(&all[0], &outbox()), Entered::New));
+        assert!(matches!(ledger.enter(&all[0], &outbox()), LedgerStatus::New));
     }
 }

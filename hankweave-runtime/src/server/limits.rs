@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-/// What clients may cost.
+/// Limits of clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Clients with a token at the same time (WIRE-30).
     pub clients: usize,
     /// Connections that have not shown a token yet; one more evicts the oldest.
@@ -39,7 +39,7 @@ pub struct Limits {
     pub final_pong: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             clients: 32,
@@ -60,8 +60,8 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
-    /// The same for the protocol's own code, whose defaults are much larger.
+impl ServerLimits {
+    /// Returns the limits for the protocol's own code, whose defaults are much larger.
     pub(super) fn socket(&self) -> WebSocketConfig {
         WebSocketConfig::default()
             .read_buffer_size(4 * 1_024)
@@ -74,13 +74,13 @@ impl Limits {
 
 /// Counts what a client sends within a second.
 #[derive(Debug)]
-pub(super) struct Rate {
+pub(super) struct RateWindow {
     limit: u32,
     since: tokio::time::Instant,
     count: u32,
 }
 
-impl Rate {
+impl RateWindow {
     pub(super) fn new(limit: u32) -> Self {
         Self {
             limit,
@@ -107,7 +107,7 @@ mod tests {
     // covers: F13, WIRE-33
     #[tokio::test(start_paused = true)]
     async fn the_hundred_and_first_within_a_second_is_too_many() {
-        let mut rate = Rate::new(100);
+        let mut rate = RateWindow::new(100);
         assert!((0..100).all(|_| !rate.is_exceeded()));
         assert!(rate.is_exceeded());
         tokio::time::advance(Duration::from_secs(1)).await;

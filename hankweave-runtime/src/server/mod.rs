@@ -42,15 +42,15 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::commands::{Executor, Job};
+use self::commands::{Executor, QueuedCommand};
 use self::gate::Gate;
 use self::hub::Hub;
 use self::replies::Replies;
-use self::token::Tokens;
+use self::token::AccessTokens;
 use crate::error::chain;
 use crate::journal::EventJournal;
 use crate::paths::ExecutionDir;
-use crate::presence::Presence;
+use crate::presence::ClientCount;
 use crate::runner::{Commander, LiveFiles};
 use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
@@ -58,7 +58,7 @@ use crate::world::World;
 use crate::world::disk::IoError;
 use crate::world::net::Listener;
 
-pub use limits::Limits;
+pub use limits::ServerLimits;
 pub use origin::Origin;
 
 /// How long the server stays for responsive clients when a run has ended by itself, so that they can ask
@@ -68,7 +68,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// How long the events that are on their way may take when the run has ended.
 const DELIVERY: Duration = Duration::from_secs(5);
 
-/// Where the server listens and what it takes.
+/// Address and limits of the server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
     /// The address; the loopback by default (WIRE-22).
@@ -77,8 +77,8 @@ pub struct ServerOptions {
     pub port: u16,
     /// Origins of other pages that may connect, besides our own.
     pub origins: Vec<Origin>,
-    /// What clients may cost.
-    pub limits: Limits,
+    /// Limits of clients.
+    pub limits: ServerLimits,
 }
 
 impl Default for ServerOptions {
@@ -87,7 +87,7 @@ impl Default for ServerOptions {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 0,
             origins: Vec::new(),
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
         }
     }
 }
@@ -100,7 +100,7 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
@@ -124,11 +124,11 @@ pub enum ServeError {
 #[derive(Debug)]
 pub(crate) struct Bound {
     listener: Box<dyn Listener>,
-    tokens: Tokens,
+    tokens: AccessTokens,
     options: ServerOptions,
 }
 
-/// What the server shows and acts on.
+/// Parts of a run that the server shows and acts on.
 #[derive(Debug)]
 pub(crate) struct ServedRun {
     pub(crate) world: World,
@@ -136,7 +136,7 @@ pub(crate) struct ServedRun {
     pub(crate) hank: Hank,
     pub(crate) manager: StateManager,
     pub(crate) commander: Commander,
-    pub(crate) presence: Presence,
+    pub(crate) presence: ClientCount,
     pub(crate) shutdown: Shutdown,
     pub(crate) files: LiveFiles,
 }
@@ -150,7 +150,7 @@ pub(crate) struct Server {
     work: AbortOnDropHandle<()>,
 }
 
-/// What all clients share.
+/// Common parts of all clients.
 #[derive(Debug)]
 struct Shared {
     world: World,
@@ -160,16 +160,16 @@ struct Shared {
     manager: StateManager,
     journal: Arc<dyn EventJournal>,
     hank: Arc<Hank>,
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<QueuedCommand>,
     /// Clients that may send commands.
-    presence: Presence,
+    presence: ClientCount,
     /// Clients that have sent something since their handshake, so they read as well.
-    responsive: Presence,
+    responsive: ClientCount,
     /// Clients of which that is not known yet.
-    unproven: Presence,
+    unproven: ClientCount,
     shutdown: Shutdown,
     ready: Ready,
-    limits: Limits,
+    limits: ServerLimits,
     /// Places for clients.
     clients: Arc<Semaphore>,
     /// Places for clients that were too slow and have not read their closing frame yet.
@@ -192,7 +192,7 @@ impl Bound {
         options: ServerOptions,
     ) -> Result<Self, ServeError> {
         let (outside, state_dir) = (world.clone(), dir.state_dir());
-        let load = move || Tokens::load(&outside, &state_dir);
+        let load = move || AccessTokens::load(&outside, &state_dir);
         let tokens = world.blocking.run(load).await?;
         let address = SocketAddr::new(options.address, options.port);
         let listener = world
@@ -207,12 +207,12 @@ impl Bound {
         })
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// Where clients on this machine reach it: what listens everywhere is on the loopback as well.
+    /// Returns the address for clients on this machine: a server that listens everywhere is on the loopback as well.
     pub(crate) fn local_address(&self) -> SocketAddr {
         let address = self.address();
         let host = match address.ip() {
@@ -233,7 +233,7 @@ impl Bound {
         format!("{}#token={}", self.page_address(), self.tokens.read_only())
     }
 
-    /// The same with the token for everything.
+    /// Returns the address with the token for everything.
     pub(crate) fn control_address(&self) -> String {
         format!("{}#token={}", self.page_address(), self.tokens.full())
     }
@@ -269,8 +269,8 @@ impl Bound {
             hank,
             jobs,
             presence: run.presence,
-            responsive: Presence::new(),
-            unproven: Presence::new(),
+            responsive: ClientCount::new(),
+            unproven: ClientCount::new(),
             shutdown: run.shutdown,
             ready: ready(&run.dir, address.port()),
             clients: Arc::new(Semaphore::new(limits.clients)),

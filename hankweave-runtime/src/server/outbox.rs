@@ -1,4 +1,4 @@
-//! What waits for one client.
+//! Queue of one client.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,9 +23,9 @@ struct Queue {
     overflowed: bool,
 }
 
-/// What the client's own task finds.
+/// Next work of the client's own task.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum Dequeued {
     /// This comes next.
     Message(Utf8Bytes),
     /// Nothing does.
@@ -73,15 +73,15 @@ impl Outbox {
     }
 
     /// Takes the next message out.
-    pub(super) fn take(&self) -> Next {
+    pub(super) fn take(&self) -> Dequeued {
         let mut queue = self.queue();
         match queue.messages.pop_front() {
             Some(message) => {
                 queue.bytes -= message.len();
-                Next::Message(message)
+                Dequeued::Message(message)
             }
-            None if queue.overflowed => Next::Overflowed,
-            None => Next::Nothing,
+            None if queue.overflowed => Dequeued::Overflowed,
+            None => Dequeued::Nothing,
         }
     }
 
@@ -133,7 +133,7 @@ mod tests {
     fn more_messages_or_bytes_than_may_wait_give_the_client_up_and_the_memory_back() {
         let few = Outbox::new(2, 100);
         assert!(few.push(message(1)) && few.push(message(1)) && !few.push(message(1)));
-        assert_eq!(few.take(), Next::Overflowed);
+        assert_eq!(few.take(), Dequeued::Overflowed);
         assert!(!few.push(message(1)), "for good");
         let small = Outbox::new(100, 10);
         assert!(small.push(message(6)) && !small.push(message(5)));
@@ -144,10 +144,10 @@ mod tests {
     fn what_was_taken_makes_room() {
         let outbox = Outbox::new(1, 10);
         assert!(outbox.push(message(50)), "alone, however large");
-        assert_eq!(outbox.take(), Next::Message(message(50)));
+        assert_eq!(outbox.take(), Dequeued::Message(message(50)));
         assert!(outbox.push(message(10)));
-        assert_eq!(outbox.take(), Next::Message(message(10)));
-        assert_eq!(outbox.take(), Next::Nothing);
+        assert_eq!(outbox.take(), Dequeued::Message(message(10)));
+        assert_eq!(outbox.take(), Dequeued::Nothing);
     }
 
     // covers: F13

@@ -21,7 +21,7 @@ const HEADERS: &str = "Connection: close\r\n\
 /// How long a client may take to fetch an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a client may still send while it is refused.
+/// Limit of bytes that a refused client may still send.
 const DRAINED_BYTES: u64 = 64 * 1_024;
 
 /// Sends a file. `host` is the name under which the server was reached; the page may open a socket to it and

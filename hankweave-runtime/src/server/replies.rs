@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hankweave_core::wire::{Answer, Code, Direct, Mode, Refused};
+use hankweave_core::wire::{Code, Direct, DirectPayload, Mode, Refused};
 use serde::Serialize;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
@@ -41,7 +41,7 @@ impl Replies {
     }
 
     /// The message with this answer.
-    pub(super) fn answer(&self, command_id: Option<&str>, answer: Answer) -> Utf8Bytes {
+    pub(super) fn answer(&self, command_id: Option<&str>, answer: DirectPayload) -> Utf8Bytes {
         let direct = Direct {
             id: self.ids.event_id(),
             timestamp: self.clock.now(),
@@ -53,7 +53,7 @@ impl Replies {
 
     /// The error after which nothing is recorded any more (P5).
     pub(super) fn fatal(&self, message: String) -> Utf8Bytes {
-        let error = Answer::Error {
+        let error = DirectPayload::Error {
             message,
             fatal: true,
             severity: "fatal".to_owned(),
@@ -66,7 +66,7 @@ impl Replies {
     }
 
     pub(super) fn pong(&self, command_id: Option<&str>, client_id: Option<String>) -> Utf8Bytes {
-        let pong = Answer::Pong {
+        let pong = DirectPayload::Pong {
             message: "pong".to_owned(),
             timestamp: self.clock.now(),
             client_id,
@@ -75,20 +75,20 @@ impl Replies {
     }
 
     /// The error that says why a message is not carried out.
-    pub(super) fn refusal(&self, attempted: &Attempted<'_>, refused: Refused) -> Utf8Bytes {
+    pub(super) fn refusal(&self, attempted: &ParsedRequest<'_>, refused: Refused) -> Utf8Bytes {
         let hint = hint(refused.code).map(str::to_owned);
         self.error(attempted, refused.message, refused.code.name(), hint)
     }
 
     pub(super) fn error(
         &self,
-        attempted: &Attempted<'_>,
+        attempted: &ParsedRequest<'_>,
         message: String,
         code: &str,
         hint: Option<String>,
     ) -> Utf8Bytes {
         let what = attempted.command.unwrap_or("a message");
-        let error = Answer::Error {
+        let error = DirectPayload::Error {
             message,
             fatal: false,
             severity: "operation".to_owned(),
@@ -127,9 +127,9 @@ impl SessionStart<'_> {
     }
 }
 
-/// What a client tried, as far as its message could be read.
+/// Readable part of a client's message.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Attempted<'a> {
+pub(super) struct ParsedRequest<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) command: Option<&'a str>,
 }
@@ -163,7 +163,7 @@ fn json(value: &(impl Serialize + ?Sized)) -> String {
 mod tests {
     use hankweave_core::id::EventId;
     use hankweave_core::time::Timestamp;
-    use hankweave_core::wire::{Event, JournalEntry, Response, Session};
+    use hankweave_core::wire::{ClientSession, Event, JournalEntry, Response};
 
     use super::*;
 
@@ -191,7 +191,7 @@ mod tests {
         let direct: Direct = serde_json::from_str(&text).unwrap();
         assert_eq!(json(&direct), text);
         assert_eq!(direct.command_id.as_deref(), Some("c \"1\""));
-        let batch = Answer::HistoryBatch {
+        let batch = DirectPayload::HistoryBatch {
             events: events.clone(),
             has_more: true,
         };
@@ -203,7 +203,7 @@ mod tests {
             total_events: 2,
             last_seq: 2,
         };
-        let session = Session {
+        let session = ClientSession {
             client_id: "client-1".to_owned(),
             mode: Mode::Readonly,
             event_history: events,

@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::thread;
-use hankweave_core::wire::{Answer, Code, Command, Handshake, Mode, Outcome, Refused, Request};
+use hankweave_core::wire::{
+    ClientRequest, Code, Command, CommandOutcome, DirectPayload, Handshake, Mode, Refused,
+};
 
-use super::client::{Client, Feed, Sync};
-use super::commands::{Job, acknowledge};
+use super::client::{ClientConnection, EventFeed, Sync};
+use super::commands::{QueuedCommand, acknowledge};
 use super::history;
 use super::replies::SessionStart;
 use super::socket::ClientSocket;
 use super::token::Role;
 use crate::error::chain;
 
-impl Client {
+impl ClientConnection {
     /// Answers the handshake. The client joins at one point in history: earlier events can be asked for,
     /// later ones come by themselves (WIRE-2, WIRE-4).
     pub(super) async fn answer_handshake(
@@ -29,11 +31,11 @@ impl Client {
         let shared = Arc::clone(&self.shared);
         let position = match (first, handshake.after_seq) {
             (true, Some(after)) => {
-                self.feed = Feed::CatchingUp(after);
+                self.feed = EventFeed::CatchingUp(after);
                 after
             }
             (true, None) => {
-                self.feed = Feed::Live;
+                self.feed = EventFeed::Live;
                 shared.hub.join(self.number, &self.outbox)
             }
             (false, _) => shared.hub.position(),
@@ -60,7 +62,7 @@ impl Client {
             socket.send(
                 shared
                     .replies
-                    .answer(None, Answer::ServerReady(shared.ready.clone())),
+                    .answer(None, DirectPayload::ServerReady(shared.ready.clone())),
             );
             let has_history = handshake.send_previous_events || handshake.after_seq.is_some();
             for answer in self.idle_notices(!has_history) {
@@ -84,14 +86,14 @@ impl Client {
         Ok(())
     }
 
-    /// What a client that connects to an idle server has missed.
-    fn idle_notices(&self, with_idle: bool) -> Vec<Answer> {
+    /// Returns the notices that a client has missed by connecting to an idle server.
+    fn idle_notices(&self, with_idle: bool) -> Vec<DirectPayload> {
         let Some(idle) = self.shared.hub.idle() else {
             return Vec::new();
         };
         let mut notices = Vec::new();
         if with_idle {
-            notices.push(Answer::ServerIdle {
+            notices.push(DirectPayload::ServerIdle {
                 reason: idle.reason,
                 message: idle.message,
             });
@@ -106,7 +108,7 @@ impl Client {
                 .message
                 .as_deref()
                 .unwrap_or("no reason is known");
-            notices.push(Answer::IncompleteCodon {
+            notices.push(DirectPayload::IncompleteCodon {
                 codon_id: failed.codon_id.clone(),
                 codon_name: config.map_or_else(|| failed.codon_id.to_string(), |config| config.name.clone()),
                 message: format!("it failed: {why}; codon.redo runs it again, a rollback goes back to an earlier checkpoint"),
@@ -116,7 +118,7 @@ impl Client {
     }
 
     /// Carries out commands that concern this client alone, and queues the others (WIRE-6, WIRE-7, WIRE-14).
-    pub(super) fn accept(&mut self, request: Request, mode: Mode) -> Result<(), Refused> {
+    pub(super) fn accept(&mut self, request: ClientRequest, mode: Mode) -> Result<(), Refused> {
         self.check_permission(&request.command, mode)?;
         match &request.command {
             Command::Ping => self.send(self.shared.replies.pong(Some(&request.id), None)),
@@ -128,7 +130,7 @@ impl Client {
                 let pong = self.shared.replies.pong(None, Some(self.id.clone()));
                 self.shared.hub.broadcast(&pong);
                 let job = self.job(request);
-                let answer = acknowledge(&job, Outcome::Done);
+                let answer = acknowledge(&job, CommandOutcome::Done);
                 self.send(self.shared.replies.answer(Some(&job.request.id), answer));
             }
             _ => {
@@ -154,13 +156,13 @@ impl Client {
     }
 
     /// Begins to send history, up to where the events begin that come by themselves.
-    fn begin_sync(&mut self, request: Request, after: u64) -> Result<(), Refused> {
+    fn begin_sync(&mut self, request: ClientRequest, after: u64) -> Result<(), Refused> {
         if self.sync.is_some() {
             return Err(Refused::new(Code::Busy, "history is being sent already"));
         }
         let until = match self.feed {
-            Feed::CatchingUp(position) => position,
-            Feed::Live | Feed::Nothing => self.shared.hub.position(),
+            EventFeed::CatchingUp(position) => position,
+            EventFeed::Live | EventFeed::Nothing => self.shared.hub.position(),
         };
         self.sync = Some(Sync {
             command_id: request.id,
@@ -170,8 +172,8 @@ impl Client {
         Ok(())
     }
 
-    fn job(&self, request: Request) -> Job {
-        Job {
+    fn job(&self, request: ClientRequest) -> QueuedCommand {
+        QueuedCommand {
             request,
             from: Arc::clone(&self.outbox),
             seq: self.shared.hub.position(),

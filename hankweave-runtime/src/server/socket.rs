@@ -12,18 +12,18 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
-use super::history::Part;
+use super::history::HistoryChunk;
 use super::meter::MeteredConnection;
-use super::outbox::{Next, Outbox};
+use super::outbox::{Dequeued, Outbox};
 use crate::world::net::Connection;
 
 /// How long the two closing frames may take.
 pub(super) const CLOSING: Duration = Duration::from_secs(1);
 
-/// What a client may be sent before it is pinged to find out whether it reads.
+/// Bytes that a client may be sent before a ping shows whether it reads.
 const UNPROVEN_BYTES: u64 = 32 << 10;
 
-/// What a client may still send while it is disconnected.
+/// Limit of bytes that a client may still send while it is disconnected.
 const DRAINED_BYTES: u64 = 1 << 20;
 
 /// A WebSocket, with the messages that go out before those of the outbox.
@@ -43,7 +43,7 @@ pub(super) struct Interests {
     pub(super) unproven: bool,
 }
 
-/// What happened on the socket.
+/// Event of the socket.
 #[derive(Debug)]
 pub(super) enum SocketEvent {
     /// The client sent this.
@@ -95,7 +95,7 @@ impl ClientSocket {
     }
 
     /// Sends a part of the history before everything that waits in the outbox.
-    pub(super) fn send_part(&mut self, part: Part) {
+    pub(super) fn send_part(&mut self, part: HistoryChunk) {
         self.urgent.extend(part.messages.into_iter().map(Message::Text));
     }
 
@@ -158,9 +158,9 @@ impl ClientSocket {
             let message = match self.urgent.pop_front() {
                 Some(message) => message,
                 None => match outbox.take() {
-                    Next::Message(text) => Message::Text(text),
-                    Next::Overflowed => return Err(SocketEvent::Overflowed),
-                    Next::Nothing => break,
+                    Dequeued::Message(text) => Message::Text(text),
+                    Dequeued::Overflowed => return Err(SocketEvent::Overflowed),
+                    Dequeued::Nothing => break,
                 },
             };
             self.unflushed = true;

@@ -18,7 +18,7 @@ use crate::world::ids::hex;
 /// Longest token that is taken, in bytes.
 const LONGEST: usize = 256;
 
-/// What a token allows.
+/// Role of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Everything.
@@ -29,7 +29,7 @@ pub(super) enum Role {
 
 /// Both tokens of an execution directory.
 #[derive(Clone)]
-pub(super) struct Tokens {
+pub(super) struct AccessTokens {
     full: Secret,
     read_only: Secret,
 }
@@ -41,7 +41,7 @@ struct Secret {
     digest: [u8; 32],
 }
 
-impl Tokens {
+impl AccessTokens {
     /// The tokens of the environment, else those of the directory, which are made once. Blocks.
     pub(super) fn load(world: &World, state_dir: &Path) -> Result<Self, ServeError> {
         let load = |variable, file| match world.environment.get(variable) {
@@ -58,7 +58,7 @@ impl Tokens {
         Ok(Self { full, read_only })
     }
 
-    /// What a client with this token may do; `None` when the token is unknown.
+    /// Returns the rights of a client with this token; `None` when the token is unknown.
     pub(super) fn role(&self, token: &[u8]) -> Option<Role> {
         let digest = digest(token);
         // Both are compared, so that the time it takes shows nothing.
@@ -81,7 +81,7 @@ impl Tokens {
     }
 }
 
-impl fmt::Debug for Tokens {
+impl fmt::Debug for AccessTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tokens")
     }
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn both_tokens_are_made_once_and_only_their_owner_reads_them() {
         let folder = tempfile::tempdir().unwrap();
-        let tokens = Tokens::load(&world(&[]), folder.path()).unwrap();
+        let tokens = AccessTokens::load(&world(&[]), folder.path()).unwrap();
         for (file, role) in [(TOKEN_FILE, Role::Full), (READ_ONLY_TOKEN_FILE, Role::ReadOnly)] {
             let path = folder.path().join(file);
             let text = std::fs::read_to_string(&path).unwrap();
@@ -166,7 +166,7 @@ mod tests {
             let mode = std::fs::metadata(&path).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{file}");
         }
-        let again = Tokens::load(&world(&[]), folder.path()).unwrap();
+        let again = AccessTokens::load(&world(&[]), folder.path()).unwrap();
         assert_eq!(again.full(), tokens.full());
         assert_eq!(format!("{tokens:?}"), "Tokens");
     }
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn what_is_nearly_a_token_is_none() {
         let folder = tempfile::tempdir().unwrap();
-        let tokens = Tokens::load(&world(&[]), folder.path()).unwrap();
+        let tokens = AccessTokens::load(&world(&[]), folder.path()).unwrap();
         let token = tokens.full().to_owned();
         for wrong in [
             &token[1..],
@@ -196,13 +196,13 @@ mod tests {
     #[test]
     fn a_token_that_others_could_read_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let first = Tokens::load(&world(&[]), folder.path()).unwrap();
+        let first = AccessTokens::load(&world(&[]), folder.path()).unwrap();
         let path = folder.path().join(TOKEN_FILE);
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
-        let second = Tokens::load(&world(&[]), folder.path()).unwrap();
+        let second = AccessTokens::load(&world(&[]), folder.path()).unwrap();
         assert_ne!(first.full(), second.full());
         std::fs::write(&path, "").unwrap();
-        let third = Tokens::load(&world(&[]), folder.path()).unwrap();
+        let third = AccessTokens::load(&world(&[]), folder.path()).unwrap();
         assert_ne!(third.full(), second.full());
     }
 
@@ -214,12 +214,12 @@ mod tests {
             (TOKEN_VARIABLE, "for-everything"),
             (READ_ONLY_TOKEN_VARIABLE, "for-reading"),
         ];
-        let tokens = Tokens::load(&world(&both), folder.path()).unwrap();
+        let tokens = AccessTokens::load(&world(&both), folder.path()).unwrap();
         assert_eq!(tokens.role(b"for-everything"), Some(Role::Full));
         assert_eq!(tokens.role(b"for-reading"), Some(Role::ReadOnly));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         for bad in ["", "two words", "a,b", "a\r\nb", &"x".repeat(257)] {
-            let refused = Tokens::load(&world(&[(TOKEN_VARIABLE, bad)]), folder.path()).unwrap_err();
+            let refused = AccessTokens::load(&world(&[(TOKEN_VARIABLE, bad)]), folder.path()).unwrap_err();
             let text = refused.to_string();
             assert!(
                 text.contains(TOKEN_VARIABLE) && (bad.is_empty() || !text.contains(bad)),
@@ -228,7 +228,7 @@ mod tests {
         }
         let same = [(TOKEN_VARIABLE, "x"), (READ_ONLY_TOKEN_VARIABLE, "x")];
         assert!(matches!(
-            Tokens::load(&world(&same), folder.path()),
+            AccessTokens::load(&world(&same), folder.path()),
             Err(ServeError::SameTokens)
         ));
     }

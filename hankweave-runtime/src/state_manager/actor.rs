@@ -14,9 +14,9 @@ use tokio::task::JoinHandle;
 
 use super::degraded::Degraded;
 use super::handle::CostFigures;
-use super::journal_writer::{Content, Item, JournalQueue, JournalWriter, waiting};
-use super::snapshots::{Snapshots, Step};
-use super::{Loaded, Parts, PersistenceError, Receipt, TransitionError};
+use super::journal_writer::{ItemContent, JournalItem, JournalQueue, JournalWriter, waiting};
+use super::snapshots::{SnapshotStep, Snapshots};
+use super::{LoadedState, PersistenceError, Receipt, StateManagerParts, TransitionError};
 use crate::store::{LogBatch, StateLog};
 
 /// Events that share one sync at most.
@@ -25,21 +25,21 @@ const MAX_BATCH: usize = 1_024;
 /// How long the last save may take (D8).
 pub(super) const LAST_SAVE: Duration = Duration::from_secs(5);
 
-pub(super) type Reply = oneshot::Sender<Result<Receipt, TransitionError>>;
+pub(super) type TransitionReply = oneshot::Sender<Result<Receipt, TransitionError>>;
 type ShutdownReply = oneshot::Sender<Result<(), Arc<PersistenceError>>>;
 
-/// What the handle asks for.
+/// Request of the handle.
 #[derive(Debug)]
-pub(super) enum Request {
-    Transition(StateEvent, Reply),
-    Record(Box<Event>, Reply),
+pub(super) enum ActorRequest {
+    Transition(StateEvent, TransitionReply),
+    Record(Box<Event>, TransitionReply),
     Shutdown(ShutdownReply),
 }
 
 /// The single writer; see the module's documentation.
 #[must_use = "the state manager does nothing unless its task is spawned"]
 pub struct StateManagerTask {
-    parts: Parts,
+    parts: StateManagerParts,
     live: LiveState,
     next_seq: u64,
     log: StateLog,
@@ -47,27 +47,27 @@ pub struct StateManagerTask {
     /// Until the task runs.
     journal_writer: Option<JournalWriter>,
     journal: JournalQueue,
-    requests: mpsc::Receiver<Request>,
+    requests: mpsc::Receiver<ActorRequest>,
     /// Requests that were taken from the queue together.
-    waiting: Vec<Request>,
+    waiting: Vec<ActorRequest>,
     visible: watch::Sender<Arc<HankweaveState>>,
     costs: watch::Sender<CostFigures>,
     degraded: Degraded,
 }
 
 /// The accepted part of a batch, in queue order.
-struct Accepted {
+struct AcceptedBatch {
     /// When it was accepted.
     at: Timestamp,
     /// The log's lines of the state events.
     lines: LogBatch,
-    recorded: Vec<(Reply, Receipt)>,
-    items: Vec<Item>,
+    recorded: Vec<(TransitionReply, Receipt)>,
+    items: Vec<JournalItem>,
     /// Whether a run or a codon changed its state.
     transition: bool,
 }
 
-impl Accepted {
+impl AcceptedBatch {
     fn at(at: Timestamp) -> Self {
         Self {
             at,
@@ -86,9 +86,9 @@ impl Accepted {
 
 impl StateManagerTask {
     pub(super) fn new(
-        parts: Parts,
-        loaded: Loaded,
-        requests: mpsc::Receiver<Request>,
+        parts: StateManagerParts,
+        loaded: LoadedState,
+        requests: mpsc::Receiver<ActorRequest>,
         (visible, costs): (watch::Sender<Arc<HankweaveState>>, watch::Sender<CostFigures>),
         (journal_writer, journal): (JournalWriter, JournalQueue),
         degraded: Degraded,
@@ -179,7 +179,7 @@ impl StateManagerTask {
 
     /// Carries out the waiting requests up to a shutdown, which it returns.
     async fn commit(&mut self) -> Option<ShutdownReply> {
-        let mut accepted = Accepted::at(self.parts.clock.now());
+        let mut accepted = AcceptedBatch::at(self.parts.clock.now());
         let mut waiting = std::mem::take(&mut self.waiting);
         // After a shutdown nothing is taken: the dropped reply reports that.
         let shutdown = waiting
@@ -191,17 +191,17 @@ impl StateManagerTask {
     }
 
     /// Carries out one request, or returns it when it is the last one.
-    fn carry_out(&mut self, request: Request, accepted: &mut Accepted) -> Option<ShutdownReply> {
+    fn carry_out(&mut self, request: ActorRequest, accepted: &mut AcceptedBatch) -> Option<ShutdownReply> {
         match request {
-            Request::Transition(event, reply) => self.judge(event, reply, accepted),
-            Request::Record(event, reply) => self.take(event, reply, accepted),
-            Request::Shutdown(reply) => return Some(reply),
+            ActorRequest::Transition(event, reply) => self.judge(event, reply, accepted),
+            ActorRequest::Record(event, reply) => self.take(event, reply, accepted),
+            ActorRequest::Shutdown(reply) => return Some(reply),
         }
         None
     }
 
     /// Applies one state event; a rejected one does not affect the others.
-    fn judge(&mut self, event: StateEvent, reply: Reply, accepted: &mut Accepted) {
+    fn judge(&mut self, event: StateEvent, reply: TransitionReply, accepted: &mut AcceptedBatch) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
@@ -211,8 +211,8 @@ impl StateManagerTask {
                 let receipt = Receipt { seq, at };
                 accepted.recorded.push((reply, receipt));
                 let figures = CurrentFigures::of(&self.live);
-                let content = Content::Transition(Box::new(event), figures);
-                accepted.items.push(Item { seq, at, content });
+                let content = ItemContent::Transition(Box::new(event), figures);
+                accepted.items.push(JournalItem { seq, at, content });
                 accepted.transition |= applied.transition;
             }
             Err(error) => {
@@ -227,7 +227,7 @@ impl StateManagerTask {
     fn apply(
         &mut self,
         event: &StateEvent,
-        accepted: &mut Accepted,
+        accepted: &mut AcceptedBatch,
     ) -> Result<(u64, Applied), TransitionError> {
         let (seq, lines) = (self.next_seq, &mut accepted.lines);
         let begin = lines.as_bytes().len();
@@ -243,19 +243,19 @@ impl StateManagerTask {
     }
 
     /// Gives an event that changes no state its place in history.
-    fn take(&mut self, event: Box<Event>, reply: Reply, accepted: &mut Accepted) {
+    fn take(&mut self, event: Box<Event>, reply: TransitionReply, accepted: &mut AcceptedBatch) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
         let (seq, at) = (self.next_seq, accepted.at);
         self.next_seq = seq + 1;
-        let content = Content::Other(event, reply);
-        accepted.items.push(Item { seq, at, content });
+        let content = ItemContent::Other(event, reply);
+        accepted.items.push(JournalItem { seq, at, content });
     }
 
     /// Makes the accepted events durable, then visible, then answers their senders, then queues them for the
     /// journal.
-    async fn persist(&mut self, accepted: Accepted) {
+    async fn persist(&mut self, accepted: AcceptedBatch) {
         if !accepted.lines.is_empty() {
             if let Err(error) = self.append(&accepted.lines) {
                 return accepted.refuse(&error);
@@ -283,27 +283,27 @@ impl StateManagerTask {
     }
 
     /// Takes the snapshot in progress one step on.
-    fn advance(&mut self, step: Step) {
+    fn advance(&mut self, step: SnapshotStep) {
         if self.degraded.failure().is_some() {
             return self.snapshots.abandon();
         }
         match step {
-            Step::Due => {
+            SnapshotStep::Due => {
                 let (document, length) = (self.live.document().clone(), self.log.length());
                 self.snapshots.begin(document, self.next_seq - 1, length);
             }
-            Step::Rendered(rendered) => {
+            SnapshotStep::Rendered(rendered) => {
                 let mut batch = LogBatch::default();
                 batch.mark(&rendered.mark);
                 if self.append(&batch).is_ok() {
                     self.snapshots.save(rendered);
                 }
             }
-            Step::Saved(cut, Ok(())) => {
+            SnapshotStep::Saved(cut, Ok(())) => {
                 self.snapshots.cuts().saved(cut, true);
                 self.trim_log();
             }
-            Step::Saved(_, Err(error)) => self.degraded.note(error),
+            SnapshotStep::Saved(_, Err(error)) => self.degraded.note(error),
         }
     }
 
@@ -376,13 +376,13 @@ impl fmt::Debug for StateManagerTask {
 }
 
 /// Answers that the disk failed.
-pub(super) fn refuse(replies: impl IntoIterator<Item = Reply>, error: &Arc<PersistenceError>) {
+pub(super) fn refuse(replies: impl IntoIterator<Item = TransitionReply>, error: &Arc<PersistenceError>) {
     for reply in replies {
         answer(reply, Err(TransitionError::NotDurable(Arc::clone(error))));
     }
 }
 
 /// Answers the sender of an event, who may have dropped its ticket.
-pub(super) fn answer(reply: Reply, result: Result<Receipt, TransitionError>) {
+pub(super) fn answer(reply: TransitionReply, result: Result<Receipt, TransitionError>) {
     let _ = reply.send(result);
 }

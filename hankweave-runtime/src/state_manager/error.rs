@@ -1,4 +1,4 @@
-//! What can go wrong between an event and the disk.
+//! Errors between an event and the disk.
 
 use std::sync::Arc;
 

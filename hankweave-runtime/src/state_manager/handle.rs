@@ -16,11 +16,13 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::actor::{LAST_SAVE, Request};
+use super::actor::{ActorRequest, LAST_SAVE};
 use super::degraded::Degraded;
 use super::journal_writer::JournalWriter;
 use super::publish::Recent;
-use super::{Loaded, Parts, PersistenceError, StateManagerTask, Subscription, TransitionError};
+use super::{
+    LoadedState, PersistenceError, StateManagerParts, StateManagerTask, Subscription, TransitionError,
+};
 use crate::journal::EventJournal;
 use crate::world::blocking::Blocking;
 
@@ -28,13 +30,13 @@ use crate::world::blocking::Blocking;
 /// sender of more waits for the disk instead of filling the memory.
 const QUEUE: usize = 4_096;
 
-/// What the writer gets beyond the time for its last save; after it a disk is taken to hang.
+/// Extra time for the writer's last save; after it the disk is assumed to hang.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Sends events to the single writer; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct StateManager {
-    queue: mpsc::Sender<Request>,
+    queue: mpsc::Sender<ActorRequest>,
     visible: watch::Receiver<Arc<HankweaveState>>,
     costs: watch::Receiver<CostFigures>,
     /// The number of the last event that was published.
@@ -45,7 +47,7 @@ pub struct StateManager {
     blocking: Blocking,
 }
 
-/// What the codons cost (STATE-47): skipped codons count nothing, sentinels are apart.
+/// Cost of the codons (STATE-47): skipped codons count nothing, sentinels are apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CostFigures {
     /// All codons of all runs.
@@ -85,7 +87,7 @@ pub struct Receipt {
 
 impl StateManager {
     /// Makes the manager of a loaded state. Nothing happens until the task runs; its spawner awaits its end.
-    pub fn start(parts: Parts, loaded: Loaded) -> (Self, StateManagerTask) {
+    pub fn start(parts: StateManagerParts, loaded: LoadedState) -> (Self, StateManagerTask) {
         let (queue, requests) = mpsc::channel(QUEUE);
         let recent = Arc::new(Recent::after_seq(loaded.next_seq - 1));
         let (visible_sender, visible) = watch::channel(Arc::new(loaded.live.document().clone()));
@@ -120,7 +122,7 @@ impl StateManager {
     ///
     /// A call that is dropped before it returns has put nothing in the queue.
     pub async fn transition(&self, event: StateEvent) -> Ticket {
-        self.send(|reply| Request::Transition(event, reply)).await
+        self.send(|reply| ActorRequest::Transition(event, reply)).await
     }
 
     /// Replaces the execution plan, in order with the transitions.
@@ -132,7 +134,8 @@ impl StateManager {
     ///
     /// Its ticket resolves when it is in the journal (D5).
     pub async fn record(&self, event: Event) -> Ticket {
-        self.send(|reply| Request::Record(Box::new(event), reply)).await
+        self.send(|reply| ActorRequest::Record(Box::new(event), reply))
+            .await
     }
 
     /// The document as far as it is durable.
@@ -141,7 +144,7 @@ impl StateManager {
         Arc::clone(&self.visible.borrow())
     }
 
-    /// What the codons cost, as far as that is durable, without a walk over the history.
+    /// Returns the durable cost of the codons, without a walk over the history.
     #[must_use]
     pub fn costs(&self) -> CostFigures {
         *self.costs.borrow()
@@ -177,7 +180,7 @@ impl StateManager {
         Subscription::new(Arc::clone(&self.recent), published, journal, self.blocking, seq)
     }
 
-    /// What was recorded, to be read again.
+    /// Returns the journal, to read recorded events again.
     #[must_use]
     pub fn journal(&self) -> Arc<dyn EventJournal> {
         Arc::clone(&self.journal)
@@ -198,7 +201,7 @@ impl StateManager {
     /// [`PersistenceError`] when something acknowledged is durable only in the log, or the manager was degraded.
     pub async fn shutdown(&self) -> Result<(), Arc<PersistenceError>> {
         let (reply, done) = oneshot::channel();
-        if self.queue.send(Request::Shutdown(reply)).await.is_err() {
+        if self.queue.send(ActorRequest::Shutdown(reply)).await.is_err() {
             return Ok(());
         }
         match tokio::time::timeout(LAST_SAVE + GRACE, done).await {
@@ -212,7 +215,7 @@ impl StateManager {
 
     async fn send(
         &self,
-        request: impl FnOnce(oneshot::Sender<Result<Receipt, TransitionError>>) -> Request,
+        request: impl FnOnce(oneshot::Sender<Result<Receipt, TransitionError>>) -> ActorRequest,
     ) -> Ticket {
         let (reply, ticket) = oneshot::channel();
         // A queue that is closed drops the reply, which the ticket reports.

@@ -10,11 +10,11 @@ use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::actor::{Reply, answer, refuse};
+use super::actor::{TransitionReply, answer, refuse};
 use super::degraded::Degraded;
 use super::load::SEQ_GAP;
 use super::publish::Recent;
-use super::{Parts, PersistenceError, Receipt};
+use super::{PersistenceError, Receipt, StateManagerParts};
 use crate::journal::{Batch, state_event_id};
 use crate::world::disk::IoError;
 
@@ -24,10 +24,10 @@ const SYNC_DELAY: Duration = Duration::from_millis(200);
 /// Requests that may wait for the journal before the writer of the log waits as well.
 const QUEUE: usize = 2;
 
-/// What the writer of the log asks of the [`JournalWriter`].
+/// Request of the log's writer to the [`JournalWriter`].
 pub(super) enum JournalRequest {
     /// Write and publish accepted events, in the order of their numbers.
-    Append(Vec<Item>),
+    Append(Vec<JournalItem>),
     /// Make the journal durable up to here.
     Sync(oneshot::Sender<Result<(), Arc<PersistenceError>>>),
 }
@@ -38,7 +38,7 @@ pub(super) struct JournalQueue(mpsc::Sender<JournalRequest>);
 
 impl JournalQueue {
     /// Queues accepted events; waits while the queue is full.
-    pub(super) async fn append(&self, items: Vec<Item>) {
+    pub(super) async fn append(&self, items: Vec<JournalItem>) {
         // The journal writer lives longer than its caller unless it panics, and a panic is passed on at the
         // end.
         let _ = self.0.send(JournalRequest::Append(items)).await;
@@ -61,7 +61,7 @@ impl JournalQueue {
 
 /// Writes accepted events into the journal in the order of their numbers, then publishes them.
 pub(super) struct JournalWriter {
-    parts: Parts,
+    parts: StateManagerParts,
     recent: Arc<Recent>,
     requests: mpsc::Receiver<JournalRequest>,
     sync: LazySync,
@@ -84,32 +84,32 @@ struct LazySync {
 
 /// One accepted event on its way into the journal.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct JournalItem {
     pub(super) seq: u64,
     pub(super) at: Timestamp,
-    pub(super) content: Content,
+    pub(super) content: ItemContent,
 }
 
-/// What happened.
+/// Event.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum ItemContent {
     /// The document changed: the event, durable in the log, and the figures after it.
     Transition(Box<StateEvent>, CurrentFigures),
     /// Something else; its sender waits until it is in the journal.
-    Other(Box<Event>, Reply),
+    Other(Box<Event>, TransitionReply),
 }
 
 /// The senders that wait until their events are in the journal.
-pub(super) fn waiting(items: Vec<Item>) -> impl Iterator<Item = Reply> {
+pub(super) fn waiting(items: Vec<JournalItem>) -> impl Iterator<Item = TransitionReply> {
     items.into_iter().filter_map(|item| match item.content {
-        Content::Transition(..) => None,
-        Content::Other(_, reply) => Some(reply),
+        ItemContent::Transition(..) => None,
+        ItemContent::Other(_, reply) => Some(reply),
     })
 }
 
 impl JournalWriter {
     pub(super) fn new(
-        parts: Parts,
+        parts: StateManagerParts,
         recent: Arc<Recent>,
         published: watch::Sender<u64>,
         degraded: Degraded,
@@ -152,7 +152,7 @@ impl JournalWriter {
         }
     }
 
-    fn append(&mut self, items: Vec<Item>) {
+    fn append(&mut self, items: Vec<JournalItem>) {
         if let Some(error) = self.degraded.failure() {
             // State events among them are durable in the log; the next start brings them into the journal.
             return refuse(waiting(items), &error);
@@ -178,16 +178,16 @@ impl JournalWriter {
     ///
     /// [`PersistenceError::Journal`]: nothing was published. State events are durable in the log and reach the
     /// journal at the next start.
-    fn publish(&mut self, items: Vec<Item>) -> Result<(), Arc<PersistenceError>> {
+    fn publish(&mut self, items: Vec<JournalItem>) -> Result<(), Arc<PersistenceError>> {
         let (mut batch, mut replies) = (Batch::default(), Vec::new());
-        for Item { seq, at, content } in items {
+        for JournalItem { seq, at, content } in items {
             let (id, event) = match content {
-                Content::Transition(event, figures) => {
+                ItemContent::Transition(event, figures) => {
                     self.sync.unsynced = 0;
                     let id = state_event_id(seq, at, &event, &figures);
                     (id, Event::state_transition(event, figures))
                 }
-                Content::Other(event, reply) => {
+                ItemContent::Other(event, reply) => {
                     self.sync.unsynced += 1;
                     replies.push((reply, Receipt { seq, at }));
                     (self.parts.ids.event_id(), *event)
@@ -219,7 +219,7 @@ impl JournalWriter {
 }
 
 impl LazySync {
-    fn append(&mut self, parts: &Parts, batch: &Batch) -> Result<(), IoError> {
+    fn append(&mut self, parts: &StateManagerParts, batch: &Batch) -> Result<(), IoError> {
         parts.journal.append(batch)?;
         self.due.get_or_insert_with(|| Instant::now() + SYNC_DELAY);
         if self.unsynced > SEQ_GAP {
@@ -231,7 +231,7 @@ impl LazySync {
     }
 
     /// Makes everything in the journal durable.
-    fn now(&mut self, parts: &Parts) -> Result<(), IoError> {
+    fn now(&mut self, parts: &StateManagerParts) -> Result<(), IoError> {
         (self.due, self.unsynced) = (None, 0);
         parts.journal.sync()
     }
@@ -245,7 +245,7 @@ impl LazySync {
     /// # Cancel safety
     ///
     /// Cancel safe: a sync stays in progress.
-    async fn done(&mut self, parts: &Parts) -> Result<(), Arc<PersistenceError>> {
+    async fn done(&mut self, parts: &StateManagerParts) -> Result<(), Arc<PersistenceError>> {
         let (work, covers) = match (&mut self.work, self.due) {
             (Some(work), _) => work,
             (None, Some(due)) => {

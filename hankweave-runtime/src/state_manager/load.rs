@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use hankweave_core::document::{HankweaveState, StateProblem, foreign_version, parse, render};
 use hankweave_core::event::{Recorded, StateEvent};
-use hankweave_core::state::{Candidate, LiveState, RecoverError, Recovered, Source, recover};
+use hankweave_core::state::{Candidate, LiveState, RecoverError, RecoveredState, StateSource, recover};
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 
-use super::snapshots::Cuts;
-use super::{LoadError, Parts};
+use super::snapshots::LogTrimPoints;
+use super::{LoadError, StateManagerParts};
 use crate::journal::{EventJournal, PageLimit, state_event_id};
 use crate::store::{FoundFile, FoundState, NOTHING_IN_DOUBT, SnapshotMark, StateFileError, StateLog};
 use crate::world::disk::IoError;
@@ -18,7 +18,7 @@ use crate::world::disk::IoError;
 /// working disk, so that it normally never waits for this.
 pub(super) const SEQ_GAP: u64 = 100_000;
 
-/// What to do when recorded history exists and none of it can be used (P6).
+/// Behaviour when recorded history exists and none of it can be used (P6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strictness {
     /// Start with an empty document; the caller warns the user.
@@ -29,9 +29,9 @@ pub enum Strictness {
 
 /// The state to start with, and where it came from.
 #[derive(Debug)]
-pub struct Loaded {
-    /// Where the document comes from.
-    pub source: Source,
+pub struct LoadedState {
+    /// Source of the document.
+    pub source: StateSource,
     /// Why state.json could not be used; empty when it could or was absent.
     pub primary_problems: Vec<StateProblem>,
     /// Why state.json.bak could not be used; empty when it was not read.
@@ -40,19 +40,19 @@ pub struct Loaded {
     pub history_was_reset: bool,
     /// Acknowledged lines of the log that cannot be read.
     pub damaged_log_lines: usize,
-    /// Where damaged files were moved.
+    /// New paths of damaged files.
     pub quarantined: Vec<PathBuf>,
     /// How many events the journal lacked and got from the log.
     pub restored_events: usize,
     pub(super) live: LiveState,
     pub(super) next_seq: u64,
     pub(super) log: StateLog,
-    pub(super) cuts: Cuts,
+    pub(super) cuts: LogTrimPoints,
     /// state.json lacks events of the log.
     pub(super) behind: bool,
 }
 
-impl Loaded {
+impl LoadedState {
     /// The document to start with.
     #[must_use]
     pub fn state(&self) -> &HankweaveState {
@@ -69,7 +69,7 @@ impl Loaded {
 /// # Errors
 ///
 /// [`LoadError`]; until then damaged files were at most moved aside.
-pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> {
+pub fn load(parts: &StateManagerParts, strictness: Strictness) -> Result<LoadedState, LoadError> {
     let found = parts.files.find().map_err(LoadError::Files)?;
     let history_exists = found.traces || found.log.last_seq() > 0 || parts.journal.last_seq() > 0;
     let mut journal_failure = None;
@@ -105,7 +105,7 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
     let log = parts.files.open_log(last_write).map_err(LoadError::Files)?;
     let restored_events =
         complete_journal(parts, &found, recovered.source, clean).map_err(LoadError::Journal)?;
-    let mut loaded = Loaded {
+    let mut loaded = LoadedState {
         source: recovered.source,
         primary_problems: recovered.primary_problems,
         backup_problems: recovered.backup_problems,
@@ -116,7 +116,7 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
         live: LiveState::new(recovered.state),
         next_seq: last_seq + if clean { 1 } else { 1 + SEQ_GAP },
         log,
-        cuts: Cuts::default(),
+        cuts: LogTrimPoints::default(),
         behind: is_behind(&found, recovered.source),
     };
     if !continues(&found, loaded.source) {
@@ -134,7 +134,7 @@ pub fn peek(
     found: &FoundState,
     journal_exists: bool,
     journaled: impl FnOnce() -> Vec<Recorded<StateEvent>>,
-) -> Recovered {
+) -> RecoveredState {
     let (primary, backup) = (candidate(&found.primary, found), candidate(&found.backup, found));
     let history_exists = found.traces || found.log.last_seq() > 0 || journal_exists;
     recover(
@@ -161,11 +161,11 @@ fn candidate<'a>(file: &'a FoundFile, found: &'a FoundState) -> Option<Candidate
 }
 
 /// The version of a state file that was passed over because another version of hankweave wrote it.
-fn version_of_others(found: &FoundState, source: Source) -> Option<u64> {
+fn version_of_others(found: &FoundState, source: StateSource) -> Option<u64> {
     let passed_over = match source {
-        Source::Primary => &[][..],
-        Source::Backup => &[&found.primary],
-        Source::Log | Source::Fresh => &[&found.primary, &found.backup],
+        StateSource::Primary => &[][..],
+        StateSource::Backup => &[&found.primary],
+        StateSource::Log | StateSource::Fresh => &[&found.primary, &found.backup],
     };
     passed_over.iter().find_map(|file| match file {
         FoundFile::Bytes(bytes) => foreign_version(bytes),
@@ -174,30 +174,34 @@ fn version_of_others(found: &FoundState, source: Source) -> Option<u64> {
 }
 
 /// Whether the log continues state.json, so that new records will be found again.
-fn continues(found: &FoundState, source: Source) -> bool {
+fn continues(found: &FoundState, source: StateSource) -> bool {
     match (&found.primary, source) {
-        (FoundFile::Bytes(bytes), Source::Primary) => found.log.knows(bytes),
+        (FoundFile::Bytes(bytes), StateSource::Primary) => found.log.knows(bytes),
         _ => false,
     }
 }
 
 /// Whether state.json, which was loaded, lacks events that the log has.
-fn is_behind(found: &FoundState, source: Source) -> bool {
+fn is_behind(found: &FoundState, source: StateSource) -> bool {
     match (&found.primary, source) {
-        (FoundFile::Bytes(bytes), Source::Primary) => !found.log.tail_of(bytes).is_empty(),
+        (FoundFile::Bytes(bytes), StateSource::Primary) => !found.log.tail_of(bytes).is_empty(),
         _ => false,
     }
 }
 
 /// Moves aside files that were not trusted and removes the remains of interrupted saves.
-fn mend(parts: &Parts, found: &FoundState, source: Source) -> Result<Vec<PathBuf>, StateFileError> {
+fn mend(
+    parts: &StateManagerParts,
+    found: &FoundState,
+    source: StateSource,
+) -> Result<Vec<PathBuf>, StateFileError> {
     let (files, now) = (&parts.files, parts.clock.now());
     let mut quarantined = Vec::new();
     files.sweep()?;
-    if source != Source::Primary && found.primary != FoundFile::Absent {
+    if source != StateSource::Primary && found.primary != FoundFile::Absent {
         quarantined.push(files.quarantine_primary(now)?);
     }
-    if matches!(source, Source::Log | Source::Fresh) && found.backup != FoundFile::Absent {
+    if matches!(source, StateSource::Log | StateSource::Fresh) && found.backup != FoundFile::Absent {
         quarantined.push(files.quarantine_backup(now)?);
     }
     if found.log.damaged_lines > 0 {
@@ -207,13 +211,17 @@ fn mend(parts: &Parts, found: &FoundState, source: Source) -> Result<Vec<PathBuf
 }
 
 /// Writes the document as it is now, so that the log has something to continue.
-fn first_snapshot(parts: &Parts, loaded: &mut Loaded, last_seq: u64) -> Result<(), LoadError> {
+fn first_snapshot(
+    parts: &StateManagerParts,
+    loaded: &mut LoadedState,
+    last_seq: u64,
+) -> Result<(), LoadError> {
     let document = render(loaded.state());
     let cut = loaded.log.length();
     let mut batch = crate::store::LogBatch::default();
     batch.mark(&SnapshotMark::of(last_seq, document.as_bytes()));
     loaded.log.append(&batch).map_err(LoadError::Log)?;
-    let keep_current = loaded.source == Source::Primary;
+    let keep_current = loaded.source == StateSource::Primary;
     parts
         .files
         .save(document.as_bytes(), keep_current)
@@ -227,15 +235,14 @@ fn first_snapshot(parts: &Parts, loaded: &mut Loaded, last_seq: u64) -> Result<(
 /// The journal is synced before each snapshot, so only events after the loaded one can be missing or in
 /// doubt.
 fn complete_journal(
-    parts: &Parts,
+    parts: &StateManagerParts,
     found: &FoundState,
-    source: Source,
+    source: StateSource,
     clean: bool,
 ) -> Result<usize, IoError> {
     let (bytes, tail) = match (source, &found.primary, &found.backup) {
-        (Source::Primary, FoundFile::Bytes(bytes), _) | (Source::Backup, _, FoundFile::Bytes(bytes)) => {
-            (bytes.as_slice(), found.log.tail_of(bytes))
-        }
+        (StateSource::Primary, FoundFile::Bytes(bytes), _)
+        | (StateSource::Backup, _, FoundFile::Bytes(bytes)) => (bytes.as_slice(), found.log.tail_of(bytes)),
         _ => (&[][..], found.log.records.as_slice()),
     };
     if !clean {

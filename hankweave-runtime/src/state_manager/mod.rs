@@ -31,12 +31,12 @@ use crate::world::ids::IdSource;
 pub use actor::StateManagerTask;
 pub use error::{LoadError, PersistenceError, TransitionError};
 pub use handle::{CostFigures, Receipt, StateManager, Ticket};
-pub use load::{Loaded, Strictness, load, peek};
+pub use load::{LoadedState, Strictness, load, peek};
 pub use publish::{Delivery, Events, Subscription};
 
-/// What the state manager works with.
+/// Parts of the state manager.
 #[derive(Debug, Clone)]
-pub struct Parts {
+pub struct StateManagerParts {
     /// The state files; the instance lock must be held.
     pub files: StateFiles,
     /// The journal.
@@ -45,7 +45,7 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Names the journal entries.
     pub ids: Arc<dyn IdSource>,
-    /// Where disk work runs.
+    /// Pool for disk work.
     pub blocking: Blocking,
 }
 

@@ -15,18 +15,18 @@ const RECENT_BYTES: usize = 8 << 20;
 
 /// The events that were published last, shared by all subscribers.
 #[derive(Debug)]
-pub(super) struct Recent(Mutex<Latest>);
+pub(super) struct Recent(Mutex<RecentState>);
 
 #[derive(Debug)]
-struct Latest {
+struct RecentState {
     /// The number of the last event that was dropped from memory.
     forgotten: u64,
     batches: VecDeque<Arc<Batch>>,
     bytes: usize,
 }
 
-/// What a subscriber finds after its position.
-enum Found {
+/// Events after a subscriber's position.
+enum NextEvents {
     Events(Events),
     Nothing,
     /// The next event is only in the journal, as are all with a number up to this one.
@@ -36,7 +36,7 @@ enum Found {
 impl Recent {
     /// Everything up to number `seq` is in the journal.
     pub(super) fn after_seq(seq: u64) -> Self {
-        Self(Mutex::new(Latest {
+        Self(Mutex::new(RecentState {
             forgotten: seq,
             batches: VecDeque::new(),
             bytes: 0,
@@ -57,21 +57,21 @@ impl Recent {
         }
     }
 
-    fn after(&self, position: u64) -> Found {
+    fn after(&self, position: u64) -> NextEvents {
         let latest = self.latest();
         if position < latest.forgotten {
-            return Found::Forgotten(latest.forgotten);
+            return NextEvents::Forgotten(latest.forgotten);
         }
         let next = latest
             .batches
             .partition_point(|batch| batch.last_seq() <= position);
         match latest.batches.get(next) {
-            Some(batch) => Found::Events(Events::after(Arc::clone(batch), position)),
-            None => Found::Nothing,
+            Some(batch) => NextEvents::Events(Events::after(Arc::clone(batch), position)),
+            None => NextEvents::Nothing,
         }
     }
 
-    fn latest(&self) -> MutexGuard<'_, Latest> {
+    fn latest(&self) -> MutexGuard<'_, RecentState> {
         // Nothing in here panics half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,7 +131,7 @@ impl Events {
     }
 }
 
-/// What a subscriber gets.
+/// Item for a subscriber.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delivery {
     /// The next events, at least one.
@@ -171,22 +171,22 @@ impl Subscription {
         let mut ended = false;
         loop {
             match self.recent.after(self.position) {
-                Found::Events(events) => {
+                NextEvents::Events(events) => {
                     self.behind = false;
                     return Ok(Some(self.deliver(events)));
                 }
-                Found::Forgotten(_) if !self.behind => {
+                NextEvents::Forgotten(_) if !self.behind => {
                     self.behind = true;
                     return Ok(Some(Delivery::Lagged));
                 }
                 // Only what is no longer in memory: a reader that decodes the journal is slower than who writes it, and would stay behind.
-                Found::Forgotten(until) => match self.read_on().await? {
+                NextEvents::Forgotten(until) => match self.read_on().await? {
                     Some(missed) => return Ok(Some(self.deliver(missed))),
                     None => self.position = until,
                 },
-                Found::Nothing if ended => return Ok(None),
+                NextEvents::Nothing if ended => return Ok(None),
                 // The manager's end closes this, after its last events.
-                Found::Nothing => {
+                NextEvents::Nothing => {
                     self.behind = false;
                     ended = self.published.changed().await.is_err();
                 }
@@ -235,15 +235,15 @@ mod tests {
     fn the_newest_batch_is_kept_however_large_until_the_next_one() {
         let recent = Recent::after_seq(0);
         recent.push(batch(1, 10));
-        assert!(matches!(recent.after(0), Found::Events(_)));
+        assert!(matches!(recent.after(0), NextEvents::Events(_)));
         recent.push(batch(2, RECENT_BYTES));
-        assert!(matches!(recent.after(0), Found::Forgotten(1)));
+        assert!(matches!(recent.after(0), NextEvents::Forgotten(1)));
         assert!(
-            matches!(recent.after(1), Found::Events(events) if events.lines().next().is_some_and(|line| line.seq() == 2))
+            matches!(recent.after(1), NextEvents::Events(events) if events.lines().next().is_some_and(|line| line.seq() == 2))
         );
         recent.push(batch(3, 10));
-        assert!(matches!(recent.after(1), Found::Forgotten(2)));
-        assert!(matches!(recent.after(2), Found::Events(_)));
-        assert!(matches!(recent.after(3), Found::Nothing));
+        assert!(matches!(recent.after(1), NextEvents::Forgotten(2)));
+        assert!(matches!(recent.after(2), NextEvents::Events(_)));
+        assert!(matches!(recent.after(3), NextEvents::Nothing));
     }
 }

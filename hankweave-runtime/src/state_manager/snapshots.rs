@@ -11,7 +11,7 @@ use hankweave_core::document::{HankweaveState, render_sized};
 use tokio::time::Instant;
 
 use super::journal_writer::JournalQueue;
-use super::{Parts, PersistenceError};
+use super::{PersistenceError, StateManagerParts};
 use crate::store::SnapshotMark;
 
 /// How long a change that is no transition waits at least for its snapshot. A transition only waits for its
@@ -38,9 +38,9 @@ pub(super) const WORTH_CUTTING: u64 = 32 << 20;
 
 /// When to write a snapshot, and how far the one in progress has come.
 pub(super) struct Snapshots {
-    parts: Parts,
+    parts: StateManagerParts,
     journal: JournalQueue,
-    work: Option<BoxFuture<'static, Step>>,
+    work: Option<BoxFuture<'static, SnapshotStep>>,
     /// When the work began.
     begun: Instant,
     due: Option<Instant>,
@@ -49,11 +49,11 @@ pub(super) struct Snapshots {
     took: Duration,
     /// How long the last document was, in bytes.
     length: usize,
-    cuts: Cuts,
+    cuts: LogTrimPoints,
 }
 
-/// What is to be done next.
-pub(super) enum Step {
+/// Next step.
+pub(super) enum SnapshotStep {
     /// It is time to begin.
     Due,
     /// The text is made; its mark must become durable before it may be saved.
@@ -70,14 +70,14 @@ pub(super) struct Rendered {
     cut: u64,
 }
 
-/// Where in the log the records begin that the saved documents do not contain, in bytes.
+/// Offsets in the log where the records begin that the saved documents do not contain, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Cuts {
+pub(super) struct LogTrimPoints {
     primary: u64,
     backup: u64,
 }
 
-impl Cuts {
+impl LogTrimPoints {
     /// A snapshot taken when the log had `cut` bytes is now state.json; the one before it became the backup
     /// if it was kept.
     pub(super) fn saved(&mut self, cut: u64, kept_current: bool) {
@@ -87,7 +87,7 @@ impl Cuts {
         self.primary = cut;
     }
 
-    /// What neither document needs, once cutting a log of `length` bytes is worthwhile; it counts as cut off.
+    /// Returns the part that neither document needs, once cutting a log of `length` bytes is worthwhile; it counts as cut off.
     ///
     /// At least as much is cut off as is copied, so that each record is copied at most once.
     pub(super) fn take_unneeded(&mut self, length: u64) -> Option<u64> {
@@ -102,7 +102,7 @@ impl Cuts {
 }
 
 impl Snapshots {
-    pub(super) fn new(parts: Parts, journal: JournalQueue, cuts: Cuts) -> Self {
+    pub(super) fn new(parts: StateManagerParts, journal: JournalQueue, cuts: LogTrimPoints) -> Self {
         Self {
             parts,
             journal,
@@ -152,7 +152,7 @@ impl Snapshots {
         self.work = Some(Box::pin(blocking.run(move || {
             let text = render_sized(&state, expected);
             let mark = SnapshotMark::of(seq, text.as_bytes());
-            Step::Rendered(Rendered { text, mark, cut })
+            SnapshotStep::Rendered(Rendered { text, mark, cut })
         })));
     }
 
@@ -168,10 +168,10 @@ impl Snapshots {
         self.length = text.len();
         self.work = Some(Box::pin(async move {
             if let Err(error) = journal.sync().await {
-                return Step::Saved(cut, Err(error));
+                return SnapshotStep::Saved(cut, Err(error));
             }
             let saved = blocking.run(move || files.save(text.as_bytes(), true)).await;
-            Step::Saved(
+            SnapshotStep::Saved(
                 cut,
                 saved.map_err(|error| Arc::new(PersistenceError::Files(error))),
             )
@@ -181,26 +181,26 @@ impl Snapshots {
     /// Waits for the next step: the end of the one in progress, or the time to begin.
     ///
     /// Cancel safe: the step stays in progress.
-    pub(super) async fn step(&mut self) -> Step {
+    pub(super) async fn step(&mut self) -> SnapshotStep {
         match (&mut self.work, self.due) {
             (Some(work), _) => {
                 let step = work.await;
                 self.work = None;
-                if matches!(step, Step::Saved(..)) {
+                if matches!(step, SnapshotStep::Saved(..)) {
                     (self.ended, self.took) = (Instant::now(), self.begun.elapsed());
                 }
                 step
             }
             (None, Some(due)) => {
                 tokio::time::sleep_until(due).await;
-                Step::Due
+                SnapshotStep::Due
             }
             (None, None) => std::future::pending().await,
         }
     }
 
-    /// What the saved documents need of the log.
-    pub(super) fn cuts(&mut self) -> &mut Cuts {
+    /// Returns the parts of the log that the saved documents need.
+    pub(super) fn cuts(&mut self) -> &mut LogTrimPoints {
         &mut self.cuts
     }
 }

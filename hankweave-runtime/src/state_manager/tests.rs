@@ -7,7 +7,7 @@ use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::{HankweaveState, PlanEntry, StartingConditions};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::id::{CheckpointSha, CodonId, EventId, Pid, RunId};
-use hankweave_core::state::{LiveState, Source};
+use hankweave_core::state::{LiveState, StateSource};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use tokio::task::JoinHandle;
@@ -37,9 +37,9 @@ struct Life {
     task: JoinHandle<()>,
 }
 
-fn parts(disk: &Arc<dyn Disk>, dir: &Path) -> Option<Parts> {
+fn parts(disk: &Arc<dyn Disk>, dir: &Path) -> Option<StateManagerParts> {
     let journal = FileJournal::open(Arc::clone(disk), &dir.join("events"), JournalLimits::default()).ok()?;
-    Some(Parts {
+    Some(StateManagerParts {
         files: StateFiles::new(Arc::clone(disk), None, dir.to_owned()),
         journal: Arc::new(journal),
         clock: Arc::new(Noon),
@@ -64,7 +64,7 @@ fn start(dir: &Path) -> Life {
     try_start(&disk, dir).unwrap()
 }
 
-fn reload(dir: &Path) -> (Parts, Loaded) {
+fn reload(dir: &Path) -> (StateManagerParts, LoadedState) {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let parts = parts(&disk, dir).unwrap();
     let loaded = load(&parts, Strictness::Stop).unwrap();
@@ -132,7 +132,7 @@ fn fold(events: &[StateEvent]) -> HankweaveState {
 }
 
 /// The numbers in the journal, and the state events among its entries.
-fn journaled(parts: &Parts) -> (Vec<u64>, Vec<StateEvent>) {
+fn journaled(parts: &StateManagerParts) -> (Vec<u64>, Vec<StateEvent>) {
     let limit = PageLimit {
         entries: usize::MAX,
         bytes: usize::MAX,
@@ -518,7 +518,10 @@ async fn a_damaged_document_is_set_aside_and_the_backup_with_the_log_replaces_it
     life.kill().await;
     std::fs::write(folder.path().join("state.json"), "{\"runs\":").unwrap();
     let (_, loaded) = reload(folder.path());
-    assert_eq!((loaded.source, loaded.quarantined.len()), (Source::Backup, 1));
+    assert_eq!(
+        (loaded.source, loaded.quarantined.len()),
+        (StateSource::Backup, 1)
+    );
     assert!(!loaded.primary_problems.is_empty());
     assert_eq!(
         *loaded.state(),
@@ -529,7 +532,7 @@ async fn a_damaged_document_is_set_aside_and_the_backup_with_the_log_replaces_it
         "{\"runs\":"
     );
     drop(loaded);
-    assert_eq!(reload(folder.path()).1.source, Source::Primary);
+    assert_eq!(reload(folder.path()).1.source, StateSource::Primary);
 }
 
 /// A life that was killed before its last event got into state.json, and what it had told.
@@ -546,8 +549,8 @@ async fn killed_behind_a_snapshot(folder: &Path) -> HankweaveState {
 #[tokio::test(start_paused = true)]
 async fn a_document_that_was_damaged_in_its_place_and_can_still_be_read_is_not_loaded() {
     for (damaged, source) in [
-        (&["state.json"][..], Source::Backup),
-        (&["state.json", "state.json.bak"][..], Source::Log),
+        (&["state.json"][..], StateSource::Backup),
+        (&["state.json", "state.json.bak"][..], StateSource::Log),
     ] {
         let folder = folder();
         let told = killed_behind_a_snapshot(folder.path()).await;
@@ -581,7 +584,7 @@ async fn without_both_documents_the_recorded_events_rebuild_it() {
     }
     std::fs::remove_file(folder.path().join("state.log")).unwrap();
     let (_, loaded) = reload(folder.path());
-    assert_eq!((loaded.source, loaded.quarantined.len()), (Source::Log, 2));
+    assert_eq!((loaded.source, loaded.quarantined.len()), (StateSource::Log, 2));
     assert_eq!(*loaded.state(), fold(&story));
 }
 
@@ -717,7 +720,7 @@ async fn a_long_log_is_cut_and_still_continues_both_documents() {
     }]);
     std::fs::write(folder.path().join("state.json"), "damaged").unwrap();
     let (_, loaded) = reload(folder.path());
-    assert_eq!((loaded.source, loaded.state()), (Source::Backup, &expected));
+    assert_eq!((loaded.source, loaded.state()), (StateSource::Backup, &expected));
 }
 
 // covers: P4, P5, F3

@@ -9,7 +9,7 @@ use hankweave_core::document::MAX_STATE_BYTES;
 use hankweave_core::time::Timestamp;
 
 use super::{LogContents, NOTHING_IN_DOUBT, StateLog, read_log};
-use crate::world::disk::{self, Disk, HeldLock, IoError};
+use crate::world::disk::{self, DirLockGuard, Disk, IoError};
 
 /// A log is cut long before it reaches this; reading stops here so that a strange file cannot fill the memory.
 const MAX_LOG_BYTES: u64 = 256 << 20;
@@ -18,11 +18,11 @@ const MAX_LOG_BYTES: u64 = 256 << 20;
 #[derive(Debug, Clone)]
 pub struct StateFiles {
     disk: Arc<dyn Disk>,
-    guard: Option<Arc<dyn HeldLock>>,
+    guard: Option<Arc<dyn DirLockGuard>>,
     state_dir: PathBuf,
 }
 
-/// What a start finds, before anyone judges it.
+/// Unchecked files found at a start.
 #[derive(Debug, Default)]
 pub struct FoundState {
     /// state.json
@@ -65,7 +65,7 @@ impl StateFiles {
     /// The files in `state_dir`. `guard` is the instance lock, which each save checks (D7);
     /// `None` when the user waived it.
     #[must_use]
-    pub fn new(disk: Arc<dyn Disk>, guard: Option<Arc<dyn HeldLock>>, state_dir: PathBuf) -> Self {
+    pub fn new(disk: Arc<dyn Disk>, guard: Option<Arc<dyn DirLockGuard>>, state_dir: PathBuf) -> Self {
         Self {
             disk,
             guard,

@@ -39,7 +39,7 @@ pub const NOTHING_IN_DOUBT: Range<u64> = u64::MAX..u64::MAX;
 const LEAST_ROOM: u64 = 16 << 10;
 const MOST_ROOM: u64 = 1 << 20;
 
-/// What room is made of, some at a time.
+/// Zeros for preallocated room, written in chunks.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 impl StateLog {
@@ -184,7 +184,7 @@ pub struct LogContents {
     pub marks: Vec<SnapshotMark>,
     /// The highest number in use, if the last writer ended cleanly.
     pub closed_at: Option<u64>,
-    /// Where the last write stands, in bytes; whatever is behind it is torn.
+    /// Range of the last write, in bytes; anything after it is torn.
     pub last_write: Range<u64>,
     /// How many lines in front of its end cannot be read: acknowledged history that was damaged later.
     pub damaged_lines: usize,
@@ -222,7 +222,7 @@ impl LogContents {
         self.damaged_lines == 0 && self.marks.iter().any(as_long) && !self.knows(snapshot)
     }
 
-    /// The same content in one write, without what cannot be read.
+    /// Returns the content in one write, without the unreadable part.
     #[must_use]
     pub fn to_batch(&self) -> LogBatch {
         let mut batch = LogBatch::default();
@@ -249,7 +249,7 @@ impl LogContents {
 pub fn read_log(bytes: &[u8]) -> LogContents {
     let mut contents = LogContents::default();
     // Bad lines, and the lines behind them, wait here until a later write proves that they were acknowledged.
-    let mut unproven = Unproven::default();
+    let mut unproven = UnconfirmedTail::default();
     let mut end = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let begin = end;
@@ -276,12 +276,12 @@ pub fn read_log(bytes: &[u8]) -> LogContents {
 }
 
 #[derive(Default)]
-struct Unproven {
+struct UnconfirmedTail {
     bad_lines: usize,
-    behind: Vec<Content>,
+    behind: Vec<LogLine>,
 }
 
-impl Unproven {
+impl UnconfirmedTail {
     /// A later write begins: what waited was durable, and what cannot be read of it is damage.
     fn settle(&mut self, contents: &mut LogContents) {
         contents.damaged_lines += std::mem::take(&mut self.bad_lines);
@@ -292,17 +292,17 @@ impl Unproven {
 }
 
 impl LogContents {
-    fn take(&mut self, content: Content) {
+    fn take(&mut self, content: LogLine) {
         // Whatever follows the end of a clean life belongs to another one.
         self.closed_at = None;
         match content {
-            Content::Closed(seq) => self.closed_at = Some(seq),
-            Content::Mark(mark) => self.marks.push(mark),
+            LogLine::Closed(seq) => self.closed_at = Some(seq),
+            LogLine::Mark(mark) => self.marks.push(mark),
             // Numbers only grow; anything else is no line of ours, however good its checksum.
-            Content::Record(record) if self.records.last().is_some_and(|last| last.seq >= record.seq) => {
+            LogLine::Record(record) if self.records.last().is_some_and(|last| last.seq >= record.seq) => {
                 self.damaged_lines += 1;
             }
-            Content::Record(record) => self.records.push(*record),
+            LogLine::Record(record) => self.records.push(*record),
         }
     }
 }
@@ -310,7 +310,7 @@ impl LogContents {
 /// Bytes in front of the JSON: eight digits and a separator.
 const PREFIX: usize = 9;
 
-enum Content {
+enum LogLine {
     Record(Box<Recorded<StateEvent>>),
     Mark(SnapshotMark),
     Closed(u64),
@@ -334,7 +334,7 @@ struct ClosedLine {
 }
 
 /// The content of a line and whether it begins a write; `None` for anything that was not written whole.
-fn decode(line: &[u8]) -> Option<(bool, Content)> {
+fn decode(line: &[u8]) -> Option<(bool, LogLine)> {
     let line = line.strip_suffix(b"\n")?;
     let (prefix, json) = line.split_at_checked(PREFIX)?;
     let begins_write = match prefix[8] {
@@ -349,16 +349,16 @@ fn decode(line: &[u8]) -> Option<(bool, Content)> {
     Some((begins_write, decode_json(json)?))
 }
 
-fn decode_json(json: &[u8]) -> Option<Content> {
+fn decode_json(json: &[u8]) -> Option<LogLine> {
     if json.starts_with(b"{\"snapshot\"") {
         let line: MarkLine = serde_json::from_slice(json).ok()?;
-        Some(Content::Mark(line.snapshot))
+        Some(LogLine::Mark(line.snapshot))
     } else if json.starts_with(b"{\"closed\"") {
         let line: ClosedLine = serde_json::from_slice(json).ok()?;
-        Some(Content::Closed(line.closed))
+        Some(LogLine::Closed(line.closed))
     } else {
         let EventLine { seq, at, event } = serde_json::from_slice(json).ok()?;
-        Some(Content::Record(Box::new(Recorded { seq, at, event })))
+        Some(LogLine::Record(Box::new(Recorded { seq, at, event })))
     }
 }
 

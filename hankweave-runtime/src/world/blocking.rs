@@ -1,4 +1,4 @@
-//! Where calls run that wait for the disk.
+//! Pool for calls that wait for the disk.
 
 use std::future::Future;
 use std::io;

@@ -28,7 +28,7 @@ pub(crate) use beneath::{descend, open_folder_in};
 pub use copy_rules::CopyRules;
 #[cfg(any(test, feature = "testing"))]
 pub use faulty::{Fault, FaultyDisk};
-pub use folder::{Folder, Found, OpenFile, SharedFile};
+pub use folder::{Folder, OpenFile, OpenedEntry, SharedFile};
 pub use real::RealDisk;
 pub(crate) use real::{new_file, open_dir, open_regular, open_regular_in};
 pub use spare::{OpenedSpare, Spare, SparedDisk, Spares, records_folder};
@@ -139,14 +139,14 @@ pub trait Disk: Send + Sync + Debug {
     /// What the system says.
     fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>>;
 
-    /// What stands at `path`, without following a link.
+    /// Returns the metadata of `path`, without following a link.
     ///
     /// # Errors
     ///
     /// What the system says, also when there is nothing.
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
 
-    /// What `path` leads to; links are followed.
+    /// Returns the metadata of the target of `path`; links are followed.
     ///
     /// # Errors
     ///
@@ -258,7 +258,7 @@ pub trait SyncFile: Send + Sync + Debug {
 #[derive(Debug)]
 pub enum DirLock {
     /// The lock is ours until the value is dropped.
-    Acquired(Arc<dyn HeldLock>),
+    Acquired(Arc<dyn DirLockGuard>),
     /// Another process holds it.
     Held,
     /// The file system has no such locks.
@@ -266,7 +266,7 @@ pub enum DirLock {
 }
 
 /// A kernel lock on a directory; dropping it gives it back.
-pub trait HeldLock: Send + Sync + Debug {
+pub trait DirLockGuard: Send + Sync + Debug {
     /// Whether the locked directory is still the one that its path leads to. It is not after someone moved or
     /// replaced the directory; writing there could reach another owner's files (D7).
     fn still_guards(&self) -> bool;
@@ -277,15 +277,15 @@ pub trait HeldLock: Send + Sync + Debug {
     }
 }
 
-/// What was tried with a file or folder, and why it failed.
+/// Failed operation on a file or folder.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {action} `{}`", path.display())]
 pub struct IoError {
-    /// What was tried, such as "read".
+    /// Attempted action, such as "read".
     pub action: &'static str,
     /// With what.
     pub path: PathBuf,
-    /// What the system said.
+    /// Error of the system.
     #[source]
     pub source: io::Error,
 }
@@ -298,10 +298,10 @@ impl IoError {
     }
 }
 
-/// What stands at a path.
+/// Metadata of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
-    /// What it is.
+    /// Kind.
     pub kind: FileKind,
     /// Length in bytes; for a directory without meaning.
     pub length: u64,
@@ -409,12 +409,12 @@ pub fn read_if_present(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<O
 
 /// Something that had the name of a file or folder of ours and could not be it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Aside {
+pub struct QuarantinedEntry {
     /// The name that it had.
     pub name: PathBuf,
-    /// What it is.
+    /// Kind.
     pub kind: FileKind,
-    /// Where it is kept.
+    /// New path.
     pub kept: PathBuf,
 }
 
@@ -423,7 +423,12 @@ pub struct Aside {
 /// # Errors
 ///
 /// What the system says.
-pub fn only(disk: &dyn Disk, path: &Path, wanted: FileKind, now: Timestamp) -> io::Result<Option<Aside>> {
+pub fn only(
+    disk: &dyn Disk,
+    path: &Path,
+    wanted: FileKind,
+    now: Timestamp,
+) -> io::Result<Option<QuarantinedEntry>> {
     let kind = match disk.metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found?.kind,
@@ -435,7 +440,7 @@ pub fn only(disk: &dyn Disk, path: &Path, wanted: FileKind, now: Timestamp) -> i
     disk.rename(path, &kept)?;
     disk.sync_dir(parent(path))?;
     let name = path.to_owned();
-    Ok(Some(Aside { name, kind, kept }))
+    Ok(Some(QuarantinedEntry { name, kind, kept }))
 }
 
 /// `<path>.<word>-<time>`, with a number behind it when that exists, so that nothing kept is ever overwritten.

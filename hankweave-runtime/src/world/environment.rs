@@ -1,4 +1,4 @@
-//! What the program was given when it was started, and the programs that it can find.
+//! Environment of the program at its start, and the programs that it can find.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -20,7 +20,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// What this process was given.
+    /// Returns the environment of this process.
     #[must_use]
     pub fn of_process() -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Environment {
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
-    /// The same with another value of one variable.
+    /// Returns the environment with another value of one variable.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.into(), value.into());

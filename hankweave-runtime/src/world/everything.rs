@@ -28,11 +28,11 @@ pub struct World {
     pub http: Arc<dyn Http>,
     /// Which process and which boot this is.
     pub identity: Arc<dyn Identity>,
-    /// What the program was started with.
+    /// Environment of the program at its start.
     pub environment: Arc<Environment>,
     /// Child processes.
     pub spawner: Arc<dyn Spawner>,
-    /// Where calls run that wait for the disk.
+    /// Pool for calls that wait for the disk.
     pub blocking: Blocking,
 }
 
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// The same in a program that becomes the parent of every process below it whose own parent has ended, and ends those that an agent has left behind.
+    /// Makes this process the parent of every process below it whose own parent has ended, so that it can end processes that an agent left.
     /// See [`ChildSpawner::adopting_orphans`] for who may do that: every other child of this program would be ended as well.
     ///
     /// # Errors

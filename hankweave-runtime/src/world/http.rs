@@ -37,7 +37,7 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// What came back.
+/// Response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAnswer {
     /// The status of HTTP.

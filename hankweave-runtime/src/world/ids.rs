@@ -1,4 +1,4 @@
-//! Where new identifiers come from.
+//! Source of new identifiers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,7 +28,7 @@ pub trait IdSource: Send + Sync + std::fmt::Debug {
 /// Event ids are made by the million, so only their beginning is random, and the rest counts.
 #[derive(Debug)]
 pub struct RandomIds {
-    /// What the ids of all events begin with.
+    /// Prefix of the ids of all events.
     events: String,
     next_event: AtomicU64,
 }

@@ -1,4 +1,4 @@
-//! Where connections come from.
+//! Source of connections.
 
 #[cfg(any(test, feature = "testing"))]
 mod memory;

@@ -20,10 +20,10 @@ use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::clock::SystemClock;
-use hankweave_tasks::coordinator::{Acquire, Coordinator, Create, Hold, Release};
-use hankweave_tasks::layers::Layers;
+use hankweave_tasks::coordinator::{Acquire, Coordinator, Create, ExclusiveHold, Release};
+use hankweave_tasks::layers::TaskLayers;
 use hankweave_tasks::model::lock::LockMode;
-use hankweave_tasks::model::registry::{Change, NewTask};
+use hankweave_tasks::model::registry::{NewTask, RegistryChange};
 use hankweave_tasks::model::task::{Fail, Start, TaskTransition};
 use hankweave_tasks::model::{Holder, LockTable};
 use hankweave_tasks::{Lifecycle, Locks, Memory, Postgres, Sqlite};
@@ -72,7 +72,11 @@ fn postgres(runtime: &Runtime, cluster: &Cluster, folder: &std::path::Path) {
     let registry = Arc::new(runtime.block_on(Postgres::open(&url)).expect("it opens"));
     let world = World::real();
     let locks = Locks::new(registry.clone(), world.ids.clone());
-    let lifecycle = Lifecycle::new(registry.clone(), locks, Layers::new(world, folder.join("tasks")));
+    let lifecycle = Lifecycle::new(
+        registry.clone(),
+        locks,
+        TaskLayers::new(world, folder.join("tasks")),
+    );
     let clients = runtime.block_on(bare_clients(&url));
     let bare = || runtime.block_on(bare_commits(&clients));
     compare(
@@ -194,8 +198,8 @@ fn next_id() -> TaskId {
     TaskId::new(format!("task-{}", NEXT.fetch_add(1, Ordering::Relaxed))).expect("it is plain")
 }
 
-fn hold(id: &TaskId) -> Hold {
-    Hold {
+fn hold(id: &TaskId) -> ExclusiveHold {
+    ExclusiveHold {
         holder: Holder::new("own", id.as_str()),
         lease: LEASE,
     }
@@ -230,7 +234,7 @@ async fn steps(coordinator: &dyn Coordinator, tasks: usize) -> f64 {
         );
         while began.elapsed() < TURN {
             for step in [start(), fail(), TaskTransition::Resume] {
-                let change = Change {
+                let change = RegistryChange {
                     id: id.clone(),
                     expected_version: version,
                     token,
@@ -283,7 +287,7 @@ async fn cycles(coordinator: &dyn Coordinator) -> f64 {
             };
             let acquired = coordinator.acquire(acquire).await.expect("it is free");
             let expected_version = acquired.row.expect("it is there").version;
-            let change = Change {
+            let change = RegistryChange {
                 id: id.clone(),
                 expected_version,
                 token: acquired.held.token,

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use hankweave_core::id::TaskId;
 use hankweave_runtime::world::World;
-use hankweave_tasks::layers::{Durability, Layers, TaskFiles};
-use hankweave_tasks::model::{Level, LogEntry};
+use hankweave_tasks::layers::{Durability, TaskFiles, TaskLayers};
+use hankweave_tasks::model::{LogEntry, LogLevel};
 use serde_json::json;
 
 const ROUNDS: usize = 5;
@@ -25,7 +25,7 @@ const TURN: Duration = Duration::from_millis(500);
 
 fn main() {
     let folder = tempfile::tempdir_in(place()).expect("there is a folder");
-    let layers = Layers::new(World::real(), folder.path().join("tasks"));
+    let layers = TaskLayers::new(World::real(), folder.path().join("tasks"));
     let files = |name: &str| layers.task(TaskId::new(name).expect("it is plain"));
     let bare = folder.path().join("bare");
     fs::create_dir(&bare).expect("it is new");
@@ -84,7 +84,7 @@ fn rate(turn: &mut impl FnMut() -> u64) -> f64 {
 
 fn entry(files: &TaskFiles) -> LogEntry {
     let data = json!({"fromStatus": "pending", "toStatus": "running", "agentId": "coder"});
-    files.entry(Level::Info, "Task started by agent coder", Some(data))
+    files.entry(LogLevel::Info, "Task started by agent coder", Some(data))
 }
 
 fn append(files: &TaskFiles, batch: usize, durability: Durability) -> impl FnMut() -> u64 + use<> {

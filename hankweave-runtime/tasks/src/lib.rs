@@ -35,5 +35,5 @@ pub use locks::Locks;
 pub use memory::Memory;
 pub use postgres::Postgres;
 pub use publish::publish;
-pub use recorder::{Recorder, Report, Reports};
+pub use recorder::{RecordRequest, RecordRequests, Recorder};
 pub use sqlite::Sqlite;

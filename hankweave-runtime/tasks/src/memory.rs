@@ -14,12 +14,13 @@ use hankweave_task_model::{Holder, LockTable, LogEntry, Resource, TaskError};
 
 use crate::coordinator::{HeldLock, Hints, ListQuery, TaskFilter};
 use crate::engine::{
-    Backend, Beside, Fencing, Local, Operation, Removed, Seen, Tried, Trouble, Tx, error_of, see_locally,
+    Backend, Fencing, LocalTx, ReadSet, Removed, ResourceView, Transaction, Tx, TxError, TxResult, error_of,
+    see_locally,
 };
 
 /// A coordinator for one process.
 pub struct Memory {
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
     clock: Arc<dyn Clock>,
     hints: Hints,
     fencing: Fencing,
@@ -40,10 +41,10 @@ impl Memory {
     /// One with a single task that was kept elsewhere, with its log lines. Nobody holds it, and tokens are greater than the one that it has.
     #[must_use]
     pub fn holding(clock: Arc<dyn Clock>, row: &TaskRow, lines: Vec<LogEntry>) -> Self {
-        let mut state = State {
+        let mut state = MemoryState {
             locks: LockTable::behind(row.fencing_token),
             lines: BTreeMap::from([(row.id().clone(), lines)]),
-            ..State::default()
+            ..MemoryState::default()
         };
         state.put(row);
         Self {
@@ -62,7 +63,7 @@ impl Memory {
         }
     }
 
-    fn run_now<O: Operation>(&self, operation: &O) -> Result<O::Output, TaskError> {
+    fn run_now<O: Transaction>(&self, operation: &O) -> Result<O::Output, TaskError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tx = MemoryTx {
             now: self.clock.now(),
@@ -71,7 +72,7 @@ impl Memory {
         };
         let done = operation.perform(&mut tx).now_or_never();
         // Nothing in memory has to be waited for.
-        let done = done.unwrap_or_else(|| Err(Trouble::Away("the memory is busy".to_owned())));
+        let done = done.unwrap_or_else(|| Err(TxError::Away("the memory is busy".to_owned())));
         drop(state);
         let done = done.map_err(|trouble| error_of(operation, trouble))?;
         if O::WRITES && operation.wakes() {
@@ -88,7 +89,7 @@ impl fmt::Debug for Memory {
 }
 
 impl Backend for Memory {
-    async fn run<O: Operation>(&self, operation: O) -> Result<O::Output, TaskError> {
+    async fn run<O: Transaction>(&self, operation: O) -> Result<O::Output, TaskError> {
         self.run_now(&operation)
     }
 
@@ -100,7 +101,7 @@ impl Backend for Memory {
 }
 
 #[derive(Default)]
-struct State {
+struct MemoryState {
     tasks: BTreeMap<TaskId, TaskRow>,
     /// Those that wait for somebody, by age.
     pending: BTreeSet<(Timestamp, TaskId)>,
@@ -109,7 +110,7 @@ struct State {
     locks: LockTable,
 }
 
-impl State {
+impl MemoryState {
     fn is_held(&self, id: &TaskId, now: Timestamp) -> bool {
         let locks = self.locks.resource(&TaskRow::lock_name(id));
         locks.held.iter().any(|held| held.lives(now))
@@ -127,7 +128,7 @@ impl State {
 
 /// Operations hold the one mutex as long as they last.
 struct MemoryTx<'a> {
-    state: &'a mut State,
+    state: &'a mut MemoryState,
     now: Timestamp,
     fencing: Fencing,
 }
@@ -139,19 +140,19 @@ impl Tx for MemoryTx<'_> {
         self.fencing
     }
 
-    async fn now(&mut self) -> Tried<Timestamp> {
+    async fn now(&mut self) -> TxResult<Timestamp> {
         Ok(self.now)
     }
 
-    async fn task(&mut self, id: &TaskId) -> Tried<Option<TaskRow>> {
+    async fn task(&mut self, id: &TaskId) -> TxResult<Option<TaskRow>> {
         Ok(self.state.tasks.get(id).cloned())
     }
 
-    async fn deleted_at(&mut self, id: &TaskId) -> Tried<Option<Timestamp>> {
+    async fn deleted_at(&mut self, id: &TaskId) -> TxResult<Option<Timestamp>> {
         Ok(self.state.deleted.get(id).copied())
     }
 
-    async fn tasks(&mut self, query: &ListQuery) -> Tried<Vec<TaskRow>> {
+    async fn tasks(&mut self, query: &ListQuery) -> TxResult<Vec<TaskRow>> {
         let mut rows: Vec<&TaskRow> = self
             .state
             .tasks
@@ -165,25 +166,25 @@ impl Tx for MemoryTx<'_> {
         Ok(rows.take(query.limit.map_or(usize::MAX, size)).cloned().collect())
     }
 
-    async fn count(&mut self, filter: &TaskFilter) -> Tried<u64> {
+    async fn count(&mut self, filter: &TaskFilter) -> TxResult<u64> {
         Ok(self.state.tasks.values().filter(|row| filter.wants(row)).count() as u64)
     }
 
-    async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> Tried<()> {
+    async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> TxResult<()> {
         self.state.put(row);
         let known = self.state.lines.entry(row.id().clone()).or_default();
         known.extend_from_slice(lines);
         Ok(())
     }
 
-    async fn remove_task(&mut self, row: &TaskRow) -> Tried<()> {
+    async fn remove_task(&mut self, row: &TaskRow) -> TxResult<()> {
         self.state.tasks.remove(row.id());
         self.state.lines.remove(row.id());
         self.state.deleted.insert(row.id().clone(), self.now);
         Ok(())
     }
 
-    async fn claimable(&mut self, owner: Option<&str>, limit: u32) -> Tried<Vec<TaskId>> {
+    async fn claimable(&mut self, owner: Option<&str>, limit: u32) -> TxResult<Vec<TaskId>> {
         let state = &self.state;
         let is_wanted = |id: &TaskId| {
             let of_owner = |row: &TaskRow| owner.is_none_or(|owner| row.record.owner() == owner);
@@ -197,7 +198,7 @@ impl Tx for MemoryTx<'_> {
             .collect())
     }
 
-    async fn orphans(&mut self, before: Timestamp) -> Tried<Vec<TaskRow>> {
+    async fn orphans(&mut self, before: Timestamp) -> TxResult<Vec<TaskRow>> {
         let is_left = |row: &&TaskRow| {
             let is_old = row.record.status() == TaskStatus::Running && row.updated_at < before;
             is_old && !self.state.is_held(row.id(), self.now)
@@ -207,7 +208,7 @@ impl Tx for MemoryTx<'_> {
         Ok(rows)
     }
 
-    async fn log_lines(&mut self, id: &TaskId, behind: u64) -> Tried<Vec<LogEntry>> {
+    async fn log_lines(&mut self, id: &TaskId, behind: u64) -> TxResult<Vec<LogEntry>> {
         let lines = self.state.lines.get(id).map_or(&[][..], |lines| lines);
         let behind = lines
             .iter()
@@ -215,7 +216,7 @@ impl Tx for MemoryTx<'_> {
         Ok(behind.cloned().collect())
     }
 
-    async fn unwritten(&mut self, limit: u32) -> Tried<Vec<TaskRow>> {
+    async fn unwritten(&mut self, limit: u32) -> TxResult<Vec<TaskRow>> {
         let rows = self
             .state
             .tasks
@@ -224,23 +225,23 @@ impl Tx for MemoryTx<'_> {
         Ok(rows.take(limit as usize).cloned().collect())
     }
 
-    async fn mark_written(&mut self, id: &TaskId, seq: u64) -> Tried<()> {
+    async fn mark_written(&mut self, id: &TaskId, seq: u64) -> TxResult<()> {
         if let Some(row) = self.state.tasks.get_mut(id) {
             row.written_seq = row.written_seq.max(seq);
         }
         Ok(())
     }
 
-    async fn see(&mut self, name: &str, beside: Beside<'_>) -> Tried<Seen> {
+    async fn see(&mut self, name: &str, beside: ReadSet<'_>) -> TxResult<ResourceView> {
         see_locally(self, name, beside).await
     }
 
-    async fn put_resource(&mut self, name: &str, _: &Resource, after: Resource) -> Tried<()> {
+    async fn put_resource(&mut self, name: &str, _: &Resource, after: Resource) -> TxResult<()> {
         self.state.locks.put(name, after);
         Ok(())
     }
 
-    async fn held(&mut self) -> Tried<Vec<HeldLock>> {
+    async fn held(&mut self) -> TxResult<Vec<HeldLock>> {
         let held = self.state.locks.held().into_iter();
         Ok(held
             .map(|(resource, held)| HeldLock {
@@ -250,7 +251,7 @@ impl Tx for MemoryTx<'_> {
             .collect())
     }
 
-    async fn names_with(&mut self, removed: Removed<'_>) -> Tried<Vec<String>> {
+    async fn names_with(&mut self, removed: Removed<'_>) -> TxResult<Vec<String>> {
         let held = self.state.locks.held().into_iter();
         let mut names: Vec<String> = held
             .filter(|(_, held)| removed.wants(held))
@@ -261,16 +262,16 @@ impl Tx for MemoryTx<'_> {
     }
 }
 
-impl Local for MemoryTx<'_> {
-    fn known(&mut self, name: &str) -> Tried<Resource> {
+impl LocalTx for MemoryTx<'_> {
+    fn known(&mut self, name: &str) -> TxResult<Resource> {
         Ok(self.state.locks.resource(name))
     }
 
-    fn next_token(&mut self) -> Tried<u64> {
+    fn next_token(&mut self) -> TxResult<u64> {
         Ok(self.state.locks.next_token())
     }
 
-    fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>> {
+    fn held_behind(&mut self, name: &str, holder: &Holder) -> TxResult<Option<String>> {
         let held = self.state.locks.held_behind(name, holder, self.now);
         Ok(held.map(str::to_owned))
     }

@@ -1,4 +1,4 @@
-//! What the registry says, written into the files of the task (TASK-33, TASK-53).
+//! Contents of the registry, written into the files of the task (TASK-33, TASK-53).
 
 use hankweave_task_model::LogEntry;
 use hankweave_task_model::registry::TaskRow;

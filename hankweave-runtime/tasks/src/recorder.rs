@@ -3,18 +3,18 @@
 use hankweave_core::document::HankweaveState;
 use tokio::sync::{mpsc, oneshot};
 
-/// Where a worker tells that something is to be recorded.
+/// Sender of a worker's reports to be recorded.
 #[derive(Debug, Clone)]
-pub struct Recorder(mpsc::Sender<Report>);
+pub struct Recorder(mpsc::Sender<RecordRequest>);
 
-/// What comes from the worker.
+/// Receiver of a worker's reports.
 #[derive(Debug)]
-pub struct Reports(mpsc::Receiver<Report>);
+pub struct RecordRequests(mpsc::Receiver<RecordRequest>);
 
 /// Something has changed. The worker goes on when this is dropped.
 #[derive(Debug)]
-pub struct Report {
-    /// What its runs have come to, as far as that is there for whoever takes over; `None` when the task has taken a step in the coordinator.
+pub struct RecordRequest {
+    /// Results of its runs, as far as another worker can continue them; `None` when the task has taken a step in the coordinator.
     pub history: Option<HankweaveState>,
     _waits: oneshot::Sender<()>,
 }
@@ -22,15 +22,15 @@ pub struct Report {
 impl Recorder {
     /// Both ends.
     #[must_use]
-    pub fn new() -> (Self, Reports) {
+    pub fn new() -> (Self, RecordRequests) {
         let (sender, receiver) = mpsc::channel(1);
-        (Self(sender), Reports(receiver))
+        (Self(sender), RecordRequests(receiver))
     }
 
     /// Waits until it is recorded, or until nobody records any more.
     pub(crate) async fn record(&self, history: Option<HankweaveState>) {
         let (waits, recorded) = oneshot::channel();
-        let report = Report {
+        let report = RecordRequest {
             history,
             _waits: waits,
         };
@@ -41,13 +41,13 @@ impl Recorder {
     }
 }
 
-impl Reports {
+impl RecordRequests {
     /// The next report; `None` when the worker is gone.
     ///
     /// # Cancel safety
     ///
     /// Nothing is lost.
-    pub async fn next(&mut self) -> Option<Report> {
+    pub async fn next(&mut self) -> Option<RecordRequest> {
         self.0.recv().await
     }
 }

@@ -4,10 +4,10 @@ use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::{Held, Holder, LogEntry};
+use hankweave_task_model::{Holder, LockGrant, LogEntry};
 
 use crate::coordinator::HeldLock;
-use crate::engine::{Tried, Trouble};
+use crate::engine::{TxError, TxResult};
 
 /// Databases have no numbers without a sign; ours stay below their limit.
 pub(crate) fn integer(number: u64) -> i64 {
@@ -22,21 +22,21 @@ pub(crate) fn time(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-fn unreadable(what: &str, error: impl std::fmt::Display) -> Trouble {
-    Trouble::Failed(format!("{what} in the registry cannot be read: {error}"))
+fn unreadable(what: &str, error: impl std::fmt::Display) -> TxError {
+    TxError::Failed(format!("{what} in the registry cannot be read: {error}"))
 }
 
-pub(crate) fn read_id(id: String) -> Tried<TaskId> {
+pub(crate) fn read_id(id: String) -> TxResult<TaskId> {
     TaskId::new(id).map_err(|error| unreadable("the id of a task", error))
 }
 
 /// The number and the text of a log line.
-pub(crate) fn written(line: &LogEntry) -> Tried<(i64, String)> {
-    let text = serde_json::to_string(line).map_err(|error| Trouble::Failed(error.to_string()))?;
+pub(crate) fn written(line: &LogEntry) -> TxResult<(i64, String)> {
+    let text = serde_json::to_string(line).map_err(|error| TxError::Failed(error.to_string()))?;
     Ok((integer(line.seq.unwrap_or(0)), text))
 }
 
-pub(crate) fn read_line(text: &str) -> Tried<LogEntry> {
+pub(crate) fn read_line(text: &str) -> TxResult<LogEntry> {
     serde_json::from_str(text).map_err(|error| unreadable("a log line", error))
 }
 
@@ -53,10 +53,10 @@ pub(crate) struct StoredTask {
 }
 
 impl StoredTask {
-    pub(crate) fn of(row: &TaskRow) -> Tried<Self> {
+    pub(crate) fn of(row: &TaskRow) -> TxResult<Self> {
         let record = serde_json::to_string(&row.record);
         Ok(Self {
-            record: record.map_err(|error| Trouble::Failed(error.to_string()))?,
+            record: record.map_err(|error| TxError::Failed(error.to_string()))?,
             updated_at: row.updated_at.as_millis(),
             version: integer(row.version),
             status_version: integer(row.status_version),
@@ -67,7 +67,7 @@ impl StoredTask {
         })
     }
 
-    pub(crate) fn row(self) -> Tried<TaskRow> {
+    pub(crate) fn row(self) -> TxResult<TaskRow> {
         let record = serde_json::from_str(&self.record);
         Ok(TaskRow {
             record: record.map_err(|error| unreadable("a task", error))?,
@@ -95,13 +95,13 @@ pub(crate) struct StoredHeld {
 }
 
 impl StoredHeld {
-    pub(crate) fn lock(self) -> Tried<HeldLock> {
+    pub(crate) fn lock(self) -> TxResult<HeldLock> {
         let mode = match self.mode.as_str() {
             "exclusive" => LockMode::Exclusive,
             "collaborative" => LockMode::Collaborative,
             other => return Err(unreadable("a lock", format!("there is no mode `{other}`"))),
         };
-        let held = Held {
+        let held = LockGrant {
             holder: Holder::new(self.owner, self.scope),
             mode,
             token: natural(self.token),

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use hankweave_core::id::TaskId;
 use hankweave_runtime::world::World;
-use hankweave_tasks::layers::{Durability, Layers, TaskFiles};
-use hankweave_tasks::model::{CheckpointId, Level, LogQuery};
+use hankweave_tasks::layers::{Durability, TaskFiles, TaskLayers};
+use hankweave_tasks::model::{CheckpointId, LogLevel, LogQuery};
 use serde_json::json;
 
 const ROOT: &str = "HANKWEAVE_TEST_TASK_ROOT";
@@ -24,7 +24,7 @@ const ROOT: &str = "HANKWEAVE_TEST_TASK_ROOT";
 const LIVES: [u64; 6] = [1, 4, 9, 17, 30, 55];
 
 fn files(root: &Path) -> TaskFiles {
-    Layers::new(World::real(), root).task(TaskId::new("report-7").unwrap())
+    TaskLayers::new(World::real(), root).task(TaskId::new("report-7").unwrap())
 }
 
 /// What the process does that is going to be killed; without the variable it is nobody.
@@ -45,7 +45,7 @@ fn writer() {
             state.data.insert("number".into(), json!(number));
         });
         assert_eq!(state.unwrap().version, Some(number));
-        log.append(&[files.entry(Level::Info, format!("line {number}"), None)])
+        log.append(&[files.entry(LogLevel::Info, format!("line {number}"), None)])
             .unwrap();
         log.sync().unwrap();
         if number % 3 == 0 {
@@ -80,7 +80,7 @@ fn what_a_killed_writer_has_promised_is_there_and_the_rest_is_whole() {
             .filter_map(|line| number(line.ok()?))
             .last()
             .unwrap_or(promised);
-        let swept = Layers::new(World::real(), &root).sweep().unwrap();
+        let swept = TaskLayers::new(World::real(), &root).sweep().unwrap();
         assert!(swept.held.is_empty(), "the kernel gives its lock back");
         let state = files.load_state().unwrap().unwrap();
         let version = state.version.unwrap();

@@ -6,5 +6,5 @@ use hankweave_core::id::Pid;
 fn main() {}
 
 fn forge(mut codon: Codon<Running>) {
-    codon.claude_pid = Pid(1);
+    codon.agent_pid = Pid(1);
 }

@@ -3,5 +3,5 @@ use hankweave_core::codon::{Codon, Preparing};
 fn main() {}
 
 fn session(codon: &Codon<Preparing>) -> String {
-    codon.claude_session_id.to_string()
+    codon.agent_session_id.to_string()
 }

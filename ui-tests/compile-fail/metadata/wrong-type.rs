@@ -4,8 +4,8 @@ fn main() {}
 
 fn step(codon: Codon<Starting>) {
     let _ = codon.initialize(Initialize {
-        claude_pid: "12",
-        claude_log_path: "runs/r/c-claude.log".into(),
+        agent_pid: "12",
+        agent_log_path: "runs/r/c-claude.log".into(),
         previous_session_id: None,
     });
 }

@@ -1,7 +1,9 @@
-//! What is asked of the agent, from the greeting to the prompt.
+//! Requests to the agent, from the greeting to the prompt.
 
-use super::order::{Order, notification_line, request_line};
-use super::{AcpDecoder, AgentEvent, Answer, Launch, OWN_MODEL, Permissions, SessionId, Stage, Value, json};
+use super::order::{AcpAction, notification_line, request_line};
+use super::{
+    AcpDecoder, AcpStage, AgentEvent, Launch, OWN_MODEL, Permissions, RpcResponse, SessionId, Value, json,
+};
 
 /// The version of the protocol that is spoken.
 const VERSION: u64 = 1;
@@ -9,7 +11,7 @@ const VERSION: u64 = 1;
 /// How many names of models or ways to sign in are told.
 const MOST_NAMES: usize = 12;
 
-/// What the agent is to do.
+/// Task of the agent.
 #[derive(Debug, Default)]
 pub(super) struct Task {
     prompt: String,
@@ -45,7 +47,7 @@ impl Task {
         }
     }
 
-    /// What is known of it when there is only a log.
+    /// Returns the facts that a log alone gives.
     pub(super) fn of_log(resume: Option<SessionId>) -> Self {
         Self {
             resume,
@@ -85,29 +87,29 @@ impl AcpDecoder {
             "clientInfo": {"name": "hankweave", "title": "hankweave", "version": env!("CARGO_PKG_VERSION")},
         });
         self.orders
-            .push_back(Order::Say(request_line(self.awaited, "initialize", &params)));
+            .push_back(AcpAction::Say(request_line(self.awaited, "initialize", &params)));
     }
 
-    fn ask(&mut self, stage: Stage, method: &str, params: &Value) {
+    fn ask(&mut self, stage: AcpStage, method: &str, params: &Value) {
         self.stage = stage;
         self.awaited += 1;
         self.orders
-            .push_back(Order::Say(request_line(self.awaited, method, params)));
+            .push_back(AcpAction::Say(request_line(self.awaited, method, params)));
     }
 
     /// Goes on with what follows the answer.
-    pub(super) fn answered(&mut self, answer: Answer<'_>, events: &mut Vec<AgentEvent>) {
+    pub(super) fn answered(&mut self, answer: RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
         match self.stage {
-            Stage::Greeting => self.greeted(answer),
-            Stage::SigningIn => self.open(),
-            Stage::Opening => self.opened(answer, events),
-            Stage::ChoosingModel => self.prompt(),
-            Stage::Working => self.turned(&answer, events),
-            Stage::Over => {}
+            AcpStage::Greeting => self.greeted(answer),
+            AcpStage::SigningIn => self.open(),
+            AcpStage::Opening => self.opened(answer, events),
+            AcpStage::ChoosingModel => self.prompt(),
+            AcpStage::Working => self.turned(&answer, events),
+            AcpStage::Over => {}
         }
     }
 
-    fn greeted(&mut self, answer: Answer<'_>) {
+    fn greeted(&mut self, answer: RpcResponse<'_>) {
         let version = answer.protocol_version.0;
         if version != Some(VERSION) {
             let spoken = version.map_or("no version".to_owned(), |version| format!("version {version}"));
@@ -122,7 +124,7 @@ impl AcpDecoder {
         self.task.offered = methods.take(MOST_NAMES).collect();
         match self.task.auth.clone() {
             Some(auth) if self.task.offered.contains(&auth) => {
-                self.ask(Stage::SigningIn, "authenticate", &json!({"methodId": auth}));
+                self.ask(AcpStage::SigningIn, "authenticate", &json!({"methodId": auth}));
             }
             Some(auth) => {
                 let offered = self.task.offered.join(", ");
@@ -137,7 +139,7 @@ impl AcpDecoder {
     fn open(&mut self) {
         let mut params = json!({"cwd": self.task.work_dir, "mcpServers": []});
         let Some(session) = &self.task.resume else {
-            return self.ask(Stage::Opening, "session/new", &params);
+            return self.ask(AcpStage::Opening, "session/new", &params);
         };
         if !self.task.loads_sessions {
             return self.give_up(
@@ -145,10 +147,10 @@ impl AcpDecoder {
             );
         }
         params["sessionId"] = session.as_str().into();
-        self.ask(Stage::Opening, "session/load", &params);
+        self.ask(AcpStage::Opening, "session/load", &params);
     }
 
-    fn opened(&mut self, answer: Answer<'_>, events: &mut Vec<AgentEvent>) {
+    fn opened(&mut self, answer: RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
         let named = answer.session_id.as_deref();
         let session = self.task.resume.clone();
         let Some(session_id) = session.or_else(|| SessionId::new(named?).ok()) else {
@@ -156,8 +158,8 @@ impl AcpDecoder {
         };
         self.session = Some(session_id.clone());
         let cancel = notification_line("session/cancel", &json!({"sessionId": session_id.as_str()}));
-        self.orders.push_back(Order::StopWith(cancel));
-        let offer = Offer::of(answer);
+        self.orders.push_back(AcpAction::StopWith(cancel));
+        let offer = ModelOptions::of(answer);
         if self.task.model.is_none()
             && let Some(current) = &offer.current
         {
@@ -173,7 +175,7 @@ impl AcpDecoder {
         }
     }
 
-    fn choose(&mut self, model: &str, offer: &Offer) {
+    fn choose(&mut self, model: &str, offer: &ModelOptions) {
         if offer.current.as_deref() == Some(model) {
             return self.prompt();
         }
@@ -197,12 +199,12 @@ impl AcpDecoder {
         let session = self.session_name();
         match &offer.setting {
             Some(setting) => self.ask(
-                Stage::ChoosingModel,
+                AcpStage::ChoosingModel,
                 "session/set_config_option",
                 &json!({"sessionId": session, "configId": setting, "value": model}),
             ),
             None => self.ask(
-                Stage::ChoosingModel,
+                AcpStage::ChoosingModel,
                 "session/set_model",
                 &json!({"sessionId": session, "modelId": model}),
             ),
@@ -212,7 +214,7 @@ impl AcpDecoder {
     fn prompt(&mut self) {
         let text = std::mem::take(&mut self.task.prompt);
         let params = json!({"sessionId": self.session_name(), "prompt": [{"type": "text", "text": text}]});
-        self.ask(Stage::Working, "session/prompt", &params);
+        self.ask(AcpStage::Working, "session/prompt", &params);
     }
 
     fn session_name(&self) -> &str {
@@ -221,15 +223,15 @@ impl AcpDecoder {
 }
 
 /// The models from which one can be chosen.
-struct Offer {
+struct ModelOptions {
     names: Vec<String>,
     current: Option<String>,
     /// The setting of the session that chooses; `None` where a request of its own does.
     setting: Option<String>,
 }
 
-impl Offer {
-    fn of(answer: Answer<'_>) -> Self {
+impl ModelOptions {
+    fn of(answer: RpcResponse<'_>) -> Self {
         let setting = answer
             .config_options
             .objects()

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::line::Update;
+use super::line::SessionUpdate;
 use crate::agent::event::{AgentEvent, ToolResult};
 use crate::agent::open_tools::MAX_REMEMBERED_BYTES;
 
@@ -13,10 +13,10 @@ const MOST_CALLS: usize = 1_024;
 
 /// Tool calls that have not ended, by their ids.
 #[derive(Debug, Default)]
-pub(super) struct Calls(HashMap<String, Call>);
+pub(super) struct Calls(HashMap<String, ToolCall>);
 
 #[derive(Debug, Default)]
-struct Call {
+struct ToolCall {
     name: String,
     kind: String,
     input: Value,
@@ -27,7 +27,7 @@ struct Call {
 
 impl Calls {
     /// Adds what an update says of a call. Its input comes after its announcement, often in pieces, so a call is told when it begins to work.
-    pub(super) fn update(&mut self, update: Update<'_>, events: &mut Vec<AgentEvent>) {
+    pub(super) fn update(&mut self, update: SessionUpdate<'_>, events: &mut Vec<AgentEvent>) {
         let Some(id) = update.tool_call_id.as_deref().map(str::to_owned) else {
             return;
         };
@@ -62,7 +62,7 @@ impl Calls {
     }
 
     /// Name and kind of a call that wants permission: what it says itself, else what was said of it before.
-    pub(super) fn described(&self, call: Update<'_>) -> (String, String, String) {
+    pub(super) fn described(&self, call: SessionUpdate<'_>) -> (String, String, String) {
         let id = call.tool_call_id.into_owned().unwrap_or_default();
         let known = self.0.get(&id);
         let name = call.title.into_owned().filter(|title| !title.is_empty());
@@ -73,7 +73,7 @@ impl Calls {
     }
 }
 
-impl Call {
+impl ToolCall {
     fn learn(&mut self, title: Option<String>, kind: Option<String>, input: Value) {
         if let Some(title) = title.filter(|title| !title.is_empty()) {
             self.name = title;
@@ -109,7 +109,7 @@ fn has_input(input: &Value) -> bool {
     }
 }
 
-/// What a call shows: texts, the files that it changes, and the processes that it has started.
+/// Returns the content of a call as text: texts, changed files and started processes.
 fn text_of(content: &Value) -> Option<String> {
     let parts: Vec<&str> = content
         .as_array()?

@@ -1,4 +1,4 @@
-//! What the lines of an agent hold that speaks the Agent Client Protocol, as far as anybody asks.
+//! Lines of an agent that speaks the Agent Client Protocol, reduced to the fields in use.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,21 +9,21 @@ use crate::cost::TokenUsage;
 /// A request, a notification or an answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
-pub(super) struct Line<'l> {
+pub(super) struct RpcMessage<'l> {
     pub(super) id: Option<Value>,
     pub(super) method: Text<'l>,
     pub(super) params: Object<Params<'l>>,
-    pub(super) result: Object<Answer<'l>>,
-    pub(super) error: Object<Failure<'l>>,
+    pub(super) result: Object<RpcResponse<'l>>,
+    pub(super) error: Object<RpcError<'l>>,
 }
 
-/// What the agent asks for, or tells.
+/// Parameters of the agent's requests and notifications.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
 pub(super) struct Params<'l> {
     pub(super) session_id: Text<'l>,
-    pub(super) update: Object<Update<'l>>,
-    pub(super) tool_call: Object<Update<'l>>,
+    pub(super) update: Object<SessionUpdate<'l>>,
+    pub(super) tool_call: Object<SessionUpdate<'l>>,
     pub(super) options: List<Object<PermissionOption<'l>>>,
     pub(super) path: Text<'l>,
     pub(super) content: Text<'l>,
@@ -54,7 +54,7 @@ pub(super) struct PermissionOption<'l> {
 /// Something that happens in a session; also the call of a tool that wants permission.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
-pub(super) struct Update<'l> {
+pub(super) struct SessionUpdate<'l> {
     pub(super) session_update: Text<'l>,
     pub(super) content: Value,
     pub(super) message_id: Text<'l>,
@@ -74,13 +74,13 @@ pub(super) struct Cost<'l> {
     pub(super) currency: Text<'l>,
 }
 
-/// What is answered to any of our requests.
+/// Response to any of our requests.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
-pub(super) struct Answer<'l> {
+pub(super) struct RpcResponse<'l> {
     pub(super) protocol_version: Count,
-    pub(super) agent_capabilities: Object<Offers>,
-    pub(super) auth_methods: List<Object<Named<'l>>>,
+    pub(super) agent_capabilities: Object<AgentCapabilities>,
+    pub(super) auth_methods: List<Object<IdOnly<'l>>>,
     pub(super) session_id: Text<'l>,
     pub(super) models: Object<Models<'l>>,
     pub(super) config_options: List<Object<ConfigOption<'l>>>,
@@ -90,13 +90,13 @@ pub(super) struct Answer<'l> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Offers {
+pub(super) struct AgentCapabilities {
     pub(super) load_session: Flag,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
-pub(super) struct Named<'l> {
+pub(super) struct IdOnly<'l> {
     pub(super) id: Text<'l>,
 }
 
@@ -104,13 +104,13 @@ pub(super) struct Named<'l> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
 pub(super) struct Models<'l> {
-    pub(super) available_models: List<Object<Model<'l>>>,
+    pub(super) available_models: List<Object<AcpModel<'l>>>,
     pub(super) current_model_id: Text<'l>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
-pub(super) struct Model<'l> {
+pub(super) struct AcpModel<'l> {
     pub(super) model_id: Text<'l>,
 }
 
@@ -121,20 +121,20 @@ pub(super) struct ConfigOption<'l> {
     pub(super) id: Text<'l>,
     pub(super) category: Text<'l>,
     pub(super) current_value: Text<'l>,
-    pub(super) options: List<Object<Choice<'l>>>,
+    pub(super) options: List<Object<ConfigChoice<'l>>>,
 }
 
 /// A value, or a group of them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
-pub(super) struct Choice<'l> {
+pub(super) struct ConfigChoice<'l> {
     pub(super) value: Text<'l>,
-    pub(super) options: List<Object<Inner<'l>>>,
+    pub(super) options: List<Object<ChoiceGroup<'l>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
-pub(super) struct Inner<'l> {
+pub(super) struct ChoiceGroup<'l> {
     pub(super) value: Text<'l>,
 }
 
@@ -163,7 +163,7 @@ impl Usage {
 /// Why a request was not done.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
-pub(super) struct Failure<'l> {
+pub(super) struct RpcError<'l> {
     pub(super) code: Value,
     pub(super) message: Text<'l>,
     pub(super) data: Value,

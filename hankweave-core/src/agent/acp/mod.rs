@@ -23,7 +23,7 @@ use super::decoder::{AgentDecoder, AgentLine, ProcessEnd};
 use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial};
 use super::launch::Launch;
 use super::outcome::{ExitOutcome, Verdict};
-use super::records::Records;
+use super::records::RecordsScope;
 use super::speech::Speech;
 use crate::cost::pricing::Prices;
 use crate::cost::{Billed, ModelUsage, TokenUsage, UsageTotals, Usd};
@@ -31,9 +31,9 @@ use crate::id::SessionId;
 
 use ask::Task;
 use calls::Calls;
-use line::{Answer, Cost, Failure, Line, Update, Usage};
+use line::{Cost, RpcError, RpcMessage, RpcResponse, SessionUpdate, Usage};
 
-pub use order::{BAD_PARAMS, Deed, FAILED, NO_METHOD, Order, error_line, result_line};
+pub use order::{AcpAction, AcpRequest, BAD_PARAMS, FAILED, NO_METHOD, error_line, result_line};
 pub use permissions::{Permission, Permissions};
 
 /// The model that stands for the one of the agent's own settings.
@@ -44,28 +44,28 @@ pub const OWN_MODEL: &str = "acp";
 pub struct AcpDecoder {
     task: Task,
     prices: Arc<Prices>,
-    stage: Stage,
+    stage: AcpStage,
     /// The number of the request of ours that is not answered yet.
     awaited: u64,
     session: Option<SessionId>,
-    orders: VecDeque<Order>,
+    orders: VecDeque<AcpAction>,
     speech: Speech,
     calls: Calls,
     denied: Vec<PermissionDenial>,
     model: String,
     usage: UsageTotals,
-    /// What the session had cost before this process, as far as that is known.
+    /// Cost of the session before this process, where known.
     cost_before: Usd,
     /// The money that the agent has told since it began, while the price of the user is waited for.
     told: Usd,
-    /// What earlier processes of the same log have cost.
+    /// Cost of earlier processes in the same log.
     settled: Usd,
     end: Option<End>,
 }
 
-/// What the agent was asked last.
+/// Request that the agent got last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum AcpStage {
     Greeting,
     SigningIn,
     Opening,
@@ -81,9 +81,9 @@ enum End {
     Turn,
     /// Something went wrong.
     Failed {
-        /// What tells the sort of failure.
+        /// Words that tell the kind of failure.
         words: String,
-        /// What people read.
+        /// Message for people.
         message: String,
         /// Another try may help, whatever the words say; `None` leaves that to them.
         retriable: Option<bool>,
@@ -114,7 +114,7 @@ impl AcpDecoder {
         decoder
     }
 
-    /// The same for an agent that was asked to choose a model, or to sign in.
+    /// Sets the model to choose and the method to sign in with.
     #[must_use]
     pub fn asked(mut self, model: Option<&str>, auth: Option<&str>) -> Self {
         self.task.ask(model, auth);
@@ -129,7 +129,7 @@ impl AcpDecoder {
             model: task.model.clone().unwrap_or_else(|| OWN_MODEL.to_owned()),
             task,
             prices: Arc::default(),
-            stage: Stage::Greeting,
+            stage: AcpStage::Greeting,
             awaited: 0,
             session: None,
             orders: VecDeque::new(),
@@ -150,8 +150,8 @@ impl AcpDecoder {
         Self { prices, ..self }
     }
 
-    fn said(&mut self, line: Line<'_>, events: &mut Vec<AgentEvent>) {
-        let Line {
+    fn said(&mut self, line: RpcMessage<'_>, events: &mut Vec<AgentEvent>) {
+        let RpcMessage {
             id,
             method,
             params,
@@ -167,7 +167,7 @@ impl AcpDecoder {
                     self.update(update, events);
                 }
             }
-            (None, Some(id)) if id.as_u64() == Some(self.awaited) && self.stage < Stage::Over => {
+            (None, Some(id)) if id.as_u64() == Some(self.awaited) && self.stage < AcpStage::Over => {
                 match error.0 {
                     Some(failure) => self.refused(failure, events),
                     None => self.answered(result.0.unwrap_or_default(), events),
@@ -184,7 +184,7 @@ impl AcpDecoder {
 
     /// Another process goes on with the session and with the log.
     fn begin_again(&mut self) {
-        self.stage = Stage::Greeting;
+        self.stage = AcpStage::Greeting;
         self.awaited = 0;
         self.end = None;
         self.task.resume = self.session.take();
@@ -199,9 +199,9 @@ impl AcpDecoder {
         own.is_some_and(|own| Some(own.as_str()) == session)
     }
 
-    /// What happens in the session. An agent that loads one tells all of it again, and only what follows is new (AGENT-25).
-    fn update(&mut self, update: Update<'_>, events: &mut Vec<AgentEvent>) {
-        let is_new = self.stage >= Stage::Working;
+    /// Handles an update of the session. An agent that loads one repeats all of it, and only what follows is new (AGENT-25).
+    fn update(&mut self, update: SessionUpdate<'_>, events: &mut Vec<AgentEvent>) {
+        let is_new = self.stage >= AcpStage::Working;
         match update.session_update.as_deref() {
             Some("usage_update") => self.spent(update.cost.0, is_new, events),
             _ if !is_new => {}
@@ -268,7 +268,7 @@ impl AcpDecoder {
     }
 
     /// The turn has ended.
-    fn turned(&mut self, answer: &Answer<'_>, events: &mut Vec<AgentEvent>) {
+    fn turned(&mut self, answer: &RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
         self.speech.pause(events);
         match &answer.usage.0 {
             Some(usage) => self.used(usage, events),
@@ -305,8 +305,8 @@ impl AcpDecoder {
     }
 
     fn over(&mut self) {
-        self.stage = Stage::Over;
-        self.orders.push_back(Order::Over);
+        self.stage = AcpStage::Over;
+        self.orders.push_back(AcpAction::Over);
     }
 
     /// Ends the work because of something that the agent cannot do.
@@ -320,14 +320,14 @@ impl AcpDecoder {
     }
 
     /// The agent did not do what it was asked last.
-    fn refused(&mut self, failure: Failure<'_>, events: &mut Vec<AgentEvent>) {
+    fn refused(&mut self, failure: RpcError<'_>, events: &mut Vec<AgentEvent>) {
         self.speech.pause(events);
         let code = failure.code.as_i64();
         let words = words_of(failure);
         let message = match self.stage {
-            Stage::Working => format!("the agent gave up: {words}"),
-            Stage::ChoosingModel => format!("the agent did not take the model `{}`: {words}", self.model),
-            Stage::SigningIn => format!("signing in did not work: {words}"),
+            AcpStage::Working => format!("the agent gave up: {words}"),
+            AcpStage::ChoosingModel => format!("the agent did not take the model `{}`: {words}", self.model),
+            AcpStage::SigningIn => format!("signing in did not work: {words}"),
             _ if code == Some(SIGN_IN) => format!(
                 "the agent wants somebody to sign in first: {words}{}",
                 self.task.sign_in_hint()
@@ -335,7 +335,7 @@ impl AcpDecoder {
             _ => format!("the agent began no session: {words}"),
         };
         let is_set_up =
-            matches!(self.stage, Stage::ChoosingModel | Stage::SigningIn) || code == Some(SIGN_IN);
+            matches!(self.stage, AcpStage::ChoosingModel | AcpStage::SigningIn) || code == Some(SIGN_IN);
         self.end = Some(End::Failed {
             retriable: is_set_up.then_some(false),
             words,
@@ -361,7 +361,7 @@ impl AcpDecoder {
         }
     }
 
-    /// What becomes of an ended turn that nothing shows to be a success (AGENT-24). Errors of the provider end turns as well, and then stand in the last
+    /// Returns the verdict on an ended turn that nothing shows to be a success (AGENT-24). Errors of the provider end turns as well, and are then in the last
     /// message.
     fn doubt(&self) -> Verdict {
         let last: String = self.speech.last().trim().chars().take(MOST_WORDS).collect();
@@ -411,7 +411,7 @@ fn meaning(stop: &str) -> End {
     }
 }
 
-fn words_of(failure: Failure<'_>) -> String {
+fn words_of(failure: RpcError<'_>) -> String {
     let message = failure.message.into_owned().unwrap_or_default();
     let whole = match failure.data {
         Value::Null => message,
@@ -428,7 +428,7 @@ impl AgentDecoder for AcpDecoder {
         }
     }
 
-    fn take_orders(&mut self) -> Vec<Order> {
+    fn take_orders(&mut self) -> Vec<AcpAction> {
         self.orders.drain(..).collect()
     }
 
@@ -457,8 +457,8 @@ impl AgentDecoder for AcpDecoder {
     }
 
     /// The agent tells everything itself; what it did that nobody heard would have to be read.
-    fn wants(&self, records: Records) -> Option<&SessionId> {
-        let wanted = records == Records::Whole && self.end.is_none();
+    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
+        let wanted = records == RecordsScope::Whole && self.end.is_none();
         self.session.as_ref().filter(|_| wanted)
     }
 }

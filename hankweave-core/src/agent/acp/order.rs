@@ -1,17 +1,17 @@
-//! What is to be done for an agent that talks both ways, and how it is told what came of it.
+//! Actions for an agent that talks both ways, and how it receives their outcome.
 
 use serde_json::{Value, json};
 
 /// Something that the decoder wants done; in this order. Whoever carries it out answers requests with the lines of this module.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Order {
+pub enum AcpAction {
     /// A line for the standard input of the agent, without its line break.
     Say(String),
-    /// The same for a permission, which nobody has any more who was told to stop.
+    /// Answers a permission request; the user who was told to stop has no permission left.
     Permit {
-        /// What the policy says.
+        /// Answer of the policy.
         answer: String,
-        /// What is said instead after the [`StopWith`](Self::StopWith) was said.
+        /// Answer once [`StopWith`](Self::StopWith) was sent.
         stopped: String,
     },
     /// From now on this line asks the agent to stop what it does.
@@ -22,14 +22,14 @@ pub enum Order {
     Do {
         /// Names the request; it stands in its answer.
         id: Value,
-        /// What is wanted.
-        what: Deed,
+        /// Requested action.
+        what: AcpRequest,
     },
 }
 
-/// What an agent asks its client to do.
+/// Action that an agent asks its client for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deed {
+pub enum AcpRequest {
     /// Read a file of text.
     Read {
         /// The file, absolute.
@@ -54,7 +54,7 @@ pub enum Deed {
         args: Vec<String>,
         /// Its variables, over those of the agent.
         env: Vec<(String, String)>,
-        /// Where it works; the folder of the agent when nothing is said.
+        /// Working directory; the folder of the agent when absent.
         cwd: Option<String>,
         /// How much of its output is kept, in bytes.
         output_byte_limit: Option<u64>,

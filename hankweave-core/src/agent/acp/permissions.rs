@@ -1,8 +1,8 @@
-//! What an agent is answered that asks before it acts.
+//! Answers to an agent that asks before it acts.
 
 use serde::Serialize;
 
-/// What a codon permits. By default everything, as agents work that do not ask.
+/// Permissions of a codon. Everything by default, as for agents that do not ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -22,7 +22,7 @@ impl Default for Permissions {
 }
 
 impl Permissions {
-    /// The same for every sort of act.
+    /// Returns one permission for every kind of act.
     #[must_use]
     pub fn all(permission: Permission) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Permissions {
     }
 }
 
-/// What is answered to one sort of act.
+/// Answer to one kind of act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

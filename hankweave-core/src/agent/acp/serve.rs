@@ -1,7 +1,7 @@
-//! What the agent asks of us (AGENT-26).
+//! Requests of the agent to us (AGENT-26).
 
 use super::line::{Params, PermissionOption};
-use super::order::{BAD_PARAMS, Deed, NO_METHOD, Order, error_line, result_line};
+use super::order::{AcpAction, AcpRequest, BAD_PARAMS, NO_METHOD, error_line, result_line};
 use super::{AcpDecoder, AgentEvent, MOST_DENIALS, PermissionDenial, Value, json};
 use crate::agent::lenient::{List, Object};
 
@@ -40,12 +40,13 @@ impl AcpDecoder {
             Some(Some(what)) if !self.task.permissions.permit(kind(&what)) => {
                 self.refuse(&id, BAD_PARAMS, "the hank does not permit this");
             }
-            Some(Some(what)) => self.orders.push_back(Order::Do { id, what }),
+            Some(Some(what)) => self.orders.push_back(AcpAction::Do { id, what }),
         }
     }
 
     fn refuse(&mut self, id: &Value, code: i64, message: &str) {
-        self.orders.push_back(Order::Say(error_line(id, code, message)));
+        self.orders
+            .push_back(AcpAction::Say(error_line(id, code, message)));
     }
 
     /// Answers by the policy of the hank; an agent that offers no such answer is told that the request was cancelled.
@@ -74,7 +75,7 @@ impl AcpDecoder {
                 )
             },
         );
-        self.orders.push_back(Order::Permit {
+        self.orders.push_back(AcpAction::Permit {
             answer,
             stopped: cancelled,
         });
@@ -93,20 +94,21 @@ fn choose(options: List<Object<PermissionOption<'_>>>, wanted: [&str; 2]) -> Opt
 }
 
 /// As the protocol calls a tool that does this.
-fn kind(what: &Deed) -> &'static str {
+fn kind(what: &AcpRequest) -> &'static str {
     match what {
-        Deed::Read { .. } => "read",
-        Deed::Write { .. } => "edit",
+        AcpRequest::Read { .. } => "read",
+        AcpRequest::Write { .. } => "edit",
         _ => "execute",
     }
 }
 
-/// What a method does; `None` when nobody knows it, `Some(None)` when something is missing.
-fn deed(method: &str, params: Params<'_>) -> Option<Option<Deed>> {
-    let terminal = |deed: fn(String) -> Deed, params: Params<'_>| params.terminal_id.into_owned().map(deed);
+/// Returns the action of a method; `None` for an unknown method, `Some(None)` when a parameter is missing.
+fn deed(method: &str, params: Params<'_>) -> Option<Option<AcpRequest>> {
+    let terminal =
+        |deed: fn(String) -> AcpRequest, params: Params<'_>| params.terminal_id.into_owned().map(deed);
     Some(match method {
         "session/request_permission" => None,
-        "fs/read_text_file" => params.path.into_owned().map(|path| Deed::Read {
+        "fs/read_text_file" => params.path.into_owned().map(|path| AcpRequest::Read {
             path,
             line: params.line.0,
             limit: params.limit.0,
@@ -114,21 +116,21 @@ fn deed(method: &str, params: Params<'_>) -> Option<Option<Deed>> {
         "fs/write_text_file" => {
             let (path, content) = (params.path.into_owned(), params.content.into_owned());
             path.zip(content)
-                .map(|(path, content)| Deed::Write { path, content })
+                .map(|(path, content)| AcpRequest::Write { path, content })
         }
         "terminal/create" => start(params),
-        "terminal/output" => terminal(Deed::Output, params),
-        "terminal/wait_for_exit" => terminal(Deed::Wait, params),
-        "terminal/kill" => terminal(Deed::Kill, params),
-        "terminal/release" => terminal(Deed::Release, params),
+        "terminal/output" => terminal(AcpRequest::Output, params),
+        "terminal/wait_for_exit" => terminal(AcpRequest::Wait, params),
+        "terminal/kill" => terminal(AcpRequest::Kill, params),
+        "terminal/release" => terminal(AcpRequest::Release, params),
         _ => return None,
     })
 }
 
-fn start(params: Params<'_>) -> Option<Deed> {
+fn start(params: Params<'_>) -> Option<AcpRequest> {
     let args = params.args.0.into_iter();
     let env = params.env.objects();
-    Some(Deed::Start {
+    Some(AcpRequest::Start {
         command: params.command.into_owned()?,
         args: args.filter_map(|arg| arg.into_owned()).collect(),
         env: env

@@ -33,7 +33,7 @@ fn launch() -> Launch {
 struct Talk {
     decoder: AcpDecoder,
     events: Vec<AgentEvent>,
-    orders: Vec<Order>,
+    orders: Vec<AcpAction>,
 }
 
 impl Talk {
@@ -98,7 +98,7 @@ impl Talk {
     /// Methods of ours, and what else was ordered.
     fn ordered(&self) -> Vec<String> {
         let told = self.orders.iter().map(|order| match order {
-            Order::Say(line) => {
+            AcpAction::Say(line) => {
                 let line: Value = serde_json::from_str(line).unwrap();
                 match (&line["method"], &line["error"]["code"]) {
                     (Value::String(method), _) => method.clone(),
@@ -106,16 +106,16 @@ impl Talk {
                     _ => line.to_string(),
                 }
             }
-            Order::StopWith(line) => {
+            AcpAction::StopWith(line) => {
                 let line: Value = serde_json::from_str(line).unwrap();
                 format!("stop with {}", line["method"].as_str().unwrap())
             }
-            Order::Permit { answer, .. } => {
+            AcpAction::Permit { answer, .. } => {
                 let line: Value = serde_json::from_str(answer).unwrap();
                 line["result"]["outcome"].to_string()
             }
-            Order::Over => "over".to_owned(),
-            Order::Do { what, .. } => format!("{what:?}"),
+            AcpAction::Over => "over".to_owned(),
+            AcpAction::Do { what, .. } => format!("{what:?}"),
         });
         told.collect()
     }
@@ -150,7 +150,7 @@ fn one_process_is_greeted_gets_a_session_one_prompt_and_is_over() {
             "over"
         ]
     );
-    let Order::Say(prompt) = &talk.orders[3] else {
+    let AcpAction::Say(prompt) = &talk.orders[3] else {
         panic!("{:?}", talk.orders)
     };
     assert!(

@@ -1,4 +1,4 @@
-//! What the lines of claude's stream and of its transcripts hold, as far as anybody asks.
+//! Lines of claude's stream and transcripts, reduced to the fields in use.
 
 use std::borrow::Cow;
 
@@ -267,7 +267,7 @@ pub(super) fn content_text(content: Value) -> String {
 }
 
 impl StreamLine<'_> {
-    /// What a result says: its text, else its errors, else that there was one.
+    /// Returns the text of a result, else its errors, else a note that there was one.
     pub(super) fn result_text(&mut self) -> String {
         let errors = std::mem::take(&mut self.errors.0);
         let said = std::mem::take(&mut self.result).into_owned().unwrap_or_else(|| {

@@ -20,10 +20,10 @@ use super::launch::Launch;
 use super::lenient::{Count, Object};
 use super::open_tools::{MAX_REMEMBERED_BYTES, OpenTools};
 use super::outcome::{ExitOutcome, Verdict};
-use super::records::{Recorded, Records};
+use super::records::{AgentRecords, RecordsScope};
 use super::resets::moment;
 use crate::cost::pricing::Prices;
-use crate::cost::{Statement, UsageTotals, Usd};
+use crate::cost::{UsageConfidence, UsageTotals, Usd};
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
@@ -80,14 +80,14 @@ impl ClaudeDecoder {
         }
     }
 
-    /// The same with other prices than those of the list.
+    /// Uses `prices` instead of the list prices.
     #[must_use]
     pub fn priced_by(mut self, prices: Arc<Prices>) -> Self {
         self.usage.price_by(prices);
         self
     }
 
-    /// The same for a session whose earlier processes cost this much.
+    /// Sets the cost of earlier processes of the session.
     #[must_use]
     pub fn carrying(mut self, cost: Usd) -> Self {
         self.usage.carry(cost);
@@ -157,7 +157,7 @@ impl ClaudeDecoder {
         }
     }
 
-    /// What a provider says of the limits of a subscription; other states than `rejected` let requests through.
+    /// Handles a provider's report on the limits of a subscription; states other than `rejected` let requests through.
     fn limit(&mut self, info: Object<RateLimit<'_>>) {
         let Some(info) = info.0 else {
             return;
@@ -232,13 +232,14 @@ impl ClaudeDecoder {
                 self.usage.begun(parent);
                 self.remember_written(parent, &id, &model);
                 let billed = message.usage.0?.billed();
-                self.usage.message(&id, &model, billed, Statement::Begun, parent)
+                self.usage
+                    .message(&id, &model, billed, UsageConfidence::Begun, parent)
             }
             "message_delta" => {
                 // One that breaks off has no reason to stop, and is told without its true output.
                 let word = match piece.delta.0.and_then(|delta| delta.stop_reason.0) {
-                    Some(_) => Statement::Final,
-                    None => Statement::Begun,
+                    Some(_) => UsageConfidence::Final,
+                    None => UsageConfidence::Begun,
                 };
                 let (id, model) = self.written.get(&parent.map(str::to_owned))?.clone();
                 let billed = piece.usage.0?.billed();
@@ -365,25 +366,30 @@ impl AgentDecoder for ClaudeDecoder {
 
     /// The transcripts tell the output of sub-agents, which the stream does not, all that a process used that did not live to say it, and what of its
     /// sub-agents its last result leaves out.
-    fn wants(&self, records: Records) -> Option<&SessionId> {
+    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = match records {
-            Records::SoFar => self.usage.is_helped(),
-            Records::Whole => self.deciding.is_none() || (self.helpers.any() && !self.recalled),
+            RecordsScope::SoFar => self.usage.is_helped(),
+            RecordsScope::Whole => self.deciding.is_none() || (self.helpers.any() && !self.recalled),
         };
         self.session.as_ref().filter(|_| wanted)
     }
 
-    fn recall(&mut self, records: Records, recorded: Option<Recorded>, events: &mut Vec<AgentEvent>) {
+    fn recall(
+        &mut self,
+        records: RecordsScope,
+        recorded: Option<AgentRecords>,
+        events: &mut Vec<AgentEvent>,
+    ) {
         match (records, recorded) {
-            (Records::SoFar, recorded) => self.usage.recall_helpers(recorded, events),
-            (Records::Whole, Some(recorded)) => {
+            (RecordsScope::SoFar, recorded) => self.usage.recall_helpers(recorded, events),
+            (RecordsScope::Whole, Some(recorded)) => {
                 self.recalled = true;
                 match self.deciding {
                     Some(_) => self.usage.recall_rest(recorded),
                     None => self.usage.recall_all(recorded),
                 }
             }
-            (Records::Whole, None) => {}
+            (RecordsScope::Whole, None) => {}
         }
     }
 }

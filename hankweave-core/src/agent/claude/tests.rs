@@ -255,21 +255,21 @@ fn what_a_sub_agent_wrote_is_read_from_its_transcript_when_it_goes_on() {
     let mut decoder = ClaudeDecoder::new(false);
     decoder.line(INIT);
     decoder.line(BEGIN);
-    assert_eq!(decoder.wants(Records::SoFar), None);
+    assert_eq!(decoder.wants(RecordsScope::SoFar), None);
     decoder.line(&line("h-1"));
-    assert!(decoder.wants(Records::SoFar).is_some());
+    assert!(decoder.wants(RecordsScope::SoFar).is_some());
     let mut transcript = Transcript::new(None);
     transcript.line(
         r#"{"type":"assistant","message":{"id":"h-1","model":"claude-sonnet-4-5","stop_reason":"tool_use",
             "usage":{"input_tokens":300,"output_tokens":4000}}}"#,
     );
     let mut events = Vec::new();
-    decoder.recall(Records::SoFar, Some(transcript.finish()), &mut events);
+    decoder.recall(RecordsScope::SoFar, Some(transcript.finish()), &mut events);
     let [AgentEvent::Usage(told)] = &events[..] else {
         panic!("{events:?}");
     };
     assert_eq!((told.added.tokens.output_tokens, told.is_new), (3_999, false));
-    assert!(told.parent_tool_use_id.is_some() && decoder.wants(Records::SoFar).is_none());
+    assert!(told.parent_tool_use_id.is_some() && decoder.wants(RecordsScope::SoFar).is_none());
 }
 
 // covers: AGENT-8
@@ -434,7 +434,7 @@ fn ended_by_its_budget() -> ClaudeDecoder {
 }
 
 /// What transcripts hold of a sub-agent with these lines after its first answer.
-fn helper_transcript(more: &[&str]) -> Recorded {
+fn helper_transcript(more: &[&str]) -> AgentRecords {
     let mut transcript = Transcript::new(None);
     transcript.line(r#"{"type":"api-request","id":"r-1"}"#);
     transcript.line(
@@ -457,9 +457,13 @@ fn what_a_result_leaves_out_of_sub_agents_is_in_their_transcripts() {
         .replace(r#""output_tokens":1"#, r#""output_tokens":1000"#);
     let used = |more: &[&str]| {
         let mut decoder = ended_by_its_budget();
-        assert!(decoder.wants(Records::Whole).is_some());
-        decoder.recall(Records::Whole, Some(helper_transcript(more)), &mut Vec::new());
-        assert!(decoder.wants(Records::Whole).is_none());
+        assert!(decoder.wants(RecordsScope::Whole).is_some());
+        decoder.recall(
+            RecordsScope::Whole,
+            Some(helper_transcript(more)),
+            &mut Vec::new(),
+        );
+        assert!(decoder.wants(RecordsScope::Whole).is_none());
         let usage = decoder
             .finish(ProcessEnd::of(ProcessExit::Exited(1), EndedBy::Itself))
             .usage;
@@ -490,7 +494,7 @@ fn what_a_result_leaves_out_of_sub_agents_is_in_their_transcripts() {
         r#"{"type":"assistant","requestRef":"r-1","message":{"id":"h-1","model":"claude-sonnet-4-5","stop_reason":"tool_use",
             "usage":{"input_tokens":300,"output_tokens":1000}}}"#,
     );
-    covered.recall(Records::Whole, Some(transcript.finish()), &mut Vec::new());
+    covered.recall(RecordsScope::Whole, Some(transcript.finish()), &mut Vec::new());
     assert!(
         !AgentDecoder::usage(&covered).lower_bound,
         "the request before was made again"
@@ -508,7 +512,7 @@ fn a_sub_agent_that_was_asking_at_the_end_may_have_cost_more() {
         for line in lines {
             decoder.line(line);
         }
-        decoder.recall(Records::Whole, Some(helper_transcript(&[])), &mut Vec::new());
+        decoder.recall(RecordsScope::Whole, Some(helper_transcript(&[])), &mut Vec::new());
         AgentDecoder::usage(&decoder).lower_bound
     };
     assert!(!lower_bound(&[]), "its tool has not answered");

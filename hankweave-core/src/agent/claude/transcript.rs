@@ -1,4 +1,4 @@
-//! What claude writes down of a conversation beneath its configuration folder.
+//! Transcripts that claude writes under its configuration folder.
 //!
 //! Unlike the stream it tells the true output of each message, those of sub-agents among them, and it is there even when the process was
 //! killed (AGENT-8). It holds the whole session, so a process that resumed one counts what is younger than itself.
@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use super::line::{Message, TranscriptLine};
 use crate::agent::lenient::Object;
-use crate::agent::records::{Recorded, RecordedMessage};
+use crate::agent::records::{AgentRecords, RecordedMessage};
 use crate::cost::pricing::Prices;
-use crate::cost::{Statement, TokenUsage, UsageTotals};
+use crate::cost::{TokenUsage, UsageConfidence, UsageTotals};
 use crate::time::Timestamp;
 
-/// So many requests are remembered until their answer is found.
+/// Number of requests that are remembered until their answer is found.
 const MOST_REQUESTS: usize = 1 << 16;
 
 /// Reads the lines of the transcripts of one session.
@@ -51,7 +51,7 @@ impl Transcript {
         }
     }
 
-    /// The same with other prices than those of the list.
+    /// Uses `prices` instead of the list prices.
     #[must_use]
     pub fn priced_by(mut self, prices: Arc<Prices>) -> Self {
         self.prices = prices;
@@ -96,7 +96,7 @@ impl Transcript {
             Some("assistant") => {
                 if let Some(answer) = line.message.0.and_then(answer) {
                     if let Some(request) = line.request.as_deref()
-                        && answer.word == Statement::Final
+                        && answer.word == UsageConfidence::Final
                     {
                         self.asked.remove(request);
                         self.last_asked.take_if(|asked| asked == request);
@@ -108,11 +108,11 @@ impl Transcript {
         }
     }
 
-    /// What was read: more was used than this when a request had no answer yet, or when it was not read to its end.
+    /// Returns the usage read; it is a lower bound when a request had no answer yet or the file was not read to its end.
     #[must_use]
-    pub fn finish(mut self) -> Recorded {
+    pub fn finish(mut self) -> AgentRecords {
         self.end_file();
-        Recorded {
+        AgentRecords {
             incomplete: self.cut_short || !self.asked.is_empty(),
             ends_open: self.cut_short || self.ends_open,
             messages: self.answers,
@@ -125,8 +125,8 @@ impl Transcript {
 
 fn answer(message: Message<'_>) -> Option<RecordedMessage> {
     let word = match message.stop_reason.0 {
-        Some(_) => Statement::Final,
-        None => Statement::Begun,
+        Some(_) => UsageConfidence::Final,
+        None => UsageConfidence::Begun,
     };
     Some(RecordedMessage {
         id: message.id.into_owned()?,
@@ -151,13 +151,13 @@ mod tests {
     ];
 
     /// Whether the account stays open.
-    fn settle(recorded: Recorded, usage: &mut ProcessUsage) -> bool {
+    fn settle(recorded: AgentRecords, usage: &mut ProcessUsage) -> bool {
         let incomplete = recorded.incomplete;
         recorded.settle(usage);
         incomplete
     }
 
-    fn read(lines: &[&str]) -> Recorded {
+    fn read(lines: &[&str]) -> AgentRecords {
         let since = Timestamp::parse("2026-01-01T12:00:00.000Z").unwrap();
         let mut transcript = Transcript::new(Some(since));
         lines.iter().for_each(|line| transcript.line(line));
@@ -176,7 +176,7 @@ mod tests {
             ..Billed::default()
         };
         let mut usage = ProcessUsage::default();
-        usage.message("new", "claude-sonnet-4-5", begun, Statement::Rough);
+        usage.message("new", "claude-sonnet-4-5", begun, UsageConfidence::Rough);
         assert!(usage.totals().lower_bound);
         assert!(!settle(read(&LINES[..3]), &mut usage));
         let totals = usage.totals();

@@ -1,19 +1,19 @@
-//! What one claude process used, and whether that is all (AGENT-7, AGENT-8).
+//! Usage of one claude process, and whether it is complete (AGENT-7, AGENT-8).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::line::{Message, ModelsSum, StreamLine, Usage};
 use crate::agent::event::{AgentEvent, MessageUsage};
-use crate::agent::records::Recorded;
+use crate::agent::records::AgentRecords;
 use crate::cost::pricing::Prices;
-use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, TokenUsage, UsageTotals, Usd};
+use crate::cost::{Billed, ProcessUsage, ReportedUsage, TokenUsage, UsageConfidence, UsageTotals, Usd};
 
 /// Counts what the lines of one process tell of usage.
 #[derive(Debug)]
 pub(super) struct ClaudeUsage {
     resumed: bool,
-    /// What the earlier processes of the session cost, where that is known.
+    /// Cost of the earlier processes of the session, where known.
     carried: Option<Usd>,
     counted: ProcessUsage,
     /// The model that the main conversation asks for.
@@ -70,7 +70,7 @@ impl ClaudeUsage {
         }
     }
 
-    /// What the earlier processes of the session cost.
+    /// Sets the cost of the earlier processes of the session.
     pub(super) fn carry(&mut self, cost: Usd) {
         self.carried = Some(cost);
     }
@@ -110,12 +110,12 @@ impl ClaudeUsage {
     pub(super) fn told(&mut self, message: Message<'_>, parent: Option<&str>) -> Option<AgentEvent> {
         let (id, model, usage) = (message.id.0?, message.model.0?, message.usage.0?);
         let word = match message.stop_reason.0 {
-            Some(_) => Statement::Final,
-            None => Statement::Rough,
+            Some(_) => UsageConfidence::Final,
+            None => UsageConfidence::Rough,
         };
         let billed = usage.billed();
         // An answer that comes whole is asked for when the one that was to come in pieces has broken off.
-        let whole = parent.is_none() && word == Statement::Final && !billed.is_nothing();
+        let whole = parent.is_none() && word == UsageConfidence::Final && !billed.is_nothing();
         self.given_up |= self.asking && whole;
         self.asking &= !whole;
         self.message(&id, &model, billed, word, parent)
@@ -127,12 +127,12 @@ impl ClaudeUsage {
         id: &str,
         model: &str,
         billed: Billed,
-        word: Statement,
+        word: UsageConfidence,
         parent: Option<&str>,
     ) -> Option<AgentEvent> {
         let model = self.counted_as(model, parent).to_owned();
         let counted = self.counted.message(id, &model, billed, word)?;
-        self.helped |= counted.is_new && parent.is_some() && word == Statement::Rough;
+        self.helped |= counted.is_new && parent.is_some() && word == UsageConfidence::Rough;
         // Claude knows the prices of its own models, newer ones than those of the list among them, and tells the money at its end.
         let is_unpriced =
             self.no_other_prices && !is_of_claude(&model) && self.counted.prices().find(&model).is_none();
@@ -191,7 +191,7 @@ impl ClaudeUsage {
         }
     }
 
-    /// What of a stated sum this process cost. A session that goes on states the sum of all its processes, but not of one that was killed, so
+    /// Returns this process's share of a stated sum. A continued session states the sum of all its processes, except killed ones, so
     /// it is no less than the tokens are worth.
     fn own_share(&self, stated: Usd, model: &str, billed: &Billed) -> Option<Usd> {
         if !self.resumed {
@@ -202,9 +202,9 @@ impl ClaudeUsage {
     }
 
     /// Adds what the transcripts tell of sub-agents.
-    pub(super) fn recall_helpers(&mut self, recorded: Option<Recorded>, events: &mut Vec<AgentEvent>) {
+    pub(super) fn recall_helpers(&mut self, recorded: Option<AgentRecords>, events: &mut Vec<AgentEvent>) {
         let messages = recorded.into_iter().flat_map(|recorded| recorded.messages);
-        for message in messages.filter(|message| message.word == Statement::Final) {
+        for message in messages.filter(|message| message.word == UsageConfidence::Final) {
             // Which of them it was does not matter to anybody.
             let parent = Some("sub-agent");
             let (id, model) = (&message.id, &message.model);
@@ -215,7 +215,7 @@ impl ClaudeUsage {
 
     /// Adds what the transcripts have beyond the results. A result leaves out the answers of sub-agents that were being written, and what ended after the
     /// last one no result states. Results also hold what no transcript has, so what is found missing is not all for sure.
-    pub(super) fn recall_rest(&mut self, recorded: Recorded) {
+    pub(super) fn recall_rest(&mut self, recorded: AgentRecords) {
         let prices = Arc::clone(self.counted.shared_prices());
         let mut all = ProcessUsage::priced_by(Arc::clone(&prices));
         for message in &recorded.messages {
@@ -232,12 +232,14 @@ impl ClaudeUsage {
         for (model, tokens) in missing(&all.totals(), &self.counted.totals(), &prices) {
             self.given_up = true;
             let id = format!("missing of {model}");
-            let _ = self.counted.message(&id, &model, tokens.into(), Statement::Final);
+            let _ = self
+                .counted
+                .message(&id, &model, tokens.into(), UsageConfidence::Final);
         }
     }
 
     /// Adds all that the transcripts tell.
-    pub(super) fn recall_all(&mut self, recorded: Recorded) {
+    pub(super) fn recall_all(&mut self, recorded: AgentRecords) {
         self.asking |= recorded.incomplete;
         recorded.settle(&mut self.counted);
     }

@@ -1,4 +1,4 @@
-//! What the lines of codex's stream and of its rollout files hold, as far as anybody asks.
+//! Lines of codex's stream and rollout files, reduced to the fields in use.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -44,7 +44,7 @@ pub(super) struct Item<'l> {
     pub(super) prompt: Text<'l>,
     pub(super) arguments: Value,
     pub(super) changes: Value,
-    pub(super) result: Object<Answer<'l>>,
+    pub(super) result: Object<McpResult<'l>>,
     pub(super) error: Object<Failure<'l>>,
 }
 
@@ -66,7 +66,7 @@ impl Action<'_> {
 /// The answer of a tool that another program serves.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
-pub(super) struct Answer<'l> {
+pub(super) struct McpResult<'l> {
     pub(super) content: List<Object<Piece<'l>>>,
 }
 

@@ -16,9 +16,9 @@ use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
 use super::launch::Launch;
 use super::open_tools::OpenTools;
 use super::outcome::{ExitOutcome, Verdict};
-use super::records::{Recorded, RecordedMessage, Records};
+use super::records::{AgentRecords, RecordedMessage, RecordsScope};
 use crate::cost::pricing::Prices;
-use crate::cost::{Billed, ProcessUsage, ServiceTier, Statement, TokenUsage, UsageTotals};
+use crate::cost::{Billed, ProcessUsage, ServiceTier, TokenUsage, UsageConfidence, UsageTotals};
 use crate::id::SessionId;
 
 use line::{Item, StreamLine};
@@ -100,7 +100,7 @@ impl CodexDecoder {
             .priced_by(launch.prices.clone())
     }
 
-    /// The same for a model that was asked for, which only the rollout file names otherwise.
+    /// Sets the requested model, which otherwise only the rollout file names.
     #[must_use]
     pub fn with_model(self, model: &str) -> Self {
         let model = Some(model).filter(|model| *model != OWN_MODEL);
@@ -110,7 +110,7 @@ impl CodexDecoder {
         }
     }
 
-    /// The same for a session of whose earlier processes it is known what they used.
+    /// Sets the usage of the session's earlier processes.
     #[must_use]
     pub fn behind(self, before: TokenUsage) -> Self {
         Self {
@@ -119,14 +119,14 @@ impl CodexDecoder {
         }
     }
 
-    /// The same with other prices than those of the list.
+    /// Uses `prices` instead of the list prices.
     #[must_use]
     pub fn priced_by(mut self, prices: Arc<Prices>) -> Self {
         self.usage = ProcessUsage::priced_by(prices);
         self
     }
 
-    /// The same for a process whose rollout file nobody can find.
+    /// Marks a process whose rollout file cannot be found.
     #[must_use]
     pub fn unrecorded(self) -> Self {
         Self {
@@ -260,7 +260,7 @@ impl CodexDecoder {
         self.in_turn || self.given_up || self.helped || unknown || untold || self.usage.is_lower_bound()
     }
 
-    /// What the session has used beyond what the responses told, because the rollout file was not found or ends early.
+    /// Returns the session's usage beyond the reported responses, because the rollout file was not found or ends early.
     fn rest(&self) -> Billed {
         let tokens = match (self.stated, self.before) {
             (Some(stated), Some(before)) => {
@@ -280,7 +280,7 @@ impl CodexDecoder {
     fn totals(&self) -> UsageTotals {
         let mut usage = self.usage.clone();
         // What it adds is in the totals.
-        let _ = usage.message("rest", self.model_name(), self.rest(), Statement::Final);
+        let _ = usage.message("rest", self.model_name(), self.rest(), UsageConfidence::Final);
         let mut totals = usage.totals();
         totals.lower_bound |= self.is_lower_bound();
         totals
@@ -343,18 +343,23 @@ impl AgentDecoder for CodexDecoder {
         self.totals()
     }
 
-    fn wants(&self, records: Records) -> Option<&SessionId> {
+    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = match records {
-            Records::SoFar => self.news,
-            Records::Whole => !self.recalled || self.ended.is_none(),
+            RecordsScope::SoFar => self.news,
+            RecordsScope::Whole => !self.recalled || self.ended.is_none(),
         };
         self.session.as_ref().filter(|_| wanted)
     }
 
     /// A result waits for the rollout file: what it used stands there.
-    fn recall(&mut self, records: Records, recorded: Option<Recorded>, events: &mut Vec<AgentEvent>) {
+    fn recall(
+        &mut self,
+        records: RecordsScope,
+        recorded: Option<AgentRecords>,
+        events: &mut Vec<AgentEvent>,
+    ) {
         self.news = false;
-        self.recalled |= records == Records::Whole;
+        self.recalled |= records == RecordsScope::Whole;
         if let Some(recorded) = recorded {
             self.recorded = true;
             self.before = Some(recorded.before);
@@ -366,12 +371,12 @@ impl AgentDecoder for CodexDecoder {
                 events.extend(self.response(message));
             }
         }
-        if records == Records::Whole {
+        if records == RecordsScope::Whole {
             let rest = RecordedMessage {
                 id: "rest".to_owned(),
                 model: String::new(),
                 billed: self.rest(),
-                word: Statement::Final,
+                word: UsageConfidence::Final,
             };
             events.extend(self.response(&rest));
         }
@@ -401,7 +406,7 @@ fn tool(item: &Item<'_>) -> Option<(String, Value)> {
     })
 }
 
-/// What a tool has answered.
+/// Returns the output of a tool.
 fn answer(item: Item<'_>) -> String {
     let pieces = item
         .result
@@ -416,7 +421,7 @@ fn answer(item: Item<'_>) -> String {
         .unwrap_or_else(|| pieces.join("\n"))
 }
 
-/// What codex says on standard error in every run.
+/// Returns whether codex prints this line on standard error in every run.
 fn is_chatter(line: &str) -> bool {
     line.starts_with("WARNING: proceeding") || line.starts_with("Reading ") && line.ends_with("stdin...")
 }

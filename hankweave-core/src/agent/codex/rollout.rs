@@ -1,24 +1,24 @@
-//! What codex writes down of a session in its rollout file.
+//! Usage that codex writes to a session's rollout file.
 //!
 //! The stream tells the tokens of a session only with its last line, and not at all when a turn has failed or the process was killed. The rollout
 //! file tells those of each response, the service tier in which it was asked for, and what it has searched. It holds the whole session, so a process that resumed one counts what is younger than itself (AGENT-17).
 
 use super::line::{Payload, RolloutLine};
 use crate::agent::lenient::Object;
-use crate::agent::records::{Recorded, RecordedMessage};
-use crate::cost::{Billed, ServiceTier, Statement, TokenUsage};
+use crate::agent::records::{AgentRecords, RecordedMessage};
+use crate::cost::{Billed, ServiceTier, TokenUsage, UsageConfidence};
 use crate::time::Timestamp;
 
 /// Reads the lines of the rollout file of one session, which may grow meanwhile.
 #[derive(Debug)]
 pub struct Rollout {
-    /// What is older belongs to an earlier process.
+    /// Start of this process; older lines belong to an earlier one.
     since: Option<Timestamp>,
     model: String,
     tier: ServiceTier,
     /// Searches of the web of the response that is being read.
     searches: u64,
-    /// What the session has used until the line that was read last.
+    /// Usage of the session up to the last line read.
     total: TokenUsage,
     before: TokenUsage,
     messages: Vec<RecordedMessage>,
@@ -78,7 +78,7 @@ impl Rollout {
         }
     }
 
-    /// What one response has used.
+    /// Counts the usage of one response.
     fn response(&mut self, payload: Payload<'_>, is_earlier: bool) {
         let Some(tokens) = payload.usage.0.map(|usage| usage.tokens()) else {
             return;
@@ -130,13 +130,13 @@ impl Rollout {
             id,
             model: self.model.clone(),
             billed,
-            word: Statement::Final,
+            word: UsageConfidence::Final,
         });
     }
 
-    /// What was read since this was called last.
-    pub fn take(&mut self) -> Recorded {
-        Recorded {
+    /// Returns the usage read since the last call.
+    pub fn take(&mut self) -> AgentRecords {
+        AgentRecords {
             messages: std::mem::take(&mut self.messages),
             total: None,
             before: self.before,
@@ -151,7 +151,7 @@ impl Rollout {
 mod tests {
     use super::*;
 
-    fn rollout(since: Option<&str>, lines: &[&str]) -> Recorded {
+    fn rollout(since: Option<&str>, lines: &[&str]) -> AgentRecords {
         let mut rollout = Rollout::new(since.map(|at| Timestamp::parse(at).unwrap()));
         for line in lines {
             rollout.line(line);

@@ -1,4 +1,4 @@
-//! What the lines of gemini's stream hold, as far as anybody asks.
+//! Lines of gemini's stream, reduced to the fields in use.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(super) struct Failure<'l> {
     pub(super) message: Text<'l>,
 }
 
-/// What a run has used.
+/// Usage of a run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Stats {
@@ -50,7 +50,7 @@ pub(super) struct ModelStats {
 }
 
 impl ModelStats {
-    /// What is read counts the part from the cache (AGENT-47); the whole counts thoughts, which what is written does not.
+    /// Returns the tokens. Input counts the part from the cache (AGENT-47); the total counts thoughts, which output does not.
     pub(super) fn tokens(&self) -> TokenUsage {
         let (read, cached) = (self.input_tokens.or_none(), self.cached.or_none());
         let written = self.total_tokens.or_none().saturating_sub(read);

@@ -16,7 +16,7 @@ use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
 use super::launch::Launch;
 use super::open_tools::OpenTools;
 use super::outcome::ExitOutcome;
-use super::records::Records;
+use super::records::RecordsScope;
 use super::speech::Speech;
 use crate::cost::pricing::Prices;
 use crate::cost::{Billed, ModelUsage, TokenUsage, UsageTotals, Usd};
@@ -39,7 +39,7 @@ pub struct GeminiDecoder {
     prices: Arc<Prices>,
     session: Option<SessionId>,
     usage: UsageTotals,
-    /// What the process has told of each model: a later result tells it again (AGENT-31).
+    /// Reported usage by model: a later result repeats it (AGENT-31).
     told: BTreeMap<String, TokenUsage>,
     /// More was paid than is known: a model has no price, a prompt may have been long, or an answer was cut off.
     untold: bool,
@@ -57,7 +57,7 @@ impl GeminiDecoder {
         Self::default().priced_by(launch.prices.clone())
     }
 
-    /// The same with other prices than those of the list.
+    /// Uses `prices` instead of the list prices.
     #[must_use]
     pub fn priced_by(self, prices: Arc<Prices>) -> Self {
         Self { prices, ..self }
@@ -212,8 +212,8 @@ impl AgentDecoder for GeminiDecoder {
     }
 
     /// Nothing else tells what a run used that has not ended.
-    fn wants(&self, records: Records) -> Option<&SessionId> {
-        let wanted = records == Records::Whole && self.last.is_none();
+    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
+        let wanted = records == RecordsScope::Whole && self.last.is_none();
         self.session.as_ref().filter(|_| wanted)
     }
 }

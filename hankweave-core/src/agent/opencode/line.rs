@@ -1,4 +1,4 @@
-//! What the lines of opencode's stream hold, as far as anybody asks.
+//! Lines of opencode's stream, reduced to the fields in use.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -41,7 +41,7 @@ pub(super) struct Metadata {
     compaction_continue: Flag,
 }
 
-/// What has become of a call.
+/// State of a call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct State<'l> {

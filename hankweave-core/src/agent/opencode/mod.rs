@@ -14,7 +14,7 @@ use super::decoder::{AgentDecoder, AgentLine, ProcessEnd, session_started};
 use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
 use super::launch::Launch;
 use super::outcome::ExitOutcome;
-use super::records::Records;
+use super::records::RecordsScope;
 use crate::cost::pricing::Prices;
 use crate::cost::{MessageIds, ModelUsage, TokenUsage, UsageTotals, Usd};
 use crate::id::SessionId;
@@ -67,7 +67,7 @@ impl OpencodeDecoder {
         Self::new(&launch.model).priced_by(launch.prices.clone())
     }
 
-    /// The same with other prices than those of the list.
+    /// Uses `prices` instead of the list prices.
     #[must_use]
     pub fn priced_by(self, prices: Arc<Prices>) -> Self {
         Self { prices, ..self }
@@ -241,8 +241,8 @@ impl AgentDecoder for OpencodeDecoder {
     }
 
     /// Opencode tells everything itself; what it did that nobody heard would have to be read.
-    fn wants(&self, records: Records) -> Option<&SessionId> {
-        let wanted = records == Records::Whole && self.last.is_none();
+    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
+        let wanted = records == RecordsScope::Whole && self.last.is_none();
         self.session.as_ref().filter(|_| wanted)
     }
 }

@@ -1,4 +1,4 @@
-//! What the lines of pi's stream hold, as far as anybody asks.
+//! Lines of pi's stream, reduced to the fields in use.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(super) struct StreamLine<'l> {
     pub(super) usage: Object<Usage>,
     pub(super) tool_call_id: Text<'l>,
     pub(super) tool_name: Text<'l>,
-    pub(super) result: Object<Answer<'l>>,
+    pub(super) result: Object<ToolOutput<'l>>,
     pub(super) is_error: Flag,
     pub(super) attempt: Count,
     pub(super) max_attempts: Count,
@@ -56,7 +56,7 @@ pub(super) struct Block<'l> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
-pub(super) struct Answer<'l> {
+pub(super) struct ToolOutput<'l> {
     pub(super) content: List<Object<Block<'l>>>,
 }
 

@@ -13,7 +13,7 @@ use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
 use super::launch::Launch;
 use super::lenient::{List, Object};
 use super::outcome::ExitOutcome;
-use super::records::Records;
+use super::records::RecordsScope;
 use crate::cost::pricing::Prices;
 use crate::cost::{MessageIds, ModelUsage, TokenUsage, UsageTotals, Usd};
 use crate::id::SessionId;
@@ -39,7 +39,7 @@ pub struct PiDecoder {
     ended_messages: MessageIds,
     /// A turn has begun, and its message has not.
     asking: bool,
-    /// What was told of the message that is being written, and whether one is.
+    /// Reported usage of the message in progress, and whether there is one.
     told: ModelUsage,
     writing: bool,
     /// A model was paid for that nobody told of: an answer was cut off, or a conversation summed up.
@@ -62,7 +62,7 @@ impl PiDecoder {
         }
     }
 
-    /// The same with other prices than those of the list.
+    /// Uses `prices` instead of the list prices.
     #[must_use]
     pub fn priced_by(self, prices: Arc<Prices>) -> Self {
         Self { prices, ..self }
@@ -171,7 +171,7 @@ impl PiDecoder {
         });
     }
 
-    /// What a message has used beyond what was told of it (AGENT-21). With an id it has ended.
+    /// Returns the usage of a message beyond what was reported of it (AGENT-21). With an id it has ended.
     fn used(&mut self, message: &Message<'_>, id: Option<String>) -> Option<AgentEvent> {
         let usage = message.usage.0.as_ref()?;
         if let Some(model) = message.model.as_deref() {
@@ -258,8 +258,8 @@ impl AgentDecoder for PiDecoder {
     }
 
     /// Pi tells everything itself; what it did that nobody heard would have to be read.
-    fn wants(&self, records: Records) -> Option<&SessionId> {
-        let wanted = records == Records::Whole && !self.ended;
+    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
+        let wanted = records == RecordsScope::Whole && !self.ended;
         self.session.as_ref().filter(|_| wanted)
     }
 }
@@ -271,7 +271,7 @@ fn of_model(message: Object<Message<'_>>) -> Option<Message<'_>> {
         .filter(|message| message.role.as_deref() == Some("assistant"))
 }
 
-/// What a block of a message tells; its text is the answer, if nothing follows.
+/// Returns the event of a message block; its text is the answer, if nothing follows.
 fn told(block: Block<'_>, said: &mut String) -> Option<AgentEvent> {
     match block.kind.as_deref()? {
         "text" => {

@@ -3,7 +3,7 @@
 use crate::cost::Usd;
 use crate::hank::budget::{Allocation, ContainerBudget, OnExceeded};
 use crate::hank::document::{CodonConfig, Hank, HankItem, OnFailure};
-use crate::hank::problem::{Places, Problem, quoted};
+use crate::hank::problem::{Problem, SourceMap, quoted};
 
 /// Shares are decimal fractions, and their sum in binary is off by a little.
 const TOLERANCE: f64 = 1e-9;
@@ -12,12 +12,13 @@ const TOLERANCE: f64 = 1e-9;
 pub(super) fn check(hank: &Hank) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Some(budget) = hank.budget() {
-        let children: Vec<Child<'_>> = hank.items.iter().map(Child::of_item).collect();
+        let children: Vec<BudgetedChild<'_>> = hank.items.iter().map(BudgetedChild::of_item).collect();
         problems.extend(container(&hank.places, "overrides.budget", budget, &children));
     }
     for (index, item) in hank.items.iter().enumerate() {
         if let Some(budget) = item.as_loop().and_then(|found| found.budget.as_ref()) {
-            let children: Vec<Child<'_>> = item.codons().iter().map(Child::of_codon).collect();
+            let children: Vec<BudgetedChild<'_>> =
+                item.codons().iter().map(BudgetedChild::of_codon).collect();
             let path = format!("hank[{index}].budget");
             problems.extend(container(&hank.places, &path, budget, &children));
         }
@@ -31,14 +32,14 @@ pub(super) fn check(hank: &Hank) -> Vec<Problem> {
 }
 
 /// A codon or loop of a container.
-struct Child<'h> {
+struct BudgetedChild<'h> {
     id: &'h str,
     max_dollars: Option<Usd>,
     max_time_seconds: Option<f64>,
     fails_when_exceeded: bool,
 }
 
-impl<'h> Child<'h> {
+impl<'h> BudgetedChild<'h> {
     fn of_codon(codon: &'h CodonConfig) -> Self {
         let budget = codon.budget.unwrap_or_default();
         Self {
@@ -66,7 +67,12 @@ impl<'h> Child<'h> {
 }
 
 /// The errors of a budget, or what is doubtful about one without errors.
-fn container(places: &Places, path: &str, budget: &ContainerBudget, children: &[Child<'_>]) -> Vec<Problem> {
+fn container(
+    places: &SourceMap,
+    path: &str,
+    budget: &ContainerBudget,
+    children: &[BudgetedChild<'_>],
+) -> Vec<Problem> {
     let mut problems = Vec::new();
     share_errors(budget, children, |key, message| {
         problems.push(Problem::error(places, format!("{path}{key}"), message));
@@ -86,7 +92,11 @@ fn is_proportional(budget: &ContainerBudget) -> bool {
     }
 }
 
-fn share_errors(budget: &ContainerBudget, children: &[Child<'_>], mut report: impl FnMut(&str, String)) {
+fn share_errors(
+    budget: &ContainerBudget,
+    children: &[BudgetedChild<'_>],
+    mut report: impl FnMut(&str, String),
+) {
     if !budget.shares.is_empty() && !is_proportional(budget) {
         report(".shares", "needs a proportional allocation".to_owned());
     }
@@ -106,10 +116,14 @@ fn share_errors(budget: &ContainerBudget, children: &[Child<'_>], mut report: im
     }
 }
 
-fn container_doubts(budget: &ContainerBudget, children: &[Child<'_>], mut report: impl FnMut(&str, String)) {
+fn container_doubts(
+    budget: &ContainerBudget,
+    children: &[BudgetedChild<'_>],
+    mut report: impl FnMut(&str, String),
+) {
     let total = budget.max_dollars.filter(|_| is_proportional(budget));
     let sum: f64 = budget.shares.values().sum();
-    let has_no_share = |child: &&Child<'_>| !budget.shares.contains_key(child.id);
+    let has_no_share = |child: &&BudgetedChild<'_>| !budget.shares.contains_key(child.id);
     match (total, children.iter().find(has_no_share)) {
         (Some(_), None) if sum < 1.0 - TOLERANCE => {
             report(".shares", format!("add up to {sum:.3}; nobody can use the rest"));

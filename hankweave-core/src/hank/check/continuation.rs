@@ -3,11 +3,11 @@
 use crate::hank::document::{
     CodonConfig, ContinuationMode, Hank, HankItem, LoopConfig, OnFailure, TerminateOn,
 };
-use crate::hank::problem::{Level, Problem, quoted};
+use crate::hank::problem::{Problem, Severity, quoted};
 
 /// The codon that runs before another one.
 #[derive(Clone, Copy)]
-struct Before<'h> {
+struct PrecedingCodon<'h> {
     codon: &'h CodonConfig,
     /// The loop that ends with it, unless both are in the same loop.
     ended_loop: Option<&'h LoopConfig>,
@@ -17,7 +17,7 @@ struct Before<'h> {
 /// loop and in the later ones.
 pub(super) fn check(hank: &Hank) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut before: Option<Before<'_>> = None;
+    let mut before: Option<PrecedingCodon<'_>> = None;
     for (index, item) in hank.items.iter().enumerate() {
         let path = format!("hank[{index}]");
         match item {
@@ -25,18 +25,26 @@ pub(super) fn check(hank: &Hank) -> Vec<Problem> {
             HankItem::Loop(found) => problems.extend(inside_loop(hank, &path, found, before)),
         }
         let ended_loop = item.as_loop();
-        before = item.codons().last().map(|codon| Before { codon, ended_loop });
+        before = item
+            .codons()
+            .last()
+            .map(|codon| PrecedingCodon { codon, ended_loop });
     }
     problems
 }
 
-fn inside_loop(hank: &Hank, path: &str, found: &LoopConfig, before: Option<Before<'_>>) -> Vec<Problem> {
+fn inside_loop(
+    hank: &Hank,
+    path: &str,
+    found: &LoopConfig,
+    before: Option<PrecedingCodon<'_>>,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut before = before;
     for (index, codon) in found.codons.iter().enumerate() {
         let path = format!("{path}.codons[{index}]");
         problems.extend(continuation(hank, &path, codon, before));
-        before = Some(Before {
+        before = Some(PrecedingCodon {
             codon,
             ended_loop: None,
         });
@@ -47,7 +55,8 @@ fn inside_loop(hank: &Hank, path: &str, found: &LoopConfig, before: Option<Befor
         // A doubt about the first iteration must not hide what later ones can never do.
         let is_reported = |problem: &Problem| {
             problems.iter().any(|known| {
-                known.path == problem.path && (known.level == Level::Error || problem.level == Level::Warning)
+                known.path == problem.path
+                    && (known.level == Severity::Error || problem.level == Severity::Warning)
             })
         };
         let new: Vec<Problem> = again
@@ -63,7 +72,12 @@ fn repeats(found: &LoopConfig) -> bool {
     found.most_iterations().is_none_or(|most| most > 1)
 }
 
-fn continuation(hank: &Hank, path: &str, codon: &CodonConfig, before: Option<Before<'_>>) -> Option<Problem> {
+fn continuation(
+    hank: &Hank,
+    path: &str,
+    codon: &CodonConfig,
+    before: Option<PrecedingCodon<'_>>,
+) -> Option<Problem> {
     if codon.continuation_mode == ContinuationMode::Fresh {
         return None;
     }
@@ -80,7 +94,7 @@ fn continuation(hank: &Hank, path: &str, codon: &CodonConfig, before: Option<Bef
 }
 
 /// Why the conversation of the codon before cannot be continued, as a phrase that follows "cannot continue".
-fn obstacle(hank: &Hank, codon: &CodonConfig, before: Before<'_>) -> Option<String> {
+fn obstacle(hank: &Hank, codon: &CodonConfig, before: PrecedingCodon<'_>) -> Option<String> {
     let name = quoted(before.codon.id.as_str());
     let ends_full = |ended: &LoopConfig| ended.terminate_on == TerminateOn::ContextExceeded;
     if before.ended_loop.is_some_and(ends_full) {
@@ -105,8 +119,8 @@ fn obstacle(hank: &Hank, codon: &CodonConfig, before: Before<'_>) -> Option<Stri
     None
 }
 
-/// What makes continuing risky.
-fn doubt(codon: &CodonConfig, before: Before<'_>) -> Option<String> {
+/// Returns the reason why continuing is risky.
+fn doubt(codon: &CodonConfig, before: PrecedingCodon<'_>) -> Option<String> {
     let name = quoted(before.codon.id.as_str());
     if before.codon.id != codon.id && before.codon.failure_policy() == OnFailure::Ignore {
         return Some(format!(

@@ -1,4 +1,4 @@
-//! What does not work well inside loops (HANK-12, HANK-13).
+//! Combinations that do not work well inside loops (HANK-12, HANK-13).
 
 use crate::hank::document::{CodonConfig, ContinuationMode, Hank, LoopConfig, OnFailure, TerminateOn};
 use crate::hank::problem::Problem;

@@ -32,7 +32,7 @@ pub struct CodonConfig {
     pub model: Option<String>,
     /// Whether the agent starts a new conversation.
     pub continuation_mode: ContinuationMode,
-    /// What the agent is asked to do (`promptFile` or `promptText`).
+    /// Prompt of the agent (`promptFile` or `promptText`).
     #[serde(flatten, serialize_with = "prompt::prompt")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::hank::schema::prompt"))]
     pub prompt: PromptSource,
@@ -52,7 +52,7 @@ pub struct CodonConfig {
     /// Environment for the agent and for the rig commands; wins over everything else.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// What is copied to the output directory after success.
+    /// Files to copy to the output directory after success.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub output_files: Vec<OutputItem>,
     /// Observers of this codon.
@@ -61,7 +61,7 @@ pub struct CodonConfig {
     /// Globs of the files that are moved away after success.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub archive_on_success: Vec<String>,
-    /// What follows a failure; `abort` when absent.
+    /// Action after a failure; `abort` when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = "abort")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
@@ -95,7 +95,7 @@ pub struct CodonConfig {
     /// ended by them; its answer decides what becomes of the codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<u64>,
-    /// What the codon may use.
+    /// Limits of the codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<CodonBudget>,
     /// Somebody has to approve before the codon begins: `true`, or the question that is shown to them.
@@ -104,7 +104,7 @@ pub struct CodonConfig {
     pub approval: Option<ApprovalQuestion>,
 }
 
-/// What somebody is asked who has to approve a codon.
+/// Question to the user who must approve a codon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalQuestion {
     /// In the words of the hank, if it has any.
@@ -150,7 +150,7 @@ impl CodonConfig {
         entries.map(move |(index, entry)| (format!("{at}.sentinels[{index}].sentinelConfig"), entry))
     }
 
-    /// What follows a failure, with the default filled in.
+    /// Returns the action after a failure, with the default filled in.
     #[must_use]
     pub fn failure_policy(&self) -> OnFailure {
         self.on_failure.unwrap_or(OnFailure::Abort)
@@ -168,7 +168,7 @@ pub enum ContinuationMode {
     ContinuePrevious,
 }
 
-/// What follows when a codon fails.
+/// Action after the failure of a codon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -238,9 +238,9 @@ impl RetryConfig {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SentinelEntry {
-    /// Where its configuration is.
+    /// Source of its configuration.
     pub sentinel_config: SentinelSource,
-    /// What the codon says about it: `SentinelSettings`, whose keys and values are checked.
+    /// Settings in the codon: `SentinelSettings`, with checked keys and values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<Map<String, Value>>,
 }
@@ -254,7 +254,7 @@ impl SentinelEntry {
     }
 }
 
-/// Where the configuration of a sentinel is.
+/// Source of a sentinel's configuration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum SentinelSource {

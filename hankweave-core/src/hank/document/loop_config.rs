@@ -26,7 +26,7 @@ pub struct LoopConfig {
         schemars(schema_with = "crate::hank::schema::inner_codons")
     )]
     pub codons: Vec<CodonConfig>,
-    /// What all iterations together may use.
+    /// Limits of all iterations together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<ContainerBudget>,
     /// Globs of the files that are moved away when the loop has ended.

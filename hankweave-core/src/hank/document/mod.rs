@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::agent::AgentChoice;
 use super::budget::ContainerBudget;
-use super::problem::Places;
+use super::problem::SourceMap;
 use crate::id::LoopId;
 
 pub use codon::{
@@ -33,11 +33,11 @@ pub struct Hank {
     pub schema: Option<String>,
     /// Name and version for people.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Meta>,
+    pub meta: Option<HankMeta>,
     /// Settings that win over the runtime's own file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overrides: Option<Overrides>,
-    /// What a run needs before it begins.
+    /// Requirements of a run before it starts.
     #[serde(skip_serializing_if = "Requirements::is_empty")]
     pub requirements: Requirements,
     /// Put before every codon's own system prompt (`globalSystemPromptFile` or `globalSystemPromptText`).
@@ -53,7 +53,7 @@ pub struct Hank {
     pub items: Vec<HankItem>,
     /// The positions of the values in the text; empty for a hank that was not read from text.
     #[serde(skip)]
-    pub places: Places,
+    pub places: SourceMap,
 }
 
 impl Hank {
@@ -100,7 +100,7 @@ impl Hank {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Meta {
+pub struct HankMeta {
     /// Not empty.
     pub name: String,
     /// Not empty; any scheme.
@@ -142,12 +142,12 @@ pub struct Overrides {
     /// without a figure of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<u64>,
-    /// What all codons together may use.
+    /// Limits of all codons together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<ContainerBudget>,
 }
 
-/// What a run needs before it begins; all names are trimmed and not empty.
+/// Requirements of a run before it starts; all names are trimmed and not empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

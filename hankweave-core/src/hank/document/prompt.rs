@@ -1,4 +1,4 @@
-//! Where the text for an agent stands.
+//! Source of the text for an agent.
 
 use serde::Serializer;
 use serde::ser::SerializeMap;

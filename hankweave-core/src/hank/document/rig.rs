@@ -1,4 +1,4 @@
-//! What prepares the workspace of a codon, and what is taken out of it.
+//! Preparation of a codon's workspace, and how it is removed again.
 
 use serde::{Serialize, Serializer};
 
@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RigItem {
-    /// What is done.
+    /// Action of the item.
     #[serde(flatten)]
     pub action: RigAction,
     /// Whether a failure is reported and then ignored.
@@ -16,7 +16,7 @@ pub struct RigItem {
     pub allow_failure: bool,
 }
 
-/// What a rig item does.
+/// Action of a rig item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
@@ -34,7 +34,7 @@ pub enum RigAction {
     },
     /// Runs a shell command.
     Command {
-        /// What and where.
+        /// Command and working directory.
         command: RigCommand,
     },
 }
@@ -57,13 +57,13 @@ pub struct CopyStep {
 pub struct RigCommand {
     /// Text for the shell, not empty.
     pub run: String,
-    /// Where it runs.
+    /// Working directory.
     #[cfg_attr(feature = "schema", schemars(extend("default" = "project")))]
     #[serde(skip_serializing_if = "WorkingDirectory::is_default")]
     pub working_directory: WorkingDirectory,
 }
 
-/// Where a rig command runs.
+/// Working directory of a rig command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -16,12 +16,14 @@ use crate::hank::document::{
 };
 use crate::hank::keys;
 use crate::hank::problem::quoted;
-use crate::hank::reader::{Fields, Node, Reader, checked, choice, integer, non_empty_list, parsed};
+use crate::hank::reader::{
+    HankReader, JsonNode, ObjectFields, checked, choice, integer, non_empty_list, parsed,
+};
 use crate::id::{CodonId, check_configured_id};
 
 /// Reads a codon. A codon without a usable id, name or prompt is reported; one whose id or continuation mode
 /// is unknown is `None` as well, because its neighbours cannot be judged without them.
-pub(super) fn codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonConfig> {
+pub(super) fn codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<CodonConfig> {
     name_item(reader, node, "codon");
     let fields = reader.fields(node, &keys::CODON)?;
     // Here, `#` is refused before the id could be taken for that of an iteration.
@@ -33,9 +35,9 @@ pub(super) fn codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonCon
     let continuation_mode = fields.required(reader, "continuationMode", continuation_mode);
     Some(CodonConfig {
         name: fields
-            .required(reader, "name", Reader::non_empty)
+            .required(reader, "name", HankReader::non_empty)
             .unwrap_or_default(),
-        description: fields.optional(reader, "description", Reader::string),
+        description: fields.optional(reader, "description", HankReader::string),
         model: codon_model(reader, &fields, agent.as_ref()),
         agent,
         prompt: prompt(reader, &fields),
@@ -52,10 +54,10 @@ pub(super) fn codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonCon
         archive_on_success: fields.or_default(reader, "archiveOnSuccess", globs),
         retry_config: retry_config(reader, &fields, on_failure),
         on_failure,
-        exhaust_with_prompt: fields.optional(reader, "exhaustWithPrompt", Reader::non_empty),
+        exhaust_with_prompt: fields.optional(reader, "exhaustWithPrompt", HankReader::non_empty),
         max_extensions: fields.optional(reader, "maxExtensions", at_least_one),
         check: fields.optional(reader, "check", check),
-        auto_compact: fields.optional(reader, "autoCompact", Reader::boolean),
+        auto_compact: fields.optional(reader, "autoCompact", HankReader::boolean),
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
         settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
         budget: fields.optional(reader, "budget", budget),
@@ -66,7 +68,7 @@ pub(super) fn codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonCon
     })
 }
 
-fn agent(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<AgentChoice> {
+fn agent(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AgentChoice> {
     match node.value {
         Value::Object(object) if object.get("script").is_some() => {
             let fields = reader.fields(node, &keys::AGENT_SCRIPT)?;
@@ -78,7 +80,7 @@ fn agent(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<AgentChoice> {
             let fields = reader.fields(node, &keys::AGENT_ACP)?;
             let acp = fields.required(reader, "acp", non_empty_list(argument));
             let permissions = fields.optional(reader, "permissions", permissions);
-            let auth = fields.optional(reader, "auth", Reader::non_empty);
+            let auth = fields.optional(reader, "auth", HankReader::non_empty);
             Some(AgentChoice::Acp(AcpAgent {
                 acp: acp?,
                 permissions,
@@ -103,7 +105,7 @@ fn agent(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<AgentChoice> {
 }
 
 /// The agent of every codon. A script is a file of the hank, and each codon plays its own.
-pub(in crate::hank) fn agent_of_all(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<AgentChoice> {
+pub(in crate::hank) fn agent_of_all(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AgentChoice> {
     match agent(reader, node)? {
         AgentChoice::Script { .. } => {
             let hint = r#"write "scripted", which keeps the scripts that the codons have"#;
@@ -113,8 +115,8 @@ pub(in crate::hank) fn agent_of_all(reader: &mut Reader<'_>, node: &Node<'_>) ->
     }
 }
 
-/// What is not said is permitted.
-fn permissions(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Permissions> {
+/// Reads the permissions; an absent one is granted.
+fn permissions(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Permissions> {
     if !matches!(node.value, Value::Object(_)) {
         return permission(reader, node).map(Permissions::all);
     }
@@ -130,16 +132,16 @@ fn permissions(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Permissions> 
     })
 }
 
-fn permission(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Permission> {
+fn permission(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Permission> {
     choice(&[("allow", Permission::Allow), ("deny", Permission::Deny)])(reader, node)
 }
 
 /// The name becomes part of file names.
-fn agent_name(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+fn agent_name(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     checked(check_configured_id)(reader, node)
 }
 
-fn argument(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+fn argument(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     let is_program = node.path.ends_with("[0]");
     checked(|argument| match argument {
         "" if is_program => Err("must be the name of a program"),
@@ -154,7 +156,11 @@ fn without_nul(text: &str) -> Result<(), &'static str> {
     }
 }
 
-fn codon_model(reader: &mut Reader<'_>, fields: &Fields<'_>, agent: Option<&AgentChoice>) -> Option<String> {
+fn codon_model(
+    reader: &mut HankReader<'_>,
+    fields: &ObjectFields<'_>,
+    agent: Option<&AgentChoice>,
+) -> Option<String> {
     if agent.is_some_and(AgentChoice::works_without_model) {
         fields.optional(reader, "model", model)
     } else {
@@ -163,7 +169,7 @@ fn codon_model(reader: &mut Reader<'_>, fields: &Fields<'_>, agent: Option<&Agen
 }
 
 /// The prompt of a codon; an empty one after it was reported that there is none (HANK-5).
-fn prompt(reader: &mut Reader<'_>, fields: &Fields<'_>) -> PromptSource {
+fn prompt(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) -> PromptSource {
     let keys = ["promptFile", "promptText"];
     if keys.iter().all(|key| fields.get(key).is_none()) {
         let hint = "a codon needs a promptFile or a promptText";
@@ -172,19 +178,19 @@ fn prompt(reader: &mut Reader<'_>, fields: &Fields<'_>) -> PromptSource {
     prompt_source(reader, fields, keys).unwrap_or_else(|| PromptSource::Text(String::new()))
 }
 
-fn continuation_mode(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<ContinuationMode> {
+fn continuation_mode(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<ContinuationMode> {
     use ContinuationMode::{ContinuePrevious, Fresh};
     choice(&[("fresh", Fresh), ("continue-previous", ContinuePrevious)])(reader, node)
 }
 
-fn on_failure(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<OnFailure> {
+fn on_failure(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<OnFailure> {
     use OnFailure::{Abort, Ignore, Retry};
     choice(&[("abort", Abort), ("retry", Retry), ("ignore", Ignore)])(reader, node)
 }
 
 fn retry_config(
-    reader: &mut Reader<'_>,
-    fields: &Fields<'_>,
+    reader: &mut HankReader<'_>,
+    fields: &ObjectFields<'_>,
     policy: Option<OnFailure>,
 ) -> Option<RetryConfig> {
     let node = fields.get("retryConfig")?;
@@ -200,15 +206,15 @@ fn retry_config(
     })
 }
 
-fn check(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Check> {
+fn check(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Check> {
     let fields = reader.fields(node, &keys::CHECK)?;
     let retries = fields.optional(reader, "retries", integer(0..=100));
-    let run = fields.required(reader, "run", Reader::non_empty)?;
+    let run = fields.required(reader, "run", HankReader::non_empty)?;
     Some(Check { run, retries })
 }
 
 /// Variables for the agent. Their values may be secrets and never become part of a message.
-fn environment(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<BTreeMap<String, String>> {
+fn environment(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<BTreeMap<String, String>> {
     reader.map(node, |reader, name, node| {
         if name.is_empty() || name.contains(['=', '\0']) {
             let message = format!("{} is no name for an environment variable", quoted(name));
@@ -219,11 +225,11 @@ fn environment(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<BTreeMap<Stri
 }
 
 /// `true`, `false` or a question.
-fn approval(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Option<ApprovalQuestion>> {
+fn approval(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Option<ApprovalQuestion>> {
     match node.value {
         Value::BooleanLit(literal) => Some(literal.value.then_some(ApprovalQuestion { question: None })),
         Value::StringLit(_) => {
-            let question = Some(Reader::non_empty(reader, node)?);
+            let question = Some(HankReader::non_empty(reader, node)?);
             Some(Some(ApprovalQuestion { question }))
         }
         _ => reader.refuse_with_hint(
@@ -234,11 +240,11 @@ fn approval(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Option<ApprovalQ
     }
 }
 
-fn budget(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonBudget> {
+fn budget(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<CodonBudget> {
     let fields = reader.fields(node, &keys::CODON_BUDGET)?;
     Some(CodonBudget {
         max_dollars: fields.optional(reader, "maxDollars", settings::dollars),
-        max_time_seconds: fields.optional(reader, "maxTimeSeconds", Reader::positive),
+        max_time_seconds: fields.optional(reader, "maxTimeSeconds", HankReader::positive),
         max_output_tokens: fields.optional(reader, "maxOutputTokens", at_least_one),
         max_context_tokens: fields.optional(reader, "maxContextTokens", at_least_one),
         on_exceeded: fields.optional(reader, "onExceeded", on_exceeded),

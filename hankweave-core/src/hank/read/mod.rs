@@ -15,11 +15,11 @@ use super::keys;
 use super::paths;
 use super::problem::quoted;
 use super::reader::{
-    Fields, Node, Reader, checked, choice, integer, list, non_empty_list, one_or_more, parsed,
+    HankReader, JsonNode, ObjectFields, checked, choice, integer, list, non_empty_list, one_or_more, parsed,
 };
 use crate::id::{LoopId, is_model_name};
 
-/// What could be read of a hank.
+/// Readable part of a hank.
 pub(super) struct ReadHank {
     /// The hank, without the items that could not be read at all.
     pub(super) hank: Hank,
@@ -35,14 +35,14 @@ const MAX_CHECKED_ITERATIONS: u64 = 100;
 
 /// Reads the whole document; also the contents of files in the older formats, after their names have been
 /// reported.
-pub(super) fn hank(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<ReadHank> {
+pub(super) fn hank(reader: &mut HankReader<'_>, root: &JsonNode<'_>) -> Option<ReadHank> {
     if matches!(root.value, Value::Array(_)) {
         let message = "must be an object, not a list: this is an older format";
         reader.refuse_with_hint::<()>(root, message, "write { \"hank\": [ … ] }");
         return items(reader, root.value);
     }
     let fields = reader.fields(root, &keys::ROOT)?;
-    let schema = fields.optional(reader, "$schema", Reader::string);
+    let schema = fields.optional(reader, "$schema", HankReader::string);
     let meta = fields.optional(reader, "meta", settings::meta);
     let overrides = fields.optional(reader, "overrides", settings::overrides);
     let requirements = fields.or_default(reader, "requirements", settings::requirements);
@@ -67,9 +67,9 @@ pub(super) fn hank(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<ReadHank>
     Some(ReadHank { hank, ..read })
 }
 
-fn items(reader: &mut Reader<'_>, value: &Value<'_>) -> Option<ReadHank> {
+fn items(reader: &mut HankReader<'_>, value: &Value<'_>) -> Option<ReadHank> {
     let path = "hank".to_owned();
-    let items = non_empty_list(item)(reader, &Node { path, value })?;
+    let items = non_empty_list(item)(reader, &JsonNode { path, value })?;
     let has_all_items = value
         .as_array()
         .is_some_and(|array| array.elements.len() == items.len());
@@ -82,7 +82,7 @@ fn items(reader: &mut Reader<'_>, value: &Value<'_>) -> Option<ReadHank> {
     })
 }
 
-fn item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<HankItem> {
+fn item(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<HankItem> {
     match type_of(node) {
         None | Some("codon") => codon::codon(reader, node).map(HankItem::Codon),
         Some("loop") => loop_config(reader, node).map(HankItem::Loop),
@@ -90,16 +90,16 @@ fn item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<HankItem> {
     }
 }
 
-fn loop_config(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<LoopConfig> {
+fn loop_config(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<LoopConfig> {
     name_item(reader, node, "loop");
     let fields = reader.fields(node, &keys::LOOP)?;
     let id = parsed(|id| LoopId::new(id).map_err(|error| error.reason));
     let id = fields.required(reader, "id", id);
-    let name = fields.required(reader, "name", Reader::non_empty);
-    let description = fields.optional(reader, "description", Reader::string);
+    let name = fields.required(reader, "name", HankReader::non_empty);
+    let description = fields.optional(reader, "description", HankReader::string);
     let terminate_on = fields.required(reader, "terminateOn", terminate_on);
     // A codon that cannot be read stays as `None`: its neighbours cannot be judged without it.
-    let inner_codon = |reader: &mut Reader<'_>, node: &Node<'_>| Some(inner_codon(reader, node));
+    let inner_codon = |reader: &mut HankReader<'_>, node: &JsonNode<'_>| Some(inner_codon(reader, node));
     let codons = fields.required(reader, "codons", non_empty_list(inner_codon));
     let budget = fields.optional(reader, "budget", settings::container_budget);
     let archive_on_success = fields.or_default(reader, "archiveOnSuccess", globs);
@@ -114,7 +114,7 @@ fn loop_config(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<LoopConfig> {
     })
 }
 
-fn inner_codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonConfig> {
+fn inner_codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<CodonConfig> {
     match type_of(node) {
         None | Some("codon") => codon::codon(reader, node),
         Some("loop") => reader.refuse(node, "loops cannot stand inside loops"),
@@ -122,7 +122,7 @@ fn inner_codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonConfig> 
     }
 }
 
-fn terminate_on(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<TerminateOn> {
+fn terminate_on(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<TerminateOn> {
     match type_of(node) {
         Some("contextExceeded") => reader
             .fields(node, &keys::CONTEXT_EXCEEDED)
@@ -137,7 +137,7 @@ fn terminate_on(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<TerminateOn>
         Some("untilCheckPasses") => {
             let fields = reader.fields(node, &keys::UNTIL_CHECK_PASSES)?;
             let limit = fields.optional(reader, "limit", integer(1..=MAX_CHECKED_ITERATIONS));
-            let run = fields.required(reader, "run", Reader::non_empty)?;
+            let run = fields.required(reader, "run", HankReader::non_empty)?;
             let limit = limit.and_then(|limit| u32::try_from(limit).ok());
             Some(TerminateOn::UntilCheckPasses { run, limit })
         }
@@ -153,14 +153,14 @@ fn terminate_on(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<TerminateOn>
 }
 
 /// The string at an object's `type`, when it has one.
-fn type_of<'n>(node: &Node<'n>) -> Option<&'n str> {
+fn type_of<'n>(node: &JsonNode<'n>) -> Option<&'n str> {
     node.string_at("type")
 }
 
 /// Makes problems inside the object name it as people do: `codon "review", "Review everything"`.
 ///
 /// A name that only repeats the id is left out.
-fn name_item(reader: &mut Reader<'_>, node: &Node<'_>, kind: &str) {
+fn name_item(reader: &mut HankReader<'_>, node: &JsonNode<'_>, kind: &str) {
     let shown = |text: &str| format!("\"{}\"", quoted(text).trim_matches('`'));
     let item = match (node.string_at("id"), node.string_at("name")) {
         (Some(id), Some(name)) if !name.is_empty() && !name.eq_ignore_ascii_case(id) => {
@@ -174,8 +174,8 @@ fn name_item(reader: &mut Reader<'_>, node: &Node<'_>, kind: &str) {
 
 /// A prompt, in files or written out; `None` when there is neither.
 fn prompt_source(
-    reader: &mut Reader<'_>,
-    fields: &Fields<'_>,
+    reader: &mut HankReader<'_>,
+    fields: &ObjectFields<'_>,
     [file, text]: [&str; 2],
 ) -> Option<PromptSource> {
     fields.exclusive(reader, [file, text]);
@@ -184,7 +184,7 @@ fn prompt_source(
     files.map(PromptSource::Files).or(text.map(PromptSource::Text))
 }
 
-fn prompt_text(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+fn prompt_text(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     let text = reader.string(node)?;
     if text.trim().is_empty() {
         reader.warning(node, "is empty");
@@ -193,14 +193,14 @@ fn prompt_text(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
 }
 
 /// A path to a file of the hank.
-fn reference(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+fn reference(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     checked(|path| match paths::reference(path) {
         Ok(_) => Ok(()),
         Err(rule) => Err(format!("`{path}` {rule}")),
     })(reader, node)
 }
 
-fn globs(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<String>> {
+fn globs(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<String>> {
     let globs = list(checked(paths::check_glob))(reader, node)?;
     if globs.len() > paths::MAX_GLOBS {
         let message = format!("must not have more than {} patterns", paths::MAX_GLOBS);
@@ -210,7 +210,7 @@ fn globs(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<String>> {
 }
 
 /// The name of a model, safe as an argument on a command line.
-pub(super) fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+pub(super) fn model(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     checked(|name| match name {
         "" => Err("must not be empty"),
         name if is_model_name(name) => Ok(()),
@@ -220,25 +220,25 @@ pub(super) fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> 
     })(reader, node)
 }
 
-pub(super) fn seconds_of_silence(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
+pub(super) fn seconds_of_silence(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<u64> {
     integer(1..=1800)(reader, node)
 }
 
-pub(super) fn seconds_to_settle(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
+pub(super) fn seconds_to_settle(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<u64> {
     integer(1..=86_400)(reader, node)
 }
 
 /// MiB up to which a file belongs to checkpoints.
-pub(super) fn file_limit(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
+pub(super) fn file_limit(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<u64> {
     integer(1..=1_048_576)(reader, node)
 }
 
 /// A whole number, at least 1.
-pub(super) fn at_least_one(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
+pub(super) fn at_least_one(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<u64> {
     integer(1..=u64::MAX)(reader, node)
 }
 
-fn on_exceeded(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<OnExceeded> {
+fn on_exceeded(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<OnExceeded> {
     use OnExceeded::{Complete, Fail, Pause};
     choice(&[("complete", Complete), ("fail", Fail), ("pause", Pause)])(reader, node)
 }

@@ -4,18 +4,18 @@ use super::{reference, type_of};
 use crate::hank::document::{CopyStep, OutputItem, RigAction, RigCommand, RigItem, WorkingDirectory};
 use crate::hank::keys;
 use crate::hank::paths;
-use crate::hank::reader::{Node, Reader, checked, choice, list, non_empty_list};
+use crate::hank::reader::{HankReader, JsonNode, checked, choice, list, non_empty_list};
 
-pub(super) fn rig_setup(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<RigItem>> {
+pub(super) fn rig_setup(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<RigItem>> {
     list(rig_item)(reader, node)
 }
 
-fn rig_item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<RigItem> {
+fn rig_item(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<RigItem> {
     let (fields, action) = match type_of(node) {
         Some("copy") => {
             let fields = reader.fields(node, &keys::COPY_ITEM)?;
             let copy = fields.required(reader, "copy", copy_step);
-            let replace = fields.or_default(reader, "replace", Reader::boolean);
+            let replace = fields.or_default(reader, "replace", HankReader::boolean);
             (fields, copy.map(|copy| RigAction::Copy { copy, replace }))
         }
         Some("command") => {
@@ -28,14 +28,14 @@ fn rig_item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<RigItem> {
             return reader.refuse_with_hint(node, "must be a copy or a command", hint);
         }
     };
-    let allow_failure = fields.or_default(reader, "allowFailure", Reader::boolean);
+    let allow_failure = fields.or_default(reader, "allowFailure", HankReader::boolean);
     Some(RigItem {
         action: action?,
         allow_failure,
     })
 }
 
-fn copy_step(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CopyStep> {
+fn copy_step(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<CopyStep> {
     let fields = reader.fields(node, &keys::COPY)?;
     let from = fields.required(reader, "from", reference);
     let target = checked(|path| paths::copy_target(path).map(drop));
@@ -51,7 +51,7 @@ const BEFORE_COPY: &[(&str, WorkingDirectory)] = &[("project", WorkingDirectory:
 
 fn command(
     directories: &[(&str, WorkingDirectory)],
-) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<RigCommand> {
+) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<RigCommand> {
     |reader, node| {
         let fields = reader.fields(node, &keys::COMMAND)?;
         let run = fields.required(reader, "run", shell_text);
@@ -63,7 +63,7 @@ fn command(
     }
 }
 
-fn shell_text(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+fn shell_text(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     let text = reader.non_empty(node)?;
     if text.contains('\0') {
         reader.error(node, "must not contain a NUL character");
@@ -74,7 +74,7 @@ fn shell_text(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
     Some(text)
 }
 
-/// What a shell command seems to destroy; a help against slips, not a defence (HANK-13).
+/// Returns what a shell command seems to destroy; guards against slips, not against malice (HANK-13).
 fn danger_in(command: &str) -> Option<&'static str> {
     let words: Vec<&str> = command.split_whitespace().collect();
     let removes_root = words.windows(3).any(|three| {
@@ -108,11 +108,11 @@ fn danger_in(command: &str) -> Option<&'static str> {
     }
 }
 
-pub(super) fn output_files(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<OutputItem>> {
+pub(super) fn output_files(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<OutputItem>> {
     list(output_item)(reader, node)
 }
 
-fn output_item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<OutputItem> {
+fn output_item(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<OutputItem> {
     let fields = reader.fields(node, &keys::OUTPUT)?;
     let globs = non_empty_list(checked(paths::check_glob));
     let copy = fields.required(reader, "copy", globs);
@@ -123,7 +123,7 @@ fn output_item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<OutputItem> {
     })
 }
 
-fn before_copy(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<RigCommand> {
+fn before_copy(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<RigCommand> {
     let fields = reader.fields(node, &keys::BEFORE_COPY_ITEM)?;
     let kind = fields.required(reader, "type", choice(&[("command", ())]));
     let command = fields.required(reader, "command", command(BEFORE_COPY));

@@ -1,21 +1,21 @@
-//! What a hank has besides the list of codons: meta, overrides, requirements and the budgets of containers.
+//! Parts of a hank besides the list of codons: meta, overrides, requirements and the budgets of containers.
 
 use super::{
     agent_of_all, at_least_one, file_limit, model, on_exceeded, seconds_of_silence, seconds_to_settle,
 };
 use crate::cost::Usd;
 use crate::hank::budget::{Allocation, ContainerBudget};
-use crate::hank::document::{Meta, Overrides, Requirements};
+use crate::hank::document::{HankMeta, Overrides, Requirements};
 use crate::hank::keys;
-use crate::hank::reader::{Node, Reader, choice, list, parsed};
+use crate::hank::reader::{HankReader, JsonNode, choice, list, parsed};
 
-pub(super) fn meta(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Meta> {
+pub(super) fn meta(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<HankMeta> {
     let fields = reader.fields(node, &keys::META)?;
-    let name = fields.required(reader, "name", Reader::non_empty);
-    let version = fields.required(reader, "version", Reader::non_empty);
-    let description = fields.optional(reader, "description", Reader::string);
-    let author = fields.optional(reader, "author", Reader::string);
-    Some(Meta {
+    let name = fields.required(reader, "name", HankReader::non_empty);
+    let version = fields.required(reader, "version", HankReader::non_empty);
+    let description = fields.optional(reader, "description", HankReader::string);
+    let author = fields.optional(reader, "author", HankReader::string);
+    Some(HankMeta {
         name: name?,
         version: version?,
         description,
@@ -23,7 +23,7 @@ pub(super) fn meta(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Meta> {
     })
 }
 
-pub(super) fn overrides(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Overrides> {
+pub(super) fn overrides(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Overrides> {
     let fields = reader.fields(node, &keys::OVERRIDES)?;
     Some(Overrides {
         agent: fields.optional(reader, "agent", agent_of_all),
@@ -36,9 +36,9 @@ pub(super) fn overrides(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Over
                 "has no effect: answers are always kept, and no health is checked",
             );
             let sentinel = reader.fields(node, &keys::SENTINEL_DEFAULTS)?;
-            sentinel.optional(reader, "enablePersistence", Reader::boolean);
+            sentinel.optional(reader, "enablePersistence", HankReader::boolean);
             sentinel.optional(reader, "healthCheckGracePeriodMs", at_least_one);
-            sentinel.optional(reader, "waitForAllHealthChecks", Reader::boolean);
+            sentinel.optional(reader, "waitForAllHealthChecks", HankReader::boolean);
             reader.json_object(node)
         }),
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
@@ -47,7 +47,7 @@ pub(super) fn overrides(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Over
     })
 }
 
-pub(super) fn requirements(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Requirements> {
+pub(super) fn requirements(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Requirements> {
     let fields = reader.fields(node, &keys::REQUIREMENTS)?;
     Some(Requirements {
         env: fields.or_default(reader, "env", list(parsed(variable))),
@@ -73,7 +73,7 @@ fn tool(name: &str) -> Result<String, &'static str> {
     }
 }
 
-pub(super) fn container_budget(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<ContainerBudget> {
+pub(super) fn container_budget(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<ContainerBudget> {
     use Allocation::{Proportional, ProportionalStrict, Shared};
     let allocations = [
         ("shared", Shared),
@@ -83,14 +83,14 @@ pub(super) fn container_budget(reader: &mut Reader<'_>, node: &Node<'_>) -> Opti
     let fields = reader.fields(node, &keys::CONTAINER_BUDGET)?;
     Some(ContainerBudget {
         max_dollars: fields.optional(reader, "maxDollars", dollars),
-        max_time_seconds: fields.optional(reader, "maxTimeSeconds", Reader::positive),
+        max_time_seconds: fields.optional(reader, "maxTimeSeconds", HankReader::positive),
         allocation: fields.optional(reader, "allocation", choice(&allocations)),
         shares: fields.or_default(reader, "shares", |reader, node| reader.map(node, share)),
         on_exceeded: fields.optional(reader, "onExceeded", on_exceeded),
     })
 }
 
-fn share(reader: &mut Reader<'_>, _child: &str, node: &Node<'_>) -> Option<f64> {
+fn share(reader: &mut HankReader<'_>, _child: &str, node: &JsonNode<'_>) -> Option<f64> {
     let share = reader.positive(node)?;
     if share > 1.0 {
         reader.error(node, "must not be above 1");
@@ -98,7 +98,7 @@ fn share(reader: &mut Reader<'_>, _child: &str, node: &Node<'_>) -> Option<f64> 
     Some(share)
 }
 
-pub(in crate::hank) fn dollars(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Usd> {
+pub(in crate::hank) fn dollars(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Usd> {
     let dollars = Usd::from_dollars(reader.positive(node)?);
     match dollars {
         Ok(Usd::ZERO) => reader.error(node, "must be at least a billionth of a dollar"),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sentinel::model::Api;
 
-/// Where a model is asked: what is absent is that of its provider.
+/// Endpoint of a model; an absent key is that of its provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -43,14 +43,14 @@ pub struct LlmParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Conversational {
-    /// What is left out first is the oldest.
+    /// Items that are left out first: the oldest.
     pub trimming_strategy: TrimmingStrategy,
     /// Whether it goes on after errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continue_on_error: Option<bool>,
 }
 
-/// What of a conversation is kept.
+/// Part of a conversation that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
@@ -60,12 +60,12 @@ pub struct Conversational {
     deny_unknown_fields
 )]
 pub enum TrimmingStrategy {
-    /// So many questions with their answers.
+    /// Number of questions with their answers.
     MaxTurns {
         /// 1 to 100.
         max_turns: u64,
     },
-    /// So many tokens, estimated.
+    /// Estimated number of tokens.
     MaxTokens {
         /// 1 to 100000.
         max_tokens: u64,
@@ -77,26 +77,26 @@ pub enum TrimmingStrategy {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StructuredOutput {
-    /// What an answer is.
+    /// Form of the answer.
     pub output: StructuredKind,
     /// The JSON Schema of an object, or of the elements of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_str: Option<String>,
-    /// The same in a file beside this one.
+    /// Schema in a file next to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_file: Option<String>,
     /// The words of a choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enum_values: Option<Vec<String>>,
-    /// What the model is told the schema is called.
+    /// Name of the schema for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_name: Option<String>,
-    /// What the model is told about the schema.
+    /// Description of the schema for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_description: Option<String>,
 }
 
-/// What a structured answer is.
+/// Form of a structured answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -1,4 +1,4 @@
-//! What a sentinel says about itself. The reader of hanks has checked it (HANK-51); here it gets its types.
+//! Configuration of a sentinel. The reader of hanks has checked it (HANK-51); here it gets its types.
 
 mod asking;
 mod results;
@@ -17,9 +17,11 @@ use crate::id::SentinelId;
 pub use asking::{
     Conversational, EndpointConfig, LlmParams, StructuredKind, StructuredOutput, TrimmingStrategy,
 };
-pub use results::{ErrorHandling, OnError, Output, OutputFormat, OutputPaths, Reports, SentinelSettings};
+pub use results::{
+    ErrorHandling, OnError, OutputConfig, OutputFormat, OutputPaths, ReportToWebsocket, SentinelSettings,
+};
 pub use watching::{
-    ConditionConfig, Execution, InterestFilter, Operator, PatternStep, SequenceOptions, Trigger,
+    ConditionConfig, InterestFilter, Operator, PatternStep, SentinelExecution, SequenceOptions, Trigger,
 };
 
 /// One sentinel, in hank.json or in a file of its own.
@@ -41,25 +43,25 @@ pub struct SentinelConfig {
     /// The model that is asked, with its provider; either this or `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Where the model is asked, when that is not where its provider usually is.
+    /// Endpoint of the model, when it is not that of its provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<EndpointConfig>,
     /// The program that is run, with its arguments; it gets the events as JSON on its standard input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// What the command prints: its text, or one JSON object; `text` when absent.
+    /// Format of the command's output: text, or one JSON object; `text` when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = "text")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerFormat>,
-    /// What it watches for.
+    /// Trigger.
     pub trigger: Trigger,
     /// When it acts on what it has seen.
-    pub execution: Execution,
+    pub execution: SentinelExecution,
     /// Seconds that one answer may take, 1 to 3600; 120 when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = 120)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// What it may cost in one codon, in US dollars, above 0; it is taken out of service at that limit.
+    /// Spending limit in one codon, in US dollars, above 0; the sentinel is taken out of service there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_dollars: Option<Usd>,
     /// The system prompt, from files beside this one.
@@ -77,7 +79,7 @@ pub struct SentinelConfig {
     /// Earlier questions and answers go along; needs a system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversational: Option<Conversational>,
-    /// What follows errors.
+    /// Action on errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_handling: Option<ErrorHandling>,
     /// How the model is asked.
@@ -89,12 +91,12 @@ pub struct SentinelConfig {
     /// Stands between the texts in the log file; `\n---\n` when absent. `\n`, `\t`, `\r` and `\\` may be written in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join_string: Option<String>,
-    /// Where answers are kept.
+    /// Files for the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Output>,
-    /// What is told to clients.
+    pub output: Option<OutputConfig>,
+    /// Reports to clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report_to_websocket: Option<Reports>,
+    pub report_to_websocket: Option<ReportToWebsocket>,
 }
 
 impl SentinelConfig {
@@ -159,7 +161,7 @@ impl SentinelConfig {
         }
     }
 
-    /// What triggers it and when it then acts, in words.
+    /// Describes the trigger and the strategy.
     #[must_use]
     pub fn in_words(&self) -> String {
         let on = self.trigger.on().join(", ");
@@ -172,10 +174,12 @@ impl SentinelConfig {
             }
         };
         let when = match self.execution {
-            Execution::Immediate => "at once".to_owned(),
-            Execution::Debounce { milliseconds } => format!("after {milliseconds} ms without another"),
-            Execution::Count { threshold } => format!("for every {threshold}"),
-            Execution::TimeWindow { milliseconds } => format!("every {milliseconds} ms"),
+            SentinelExecution::Immediate => "at once".to_owned(),
+            SentinelExecution::Debounce { milliseconds } => {
+                format!("after {milliseconds} ms without another")
+            }
+            SentinelExecution::Count { threshold } => format!("for every {threshold}"),
+            SentinelExecution::TimeWindow { milliseconds } => format!("every {milliseconds} ms"),
         };
         format!("{what}; {when}")
     }
@@ -196,7 +200,7 @@ impl SentinelConfig {
         sees_files && (asks || prompt.contains("content"))
     }
 
-    /// What is recorded and published as its model.
+    /// Returns the model name that is recorded and published.
     #[must_use]
     pub fn model_name(&self) -> &str {
         self.model.as_deref().unwrap_or("command")
@@ -208,7 +212,7 @@ impl SentinelConfig {
         Duration::from_secs(self.timeout_seconds.unwrap_or(120))
     }
 
-    /// What stands between two texts in the log file.
+    /// Returns the separator of two texts in the log file.
     #[must_use]
     pub fn joint(&self) -> String {
         let Some(written) = &self.join_string else {
@@ -260,7 +264,7 @@ pub enum Texts {
     Several(Vec<String>),
 }
 
-/// What a command prints.
+/// Output of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

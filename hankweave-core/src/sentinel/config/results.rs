@@ -1,15 +1,15 @@
-//! What becomes of the answers and the errors of a sentinel, as it says itself and as the entry of its codon says.
+//! Handling of a sentinel's answers and errors, from its own configuration and from its codon's entry.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::sentinel::Ask;
 
-/// Where answers are kept. A path with `/` in it is in the workspace, a bare name in `.hankweave/outputs/<id>`.
+/// Files for answers. A path with `/` in it is in the workspace, a bare name in `.hankweave/outputs/<id>`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Output {
+pub struct OutputConfig {
     /// `text` when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = "text")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub enum OutputFormat {
     Jsonl,
 }
 
-/// What follows errors of a sentinel.
+/// Action on errors of a sentinel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -46,13 +46,13 @@ pub struct ErrorHandling {
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unload_on_fatal_error: Option<bool>,
-    /// What becomes of the codon when errors take the sentinel out of service; `ignore` when absent.
+    /// Effect on the codon when errors take the sentinel out of service; `ignore` when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = "ignore")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_error: Option<OnError>,
 }
 
-/// What becomes of the codon of a sentinel that failed.
+/// Effect of a failed sentinel on its codon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -63,11 +63,11 @@ pub enum OnError {
     FailCodon,
 }
 
-/// What clients are told; everything but triggers, when absent.
+/// Reports to clients; everything but triggers, when absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Reports {
+pub struct ReportToWebsocket {
     /// When it is loaded and unloaded; true when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,7 +86,7 @@ pub struct Reports {
     pub triggers: Option<bool>,
 }
 
-impl Reports {
+impl ReportToWebsocket {
     /// These laid over `below`.
     #[must_use]
     pub fn over(self, below: Self) -> Self {
@@ -99,7 +99,7 @@ impl Reports {
     }
 }
 
-/// What the entry of a codon says about its sentinel.
+/// Settings of a sentinel in the entry of its codon.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -108,13 +108,13 @@ pub struct SentinelSettings {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub fail_codon_if_not_loaded: bool,
-    /// Where answers are kept, before what the sentinel says.
+    /// Files for answers; they win over the sentinel's own.
     #[serde(default, skip_serializing_if = "is_default")]
     pub output_paths: OutputPaths,
-    /// What is told to clients, before what the sentinel says.
+    /// Reports to clients; they win over the sentinel's own.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub report_to_websocket: Reports,
-    /// What the sentinel may ask the runner to do; nothing when absent.
+    pub report_to_websocket: ReportToWebsocket,
+    /// Requests to the runner that are allowed; none when absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = [])))]
     pub may_ask: Vec<Ask>,
@@ -135,7 +135,7 @@ impl SentinelSettings {
     }
 }
 
-/// Where answers are kept.
+/// Files for answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -154,14 +154,14 @@ mod tests {
 
     #[test]
     fn reports_of_the_entry_win() {
-        let own = Reports {
+        let own = ReportToWebsocket {
             errors: Some(false),
             triggers: Some(true),
-            ..Reports::default()
+            ..ReportToWebsocket::default()
         };
-        let entry = Reports {
+        let entry = ReportToWebsocket {
             errors: Some(true),
-            ..Reports::default()
+            ..ReportToWebsocket::default()
         };
         let both = entry.over(own);
         assert_eq!(

@@ -1,9 +1,9 @@
-//! What a sentinel watches for, and when it then acts.
+//! Trigger of a sentinel, and when it then acts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a sentinel watches for.
+/// Trigger of a sentinel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
@@ -93,9 +93,9 @@ pub struct SequenceOptions {
 pub struct ConditionConfig {
     /// How the values are compared.
     pub operator: Operator,
-    /// Where the value is in the data of the event: names with dots between them.
+    /// Path of the value in the event's data: names joined by dots.
     pub path: String,
-    /// What it is compared with.
+    /// Value to compare with.
     pub value: Value,
 }
 
@@ -126,7 +126,7 @@ pub enum Operator {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "strategy", rename_all = "camelCase", deny_unknown_fields)]
-pub enum Execution {
+pub enum SentinelExecution {
     /// At once.
     Immediate,
     /// Once nothing more has come for a while.
@@ -146,7 +146,7 @@ pub enum Execution {
     },
 }
 
-impl Execution {
+impl SentinelExecution {
     /// The word for it in events.
     #[must_use]
     pub const fn name(self) -> &'static str {

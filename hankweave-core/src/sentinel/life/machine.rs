@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 #[machine(Sentinel, tests)]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum SentinelLife {
-    /// What every state knows.
+    /// Fields of every state.
     #[shared]
     Base {
         /// The sentinel.

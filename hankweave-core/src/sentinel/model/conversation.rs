@@ -1,4 +1,4 @@
-//! What a sentinel that remembers says again with each question (SENT-18).
+//! Memory that a sentinel repeats with each question (SENT-18).
 
 use std::collections::VecDeque;
 

@@ -8,27 +8,27 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Api, Form, Question};
+use super::{AnswerSchema, Api, Question};
 use crate::agent::classify::{Classification, classify};
 use crate::cost::{TokenUsage, Usd};
 
 /// An error of a provider is told up to here, in letters.
 const MOST_OF_AN_ERROR: usize = 500;
 
-/// What a model has answered.
+/// Response of a model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reply {
-    /// What it said.
-    pub said: Said,
+pub struct ModelReply {
+    /// Content of the response.
+    pub said: ReplyBody,
     /// The tokens that are billed for it; none where the provider does not report them.
     pub tokens: TokenUsage,
     /// The amount that is billed for it, where the provider reports that.
     pub cost: Option<Usd>,
 }
 
-/// What a model said.
+/// Content of a model's response.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum ReplyBody {
     /// Words.
     Text(String),
     /// The object that it was asked for.
@@ -40,7 +40,7 @@ pub enum Said {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Refusal {
+pub struct CallRefusal {
     /// For people; may quote the provider.
     pub message: String,
     /// Whether the same may be answered when it is asked once more.
@@ -68,17 +68,22 @@ pub fn request_body(api: Api, question: &Question) -> Value {
     body
 }
 
-/// What the provider has answered: its status, what it says about waiting (the header `retry-after`) and its body.
+/// Reads a provider's response: its status, its header `retry-after` and its body.
 ///
 /// # Errors
 ///
 /// Why this is no answer of a model.
-pub fn read_reply(api: Api, status: u16, retry_after: Option<&str>, body: &[u8]) -> Result<Reply, Refusal> {
+pub fn read_reply(
+    api: Api,
+    status: u16,
+    retry_after: Option<&str>,
+    body: &[u8],
+) -> Result<ModelReply, CallRefusal> {
     let read: Option<Value> = serde_json::from_slice(body).ok();
     if !(200..300).contains(&status) {
         return Err(refused(status, retry_after, read.as_ref(), body));
     }
-    let no_answer = || Refusal {
+    let no_answer = || CallRefusal {
         message: format!(
             "what came is no answer of a model: {}",
             shortened(&String::from_utf8_lossy(body))
@@ -98,7 +103,7 @@ pub fn read_reply(api: Api, status: u16, retry_after: Option<&str>, body: &[u8])
 }
 
 /// The words of the provider decide what follows, as they do for agents (AGENT-9).
-fn refused(status: u16, retry_after: Option<&str>, read: Option<&Value>, body: &[u8]) -> Refusal {
+fn refused(status: u16, retry_after: Option<&str>, read: Option<&Value>, body: &[u8]) -> CallRefusal {
     let told = read.and_then(|read| {
         let error = read.get("error")?;
         error.get("message").unwrap_or(error).as_str()
@@ -110,7 +115,7 @@ fn refused(status: u16, retry_after: Option<&str>, read: Option<&Value>, body: &
         retry_after,
         ..
     } = classify(&format!("{status} {told}{hint}"), status >= 500);
-    Refusal {
+    CallRefusal {
         message: match shortened(&told).as_str() {
             "" => format!("HTTP {status}"),
             told => format!("HTTP {status}: {told}"),
@@ -153,7 +158,7 @@ fn count(value: &Value, path: &[&str]) -> u64 {
 
 /// The system prompt of a question whose form not every server knows how to ask for: it is said in words as well.
 fn system_with_form(question: &Question) -> Option<String> {
-    let form = question.form.as_ref().map(|form: &Form| {
+    let form = question.form.as_ref().map(|form: &AnswerSchema| {
         format!(
             "Answer with one JSON object that satisfies this JSON Schema, and nothing else: {}",
             form.schema()

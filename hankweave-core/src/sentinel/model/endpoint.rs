@@ -1,4 +1,4 @@
-//! Where a model is asked, in which language, and with whose key (SENT-15).
+//! Endpoint, dialect and key of a model (SENT-15).
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub enum Api {
 }
 
 impl Api {
-    /// What follows the base address.
+    /// Returns the path after the base address.
     const fn path(self) -> &'static str {
         match self {
             Self::Anthropic => "/v1/messages",
@@ -109,9 +109,9 @@ pub fn providers() -> impl Iterator<Item = &'static str> {
     PROVIDERS.iter().map(|provider| provider.name)
 }
 
-/// Where one model is asked. Its `Debug` shows the name of the key's variable and not the key.
+/// Endpoint of one model. Its `Debug` shows the name of the key's variable, not the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct ModelEndpoint {
     /// The language.
     pub api: Api,
     /// The whole address.
@@ -144,8 +144,8 @@ pub enum EndpointError {
     NoKey(String),
 }
 
-impl Endpoint {
-    /// Where the model of a sentinel is asked. `variable` gives the value of a variable, if it is set and not empty.
+impl ModelEndpoint {
+    /// Returns the endpoint of a sentinel's model. `variable` gives the value of a variable, if it is set and not empty.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl Provider {
         own: EndpointConfig,
         model: &str,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Endpoint {
+    ) -> ModelEndpoint {
         let key_variable = match (own.key_variable, &own.base_url) {
             (Some(named), _) => Some(named),
             (None, None) => self.key_variable.map(str::to_owned),
@@ -206,7 +206,7 @@ impl Provider {
             .base_url
             .or_else(of_user)
             .unwrap_or_else(|| self.base_url.to_owned());
-        Endpoint {
+        ModelEndpoint {
             reports_cost: self.reports_cost,
             ..at(own.api.unwrap_or(self.api), &base, key_variable, model)
         }
@@ -214,7 +214,7 @@ impl Provider {
 }
 
 /// That of a provider that is not known, of which the hank has to say where it is.
-fn foreign(own: EndpointConfig, model: &str) -> Option<Endpoint> {
+fn foreign(own: EndpointConfig, model: &str) -> Option<ModelEndpoint> {
     Some(at(
         own.api.unwrap_or(Api::OpenaiChat),
         &own.base_url?,
@@ -223,8 +223,8 @@ fn foreign(own: EndpointConfig, model: &str) -> Option<Endpoint> {
     ))
 }
 
-fn at(api: Api, base: &str, key_variable: Option<String>, model: &str) -> Endpoint {
-    Endpoint {
+fn at(api: Api, base: &str, key_variable: Option<String>, model: &str) -> ModelEndpoint {
+    ModelEndpoint {
         api,
         url: format!("{}{}", base.trim_end_matches('/'), api.path()),
         key_variable,
@@ -239,12 +239,12 @@ mod tests {
 
     use super::*;
 
-    fn endpoint(model: &str, own: Value, set: &[(&str, &str)]) -> Result<Endpoint, EndpointError> {
+    fn endpoint(model: &str, own: Value, set: &[(&str, &str)]) -> Result<ModelEndpoint, EndpointError> {
         let config = json!({"id": "s", "name": "S", "model": model, "userPromptText": "x", "endpoint": own,
             "trigger": {"type": "event", "on": ["*"]}, "execution": {"strategy": "immediate"}});
         let config: SentinelConfig = serde_json::from_value(config).unwrap();
         let variable = |name: &str| set.iter().find(|(known, _)| *known == name);
-        Endpoint::of(&config, |name| Some(variable(name)?.1.to_owned()))
+        ModelEndpoint::of(&config, |name| Some(variable(name)?.1.to_owned()))
     }
 
     const KEYS: [(&str, &str); 3] = [

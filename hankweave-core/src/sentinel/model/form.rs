@@ -6,14 +6,14 @@ use crate::sentinel::{StructuredKind, StructuredOutput};
 
 /// The form of the answers of one sentinel. Models answer with an object, so a list and a word are put into one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Form {
+pub struct AnswerSchema {
     kind: StructuredKind,
     name: String,
     description: Option<String>,
     schema: Value,
 }
 
-impl Form {
+impl AnswerSchema {
     /// That of a sentinel; `schema` is the text of its schema, if it has one.
     ///
     /// # Errors
@@ -52,13 +52,13 @@ impl Form {
         })
     }
 
-    /// What the model is told that the form is called: letters, digits, `_` and `-`.
+    /// Returns the name of the form for the model: letters, digits, `_` and `-`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the model is told about it.
+    /// Returns the description of the form for the model.
     #[must_use]
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
@@ -125,8 +125,8 @@ fn harmless(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn form(config: Value, schema: Option<&str>) -> Result<Form, String> {
-        Form::of(&serde_json::from_value(config).unwrap(), schema)
+    fn form(config: Value, schema: Option<&str>) -> Result<AnswerSchema, String> {
+        AnswerSchema::of(&serde_json::from_value(config).unwrap(), schema)
     }
 
     // covers: SENT-17
@@ -155,10 +155,10 @@ mod tests {
     #[test]
     fn an_answer_in_words_may_stand_in_a_block_of_code() {
         for text in ["{\"a\": 1}", "```json\n{\"a\": 1}\n```", " ```\n{\"a\": 1}``` "] {
-            assert_eq!(Form::parse(text), Ok(json!({"a": 1})), "{text}");
+            assert_eq!(AnswerSchema::parse(text), Ok(json!({"a": 1})), "{text}");
         }
         assert!(
-            Form::parse("Here it is: {}")
+            AnswerSchema::parse("Here it is: {}")
                 .unwrap_err()
                 .starts_with("it is no JSON")
         );

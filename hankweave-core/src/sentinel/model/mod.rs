@@ -7,17 +7,17 @@ mod form;
 mod unready;
 
 pub use conversation::Conversation;
-pub use dialect::{Refusal, Reply, Said, read_reply, request_body};
-pub use endpoint::{Api, Endpoint, EndpointError, providers};
-pub use form::Form;
+pub use dialect::{CallRefusal, ModelReply, ReplyBody, read_reply, request_body};
+pub use endpoint::{Api, EndpointError, ModelEndpoint, providers};
+pub use form::AnswerSchema;
 pub use unready::{unloaded, unready_sentinels};
 
 /// One question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
-    /// What the model was asked.
+    /// Question to the model.
     pub question: String,
-    /// What it said.
+    /// Answer of the model.
     pub answer: String,
 }
 
@@ -28,20 +28,20 @@ pub struct Question {
     pub model: String,
     /// The system prompt.
     pub system: Option<String>,
-    /// What was said before, oldest first.
+    /// Earlier exchanges, oldest first.
     pub before: Vec<Exchange>,
-    /// What is asked now.
+    /// Current question.
     pub prompt: String,
     /// As the provider understands it; its own choice when absent.
     pub temperature: Option<f64>,
     /// The most that it may write, in tokens.
     pub max_output_tokens: u64,
     /// The form that the answer must have.
-    pub form: Option<Form>,
+    pub form: Option<AnswerSchema>,
 }
 
 impl Question {
-    /// The same once more, because the `answer` did not have its form: `why` says what is wrong with it.
+    /// Asks again, because the `answer` did not have its form: `why` names the problem.
     #[must_use]
     pub fn repaired(mut self, answer: String, why: &str) -> Self {
         let again = format!(

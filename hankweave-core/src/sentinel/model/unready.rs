@@ -1,12 +1,12 @@
-//! What is known of the models of a hank before it runs (SENT-15).
+//! Facts about the models of a hank before it runs (SENT-15).
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::Endpoint;
+use super::ModelEndpoint;
 use crate::cost::pricing::Prices;
-use crate::hank::{CodonConfig, Hank, Level, Problem, SentinelEntry};
+use crate::hank::{CodonConfig, Hank, Problem, SentinelEntry, Severity};
 use crate::sentinel::SentinelConfig;
 
 /// Sentinels whose models cannot be asked, as warnings, because they are left out, or as errors where the codon must not run without them; and those whose
@@ -45,7 +45,7 @@ pub fn unready_sentinels(
     problems
 }
 
-type Fault = (Level, String, Option<String>);
+type Fault = (Severity, String, Option<String>);
 
 fn unasked(
     config: &SentinelConfig,
@@ -53,18 +53,21 @@ fn unasked(
     variable: impl Fn(&str) -> Option<String>,
 ) -> Option<Fault> {
     config.model.as_ref()?;
-    let why = Endpoint::of(config, variable).err()?;
+    let why = ModelEndpoint::of(config, variable).err()?;
     let (level, message) = unloaded(config, entry, &why.to_string());
     Some((level, message, None))
 }
 
-/// What is told of a sentinel that cannot be loaded: an error where its codon must not run without it, else that it is left out.
+/// Returns the problem of a sentinel that cannot be loaded: an error where its codon must not run without it, else a warning that it is left out.
 #[must_use]
-pub fn unloaded(config: &SentinelConfig, entry: &SentinelEntry, why: &str) -> (Level, String) {
+pub fn unloaded(config: &SentinelConfig, entry: &SentinelEntry, why: &str) -> (Severity, String) {
     let id = &config.id;
     match entry.is_needed() {
-        true => (Level::Error, format!("sentinel {id} cannot be loaded: {why}")),
-        false => (Level::Warning, format!("sentinel {id} will be left out: {why}")),
+        true => (Severity::Error, format!("sentinel {id} cannot be loaded: {why}")),
+        false => (
+            Severity::Warning,
+            format!("sentinel {id} will be left out: {why}"),
+        ),
     }
 }
 
@@ -78,7 +81,7 @@ fn uncounted(
     if prices.find(model).is_some() {
         return None;
     }
-    let endpoint = Endpoint::of(config, variable);
+    let endpoint = ModelEndpoint::of(config, variable);
     let is_elsewhere = config.endpoint.as_ref().is_some_and(|own| own.base_url.is_some());
     if !is_elsewhere && endpoint.as_ref().is_ok_and(|endpoint| endpoint.reports_cost) {
         return None;
@@ -86,13 +89,13 @@ fn uncounted(
     let hint = "give it one as `prices` in hankweave.json; what costs nothing has the price 0";
     let (level, message) = match limited || config.max_dollars.is_some() {
         true => (
-            Level::Error,
+            Severity::Error,
             format!("the limit in dollars cannot be held: no price is known of `{model}`"),
         ),
         // What answers on this machine sends no bill.
         false if endpoint.is_ok_and(|endpoint| endpoint.is_local()) => return None,
         false => (
-            Level::Warning,
+            Severity::Warning,
             format!("no price is known of `{model}`, so what it costs is unknown"),
         ),
     };

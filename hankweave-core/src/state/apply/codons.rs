@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::super::index::Place;
+use super::super::index::RecordPosition;
 use super::super::rejected::{Rejected, not_working, still_open};
 use super::{Applied, Reducer, advance};
 use crate::codon::{CheckpointType, CodonExecution, CodonPhase, CodonStatus, CodonTransition, SentinelState};
@@ -31,7 +31,7 @@ impl Reducer<'_> {
 
     pub(super) fn step(
         &mut self,
-        place: Place,
+        place: RecordPosition,
         from: CodonStatus,
         to: CodonStatus,
         metadata: Option<&Map<String, Value>>,
@@ -72,7 +72,7 @@ impl Reducer<'_> {
     /// cost (STATE-28).
     pub(super) fn change_costs(
         &mut self,
-        place: Place,
+        place: RecordPosition,
         change: impl FnOnce(Usd, TokenUsage) -> (Usd, TokenUsage),
     ) -> Result<Applied, Rejected> {
         let in_current_run = self.is_current(place.run);
@@ -97,7 +97,11 @@ impl Reducer<'_> {
         })
     }
 
-    pub(super) fn count_messages(&mut self, place: Place, new_count: u64) -> Result<Applied, Rejected> {
+    pub(super) fn count_messages(
+        &mut self,
+        place: RecordPosition,
+        new_count: u64,
+    ) -> Result<Applied, Rejected> {
         match self.codon_mut(place) {
             CodonExecution::Running(codon) => codon.assistant_message_count = new_count,
             CodonExecution::CompletingSentinels(codon) => codon.assistant_message_count = new_count,
@@ -109,7 +113,7 @@ impl Reducer<'_> {
     /// The list of a codon that is open and past its set-up (STATE-29).
     pub(super) fn replace_sentinels(
         &mut self,
-        place: Place,
+        place: RecordPosition,
         states: &[SentinelState],
         total_cost: Usd,
     ) -> Result<Applied, Rejected> {
@@ -134,7 +138,7 @@ impl Reducer<'_> {
     /// Other checkpoints, and those of a codon that has ended, are in the transition that ends it.
     pub(super) fn record_checkpoint(
         &mut self,
-        place: Place,
+        place: RecordPosition,
         checkpoint_type: CheckpointType,
         sha: &CheckpointSha,
     ) -> Applied {
@@ -153,7 +157,11 @@ impl Reducer<'_> {
         Applied::NOTHING
     }
 
-    pub(super) fn count_extensions(&mut self, place: Place, count: u64) -> Result<Applied, Rejected> {
+    pub(super) fn count_extensions(
+        &mut self,
+        place: RecordPosition,
+        count: u64,
+    ) -> Result<Applied, Rejected> {
         if self.codon(place).is_terminal() {
             return Err(not_working(self.codon(place), "an extension count"));
         }

@@ -5,7 +5,7 @@ mod runs;
 
 use std::sync::Arc;
 
-use super::index::{Index, Place};
+use super::index::{Index, RecordPosition};
 use super::rejected::Rejected;
 use crate::codon::{Codon, CodonExecution, CodonPhase, CodonTransition};
 use crate::cost::Usd;
@@ -15,16 +15,16 @@ use crate::id::{CodonId, RunId};
 use crate::run;
 use crate::time::Timestamp;
 
-/// What an accepted event changed, for running totals.
+/// Change made by an accepted event, for running totals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Applied {
     /// The cost of the touched codons before the event.
     pub cost_before: Usd,
     /// Their cost after it.
     pub cost_after: Usd,
-    /// What was spent for them before the event.
+    /// Spending for them before the event.
     pub spend_before: Usd,
-    /// What was spent for them after it.
+    /// Spending for them after the event.
     pub spend_after: Usd,
     /// Whether those codons belong to the run that was current before the event.
     pub in_current_run: bool,
@@ -194,16 +194,16 @@ struct Reducer<'a> {
 }
 
 impl Reducer<'_> {
-    fn place(&mut self, run_id: &RunId, codon_id: &CodonId) -> Result<Place, Rejected> {
+    fn place(&mut self, run_id: &RunId, codon_id: &CodonId) -> Result<RecordPosition, Rejected> {
         self.index.codon(self.state, run_id, codon_id)
     }
 
-    fn codon(&self, place: Place) -> &CodonExecution {
+    fn codon(&self, place: RecordPosition) -> &CodonExecution {
         &self.state.runs[place.run].codons[place.codon]
     }
 
     /// The record for changing; copies only what a snapshot shares.
-    fn codon_mut(&mut self, place: Place) -> &mut CodonExecution {
+    fn codon_mut(&mut self, place: RecordPosition) -> &mut CodonExecution {
         Arc::make_mut(&mut self.run_mut(place.run).codons[place.codon])
     }
 
@@ -216,7 +216,7 @@ impl Reducer<'_> {
     }
 
     /// Puts the next state of a record in its place.
-    fn replace(&mut self, place: Place, changed: CodonExecution) {
+    fn replace(&mut self, place: RecordPosition, changed: CodonExecution) {
         let ended = changed.is_terminal();
         self.run_mut(place.run).codons[place.codon] = Arc::new(changed);
         if ended {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::super::index::Place;
+use super::super::index::RecordPosition;
 use super::super::rejected::{Rejected, already_ended, still_open};
 use super::{Applied, Reducer, advance};
 use crate::codon::{CodonPhase, CodonTransition, Fail};
@@ -64,7 +64,7 @@ impl Reducer<'_> {
     pub(super) fn crash_run(&mut self, id: &RunId, detected_at: Timestamp) -> Result<Applied, Rejected> {
         let run = self.running(id)?;
         let open = self.index.open_codon(self.state, run);
-        if let Some(place) = open.map(|codon| Place { run, codon })
+        if let Some(place) = open.map(|codon| RecordPosition { run, codon })
             && let Ok(phase) = CodonPhase::try_from(self.codon(place).status())
         {
             let crash = CodonTransition::Fail(Fail::crashed(detected_at));
@@ -101,7 +101,7 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// What was removed is on record once (RUN-23).
+    /// Records a cleanup once (RUN-23).
     pub(super) fn record_operation(&mut self, operation: &Operation) -> Result<Applied, Rejected> {
         if let Some(open) = self.index.live_codon(self.state) {
             return Err(still_open(open));
@@ -121,7 +121,7 @@ impl Reducer<'_> {
         self.state.operations.iter().any(|known| known.id == operation.id)
     }
 
-    /// Whoever answers is asked before the codon begins (STATE-65).
+    /// Records an answer, given before the codon starts (STATE-65).
     pub(super) fn set_approval(&mut self, approval: Option<Approval>) -> Result<Applied, Rejected> {
         if let Some(open) = self.index.live_codon(self.state) {
             return Err(still_open(open));

@@ -9,7 +9,7 @@ use serde::de::{
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::Key;
+use super::MapKey;
 use super::as_map::AsMap;
 use super::early::Early;
 
@@ -17,7 +17,7 @@ const METHOD: &str = "method";
 const METADATA: &str = "metadata";
 
 /// An event enum, as its machine describes it.
-pub trait Event: Sized {
+pub trait StoredEvent: Sized {
     /// The name of every method and of every change of a live field.
     const METHODS: &'static [&'static str];
 
@@ -33,8 +33,8 @@ pub trait Event: Sized {
 ///
 /// # Errors
 ///
-/// Fails when the method is missing or unknown, or when [`Event::read`] fails.
-pub fn read_event<'de, T: Event, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+/// Fails when the method is missing or unknown, or when [`StoredEvent::read`] fails.
+pub fn read_event<'de, T: StoredEvent, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let human_readable = deserializer.is_human_readable();
     deserializer.deserialize_map(EventVisitor {
         human_readable,
@@ -71,12 +71,12 @@ pub fn write_event<T: Serialize, S: Serializer>(
 
 /// Writes the struct of what a method demands as a map.
 pub fn write_metadata<T: Serialize>(metadata: &T) -> impl Serialize {
-    Named(metadata)
+    EventFields(metadata)
 }
 
-struct Named<'a, T>(&'a T);
+struct EventFields<'a, T>(&'a T);
 
-impl<T: Serialize> Serialize for Named<'_, T> {
+impl<T: Serialize> Serialize for EventFields<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let named = AsMap {
             inner: serializer,
@@ -96,21 +96,21 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for MetadataVisitor<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(Names(map)))
+        T::deserialize(MapAccessDeserializer::new(TextKeyMap(map)))
     }
 }
 
 /// A map whose keys are read as texts: compact formats know no others.
-struct Names<A>(A);
+struct TextKeyMap<A>(A);
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Names<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for TextKeyMap<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         let key = self
             .0
             .next_key()?
-            .map(|Key(name)| seed.deserialize(name.into_deserializer()));
+            .map(|MapKey(name)| seed.deserialize(name.into_deserializer()));
         key.transpose()
     }
 
@@ -124,7 +124,7 @@ struct EventVisitor<T> {
     event: PhantomData<T>,
 }
 
-impl<'de, T: Event> Visitor<'de> for EventVisitor<T> {
+impl<'de, T: StoredEvent> Visitor<'de> for EventVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -133,7 +133,7 @@ impl<'de, T: Event> Visitor<'de> for EventVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
         let (mut method, mut early, mut event) = (None, None, None);
-        while let Some(Key(key)) = map.next_key()? {
+        while let Some(MapKey(key)) = map.next_key()? {
             match (&*key, method) {
                 (METHOD, None) => method = Some(map.next_value_seed(MethodSeed::<T>(PhantomData))?),
                 (METHOD, Some(_)) => return Err(A::Error::duplicate_field(METHOD)),
@@ -141,7 +141,7 @@ impl<'de, T: Event> Visitor<'de> for EventVisitor<T> {
                     return Err(A::Error::duplicate_field(METADATA));
                 }
                 (METADATA, Some(method)) => {
-                    event = Some(map.next_value_seed(Told::<T>(method, PhantomData))?)
+                    event = Some(map.next_value_seed(EventSeed::<T>(method, PhantomData))?)
                 }
                 (METADATA, None) => early = Some(map.next_value::<Early>()?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
@@ -161,9 +161,9 @@ impl<'de, T: Event> Visitor<'de> for EventVisitor<T> {
 }
 
 /// Reads what the method was told.
-struct Told<T>(&'static str, PhantomData<T>);
+struct EventSeed<T>(&'static str, PhantomData<T>);
 
-impl<'de, T: Event> DeserializeSeed<'de> for Told<T> {
+impl<'de, T: StoredEvent> DeserializeSeed<'de> for EventSeed<T> {
     type Value = T;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
@@ -173,7 +173,7 @@ impl<'de, T: Event> DeserializeSeed<'de> for Told<T> {
 
 struct MethodSeed<T>(PhantomData<T>);
 
-impl<'de, T: Event> DeserializeSeed<'de> for MethodSeed<T> {
+impl<'de, T: StoredEvent> DeserializeSeed<'de> for MethodSeed<T> {
     type Value = &'static str;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
@@ -181,7 +181,7 @@ impl<'de, T: Event> DeserializeSeed<'de> for MethodSeed<T> {
     }
 }
 
-impl<T: Event> Visitor<'_> for MethodSeed<T> {
+impl<T: StoredEvent> Visitor<'_> for MethodSeed<T> {
     type Value = &'static str;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

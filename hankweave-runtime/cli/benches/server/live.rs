@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{
-    AgentEvent, Capabilities, CostReport, ExitOutcome, Launch, ProcessExit, Verdict,
+    AgentEvent, Capabilities, CostReporting, ExitOutcome, Launch, ProcessExit, Verdict,
 };
 use hankweave_core::id::SessionId;
 use hankweave_core::wire::Event;
@@ -133,7 +133,7 @@ impl AgentDriver for Talker {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             resume: true,
-            cost: CostReport::Exact,
+            cost: CostReporting::Exact,
             model_choice: true,
             system_prompt: true,
             ..Capabilities::NONE

@@ -9,13 +9,13 @@ use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 
 /// Execution directory that a command looks at.
 #[derive(Debug, Clone)]
-pub(crate) struct Execution {
+pub(crate) struct ExecutionArgs {
     pub(crate) execution: PathBuf,
 }
 
 /// Both ways to name it.
 #[derive(Debug, Clone, Args)]
-struct ExecutionArgs {
+struct DirArgs {
     /// Execution directory [default: .] [env: HANKWEAVE_EXECUTION]
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
@@ -24,17 +24,17 @@ struct ExecutionArgs {
     execution: PathBuf,
 }
 
-impl From<ExecutionArgs> for Execution {
-    fn from(args: ExecutionArgs) -> Self {
+impl From<DirArgs> for ExecutionArgs {
+    fn from(args: DirArgs) -> Self {
         Self {
             execution: args.dir.unwrap_or(args.execution),
         }
     }
 }
 
-impl FromArgMatches for Execution {
+impl FromArgMatches for ExecutionArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        ExecutionArgs::from_arg_matches(matches).map(Self::from)
+        DirArgs::from_arg_matches(matches).map(Self::from)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -43,13 +43,13 @@ impl FromArgMatches for Execution {
     }
 }
 
-impl Args for Execution {
+impl Args for ExecutionArgs {
     fn augment_args(command: Command) -> Command {
-        ExecutionArgs::augment_args(command)
+        DirArgs::augment_args(command)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        ExecutionArgs::augment_args_for_update(command)
+        DirArgs::augment_args_for_update(command)
     }
 }
 
@@ -84,7 +84,7 @@ impl<T> PartOrDir<T> {
     }
 }
 
-impl Execution {
+impl ExecutionArgs {
     /// Returns the execution directory of a command whose first argument may be it.
     pub(crate) fn or_first<'a, T>(&'a self, first: Option<&'a PartOrDir<T>>) -> &'a Path {
         match first {

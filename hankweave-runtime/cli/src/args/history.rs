@@ -5,14 +5,14 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use hankweave_core::id::CodonId;
 
-use super::Execution;
+use super::ExecutionArgs;
 use super::values::{duration, sha_prefix};
 
 #[derive(Debug, Args)]
 #[group(id = "target", required = true, multiple = false, args = ["to", "codon", "last_success"])]
 pub(crate) struct RollbackArgs {
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// Return to the checkpoint with this SHA, or start of one
     #[arg(long, value_name = "SHA", value_parser = sha_prefix)]
     pub(crate) to: Option<String>,
@@ -20,8 +20,8 @@ pub(crate) struct RollbackArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) codon: Option<CodonId>,
     /// Checkpoint of the codon
-    #[arg(long, value_enum, value_name = "POINT", default_value_t = Point::End, conflicts_with_all = ["to", "last_success"])]
-    pub(crate) at: Point,
+    #[arg(long, value_enum, value_name = "POINT", default_value_t = RollbackPointArg::End, conflicts_with_all = ["to", "last_success"])]
+    pub(crate) at: RollbackPointArg,
     /// Return to the newest completed codon
     #[arg(long)]
     pub(crate) last_success: bool,
@@ -31,7 +31,7 @@ pub(crate) struct RollbackArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Point {
+pub(crate) enum RollbackPointArg {
     /// After its rig was set up: the codon runs again.
     RigSetup,
     /// After it completed.
@@ -49,7 +49,7 @@ pub(crate) enum Point {
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// List the files that would change; change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -58,7 +58,7 @@ pub(crate) struct UndoArgs {
 #[derive(Debug, Args)]
 pub(crate) struct CleanupArgs {
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// Number of newest runs to keep
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep: u32,
@@ -86,7 +86,7 @@ pub(crate) enum OpCommand {
 #[derive(Debug, Args)]
 pub(crate) struct OpLogArgs {
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// Number of newest operations to show
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) limit: Option<usize>,
@@ -98,7 +98,7 @@ pub(crate) struct OpShowArgs {
     #[arg(value_parser = sha_prefix)]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
 }
 
 #[derive(Debug, Args)]
@@ -107,7 +107,7 @@ pub(crate) struct OpRestoreArgs {
     #[arg(value_parser = sha_prefix)]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// List the files that would change; change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -5,12 +5,12 @@ use std::path::Path;
 use clap::{Args, ValueHint};
 use hankweave_core::id::CodonId;
 
-use super::{Execution, PartOrDir};
+use super::{ExecutionArgs, PartOrDir};
 
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// Address that `hankweave page` prints, instead of DIR
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct AttachArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PageArgs {
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// Print the address for watching; the default
     #[arg(long, hide = true)]
     pub(crate) read_only: bool,
@@ -42,7 +42,7 @@ pub(crate) struct ApproveArgs {
     /// Codon, as `hankweave status` shows it [default: the one that waits]
     codon: Option<PartOrDir<CodonId>>,
     #[command(flatten)]
-    execution: Execution,
+    execution: ExecutionArgs,
     /// Deny it: the run ends before the codon
     #[arg(long)]
     pub(crate) deny: bool,
@@ -64,7 +64,7 @@ impl ApproveArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// Kill the agent instead of asking it to end
     #[arg(long)]
     pub(crate) force: bool,

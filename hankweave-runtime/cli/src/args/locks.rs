@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::Place;
+use super::RegistryArgs;
 use super::values::lease;
 
 #[derive(Debug, Args)]
 pub(crate) struct LockArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: RegistryArgs,
     #[command(subcommand)]
     pub(crate) command: LockCommand,
 }

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::Execution;
+use super::ExecutionArgs;
 use super::values::size;
 
 #[derive(Debug, Args)]
 pub(crate) struct PushArgs {
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// Remote to push to, remembered [default: the last one] [env: HANKWEAVE_REMOTE]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) remote: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) struct PushArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PullArgs {
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// Take the remote's history when both sides continued; this one stays there
     #[arg(long)]
     pub(crate) replace: bool,

@@ -189,7 +189,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Show progress, cost and what comes next
     #[command(after_long_help = "Examples:\n  hankweave status my-hank\n  hankweave status my-hank --json")]
-    Status(Execution),
+    Status(ExecutionArgs),
     /// Print what agents did, by codon
     ///
     /// Rigs and sentinels are printed as well; with -v also thoughts and the results of tools.
@@ -225,9 +225,9 @@ pub(crate) enum Command {
     #[command(after_long_help = "Examples:\n  hankweave page my-hank\n  hankweave page my-hank --control")]
     Page(PageArgs),
     /// Start the next codon of a live run
-    Next(Execution),
+    Next(ExecutionArgs),
     /// Skip the running codon
-    Skip(Execution),
+    Skip(ExecutionArgs),
     /// List codons with the checkpoints to return to
     ///
     /// The list is one history out of many runs, newest first; with --all every run with its codons.

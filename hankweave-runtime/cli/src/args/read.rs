@@ -1,4 +1,4 @@
-//! What was typed, read: refusals, and what an invocation remembers of it.
+//! Arguments as parsed: refusals, and the part that an invocation remembers.
 
 use std::path::Path;
 

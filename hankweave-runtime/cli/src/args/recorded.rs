@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 use hankweave_core::id::{CodonId, SentinelId};
 
-use super::{Execution, PartOrDir};
+use super::{ExecutionArgs, PartOrDir};
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
@@ -15,7 +15,7 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "CODON|CHECKPOINT[..CHECKPOINT]")]
     what: Option<PartOrDir<String>>,
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// Show only the amount of changes by file
     #[arg(long)]
     pub(crate) stat: bool,
@@ -37,7 +37,7 @@ pub(crate) struct LogsArgs {
     /// Codon, in a loop with all its iterations or one, as draft#1 [default: all]
     codon: Option<PartOrDir<CodonId>>,
     #[command(flatten)]
-    execution: Execution,
+    execution: ExecutionArgs,
     /// Follow new output until interrupted
     #[arg(short, long)]
     pub(crate) follow: bool,
@@ -68,7 +68,7 @@ impl LogsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct JournalArgs {
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// Start after the event with this number
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     pub(crate) after: u64,

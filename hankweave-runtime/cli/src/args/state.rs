@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueHint};
 use hankweave_core::time::Timestamp;
 
-use super::Execution;
+use super::ExecutionArgs;
 
 /// State document that a command reads.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Document {
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(crate) execution: ExecutionArgs,
     /// State file to read, instead of DIR
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide = true)]
     pub(crate) state: Option<PathBuf>,

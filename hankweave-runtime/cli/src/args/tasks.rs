@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::time::Timestamp;
-use hankweave_task_model::Level;
+use hankweave_task_model::LogLevel;
 use hankweave_task_model::task::TaskStatus;
 
 /// Registry of tasks, and the folder of their files.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Place {
+pub(crate) struct RegistryArgs {
     /// sqlite:PATH or postgres://… [default: a user file] [env: HANKWEAVE_REGISTRY]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) registry: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) struct Place {
 #[derive(Debug, Args)]
 pub(crate) struct TaskArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: RegistryArgs,
     #[command(subcommand)]
     pub(crate) command: TaskCommand,
 }
@@ -243,7 +243,7 @@ pub(crate) struct TaskHistoryArgs {
     pub(crate) task: TaskName,
     /// Level of the printed lines: info, warning, error or debug
     #[arg(long, value_name = "LEVEL", value_parser = level)]
-    pub(crate) level: Option<Level>,
+    pub(crate) level: Option<LogLevel>,
     /// Number of newest entries
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
@@ -341,7 +341,7 @@ fn status(text: &str) -> Result<TaskStatus, String> {
     text.parse::<TaskStatus>().map_err(|error| error.to_string())
 }
 
-fn level(text: &str) -> Result<Level, String> {
+fn level(text: &str) -> Result<LogLevel, String> {
     let level = serde_json::from_value(text.into());
     level.map_err(|_| "info, warning, error or debug".to_owned())
 }

@@ -50,7 +50,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds))
 }
 
-/// What can be the beginning of a SHA.
+/// Parses the first digits of a SHA.
 pub(super) fn sha_prefix(text: &str) -> Result<String, String> {
     let is_hex = !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match is_hex {

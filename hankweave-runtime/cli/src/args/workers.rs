@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::Place;
+use super::RegistryArgs;
 use super::values::{duration, lease};
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkerArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: RegistryArgs,
     /// Number of tasks to run concurrently
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) jobs: u16,
@@ -108,5 +108,5 @@ pub(crate) enum OrphanPolicy {
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: RegistryArgs,
 }

@@ -7,26 +7,26 @@ use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::checkpoint::{GitHistory, HistoryError, KnownCheckpoint, KnownCheckpoints};
+use hankweave_runtime::checkpoint::{CheckpointsBySha, GitHistory, HistoryError, KnownCheckpoint};
 use serde::Serialize;
 
 use crate::directory::existing_state_dir;
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::left_out::LeftOut;
 use crate::state;
-use crate::typed::Typed;
+use crate::typed::HintCommands;
 
 /// The checkpoints of an execution directory, newest first.
 pub(super) struct Catalogue {
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<CheckpointRow>,
     history: Option<GitHistory>,
-    pub(super) typed: Typed,
+    pub(super) typed: HintCommands,
 }
 
 /// One checkpoint.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Row {
+pub(super) struct CheckpointRow {
     pub(super) sha: CheckpointSha,
     /// `initial`, `rig-setup`, `completed`, `error`, `skipped` or `safety`.
     #[serde(rename = "type")]
@@ -49,9 +49,9 @@ pub(super) struct Row {
 }
 
 impl Catalogue {
-    pub(super) fn of(execution: &Path) -> Result<Self, Failure> {
+    pub(super) fn of(execution: &Path) -> Result<Self, CliError> {
         existing_state_dir(execution)?;
-        let typed = Typed::about(execution);
+        let typed = HintCommands::about(execution);
         let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
         let history =
             GitHistory::open(&repository).map_err(|error| repository_failure(&repository, &error, &typed))?;
@@ -65,12 +65,12 @@ impl Catalogue {
         for (sha, known) in known {
             let row = rows
                 .entry(sha.clone())
-                .or_insert_with(|| Row::told_by(&sha, &known));
+                .or_insert_with(|| CheckpointRow::told_by(&sha, &known));
             row.add(&known);
             row.missing = !restorable.contains_key(&sha);
         }
         // The commit that every repository begins with holds nothing.
-        let mut rows: Vec<Row> = rows
+        let mut rows: Vec<CheckpointRow> = rows
             .into_values()
             .filter(|row| row.kind != "repository")
             .collect();
@@ -84,32 +84,32 @@ impl Catalogue {
     }
 
     /// The checkpoint that `name`, a SHA or its beginning, means.
-    pub(super) fn find(&self, name: &str) -> Result<&Row, Failure> {
+    pub(super) fn find(&self, name: &str) -> Result<&CheckpointRow, CliError> {
         let wanted = name.to_ascii_lowercase();
         let is_hex = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_hex {
             let message = format!("`{name}` is no SHA of a checkpoint nor the beginning of one");
-            return Err(Failure::new(FailureKind::Input, message).hint(self.lists()));
+            return Err(CliError::new(CliErrorKind::Input, message).hint(self.lists()));
         }
-        let fits = |row: &&Row| row.sha.as_str().starts_with(&wanted);
-        let fitting: Vec<&Row> = self.rows.iter().filter(fits).collect();
+        let fits = |row: &&CheckpointRow| row.sha.as_str().starts_with(&wanted);
+        let fitting: Vec<&CheckpointRow> = self.rows.iter().filter(fits).collect();
         match *fitting {
             [] => {
                 let message = format!("no checkpoint begins with `{name}`");
-                Err(Failure::new(FailureKind::Input, message).hint(self.lists()))
+                Err(CliError::new(CliErrorKind::Input, message).hint(self.lists()))
             }
             [only] => Ok(only),
             _ => {
                 let list: Vec<&str> = fitting.iter().map(|row| row.sha.as_str()).collect();
                 let message = format!("`{name}` fits several checkpoints: {}", list.join(", "));
-                Err(Failure::new(FailureKind::Input, message).hint("write more of the SHA"))
+                Err(CliError::new(CliErrorKind::Input, message).hint("write more of the SHA"))
             }
         }
     }
 
     /// The newest checkpoint of a codon, or of any.
-    pub(super) fn newest_of(&self, codon: Option<&str>) -> Option<&Row> {
-        let is_meant = |row: &&Row| match codon {
+    pub(super) fn newest_of(&self, codon: Option<&str>) -> Option<&CheckpointRow> {
+        let is_meant = |row: &&CheckpointRow| match codon {
             Some(codon) => row.codon_id.as_deref() == Some(codon),
             None => row.codon_id.is_some(),
         };
@@ -117,13 +117,13 @@ impl Catalogue {
     }
 
     /// The newest checkpoint from before the codon of `row` began in that run; `row` itself when there is none.
-    pub(super) fn before<'r>(&'r self, row: &'r Row) -> &'r Row {
-        let parent = |row: &Row| {
+    pub(super) fn before<'r>(&'r self, row: &'r CheckpointRow) -> &'r CheckpointRow {
+        let parent = |row: &CheckpointRow| {
             self.rows
                 .iter()
                 .find(|other| Some(&other.sha) == row.parent.as_ref())
         };
-        let is_of_it = |other: &Row| {
+        let is_of_it = |other: &CheckpointRow| {
             row.codon_id.is_some() && (&other.codon_id, &other.run_id) == (&row.codon_id, &row.run_id)
         };
         let mut found = row;
@@ -141,9 +141,9 @@ impl Catalogue {
     }
 
     /// The repository; whoever found a row that is not missing has one.
-    pub(super) fn history(&self) -> Result<&GitHistory, Failure> {
+    pub(super) fn history(&self) -> Result<&GitHistory, CliError> {
         self.history.as_ref().ok_or_else(|| {
-            Failure::new(FailureKind::Input, "there is no checkpoint repository").hint(format!(
+            CliError::new(CliErrorKind::Input, "there is no checkpoint repository").hint(format!(
                 "`{}` makes it; without it nothing can be restored",
                 self.typed.run()
             ))
@@ -151,7 +151,7 @@ impl Catalogue {
     }
 }
 
-impl Row {
+impl CheckpointRow {
     fn told_by(sha: &CheckpointSha, known: &KnownCheckpoint) -> Self {
         Self {
             sha: sha.clone(),
@@ -181,8 +181,8 @@ impl Row {
 /// Every checkpoint that a branch leads to or the state names, and which of them are complete.
 fn look(
     history: &GitHistory,
-    recorded: &BTreeMap<CheckpointSha, Row>,
-) -> Result<(KnownCheckpoints, KnownCheckpoints), HistoryError> {
+    recorded: &BTreeMap<CheckpointSha, CheckpointRow>,
+) -> Result<(CheckpointsBySha, CheckpointsBySha), HistoryError> {
     let mut known = history.known()?;
     let all: Vec<CheckpointSha> = known.keys().chain(recorded.keys()).cloned().collect();
     let restorable = history.restorable(&all)?;
@@ -193,7 +193,7 @@ fn look(
     Ok((known, restorable))
 }
 
-impl Row {
+impl CheckpointRow {
     /// One that state.json names, before it was looked up in the repository.
     fn recorded(sha: CheckpointSha, kind: &str) -> Self {
         Self {
@@ -213,15 +213,15 @@ impl Row {
 }
 
 /// The checkpoints that state.json names, without those that a cleanup has removed; those of the repository are still to be looked up.
-fn recorded(state: &HankweaveState) -> BTreeMap<CheckpointSha, Row> {
+fn recorded(state: &HankweaveState) -> BTreeMap<CheckpointSha, CheckpointRow> {
     let initial = state.initial_checkpoint.iter();
-    let initial = initial.map(|sha| Row::recorded(sha.clone(), "initial"));
+    let initial = initial.map(|sha| CheckpointRow::recorded(sha.clone(), "initial"));
     let codons = state.runs.iter().flat_map(|run| {
         run.codons.iter().flat_map(move |codon| {
-            codon.checkpoints().map(move |(kind, sha)| Row {
+            codon.checkpoints().map(move |(kind, sha)| CheckpointRow {
                 codon_id: Some(codon.codon_id().to_string()),
                 run_id: Some(run.run_id.to_string()),
-                ..Row::recorded(sha.clone(), &kind.to_string())
+                ..CheckpointRow::recorded(sha.clone(), &kind.to_string())
             })
         })
     });
@@ -232,13 +232,13 @@ fn recorded(state: &HankweaveState) -> BTreeMap<CheckpointSha, Row> {
     rows.map(|row| (row.sha.clone(), row)).collect()
 }
 
-fn repository_failure(repository: &Path, error: &HistoryError, typed: &Typed) -> Failure {
+fn repository_failure(repository: &Path, error: &HistoryError, typed: &HintCommands) -> CliError {
     let message = format!(
         "`{}`: {}",
         repository.display(),
         hankweave_runtime::error::chain(error)
     );
-    Failure::new(FailureKind::Input, message).hint(format!(
+    CliError::new(CliErrorKind::Input, message).hint(format!(
         "`{}` keeps a repository aside that git cannot read, and goes on",
         typed.run()
     ))
@@ -249,14 +249,14 @@ mod tests {
     use super::*;
 
     fn catalogue(shas: &[&str]) -> Catalogue {
-        let row = |sha: &&str| Row {
+        let row = |sha: &&str| CheckpointRow {
             missing: false,
-            ..Row::recorded(CheckpointSha::new(*sha), "completed")
+            ..CheckpointRow::recorded(CheckpointSha::new(*sha), "completed")
         };
         Catalogue {
             rows: shas.iter().map(row).collect(),
             history: None,
-            typed: Typed::about(Path::new(".")),
+            typed: HintCommands::about(Path::new(".")),
         }
     }
 

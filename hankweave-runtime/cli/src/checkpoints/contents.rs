@@ -12,18 +12,18 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::{Environment, find_program};
 use serde_json::json;
 
-use super::catalogue::{Catalogue, Row};
+use super::catalogue::{Catalogue, CheckpointRow};
 use super::unreadable;
 use crate::args::{DiffArgs, Global};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::screen::{Text, is_drawable, print};
+use crate::screen::{SafeText, is_drawable, print};
 
 /// The longest line that is shown in one piece.
 const LINE_BYTES: u64 = 64 << 10;
 
 /// Shows what changed (CLI-23).
-pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliError> {
     let catalogue = Catalogue::of(args.execution())?;
     let (from, to) = ends(&catalogue, args.what())?;
     if global.json() {
@@ -31,10 +31,10 @@ pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, Failure
         let changes = changes.map_err(|error| unreadable(&catalogue, &to.sha, &error))?;
         return output::print_json(&json!({"from": from.sha, "to": to.sha, "changes": changes}));
     }
-    let failed = |error: io::Error| Failure::from_error(FailureKind::Io, &error);
+    let failed = |error: io::Error| CliError::from_error(CliErrorKind::Io, &error);
     let mut git = git(&catalogue, args.execution(), args.stat, [from, to])?;
     let not_started =
-        |error: io::Error| Failure::new(FailureKind::Io, format!("failed to start git: {error}"));
+        |error: io::Error| CliError::new(CliErrorKind::Io, format!("failed to start git: {error}"));
     let git = git.spawn().map_err(not_started)?;
     match pager() {
         Some(pager) => through(git, pager),
@@ -44,7 +44,10 @@ pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, Failure
 }
 
 /// The two checkpoints that are compared.
-fn ends<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<(&'c Row, &'c Row), Failure> {
+fn ends<'c>(
+    catalogue: &'c Catalogue,
+    what: Option<&str>,
+) -> Result<(&'c CheckpointRow, &'c CheckpointRow), CliError> {
     let one = |name: &str| match catalogue.newest_of(Some(name)) {
         Some(row) => Ok(row),
         None => catalogue.find(name),
@@ -55,7 +58,7 @@ fn ends<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<(&'c Row, &'
     let to = match what {
         Some(name) => one(name)?,
         None => catalogue.newest_of(None).ok_or_else(|| {
-            Failure::new(FailureKind::Input, "no codon has a checkpoint yet").hint(catalogue.lists())
+            CliError::new(CliErrorKind::Input, "no codon has a checkpoint yet").hint(catalogue.lists())
         })?,
     };
     Ok((catalogue.before(to), to))
@@ -87,7 +90,7 @@ pub(crate) fn compare_file(execution: &Path, base: &CheckpointSha, path: &Path) 
     }
 }
 
-/// What a command prints, as far as it is kept, and whether it ended well.
+/// Returns the first bytes of a command's output, and whether it succeeded.
 fn first_bytes(command: &mut Command) -> io::Result<(Vec<u8>, bool)> {
     let mut child = command.spawn()?;
     let mut text = Vec::new();
@@ -130,12 +133,17 @@ fn plain_git(git: &Path, execution: &Path) -> Command {
 }
 
 /// git that compares two checkpoints.
-fn git(catalogue: &Catalogue, execution: &Path, stat: bool, ends: [&Row; 2]) -> Result<Command, Failure> {
+fn git(
+    catalogue: &Catalogue,
+    execution: &Path,
+    stat: bool,
+    ends: [&CheckpointRow; 2],
+) -> Result<Command, CliError> {
     let Some(git) = find_git() else {
         let [from, to] = ends.map(|row| row.sha.short());
         let files = catalogue.typed.command(&format!("checkpoints diff {from} {to}"));
         return Err(
-            Failure::new(FailureKind::Input, "there is no git, which tells what changed")
+            CliError::new(CliErrorKind::Input, "there is no git, which tells what changed")
                 .hint(format!("`{files}` lists the files")),
         );
     };
@@ -175,7 +183,7 @@ fn through(git: Child, mut pager: Child) -> io::Result<ExitCode> {
 }
 
 /// Passes what git prints on, line by line, with colours of ours. A reader that has gone away is no failure.
-fn show(mut git: Child, mut print: impl FnMut(Text) -> io::Result<()>) -> io::Result<ExitCode> {
+fn show(mut git: Child, mut print: impl FnMut(SafeText) -> io::Result<()>) -> io::Result<ExitCode> {
     let mut lines = BufReader::new(git.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?);
     let mut line = Vec::new();
     let mut is_read = true;
@@ -189,11 +197,11 @@ fn show(mut git: Child, mut print: impl FnMut(Text) -> io::Result<()>) -> io::Re
     let status = git.wait()?;
     Ok(match status.success() || !is_read {
         true => ExitCode::SUCCESS,
-        false => ExitCode::from(FailureKind::Failed.code()),
+        false => ExitCode::from(CliErrorKind::Failed.code()),
     })
 }
 
-fn colored(line: &str) -> Text {
+fn colored(line: &str) -> SafeText {
     let style = match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', b' ', ..] => {
             Style::new().bold()
@@ -201,10 +209,10 @@ fn colored(line: &str) -> Text {
         [b'+', ..] => AnsiColor::Green.on_default(),
         [b'-', ..] => AnsiColor::Red.on_default(),
         [b'@', ..] => AnsiColor::Cyan.on_default(),
-        _ => return Text::from(line),
+        _ => return SafeText::from(line),
     };
     let (words, end) = line.strip_suffix('\n').map_or((line, ""), |words| (words, "\n"));
-    let mut text = Text::default();
+    let mut text = SafeText::default();
     // Writing to a text cannot fail.
     let _ = text.styled(style, words).and_then(|()| text.write_str(end));
     text

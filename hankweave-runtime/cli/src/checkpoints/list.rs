@@ -5,14 +5,14 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::catalogue::{Catalogue, Row};
+use super::catalogue::{Catalogue, CheckpointRow};
 use crate::args::Global;
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 use crate::report::counted;
 use crate::screen::one_line;
 
-pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, Failure> {
+pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, CliError> {
     if global.json() {
         return output::print_json(&json!({"checkpoints": catalogue.rows}));
     }
@@ -29,7 +29,7 @@ pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, F
 }
 
 /// Time, name, kind, codon and run; a dash stands for what is not known.
-pub(super) fn line(row: &Row) -> String {
+pub(super) fn line(row: &CheckpointRow) -> String {
     let time = row
         .timestamp
         .map_or_else(|| "-".to_owned(), |time| time.to_string());

@@ -18,11 +18,11 @@ use hankweave_runtime::checkpoint::HistoryError;
 
 use self::catalogue::Catalogue;
 use crate::args::{CheckpointsArgs, CheckpointsCommand, Global};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 
 pub(super) use contents::{compare_file, diff};
 
-pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
+pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<ExitCode, CliError> {
     let catalogue = Catalogue::of(args.execution())?;
     match &args.command {
         None | Some(CheckpointsCommand::List) => list::list(global, &catalogue),
@@ -33,12 +33,12 @@ pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<Exi
 }
 
 /// The full SHA of the checkpoint that begins with `prefix`; people see shorter ones than programs may send.
-pub(super) fn full_name(execution: &Path, prefix: &str) -> Result<CheckpointSha, Failure> {
+pub(super) fn full_name(execution: &Path, prefix: &str) -> Result<CheckpointSha, CliError> {
     Ok(Catalogue::of(execution)?.find(prefix)?.sha.clone())
 }
 
 /// A checkpoint that cannot be read, in the words of a command.
-fn unreadable(catalogue: &Catalogue, sha: &CheckpointSha, error: &HistoryError) -> Failure {
+fn unreadable(catalogue: &Catalogue, sha: &CheckpointSha, error: &HistoryError) -> CliError {
     let message = format!(
         "failed to read checkpoint {sha}: {}",
         hankweave_runtime::error::chain(error)
@@ -46,5 +46,5 @@ fn unreadable(catalogue: &Catalogue, sha: &CheckpointSha, error: &HistoryError) 
     let verify = catalogue
         .typed
         .command(&format!("checkpoints verify {}", sha.short()));
-    Failure::new(FailureKind::Input, message).hint(format!("`{verify}` tells what is missing"))
+    CliError::new(CliErrorKind::Input, message).hint(format!("`{verify}` tells what is missing"))
 }

@@ -3,17 +3,17 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use hankweave_runtime::checkpoint::{Change, ChangeKind};
+use hankweave_runtime::checkpoint::{ChangeKind, PathChange};
 use serde_json::json;
 
-use super::catalogue::{Catalogue, Row};
+use super::catalogue::{Catalogue, CheckpointRow};
 use super::{list, unreadable};
 use crate::args::Global;
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 use crate::screen::one_line;
 
-pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result<ExitCode, Failure> {
+pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result<ExitCode, CliError> {
     let row = catalogue.find(name)?;
     let failed = |error| unreadable(catalogue, &row.sha, &error);
     let history = catalogue.history()?;
@@ -55,9 +55,9 @@ pub(super) fn diff(
     catalogue: &Catalogue,
     from: &str,
     to: &str,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let (from, to) = (catalogue.find(from)?, catalogue.find(to)?);
-    let damaged = |row: &Row| row.missing;
+    let damaged = |row: &CheckpointRow| row.missing;
     let blamed = if damaged(from) { from } else { to };
     let changes = catalogue.history()?.diff(&from.sha, &to.sha);
     let changes = changes.map_err(|error| unreadable(catalogue, &blamed.sha, &error))?;
@@ -71,8 +71,8 @@ pub(super) fn diff(
 }
 
 /// One line for each path, with the letters of `git diff --name-status`.
-fn write_changes(text: &mut String, changes: &[Change]) {
-    for Change { path, kind } in changes {
+fn write_changes(text: &mut String, changes: &[PathChange]) {
+    for PathChange { path, kind } in changes {
         let letter = match kind {
             ChangeKind::Added => 'A',
             ChangeKind::Modified => 'M',

@@ -8,9 +8,9 @@ use hankweave_runtime::checkpoint::{Damage, DamageKind, GitHistory};
 use serde::Serialize;
 use serde_json::json;
 
-use super::catalogue::{Catalogue, Row};
+use super::catalogue::{Catalogue, CheckpointRow};
 use crate::args::Global;
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::screen::one_line;
 
@@ -18,15 +18,15 @@ use crate::screen::one_line;
 const SHOWN: usize = 10;
 
 #[derive(Serialize)]
-struct Verdict<'a> {
+struct VerifyResult<'a> {
     sha: &'a CheckpointSha,
     whole: bool,
     damage: Vec<Damage>,
 }
 
 /// Reads every part of the checkpoints; exit code 1 when one of them could not be restored.
-pub(super) fn verify(global: &Global, catalogue: &Catalogue, names: &[String]) -> Result<ExitCode, Failure> {
-    let rows: Vec<&Row> = if names.is_empty() {
+pub(super) fn verify(global: &Global, catalogue: &Catalogue, names: &[String]) -> Result<ExitCode, CliError> {
+    let rows: Vec<&CheckpointRow> = if names.is_empty() {
         catalogue.rows.iter().collect()
     } else {
         names
@@ -48,12 +48,12 @@ pub(super) fn verify(global: &Global, catalogue: &Catalogue, names: &[String]) -
     Ok(ExitCode::from(u8::from(damaged > 0)))
 }
 
-fn judge<'a>(history: &GitHistory, rows: &[&'a Row]) -> Result<Vec<Verdict<'a>>, Failure> {
+fn judge<'a>(history: &GitHistory, rows: &[&'a CheckpointRow]) -> Result<Vec<VerifyResult<'a>>, CliError> {
     let shas: Vec<CheckpointSha> = rows.iter().map(|row| row.sha.clone()).collect();
     let found = history
         .inspect(&shas)
-        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
-    let verdicts = rows.iter().zip(found).map(|(row, damage)| Verdict {
+        .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
+    let verdicts = rows.iter().zip(found).map(|(row, damage)| VerifyResult {
         sha: &row.sha,
         whole: damage.is_empty(),
         damage,
@@ -61,10 +61,10 @@ fn judge<'a>(history: &GitHistory, rows: &[&'a Row]) -> Result<Vec<Verdict<'a>>,
     Ok(verdicts.collect())
 }
 
-fn text(verdicts: &[Verdict<'_>], damaged: usize) -> String {
+fn text(verdicts: &[VerifyResult<'_>], damaged: usize) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    for Verdict { sha, whole, damage } in verdicts {
+    for VerifyResult { sha, whole, damage } in verdicts {
         let _ = writeln!(
             text,
             "{} {}",

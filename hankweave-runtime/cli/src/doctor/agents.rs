@@ -6,7 +6,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::RealDisk;
 use hankweave_runtime::world::environment::find_program;
 
-use super::{Finding, Level};
+use super::{CheckStatus, Finding};
 
 /// Asks each program for its version, and nothing else.
 pub(super) async fn look(world: &World, drivers: &DriverSet) -> Vec<Finding> {
@@ -21,7 +21,7 @@ pub(super) async fn look(world: &World, drivers: &DriverSet) -> Vec<Finding> {
         }
     }
     findings.push(speakers(world));
-    findings.push(Finding::new("agents", "scripted", Level::Ok, "built in"));
+    findings.push(Finding::new("agents", "scripted", CheckStatus::Ok, "built in"));
     findings.push(git(world).await);
     findings
 }
@@ -48,11 +48,16 @@ fn speakers(world: &World) -> Finding {
         .map(|command| format!("`{command}`"))
         .collect();
     match here.is_empty() {
-        false => Finding::new("agents", "acp", Level::Ok, format!("{} on PATH", here.join(", "))),
+        false => Finding::new(
+            "agents",
+            "acp",
+            CheckStatus::Ok,
+            format!("{} on PATH", here.join(", ")),
+        ),
         true => Finding::new(
             "agents",
             "acp",
-            Level::Note,
+            CheckStatus::Note,
             "none of the programs that are known to speak it is on PATH",
         )
         .hint(r#"any program that speaks it will do: "agent": { "acp": ["program", "its arguments"] }"#),
@@ -73,25 +78,25 @@ async fn found(world: &World, name: &str, program: &AgentProgram) -> Finding {
                 true => "on PATH",
                 false => searched,
             };
-            return finding(Level::Note, format!("not found {place}"))
+            return finding(CheckStatus::Note, format!("not found {place}"))
                 .hint(format!("install it ({hint}) or set {variable} to its path"));
         }
-        Err(error) => return finding(Level::Warning, chain(error)),
+        Err(error) => return finding(CheckStatus::Warning, chain(error)),
     };
     let (tested, place) = (program.tested_with.join(", "), path.display());
     let Some(version) = version_of(world, path).await else {
         let hint = format!("`{place} --version` should print a version; tested are {tested}");
-        return finding(Level::Warning, format!("{place} does not say its version")).hint(hint);
+        return finding(CheckStatus::Warning, format!("{place} does not say its version")).hint(hint);
     };
     let found = format!("{version} at {place}");
     match standing(&version, program.tested_with) {
-        Standing::Tested => finding(Level::Ok, found),
-        Standing::Newer => finding(
-            Level::Note,
+        VersionStatus::Tested => finding(CheckStatus::Ok, found),
+        VersionStatus::Newer => finding(
+            CheckStatus::Note,
             format!("{found}, newer than what was tested ({tested})"),
         ),
-        Standing::Older => finding(
-            Level::Warning,
+        VersionStatus::Older => finding(
+            CheckStatus::Warning,
             format!("{found}, older than what was tested ({tested})"),
         )
         .hint("a newer one may tell costs and errors that this one does not"),
@@ -104,9 +109,9 @@ fn keys(world: &World, name: &str, program: &AgentProgram) -> Finding {
     let set: Vec<&str> = program.keys.iter().filter(is_set).copied().collect();
     let finding = |level, found: String| Finding::new("agents", format!("{name} keys"), level, found);
     match set.is_empty() {
-        false => finding(Level::Ok, format!("{} set", set.join(", "))),
+        false => finding(CheckStatus::Ok, format!("{} set", set.join(", "))),
         true => finding(
-            Level::Note,
+            CheckStatus::Note,
             format!(
                 "none of {} is set; {name} may be signed in without",
                 program.keys.join(", ")
@@ -124,31 +129,31 @@ async fn git(world: &World) -> Finding {
             Finding::new(
                 "programs",
                 "git",
-                Level::Ok,
+                CheckStatus::Ok,
                 format!("{version} at {}", git.display()),
             )
         }
-        None => Finding::new("programs", "git", Level::Warning, "not found on PATH")
+        None => Finding::new("programs", "git", CheckStatus::Warning, "not found on PATH")
             .hint("runs do without it; `hankweave diff` and looking into checkpoints do not"),
     }
 }
 
 /// A version beside those that were tested.
 #[derive(Debug, PartialEq, Eq)]
-enum Standing {
+enum VersionStatus {
     Tested,
     Newer,
     Older,
 }
 
-fn standing(version: &str, tested: &[&str]) -> Standing {
+fn standing(version: &str, tested: &[&str]) -> VersionStatus {
     let numbers =
         |version: &str| -> Vec<u64> { version.split('.').map(|part| part.parse().unwrap_or(0)).collect() };
     let (version, tested) = (numbers(version), tested.iter().map(|tested| numbers(tested)));
     match (tested.clone().min(), tested.max()) {
-        (Some(oldest), _) if version < oldest => Standing::Older,
-        (_, Some(newest)) if version > newest => Standing::Newer,
-        _ => Standing::Tested,
+        (Some(oldest), _) if version < oldest => VersionStatus::Older,
+        (_, Some(newest)) if version > newest => VersionStatus::Newer,
+        _ => VersionStatus::Tested,
     }
 }
 
@@ -160,11 +165,11 @@ mod tests {
     fn versions_are_compared_by_their_numbers() {
         let tested = &["0.73.1", "0.87.0"];
         for (version, expected) in [
-            ("0.73.1", Standing::Tested),
-            ("0.80.0", Standing::Tested),
-            ("0.9.0", Standing::Older),
-            ("0.100.0", Standing::Newer),
-            ("1.0", Standing::Newer),
+            ("0.73.1", VersionStatus::Tested),
+            ("0.80.0", VersionStatus::Tested),
+            ("0.9.0", VersionStatus::Older),
+            ("0.100.0", VersionStatus::Newer),
+            ("1.0", VersionStatus::Newer),
         ] {
             assert_eq!(standing(version, tested), expected, "{version}");
         }

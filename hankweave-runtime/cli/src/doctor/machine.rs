@@ -9,7 +9,7 @@ use hankweave_runtime::world::disk::{DirLock, Disk as _, RealDisk};
 use rustix::fs::{Access, access, statvfs};
 use rustix::process::{Resource, getrlimit};
 
-use super::{Finding, Level};
+use super::{CheckStatus, Finding};
 use crate::directory::is_served;
 
 /// With less, an agent that builds something fills the disk.
@@ -28,22 +28,30 @@ pub(super) fn directory(execution: &Path) -> Vec<Finding> {
     let place = nearest(execution);
     let shown = place.display();
     let mut findings = vec![match access(&place, Access::WRITE_OK | Access::EXEC_OK) {
-        Ok(()) => finding("writable", Level::Ok, shown.to_string()),
+        Ok(()) => finding("writable", CheckStatus::Ok, shown.to_string()),
         Err(error) => finding(
             "writable",
-            Level::Error,
+            CheckStatus::Error,
             format!("{shown}: {}", io::Error::from(error)),
         )
         .hint("name another one with -e DIR"),
     }];
     findings.push(match RealDisk.lock_dir(&place) {
-        Ok(DirLock::Unsupported) => finding("locks", Level::Error, "the file system cannot lock".to_owned())
-            .hint("use a local disk; with --allow-no-lock you vouch that nobody else works there"),
-        Ok(_) => finding("locks", Level::Ok, "the file system locks".to_owned()),
-        Err(error) => finding("locks", Level::Error, format!("{shown}: {error}")),
+        Ok(DirLock::Unsupported) => finding(
+            "locks",
+            CheckStatus::Error,
+            "the file system cannot lock".to_owned(),
+        )
+        .hint("use a local disk; with --allow-no-lock you vouch that nobody else works there"),
+        Ok(_) => finding("locks", CheckStatus::Ok, "the file system locks".to_owned()),
+        Err(error) => finding("locks", CheckStatus::Error, format!("{shown}: {error}")),
     });
     if is_served(execution) {
-        findings.push(finding("in use", Level::Note, "a run is live there".to_owned()));
+        findings.push(finding(
+            "in use",
+            CheckStatus::Note,
+            "a run is live there".to_owned(),
+        ));
     }
     findings.extend(space(&place));
     findings
@@ -54,8 +62,8 @@ fn space(place: &Path) -> Option<Finding> {
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let found = format!("{:.1} GiB free", free as f64 / GIBIBYTE);
     Some(match free < LITTLE_SPACE {
-        false => Finding::new("directory", "space", Level::Ok, found),
-        true => Finding::new("directory", "space", Level::Warning, found)
+        false => Finding::new("directory", "space", CheckStatus::Ok, found),
+        true => Finding::new("directory", "space", CheckStatus::Warning, found)
             .hint("a run stops with exit code 74 when the disk is full, and goes on when there is room"),
     })
 }
@@ -72,13 +80,19 @@ fn nearest(folder: &Path) -> PathBuf {
 pub(super) fn limits() -> Vec<Finding> {
     let limit = |name: &str, resource, few: u64, flag: &str| {
         let Some(most) = getrlimit(resource).current else {
-            return Finding::new("limits", name, Level::Ok, "none");
+            return Finding::new("limits", name, CheckStatus::Ok, "none");
         };
         match most < few {
-            false => Finding::new("limits", name, Level::Ok, most.to_string()),
-            true => Finding::new("limits", name, Level::Warning, format!("{most}, less than {few}")).hint(
-                format!("`ulimit {flag} {few}` raises it where the system lets you"),
-            ),
+            false => Finding::new("limits", name, CheckStatus::Ok, most.to_string()),
+            true => Finding::new(
+                "limits",
+                name,
+                CheckStatus::Warning,
+                format!("{most}, less than {few}"),
+            )
+            .hint(format!(
+                "`ulimit {flag} {few}` raises it where the system lets you"
+            )),
         }
     };
     vec![

@@ -20,15 +20,15 @@ use serde_json::json;
 
 use crate::args::{DoctorArgs, Global};
 use crate::config;
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::failures::hank_failure;
 use crate::output;
 use crate::report::counted;
-use crate::screen::Text;
+use crate::screen::SafeText;
 use crate::settings::{Configuration, Flags};
 
 /// Looks at everything around a hank that a run needs; starts no agent and writes nothing (CLI-26).
-pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, CliError> {
     let loaded = read(args)?;
     let hank = loaded.as_ref().and_then(|loaded| loaded.hank.as_ref());
     let configuration = config::resolve(hank, &Flags::new())?;
@@ -40,7 +40,7 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Fai
         (None, None) => ".".into(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let runtime = runtime.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let mut findings = runtime.block_on(agents::look(&world, &drivers));
     findings.extend(machine::directory(&execution));
     findings.extend(machine::limits());
@@ -61,7 +61,7 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Fai
                 .map(of_sentinel),
         );
     }
-    let ready = !findings.iter().any(|finding| finding.level == Level::Error);
+    let ready = !findings.iter().any(|finding| finding.level == CheckStatus::Error);
     match global.json() {
         true => output::print_json(&json!({"ready": ready, "findings": findings})).map(drop)?,
         false => output::print(as_text(&findings))?,
@@ -70,7 +70,7 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Fai
 }
 
 /// The hank that was named, or the one of this folder, without errors.
-fn read(args: &DoctorArgs) -> Result<Option<LoadedHank>, Failure> {
+fn read(args: &DoctorArgs) -> Result<Option<LoadedHank>, CliError> {
     let here = Path::new("hank.json");
     let path = match &args.hank {
         Some(path) => path,
@@ -82,7 +82,7 @@ fn read(args: &DoctorArgs) -> Result<Option<LoadedHank>, Failure> {
         return Ok(Some(loaded));
     }
     let problems = loaded.problems.display_in(&loaded.file.display().to_string());
-    Err(Failure::new(FailureKind::Input, problems.trim_end().to_owned()))
+    Err(CliError::new(CliErrorKind::Input, problems.trim_end().to_owned()))
 }
 
 /// One thing that was looked at.
@@ -90,7 +90,7 @@ fn read(args: &DoctorArgs) -> Result<Option<LoadedHank>, Failure> {
 struct Finding {
     area: &'static str,
     name: String,
-    level: Level,
+    level: CheckStatus,
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
@@ -99,7 +99,7 @@ struct Finding {
 /// How it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Level {
+enum CheckStatus {
     Ok,
     /// Nothing is wrong with it.
     Note,
@@ -109,7 +109,7 @@ enum Level {
     Error,
 }
 
-impl Level {
+impl CheckStatus {
     const fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -131,7 +131,12 @@ impl Level {
 }
 
 impl Finding {
-    fn new(area: &'static str, name: impl Into<String>, level: Level, found: impl Into<String>) -> Self {
+    fn new(
+        area: &'static str,
+        name: impl Into<String>,
+        level: CheckStatus,
+        found: impl Into<String>,
+    ) -> Self {
         Self {
             area,
             name: name.into(),
@@ -150,23 +155,23 @@ impl Finding {
 /// Prices after which a model may well cost something else, in days.
 const OLD_PRICES: u64 = 90;
 
-fn prices(configuration: &Configuration) -> Result<Finding, Failure> {
+fn prices(configuration: &Configuration) -> Result<Finding, CliError> {
     let prices = crate::prices::known(configuration)?;
     let finding = |level, found: String| Finding::new("prices", "list", level, found);
     let Some(days) = machine::days_since(prices.as_of()) else {
-        return Ok(finding(Level::Ok, prices.as_of().to_owned()));
+        return Ok(finding(CheckStatus::Ok, prices.as_of().to_owned()));
     };
     let found = format!("of {}, {} old", prices.as_of(), counted(days as usize, "day"));
     Ok(match days > OLD_PRICES {
-        false => finding(Level::Ok, found),
-        true => finding(Level::Warning, found)
+        false => finding(CheckStatus::Ok, found),
+        true => finding(CheckStatus::Warning, found)
             .hint("compare `hankweave prices` with the providers' lists; --prices FILE lays others over it"),
     })
 }
 
-/// What this hank needs and is not here.
+/// Returns the unmet requirements of this hank.
 fn needs(hank: &Hank, drivers: &DriverSet) -> Vec<Finding> {
-    let error = |found: String| Finding::new("hank", "needs", Level::Error, found);
+    let error = |found: String| Finding::new("hank", "needs", CheckStatus::Error, found);
     let agents = missing_agents(hank, drivers)
         .into_iter()
         .map(|problem| problem.message);
@@ -176,15 +181,20 @@ fn needs(hank: &Hank, drivers: &DriverSet) -> Vec<Finding> {
         .map(|missing| format!("{} is missing", missing.what));
     let found: Vec<Finding> = agents.chain(requirements).map(error).collect();
     match found.is_empty() {
-        true => vec![Finding::new("hank", "needs", Level::Ok, "everything is here")],
+        true => vec![Finding::new(
+            "hank",
+            "needs",
+            CheckStatus::Ok,
+            "everything is here",
+        )],
         false => found,
     }
 }
 
 fn of_sentinel(problem: Problem) -> Finding {
     let level = match problem.level {
-        hank::Level::Error => Level::Error,
-        hank::Level::Warning => Level::Warning,
+        hank::Severity::Error => CheckStatus::Error,
+        hank::Severity::Warning => CheckStatus::Warning,
     };
     let finding = Finding::new("hank", "sentinels", level, problem.message);
     match problem.hint {
@@ -193,8 +203,8 @@ fn of_sentinel(problem: Problem) -> Finding {
     }
 }
 
-fn as_text(findings: &[Finding]) -> Text {
-    let mut text = Text::default();
+fn as_text(findings: &[Finding]) -> SafeText {
+    let mut text = SafeText::default();
     let width = findings
         .iter()
         .map(|finding| finding.name.chars().count())
@@ -216,7 +226,7 @@ fn as_text(findings: &[Finding]) -> Text {
         }
     }
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
-    let (errors, warnings) = (count(Level::Error), count(Level::Warning));
+    let (errors, warnings) = (count(CheckStatus::Error), count(CheckStatus::Warning));
     let _ = writeln!(
         text,
         "{}, {}",

@@ -2,29 +2,29 @@
 
 use hankweave_remote::RemoteError;
 
-use crate::exit::{Failure, FailureKind};
-use crate::typed::Typed;
+use crate::exit::{CliError, CliErrorKind};
+use crate::typed::HintCommands;
 
-pub(super) fn failure(error: &RemoteError, typed: &Typed) -> Failure {
-    let failure = Failure::from_error(kind(error), error);
+pub(super) fn failure(error: &RemoteError, typed: &HintCommands) -> CliError {
+    let failure = CliError::from_error(kind(error), error);
     match hint(error, typed) {
         Some(hint) => failure.hint(hint),
         None => failure,
     }
 }
 
-fn kind(error: &RemoteError) -> FailureKind {
+fn kind(error: &RemoteError) -> CliErrorKind {
     match error {
         RemoteError::NoGit
         | RemoteError::Git { .. }
         | RemoteError::TimedOut { .. }
         | RemoteError::Diverged { .. }
         | RemoteError::Behind { .. }
-        | RemoteError::Superseded { .. } => FailureKind::Failed,
+        | RemoteError::Superseded { .. } => CliErrorKind::Failed,
         RemoteError::BadUrl { .. } | RemoteError::BadSize { .. } | RemoteError::NoRemote => {
-            FailureKind::Usage
+            CliErrorKind::Usage
         }
-        RemoteError::Busy { .. } | RemoteError::Live { .. } => FailureKind::Held,
+        RemoteError::Busy { .. } | RemoteError::Live { .. } => CliErrorKind::Held,
         RemoteError::NothingRecorded
         | RemoteError::Unreadable { .. }
         | RemoteError::Empty { .. }
@@ -33,16 +33,16 @@ fn kind(error: &RemoteError) -> FailureKind {
         | RemoteError::Corrupt { .. }
         | RemoteError::TooLarge { .. }
         | RemoteError::Format { .. }
-        | RemoteError::Occupied { .. } => FailureKind::Input,
+        | RemoteError::Occupied { .. } => CliErrorKind::Input,
         RemoteError::Process { .. }
         | RemoteError::Io(_)
         | RemoteError::Checkpoints(_)
         | RemoteError::Restore(_)
-        | RemoteError::Arrival(_) => FailureKind::Io,
+        | RemoteError::Arrival(_) => CliErrorKind::Io,
     }
 }
 
-fn hint(error: &RemoteError, typed: &Typed) -> Option<String> {
+fn hint(error: &RemoteError, typed: &HintCommands) -> Option<String> {
     let beside = |kept: &Option<String>| match kept {
         Some(kept) => format!("yours is kept on the remote as {kept}"),
         None => "yours is on this machine alone".to_owned(),

@@ -6,7 +6,9 @@ mod words;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use hankweave_remote::{Arrived, Cloning, MAX_SIZE_VARIABLE, Outcome, Pulling, Push, Pushed, RemoteError};
+use hankweave_remote::{
+    CloneRequest, FetchedRun, MAX_SIZE_VARIABLE, PullRequest, PushOutcome, PushRequest, Pushed, RemoteError,
+};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
@@ -17,22 +19,22 @@ use self::failures::failure;
 use crate::args::{ArrivalArgs, CloneArgs, Global, PullArgs, PushArgs};
 use crate::config::remote;
 use crate::directory::{existing_state_dir, is_served};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::logging;
 use crate::output;
 use crate::screen::tell;
-use crate::typed::Typed;
+use crate::typed::HintCommands;
 
-pub(crate) fn push(global: &Global, args: &PushArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn push(global: &Global, args: &PushArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
     make_new_files_private();
     let dir = existing(&args.execution.execution)?;
-    let typed = Typed::about(&args.execution.execution);
+    let typed = HintCommands::about(&args.execution.execution);
     let world = World::real();
-    let order = Push {
+    let order = PushRequest {
         url: wanted(args.remote.as_deref(), &world, &dir)?,
         replace: args.replace,
-        ..Push::default()
+        ..PushRequest::default()
     };
     let is_live = is_served(dir.root());
     let pushed = block_on(hankweave_remote::push(&world, &dir, &order))?;
@@ -45,29 +47,29 @@ pub(crate) fn push(global: &Global, args: &PushArgs) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn pull(global: &Global, args: &PullArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn pull(global: &Global, args: &PullArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
     make_new_files_private();
     let dir = existing(&args.execution.execution)?;
-    let typed = Typed::about(&args.execution.execution);
+    let typed = HintCommands::about(&args.execution.execution);
     let world = world(&args.limits);
-    let order = Pulling {
+    let order = PullRequest {
         url: wanted(None, &world, &dir)?,
         replace: args.replace,
-        ..Pulling::default()
+        ..PullRequest::default()
     };
     let pulled = block_on(hankweave_remote::pull(&world, &dir, &order))?;
     let pulled = pulled.map_err(|error| failure(&error, &typed))?;
     report(global, &args.execution.execution, &pulled)
 }
 
-pub(crate) fn clone(global: &Global, args: &CloneArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn clone(global: &Global, args: &CloneArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
     make_new_files_private();
     let world = world(&args.limits);
     let url = remote(args.remote.as_deref(), &world, "clone URL")?;
     let url = url.ok_or_else(|| {
-        Failure::new(FailureKind::Usage, "nobody says where from")
+        CliError::new(CliErrorKind::Usage, "nobody says where from")
             .hint("name the repository: `hankweave clone URL`")
     })?;
     let directory = match &args.directory {
@@ -75,13 +77,13 @@ pub(crate) fn clone(global: &Global, args: &CloneArgs) -> Result<ExitCode, Failu
         None => directory_for(&url)?,
     };
     let here = RealDisk.real_path(Path::new("."));
-    let here = here.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
-    let order = Cloning {
+    let here = here.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
+    let order = CloneRequest {
         into: here.join(&directory),
         wanted: args.run.clone(),
         url,
     };
-    let typed = Typed::about(&directory);
+    let typed = HintCommands::about(&directory);
     let cloned = block_on(hankweave_remote::clone(&world, &order))?;
     let cloned = cloned.map_err(|error| failure(&error, &typed))?;
     report(global, &directory, &cloned)
@@ -99,7 +101,7 @@ fn world(limits: &ArrivalArgs) -> World {
 }
 
 /// The remote for a run: one that it has been on already wins over the settings.
-fn wanted(typed: Option<&str>, world: &World, dir: &ExecutionDir) -> Result<Option<String>, Failure> {
+fn wanted(typed: Option<&str>, world: &World, dir: &ExecutionDir) -> Result<Option<String>, CliError> {
     let is_known = matches!(hankweave_remote::remembered(&*world.disk, dir), Ok(Some(_)));
     match typed.is_none() && is_known {
         true => Ok(None),
@@ -107,18 +109,18 @@ fn wanted(typed: Option<&str>, world: &World, dir: &ExecutionDir) -> Result<Opti
     }
 }
 
-fn existing(execution: &Path) -> Result<ExecutionDir, Failure> {
+fn existing(execution: &Path) -> Result<ExecutionDir, CliError> {
     existing_state_dir(execution)?;
     let real = RealDisk.real_path(execution);
-    let real = real.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let real = real.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     Ok(ExecutionDir::new(real))
 }
 
 fn block_on<T>(
     work: impl Future<Output = Result<T, RemoteError>>,
-) -> Result<Result<T, RemoteError>, Failure> {
+) -> Result<Result<T, RemoteError>, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let runtime = runtime.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let done = runtime.block_on(work);
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
@@ -126,7 +128,7 @@ fn block_on<T>(
 }
 
 /// The last name in an address, as git takes it.
-fn directory_for(url: &str) -> Result<PathBuf, Failure> {
+fn directory_for(url: &str) -> Result<PathBuf, CliError> {
     let name = url
         .trim_end_matches('/')
         .rsplit(['/', ':'])
@@ -135,7 +137,7 @@ fn directory_for(url: &str) -> Result<PathBuf, Failure> {
     let name = name.strip_suffix(".git").unwrap_or(name);
     match matches!(name, "" | "." | "..") {
         true => Err(
-            Failure::new(FailureKind::Usage, "the address has no name for a directory")
+            CliError::new(CliErrorKind::Usage, "the address has no name for a directory")
                 .hint("name one behind it"),
         ),
         false => Ok(PathBuf::from(name)),
@@ -144,8 +146,8 @@ fn directory_for(url: &str) -> Result<PathBuf, Failure> {
 
 fn pushed_document(pushed: &Pushed) -> serde_json::Value {
     let outcome = match pushed.outcome {
-        Outcome::Pushed => "pushed",
-        Outcome::UpToDate => "up-to-date",
+        PushOutcome::Pushed => "pushed",
+        PushOutcome::UpToDate => "up-to-date",
     };
     json!({
         "outcome": outcome,
@@ -158,7 +160,7 @@ fn pushed_document(pushed: &Pushed) -> serde_json::Value {
     })
 }
 
-fn report(global: &Global, execution: &Path, arrived: &Arrived) -> Result<ExitCode, Failure> {
+fn report(global: &Global, execution: &Path, arrived: &FetchedRun) -> Result<ExitCode, CliError> {
     if global.json() {
         output::print_json(&json!({
             "outcome": if arrived.changed { "arrived" } else { "up-to-date" },

@@ -1,15 +1,15 @@
-//! What people read of a run that has moved.
+//! Messages about a run that was moved.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use hankweave_core::id::CheckpointSha;
-use hankweave_remote::{Arrived, Outcome, Pushed, shown};
+use hankweave_remote::{FetchedRun, PushOutcome, Pushed, shown};
 
 use crate::screen::one_line;
-use crate::typed::{Typed, path_word};
+use crate::typed::{HintCommands, path_word};
 
-/// So much of the name of a record is shown.
+/// Number of shown characters of a record's name.
 const SHORT: usize = 12;
 
 pub(super) fn short(record: &str) -> &str {
@@ -26,8 +26,8 @@ fn checkpoint(sha: Option<&CheckpointSha>) -> String {
 pub(super) fn pushed(pushed: &Pushed, is_live: bool) -> String {
     let url = shown(&pushed.url);
     let mut text = match pushed.outcome {
-        Outcome::Pushed => format!("pushed {} to {}\n", pushed.execution, one_line(&url)),
-        Outcome::UpToDate => format!("{} has everything of {}\n", one_line(&url), pushed.execution),
+        PushOutcome::Pushed => format!("pushed {} to {}\n", pushed.execution, one_line(&url)),
+        PushOutcome::UpToDate => format!("{} has everything of {}\n", one_line(&url), pushed.execution),
     };
     let at = checkpoint(pushed.checkpoint.as_ref());
     // Writing to a String cannot fail.
@@ -53,7 +53,7 @@ pub(super) fn pushed(pushed: &Pushed, is_live: bool) -> String {
     text
 }
 
-pub(super) fn arrived(execution: &Path, arrived: &Arrived) -> String {
+pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
     let url = shown(&arrived.url);
     if !arrived.changed {
         return format!("{} is up to date with {}\n", arrived.execution, one_line(&url));
@@ -72,7 +72,7 @@ pub(super) fn arrived(execution: &Path, arrived: &Arrived) -> String {
     if let Some(kept) = &arrived.kept {
         let _ = writeln!(text, "  what was here stays on the remote under {kept}");
     }
-    let typed = Typed::about(execution);
+    let typed = HintCommands::about(execution);
     let _ = match arrived.hank.is_some() || typed.knows_the_hank() {
         true => writeln!(text, "next: `{}` goes on there", typed.run()),
         false => writeln!(
@@ -84,7 +84,7 @@ pub(super) fn arrived(execution: &Path, arrived: &Arrived) -> String {
     text
 }
 
-pub(super) fn notices(arrived: &Arrived) -> Vec<String> {
+pub(super) fn notices(arrived: &FetchedRun) -> Vec<String> {
     let mut notices = Vec::new();
     if !arrived.left_behind.is_empty() {
         let count = arrived.left_behind.len();

@@ -9,8 +9,8 @@ use hankweave_core::id::{AgentId, TaskId};
 use hankweave_task_model::TaskError;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{NewTask, TaskRow};
-use hankweave_tasks::coordinator::Hold;
-use hankweave_tasks::lifecycle::{Lifecycle, Step};
+use hankweave_tasks::coordinator::ExclusiveHold;
+use hankweave_tasks::lifecycle::{Lifecycle, TaskStep};
 use hankweave_tasks::locks::{DEFAULT_LEASE, LockGuard, LockRequest};
 use hankweave_tasks::worker::called_off;
 use tokio_util::sync::CancellationToken;
@@ -71,7 +71,7 @@ impl Attached {
             ..locks.request(TaskRow::lock_name(id), &owner, LockMode::Exclusive)
         };
         let guard = locks.acquire(request).await?.guard;
-        let lifecycle = self.registry.lifecycle.held_by(Hold {
+        let lifecycle = self.registry.lifecycle.held_by(ExclusiveHold {
             holder: guard.holder().clone(),
             lease: Some(DEFAULT_LEASE),
         });
@@ -132,7 +132,7 @@ impl Attached {
             working.map(|(id, one)| (id.clone(), one.clone())).collect()
         };
         for (id, one) in all {
-            let step = Step::Requeue("DETACHED".to_owned());
+            let step = TaskStep::Requeue("DETACHED".to_owned());
             if let Err(error) = one.lifecycle.take(&id, &step).await {
                 tracing::warn!(taskId = %id, %error, "a task was left running");
             }

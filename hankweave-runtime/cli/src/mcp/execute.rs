@@ -13,30 +13,30 @@ use hankweave_runtime::world::process::{CommandSpec, Stdin, stop};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout};
 
-/// So much of what it prints is kept of each stream, in bytes.
+/// Number of kept bytes of each output stream.
 const KEPT: usize = 64 << 10;
 
 /// How long it may take to stop in order when its time is over, and how long what it has printed may take to be read.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a command did.
+/// Result of a command.
 #[derive(Debug)]
-pub(super) struct Executed {
+pub(super) struct CommandOutput {
     pub(super) exit: ProcessExit,
     pub(super) timed_out: bool,
     pub(super) took: Duration,
-    pub(super) stdout: Output,
-    pub(super) stderr: Output,
+    pub(super) stdout: CapturedOutput,
+    pub(super) stderr: CapturedOutput,
 }
 
-/// What it printed to one stream.
+/// Output of one stream.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct CapturedOutput {
     kept: Vec<u8>,
     pub(super) is_cut: bool,
 }
 
-impl Output {
+impl CapturedOutput {
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.kept).into_owned()
     }
@@ -58,7 +58,7 @@ pub(super) async fn execute(
     command: &str,
     limit: Duration,
     marker: String,
-) -> io::Result<Executed> {
+) -> io::Result<CommandOutput> {
     let began = Instant::now();
     let env = world.environment.iter();
     let mut process = world.spawner.spawn(CommandSpec {
@@ -74,7 +74,7 @@ pub(super) async fn execute(
     let closed = || Box::pin(tokio::io::empty());
     let out = std::mem::replace(&mut process.stdout, closed());
     let err = std::mem::replace(&mut process.stderr, closed());
-    let (mut stdout, mut stderr) = (Output::default(), Output::default());
+    let (mut stdout, mut stderr) = (CapturedOutput::default(), CapturedOutput::default());
     let (exit, timed_out) = {
         let mut reading = pin!(
             async {
@@ -102,7 +102,7 @@ pub(super) async fn execute(
         (exit, timed_out)
     };
     process.control.sweep().await;
-    Ok(Executed {
+    Ok(CommandOutput {
         exit,
         timed_out,
         took: began.elapsed(),

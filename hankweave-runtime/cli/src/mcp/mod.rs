@@ -18,25 +18,25 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::json;
 
 use self::attached::Attached;
-use self::refusal::{Refusal, TOOL_NOT_FOUND};
-use self::schema::{Described, TOOLS};
+use self::refusal::{TOOL_NOT_FOUND, ToolError};
+use self::schema::{TOOLS, ToolDescription};
 use self::tools::Tools;
 use crate::args::{Global, McpArgs};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::logging;
 use crate::registry::{Registry, with_registry};
 use crate::screen;
 use crate::signals::{self, HangUp, stopped};
 
-pub(crate) fn mcp(global: &Global, args: &McpArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn mcp(global: &Global, args: &McpArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
     with_registry(&args.place, async |registry: &Registry| serve(registry).await)
 }
 
 /// Serves one client until it goes away or a signal comes; then what is attached here is let go.
-async fn serve(registry: &Registry) -> Result<ExitCode, Failure> {
+async fn serve(registry: &Registry) -> Result<ExitCode, CliError> {
     let attached = Attached::new(registry.clone());
-    let server = Server(Tools::new(registry.clone(), attached.clone()));
+    let server = McpServer(Tools::new(registry.clone(), attached.clone()));
     let shutdown = Shutdown::new();
     let served = tokio::select! {
         never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
@@ -48,9 +48,9 @@ async fn serve(registry: &Registry) -> Result<ExitCode, Failure> {
     Ok(stopped(&shutdown))
 }
 
-async fn speak(server: Server) -> Result<(), Failure> {
+async fn speak(server: McpServer) -> Result<(), CliError> {
     let failed = |error: String| {
-        Failure::new(FailureKind::Input, format!("the client does not speak MCP: {error}"))
+        CliError::new(CliErrorKind::Input, format!("the client does not speak MCP: {error}"))
             .hint("an agent starts this program itself, as in {\"mcpServers\": {\"tasks\": {\"command\": \"hankweave\", \"args\": [\"mcp\"]}}}")
     };
     let running = server.serve(screen::streams()).await;
@@ -62,9 +62,9 @@ async fn speak(server: Server) -> Result<(), Failure> {
     Ok(())
 }
 
-struct Server(Tools);
+struct McpServer(Tools);
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         ServerConfig::new(capabilities)
@@ -103,7 +103,7 @@ impl ServerHandler for Server {
     }
 }
 
-fn tool(described: &Described) -> Tool {
+fn tool(described: &ToolDescription) -> Tool {
     let schema: JsonObject = described.schema();
     let annotations = ToolAnnotations::new()
         .read_only(described.reads)
@@ -113,7 +113,7 @@ fn tool(described: &Described) -> Tool {
 
 fn unknown(name: &str) -> ErrorData {
     let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
-    let refusal = Refusal::new(
+    let refusal = ToolError::new(
         TOOL_NOT_FOUND,
         format!("there is no tool `{name}`; there are {}", names.join(", ")),
     );

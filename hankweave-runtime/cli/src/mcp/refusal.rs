@@ -9,16 +9,16 @@ pub(super) const TOOL_NOT_FOUND: &str = "TOOL_NOT_FOUND";
 pub(super) const INVALID_REQUEST: &str = "INVALID_REQUEST";
 pub(super) const EXECUTION_FAILED: &str = "EXECUTION_FAILED";
 
-/// What an agent is told.
+/// Refusal for an agent.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ToolError {
     pub(super) code: &'static str,
     pub(super) message: String,
     /// Each thing that is wrong with a request.
     problems: Vec<String>,
 }
 
-impl Refusal {
+impl ToolError {
     pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -57,13 +57,13 @@ impl Refusal {
     }
 }
 
-impl From<TaskError> for Refusal {
+impl From<TaskError> for ToolError {
     fn from(error: TaskError) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }
 
-impl From<LayerError> for Refusal {
+impl From<LayerError> for ToolError {
     fn from(error: LayerError) -> Self {
         Self::new(error.code(), chain(&error))
     }

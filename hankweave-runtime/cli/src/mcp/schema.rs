@@ -3,10 +3,10 @@
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
-use super::refusal::{INVALID_REQUEST, Refusal};
+use super::refusal::{INVALID_REQUEST, ToolError};
 
 /// One tool.
-pub(super) struct Described {
+pub(super) struct ToolDescription {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     /// Whether it only reads, and whether it takes something away for good.
@@ -21,8 +21,8 @@ const fn tool(
     about: &'static str,
     properties: fn() -> Value,
     required: &'static [&'static str],
-) -> Described {
-    Described {
+) -> ToolDescription {
+    ToolDescription {
         name,
         about,
         reads: false,
@@ -35,7 +35,7 @@ const fn tool(
 const TASK: &[&str] = &["taskId"];
 
 /// All of them.
-pub(super) const TOOLS: &[Described] = &[
+pub(super) const TOOLS: &[ToolDescription] = &[
     tool(
         "create_task_sandbox",
         "Create a task with a folder of its own. With `hank` it waits for a worker that runs this hank; with `agentId` that agent is attached at once and works there with execute_in_task.",
@@ -60,11 +60,11 @@ pub(super) const TOOLS: &[Described] = &[
         executed,
         &["taskId", "command"],
     ),
-    Described {
+    ToolDescription {
         reads: true,
         ..tool("list_tasks", "List tasks, the newest first.", listed, &[])
     },
-    Described {
+    ToolDescription {
         reads: true,
         ..tool(
             "get_task_status",
@@ -79,7 +79,7 @@ pub(super) const TOOLS: &[Described] = &[
         named,
         TASK,
     ),
-    Described {
+    ToolDescription {
         destroys: true,
         ..tool(
             "delete_task",
@@ -90,8 +90,8 @@ pub(super) const TOOLS: &[Described] = &[
     },
 ];
 
-impl Described {
-    /// What its arguments must look like.
+impl ToolDescription {
+    /// Returns the schema of its arguments.
     pub(super) fn schema(&self) -> JsonObject {
         let schema = json!({
             "type": "object", "properties": (self.properties)(), "required": self.required, "additionalProperties": false,
@@ -161,10 +161,10 @@ fn named() -> Value {
 }
 
 /// Says everything that is wrong with the arguments, each at its place.
-pub(super) fn check(described: &Described, given: &JsonObject) -> Result<(), Refusal> {
+pub(super) fn check(described: &ToolDescription, given: &JsonObject) -> Result<(), ToolError> {
     let schema = Value::Object(described.schema());
     let validator = jsonschema::validator_for(&schema)
-        .map_err(|error| Refusal::new(INVALID_REQUEST, error.to_string()))?;
+        .map_err(|error| ToolError::new(INVALID_REQUEST, error.to_string()))?;
     let given = Value::Object(given.clone());
     let problems: Vec<String> = validator
         .iter_errors(&given)
@@ -175,6 +175,6 @@ pub(super) fn check(described: &Described, given: &JsonObject) -> Result<(), Ref
         .collect();
     match problems.is_empty() {
         true => Ok(()),
-        false => Err(Refusal::request(problems)),
+        false => Err(ToolError::request(problems)),
     }
 }

@@ -1,4 +1,4 @@
-//! What each tool does: the same as the command of that meaning (CLI-55).
+//! Tools, each like the command of that meaning (CLI-55).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,9 +7,9 @@ use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::machine::Extra;
 use hankweave_task_model::registry::{NewTask, TaskRow};
 use hankweave_task_model::task::{TaskResult, TaskStatus};
-use hankweave_task_model::{Level, TaskError};
+use hankweave_task_model::{LogLevel, TaskError};
 use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
-use hankweave_tasks::lifecycle::Step;
+use hankweave_tasks::lifecycle::TaskStep;
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,11 +17,11 @@ use serde_json::{Map, Value, json};
 
 use super::attached::{Attached, Attachment};
 use super::execute::execute;
-use super::refusal::{EXECUTION_FAILED, INVALID_REQUEST, Refusal};
+use super::refusal::{EXECUTION_FAILED, INVALID_REQUEST, ToolError};
 use crate::registry::Registry;
 use crate::task::{call_off, free_ids, order};
 
-type Done = Result<Value, Refusal>;
+type ToolCallResult = Result<Value, ToolError>;
 
 pub(super) struct Tools {
     registry: Registry,
@@ -46,7 +46,7 @@ struct Created {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Named {
+struct TaskIdParams {
     task_id: String,
 }
 
@@ -81,7 +81,7 @@ fn half_a_minute() -> u64 {
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct ListParams {
     status: Option<TaskStatus>,
     owner: Option<String>,
     limit: Option<u64>,
@@ -89,17 +89,17 @@ struct Listed {
     offset: u64,
 }
 
-fn read<T: DeserializeOwned>(given: JsonObject) -> Result<T, Refusal> {
+fn read<T: DeserializeOwned>(given: JsonObject) -> Result<T, ToolError> {
     serde_json::from_value(Value::Object(given))
-        .map_err(|error| Refusal::new(INVALID_REQUEST, error.to_string()))
+        .map_err(|error| ToolError::new(INVALID_REQUEST, error.to_string()))
 }
 
 fn task_id(text: &str) -> Result<TaskId, TaskError> {
     Ok(TaskId::new(text)?)
 }
 
-fn agent_id(text: String) -> Result<AgentId, Refusal> {
-    AgentId::new(text).map_err(|error| Refusal::request(vec![format!("/agentId: {error}")]))
+fn agent_id(text: String) -> Result<AgentId, ToolError> {
+    AgentId::new(text).map_err(|error| ToolError::request(vec![format!("/agentId: {error}")]))
 }
 
 impl Tools {
@@ -107,7 +107,7 @@ impl Tools {
         Self { registry, attached }
     }
 
-    pub(super) async fn call(&self, name: &str, given: JsonObject) -> Done {
+    pub(super) async fn call(&self, name: &str, given: JsonObject) -> ToolCallResult {
         match name {
             "create_task_sandbox" => self.create(read(given)?).await,
             "attach_agent_to_task" => self.attach(read(given)?).await,
@@ -120,7 +120,7 @@ impl Tools {
         }
     }
 
-    async fn create(&self, created: Created) -> Done {
+    async fn create(&self, created: Created) -> ToolCallResult {
         let agent = created.agent_id.clone().map(agent_id).transpose()?;
         let metadata = metadata(&created, agent.is_some())?;
         let task = |id| NewTask {
@@ -134,7 +134,7 @@ impl Tools {
             let row = self.make(task(task_id(id)?), agent.as_ref()).await?;
             return Ok(self.told(&row));
         }
-        let mut refused = Refusal::new(EXECUTION_FAILED, "no id is free");
+        let mut refused = ToolError::new(EXECUTION_FAILED, "no id is free");
         for id in free_ids(self.registry.coordinator.now().await?) {
             match self.make(task(id), agent.as_ref()).await {
                 Err(error) if error.code == "TASK_CREATE_FAILED" => refused = error,
@@ -144,7 +144,7 @@ impl Tools {
         Err(refused)
     }
 
-    async fn make(&self, task: NewTask, agent: Option<&AgentId>) -> Result<TaskRow, Refusal> {
+    async fn make(&self, task: NewTask, agent: Option<&AgentId>) -> Result<TaskRow, ToolError> {
         match agent {
             Some(agent) => self.begin(&task.id.clone(), agent.clone(), Some(task)).await,
             None => Ok(self.registry.lifecycle.create(task).await?),
@@ -152,32 +152,32 @@ impl Tools {
     }
 
     /// The agent has the task, and a place to work in; that is made first, so that a task is begun only where its agent can work.
-    async fn begin(&self, id: &TaskId, agent: AgentId, new: Option<NewTask>) -> Result<TaskRow, Refusal> {
+    async fn begin(&self, id: &TaskId, agent: AgentId, new: Option<NewTask>) -> Result<TaskRow, ToolError> {
         let made = self.registry.make_workspace(id).await;
         made.map_err(|error| {
-            Refusal::new(EXECUTION_FAILED, format!("its workspace cannot be made: {error}"))
+            ToolError::new(EXECUTION_FAILED, format!("its workspace cannot be made: {error}"))
         })?;
         Ok(self.attached.attach(id, agent, new).await?)
     }
 
-    async fn attach(&self, attach: Attach) -> Done {
+    async fn attach(&self, attach: Attach) -> ToolCallResult {
         let (id, agent) = (task_id(&attach.task_id)?, agent_id(attach.agent_id)?);
         self.row(&id).await?;
         let row = self.begin(&id, agent, None).await?;
         Ok(self.told(&row))
     }
 
-    async fn detach(&self, detach: Detach) -> Done {
+    async fn detach(&self, detach: Detach) -> ToolCallResult {
         let id = task_id(&detach.task_id)?;
         let one = self.attachment(&id).await?;
         if let Some(agent) = &detach.agent_id
             && agent != one.agent.as_str()
         {
             let told = format!("{} works on `{id}`, not {agent}", one.agent.as_str());
-            return Err(Refusal::new(INVALID_REQUEST, told));
+            return Err(ToolError::new(INVALID_REQUEST, told));
         }
         let step = match detach.outcome.as_deref() {
-            Some("completed") => Step::Complete(TaskResult {
+            Some("completed") => TaskStep::Complete(TaskResult {
                 success: true,
                 status: None,
                 data: detach.result,
@@ -185,15 +185,17 @@ impl Tools {
                 message: None,
                 extra: Extra::default(),
             }),
-            Some("failed") => Step::Fail(detach.error.unwrap_or_else(|| "the agent gave it up".to_owned())),
-            _ => Step::Requeue("DETACHED".to_owned()),
+            Some("failed") => {
+                TaskStep::Fail(detach.error.unwrap_or_else(|| "the agent gave it up".to_owned()))
+            }
+            _ => TaskStep::Requeue("DETACHED".to_owned()),
         };
         let row = one.lifecycle.take(&id, &step).await?;
         self.attached.leave(&id).await;
         Ok(self.told(&row))
     }
 
-    async fn execute(&self, given: Execute) -> Done {
+    async fn execute(&self, given: Execute) -> ToolCallResult {
         let id = task_id(&given.task_id)?;
         let one = self.attachment(&id).await?;
         let world = &self.registry.world;
@@ -202,10 +204,10 @@ impl Tools {
         let done = tokio::select! {
             done = execute(world, self.registry.workspace(&id), &given.command, limit, marker) => done,
             () = one.is_over.cancelled() => {
-                return Err(Refusal::new(EXECUTION_FAILED, format!("`{id}` is called off or lost; the command was stopped")));
+                return Err(ToolError::new(EXECUTION_FAILED, format!("`{id}` is called off or lost; the command was stopped")));
             }
         };
-        let done = done.map_err(|error| Refusal::new(EXECUTION_FAILED, error.to_string()))?;
+        let done = done.map_err(|error| ToolError::new(EXECUTION_FAILED, error.to_string()))?;
         let took = u64::try_from(done.took.as_millis()).unwrap_or(u64::MAX);
         let told = json!({"exitCode": done.exit.code(), "timedOut": done.timed_out, "duration": took});
         self.note(&id, one.agent.as_str(), told.clone()).await?;
@@ -217,15 +219,15 @@ impl Tools {
     }
 
     /// A line in the log of the task, without the command: it may hold a secret.
-    async fn note(&self, id: &TaskId, agent: &str, told: Value) -> Result<(), Refusal> {
+    async fn note(&self, id: &TaskId, agent: &str, told: Value) -> Result<(), ToolError> {
         let message = format!("Command of {agent} ended");
         let note = move |files: &hankweave_tasks::layers::TaskFiles| {
-            files.append_log(&[files.entry(Level::Info, message.clone(), Some(told.clone()))])
+            files.append_log(&[files.entry(LogLevel::Info, message.clone(), Some(told.clone()))])
         };
         Ok(self.registry.files(id).run(note).await?)
     }
 
-    async fn list(&self, listed: Listed) -> Done {
+    async fn list(&self, listed: ListParams) -> ToolCallResult {
         let query = ListQuery {
             filter: TaskFilter {
                 status: listed.status,
@@ -239,7 +241,7 @@ impl Tools {
         Ok(json!({"tasks": rows, "total": total}))
     }
 
-    async fn status(&self, named: Named) -> Done {
+    async fn status(&self, named: TaskIdParams) -> ToolCallResult {
         let row = self.row(&task_id(&named.task_id)?).await?;
         let files = self.registry.files(row.id());
         let (state, checkpoints) = files
@@ -252,7 +254,7 @@ impl Tools {
         Ok(told)
     }
 
-    async fn cancel(&self, named: Named) -> Done {
+    async fn cancel(&self, named: TaskIdParams) -> ToolCallResult {
         let id = task_id(&named.task_id)?;
         let row = match self.attached.get(&id) {
             Some(one) => {
@@ -265,7 +267,7 @@ impl Tools {
         Ok(self.told(&row))
     }
 
-    async fn delete(&self, named: Named) -> Done {
+    async fn delete(&self, named: TaskIdParams) -> ToolCallResult {
         let id = task_id(&named.task_id)?;
         let row = self.registry.lifecycle.delete(&id).await?;
         Ok(json!({"task": row, "deleted": true}))
@@ -276,12 +278,12 @@ impl Tools {
         row.ok_or_else(|| TaskError::TaskNotFound(id.to_string()))
     }
 
-    async fn attachment(&self, id: &TaskId) -> Result<Attachment, Refusal> {
+    async fn attachment(&self, id: &TaskId) -> Result<Attachment, ToolError> {
         self.row(id).await?;
         self.attached.get(id).ok_or_else(|| {
             let told =
                 format!("no agent works on `{id}` through this server; attach_agent_to_task lets one begin");
-            Refusal::new(INVALID_REQUEST, told)
+            ToolError::new(INVALID_REQUEST, told)
         })
     }
 
@@ -292,11 +294,11 @@ impl Tools {
     }
 }
 
-/// What the task is to do, if a worker is to run it.
-fn metadata(created: &Created, has_agent: bool) -> Result<Map<String, Value>, Refusal> {
+/// Returns the metadata of the task's run, if a worker is to run it.
+fn metadata(created: &Created, has_agent: bool) -> Result<Map<String, Value>, ToolError> {
     let mut metadata = created.metadata.clone();
     if metadata.contains_key("run") {
-        return Err(Refusal::request(vec![
+        return Err(ToolError::request(vec![
             "/metadata/run: `hank`, `data` and `arguments` say what the task runs".to_owned(),
         ]));
     }
@@ -307,14 +309,14 @@ fn metadata(created: &Created, has_agent: bool) -> Result<Map<String, Value>, Re
                 created.data.as_deref().map(Path::new),
                 created.arguments.clone(),
             )
-            .map_err(|failure| Refusal::request(vec![format!("/hank: {}", failure.message())]))?;
+            .map_err(|failure| ToolError::request(vec![format!("/hank: {}", failure.message())]))?;
             order
                 .put_into(&mut metadata)
-                .map_err(|error| Refusal::request(vec![format!("/hank: {error}")]))?;
+                .map_err(|error| ToolError::request(vec![format!("/hank: {error}")]))?;
         }
         (None, true) => {}
         (None, false) => {
-            return Err(Refusal::request(vec![
+            return Err(ToolError::request(vec![
                 "either `hank`, for a worker, or `agentId`, for an agent that works on it here, is needed"
                     .to_owned(),
             ]));

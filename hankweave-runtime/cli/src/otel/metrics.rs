@@ -1,11 +1,11 @@
-//! What tries have used, as metrics.
+//! Usage of attempts, as metrics.
 
 use serde_json::{Value, json};
 
-use super::spans::{Try, nanos, prompt, provider, text};
+use super::spans::{AttemptUsage, nanos, prompt, provider, text};
 
 /// The metrics of one try, as OTLP writes them in JSON: what it adds to those before.
-pub(super) fn of(used: &Try) -> Vec<Value> {
+pub(super) fn of(used: &AttemptUsage) -> Vec<Value> {
     let tokens = [
         ("input", prompt(&used.tokens)),
         ("output", used.tokens.output_tokens),
@@ -36,7 +36,7 @@ fn histogram(name: &str, unit: &str, points: Vec<Value>) -> Value {
     json!({"name": name, "unit": unit, "histogram": {"aggregationTemporality": 1, "dataPoints": points}})
 }
 
-fn point(used: &Try, value: f64, mut attributes: Vec<Value>) -> Value {
+fn point(used: &AttemptUsage, value: f64, mut attributes: Vec<Value>) -> Value {
     attributes.push(text("gen_ai.operation.name", "invoke_agent"));
     if let Some(model) = &used.model {
         attributes.push(text("gen_ai.request.model", model));

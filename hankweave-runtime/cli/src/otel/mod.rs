@@ -17,9 +17,9 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use self::settings::Settings;
-use self::spans::{Ended, Spans};
+use self::spans::{EndedSpans, Spans};
 
-/// What waits to be sent at most, in events that ended something; more is dropped and counted.
+/// Maximum number of queued events that ended something; more are dropped and counted.
 const WAITING: usize = 4_096;
 
 /// The most of these in one request.
@@ -73,7 +73,7 @@ impl Exporter {
         }
     }
 
-    async fn send_all(&self, mut waiting: mpsc::Receiver<Ended>) {
+    async fn send_all(&self, mut waiting: mpsc::Receiver<EndedSpans>) {
         let (mut together, mut has_failed) = (Vec::with_capacity(TOGETHER), false);
         while waiting.recv_many(&mut together, TOGETHER).await > 0 {
             let spans: Vec<Value> = together

@@ -1,11 +1,11 @@
-//! Where spans go, as the variables of OpenTelemetry say.
+//! Endpoint of spans, from the variables of OpenTelemetry.
 
 use hankweave_runtime::world::environment::Environment;
 use serde_json::Value;
 
 use super::spans::text;
 
-/// Where and as whom.
+/// Endpoint and service name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     pub(super) traces: Option<String>,

@@ -19,17 +19,17 @@ const OPEN_TOOLS: usize = 1_000;
 /// A span that has ended, as OTLP writes it in JSON.
 pub(super) type Span = Value;
 
-/// What has ended with an event.
+/// Spans ended by an event.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(super) struct EndedSpans {
     pub(super) spans: Vec<Span>,
     /// The tries among them, for the metrics.
-    pub(super) tries: Vec<Try>,
+    pub(super) tries: Vec<AttemptUsage>,
 }
 
-/// What a try has used.
+/// Usage of an attempt.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Try {
+pub(super) struct AttemptUsage {
     pub(super) model: Option<String>,
     pub(super) began: Timestamp,
     pub(super) ended: Timestamp,
@@ -41,25 +41,25 @@ pub(super) struct Try {
 /// The spans of the run that goes on.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
-    run: Option<Open>,
+    run: Option<OpenSpan>,
     run_id: Option<RunId>,
-    codon: Option<(CodonId, Open)>,
-    attempt: Option<Attempt>,
-    tools: HashMap<String, Tool>,
+    codon: Option<(CodonId, OpenSpan)>,
+    attempt: Option<AttemptSpan>,
+    tools: HashMap<String, ToolSpan>,
     /// How many spans there were, for their ids.
     count: u64,
 }
 
 /// A span that has not ended.
 #[derive(Debug, Clone)]
-struct Open {
+struct OpenSpan {
     id: String,
     began: Timestamp,
 }
 
 #[derive(Debug)]
-struct Attempt {
-    span: Open,
+struct AttemptSpan {
+    span: OpenSpan,
     model: Option<String>,
     session: Option<String>,
     tokens: TokenUsage,
@@ -69,16 +69,16 @@ struct Attempt {
 }
 
 #[derive(Debug)]
-struct Tool {
-    span: Open,
+struct ToolSpan {
+    span: OpenSpan,
     name: String,
     parent: Option<String>,
 }
 
 impl Spans {
     /// Takes an event in; returns what has ended with it.
-    pub(super) fn take(&mut self, entry: &JournalEntry) -> Ended {
-        let (mut ended, at) = (Ended::default(), entry.timestamp);
+    pub(super) fn take(&mut self, entry: &JournalEntry) -> EndedSpans {
+        let (mut ended, at) = (EndedSpans::default(), entry.timestamp);
         match &entry.event {
             Event::StateTransition { transition, .. } => self.transition(transition, at, &mut ended),
             Event::CodonStarted { session_id, .. } => {
@@ -103,7 +103,7 @@ impl Spans {
             } if self.tools.len() < OPEN_TOOLS => {
                 let span = self.open(at);
                 let (name, parent) = (name.clone(), parent.clone());
-                self.tools.insert(id.clone(), Tool { span, name, parent });
+                self.tools.insert(id.clone(), ToolSpan { span, name, parent });
             }
             Event::ToolResult {
                 tool_use_id,
@@ -128,7 +128,7 @@ impl Spans {
         ended
     }
 
-    fn transition(&mut self, event: &StateEvent, at: Timestamp, ended: &mut Ended) {
+    fn transition(&mut self, event: &StateEvent, at: Timestamp, ended: &mut EndedSpans) {
         match event {
             StateEvent::RunStarted { run_id, .. } => {
                 self.run_id = Some(run_id.clone());
@@ -140,7 +140,7 @@ impl Spans {
                     self.end_codon(at, ended);
                     self.codon = Some((codon_id.clone(), self.open(at)));
                 }
-                self.attempt = Some(Attempt {
+                self.attempt = Some(AttemptSpan {
                     span: self.open(at),
                     model: None,
                     session: None,
@@ -197,7 +197,7 @@ impl Spans {
         Some(self.span(&tool.span, parent, &name, at, attributes.into(), error))
     }
 
-    fn end_try(&mut self, now: Timestamp, ended: &mut Ended) {
+    fn end_try(&mut self, now: Timestamp, ended: &mut EndedSpans) {
         let open: Vec<String> = self.tools.keys().cloned().collect();
         ended
             .spans
@@ -239,7 +239,7 @@ impl Spans {
         ended
             .spans
             .push(self.span(&attempt.span, parent, &name, at, attributes, error.as_deref()));
-        ended.tries.push(Try {
+        ended.tries.push(AttemptUsage {
             model: attempt.model,
             began: attempt.span.began,
             ended: at,
@@ -249,7 +249,7 @@ impl Spans {
         });
     }
 
-    fn end_codon(&mut self, at: Timestamp, ended: &mut Ended) {
+    fn end_codon(&mut self, at: Timestamp, ended: &mut EndedSpans) {
         let Some((codon, span)) = self.codon.take() else {
             return;
         };
@@ -261,7 +261,7 @@ impl Spans {
             .push(self.span(&span, parent, &name, at, attributes, None));
     }
 
-    fn end_run(&mut self, why: Option<&str>, at: Timestamp, ended: &mut Ended) {
+    fn end_run(&mut self, why: Option<&str>, at: Timestamp, ended: &mut EndedSpans) {
         self.end_try(at, ended);
         self.end_codon(at, ended);
         let Some(run) = self.run.take() else { return };
@@ -277,10 +277,10 @@ impl Spans {
             .push(self.span(&run, None, "run", at, attributes, error));
     }
 
-    fn open(&mut self, began: Timestamp) -> Open {
+    fn open(&mut self, began: Timestamp) -> OpenSpan {
         self.count += 1;
         let id = format!("{:016x}", self.hash(self.count).max(1));
-        Open { id, began }
+        OpenSpan { id, began }
     }
 
     /// Ids follow from the run, so that a run has the same ones wherever its events are read.
@@ -292,7 +292,7 @@ impl Spans {
 
     fn span(
         &self,
-        span: &Open,
+        span: &OpenSpan,
         parent: Option<String>,
         name: &str,
         ended: Timestamp,

@@ -5,10 +5,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hankweave_client::{Client, Commands, ConnectError, Ended, Endpoint, Message, Options, Target};
+use hankweave_client::{
+    Client, CommandSender, ConnectError, Disconnected, Options, RunAddress, ServerEndpoint, ServerMessage,
+};
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
-use hankweave_core::wire::{Answer, Command, Event, JournalEntry, ListedCheckpoint};
+use hankweave_core::wire::{Command, DirectPayload, Event, JournalEntry, ListedCheckpoint};
 use hankweave_runtime::StopCause;
 use hankweave_runtime::hank_files;
 use hankweave_runtime::journal::TailLine;
@@ -16,41 +18,42 @@ use hankweave_runtime::world::blocking::Blocking;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::sync::watch;
 
-use super::keys::{self, Keys, Pressed};
-use super::words::{self, Input};
+use super::keys::{self, KeyAction, MenuState};
+use super::words::{self, AttachInput};
 use super::{command_failure, connect_failure, ended_failure, runtime};
 use crate::args::{AttachArgs, Global};
 use crate::checkpoints;
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::keyboard::Keyboard;
-use crate::recorded::{self, Lines as RecordedLines, Part};
-use crate::report::{Known, Report};
+use crate::recorded::{self, JournalRange, LineSink as RecordedLines};
+use crate::report::{LiveContext, Reporter};
 use crate::screen::{come_back, is_drawable, tell};
-use crate::tui::{self, Left};
-use crate::typed::Typed as About;
+use crate::tui::{self, ExitReason};
+use crate::typed::HintCommands as About;
 
 /// How long the list of checkpoints may take after the command for it was answered.
 const LIST: Duration = Duration::from_secs(5);
 
 /// Shows what happens until the run ends. With `--control` each key is a command, and each line where there is no keyboard.
-pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, CliError> {
     crate::logging::install(global);
     let target = match &args.url {
         Some(url) => {
-            let endpoint = Endpoint::parse(url).map_err(|error| connect_failure(&error.into(), None))?;
-            Target::Endpoint(endpoint)
+            let endpoint =
+                ServerEndpoint::parse(url).map_err(|error| connect_failure(&error.into(), None))?;
+            RunAddress::Endpoint(endpoint)
         }
-        None => Target::Execution(args.execution.execution.clone()),
+        None => RunAddress::Execution(args.execution.execution.clone()),
     };
     if args.tui {
         let execution = args.url.is_none().then_some(args.execution.execution.as_path());
         let left = runtime()?.block_on(on_whole_screen(target, execution))?;
         let typed = execution.map(About::about);
         return match left {
-            Left::ByKey => Ok(ExitCode::SUCCESS),
-            Left::Terminated => Ok(ExitCode::from(StopCause::Terminate.exit_code())),
-            Left::HungUp => Ok(ExitCode::from(StopCause::HangUp.exit_code())),
-            Left::Ended(ended) => {
+            ExitReason::ByKey => Ok(ExitCode::SUCCESS),
+            ExitReason::Terminated => Ok(ExitCode::from(StopCause::Terminate.exit_code())),
+            ExitReason::HungUp => Ok(ExitCode::from(StopCause::HangUp.exit_code())),
+            ExitReason::Ended(ended) => {
                 tell(format!("{ended}\n"));
                 ended_failure(&ended, typed.as_ref()).map_or(Ok(ExitCode::SUCCESS), Err)
             }
@@ -68,10 +71,13 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Fai
     runtime()?.block_on(follow(global, target, options, args.control, typed.as_ref()))
 }
 
-/// The same on the whole screen, from the first event on.
-pub(crate) async fn on_whole_screen(target: Target, execution: Option<&Path>) -> Result<Left, Failure> {
+/// Follows the run on the whole screen, from the first event on.
+pub(crate) async fn on_whole_screen(
+    target: RunAddress,
+    execution: Option<&Path>,
+) -> Result<ExitReason, CliError> {
     if !is_drawable() {
-        return Err(Failure::new(FailureKind::Usage, "--tui needs a terminal")
+        return Err(CliError::new(CliErrorKind::Usage, "--tui needs a terminal")
             .hint("without it everything is told in lines"));
     }
     let typed = execution.map(About::about);
@@ -82,7 +88,7 @@ pub(crate) async fn on_whole_screen(target: Target, execution: Option<&Path>) ->
     };
     let mut client = client.map_err(|error| connect_failure(&error, typed.as_ref()))?;
     let state = execution.map(crate::state::read_execution).transpose()?;
-    let known = tui::Known {
+    let known = tui::TuiContext {
         execution: execution.map(Path::to_owned),
         plan: state
             .map(|state| state.execution_plan.to_vec())
@@ -92,16 +98,16 @@ pub(crate) async fn on_whole_screen(target: Target, execution: Option<&Path>) ->
     };
     let left = tui::watch(&mut client, known).await;
     client.close().await;
-    left.map_err(|error| Failure::from_error(FailureKind::Io, &error))
+    left.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))
 }
 
 async fn follow(
     global: &Global,
-    target: Target,
+    target: RunAddress,
     options: Options,
     control: bool,
     typed: Option<&About>,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let from_now_on = options.after.is_none();
     let client = Client::connect(target, options).await;
     let mut client = client.map_err(|error| connect_failure(&error, typed))?;
@@ -132,22 +138,22 @@ async fn follow(
     shown.map(|()| ExitCode::SUCCESS)
 }
 
-fn choose_report(global: &Global, known: impl FnOnce() -> Known) -> Report {
+fn choose_report(global: &Global, known: impl FnOnce() -> LiveContext) -> Reporter {
     if global.json() {
-        Report::json()
+        Reporter::json()
     } else if global.quiet {
-        Report::Quiet
+        Reporter::Quiet
     } else if is_drawable() {
-        Report::live(known())
+        Reporter::live(known())
     } else {
-        Report::plain()
+        Reporter::plain()
     }
 }
 
-/// What the hank of the run and its command line say, as far as they are remembered; the run itself does not tell it.
-fn known(typed: Option<&About>) -> Known {
+/// Returns facts about the run from its remembered hank and command line; the run itself does not report them.
+fn known(typed: Option<&About>) -> LiveContext {
     let Some(typed) = typed else {
-        return Known::default();
+        return LiveContext::default();
     };
     let hank = typed.hank().and_then(|path| hank_files::load(path).ok()?.hank);
     let typed = typed.option("max-cost").and_then(|dollars| dollars.parse().ok());
@@ -156,33 +162,33 @@ fn known(typed: Option<&About>) -> Known {
         max_time: None,
     };
     let ceiling = hank.as_ref().map_or(ceiling, |hank| ceiling.over(hank));
-    Known::of(ceiling, hank.as_ref())
+    LiveContext::of(ceiling, hank.as_ref())
 }
 
 /// Shows everything until the run ends or nobody reads, and passes lists of checkpoints on.
 async fn show(
     client: &mut Client,
-    report: &mut Report,
+    report: &mut Reporter,
     found: &watch::Sender<Vec<ListedCheckpoint>>,
     typed: Option<&About>,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     loop {
         let shown = match client.next().await {
-            Ok(Message::Event(entry)) => {
+            Ok(ServerMessage::Event(entry)) => {
                 if let Event::CheckpointList { checkpoints, .. } = &entry.event {
                     found.send_replace(checkpoints.clone());
                 }
                 report.event(&entry)
             }
-            Ok(Message::Direct(direct)) => {
-                if let Answer::CheckpointList { checkpoints, .. } = direct.answer {
+            Ok(ServerMessage::Direct(direct)) => {
+                if let DirectPayload::CheckpointList { checkpoints, .. } = direct.answer {
                     found.send_replace(checkpoints);
                 }
                 Ok(())
             }
-            Ok(Message::Unknown { seq, value, .. }) if seq.is_some() => report.unknown(&value),
-            Ok(Message::Unknown { .. }) => Ok(()),
-            Err(Ended::Incomplete { after }) if typed.is_some() => {
+            Ok(ServerMessage::Unknown { seq, value, .. }) if seq.is_some() => report.unknown(&value),
+            Ok(ServerMessage::Unknown { .. }) => Ok(()),
+            Err(Disconnected::Incomplete { after }) if typed.is_some() => {
                 return show_rest(report, typed, after);
             }
             Err(ended) => return ended_failure(&ended, typed).map_or(Ok(()), Err),
@@ -194,11 +200,11 @@ async fn show(
 }
 
 /// Shows what did not come in time from the journal of a run that has ended.
-fn show_rest(report: &mut Report, typed: Option<&About>, after: u64) -> Result<(), Failure> {
+fn show_rest(report: &mut Reporter, typed: Option<&About>, after: u64) -> Result<(), CliError> {
     let Some(typed) = typed else {
         return Ok(());
     };
-    let part = Part {
+    let part = JournalRange {
         after,
         follow: false,
         quiet: true,
@@ -207,7 +213,7 @@ fn show_rest(report: &mut Report, typed: Option<&About>, after: u64) -> Result<(
 }
 
 /// Lines of the journal that are shown like events that come.
-struct Rest<'r>(&'r mut Report);
+struct Rest<'r>(&'r mut Reporter);
 
 impl RecordedLines for Rest<'_> {
     fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
@@ -229,29 +235,29 @@ impl RecordedLines for Rest<'_> {
 /// Does what keys say until somebody detaches.
 async fn press(
     keyboard: Option<&Keyboard>,
-    commands: &Commands,
+    commands: &CommandSender,
     mut places: watch::Receiver<Vec<ListedCheckpoint>>,
     typed: Option<&About>,
 ) {
     let Some(keyboard) = keyboard else {
         return std::future::pending().await;
     };
-    let mut keys = Keys::default();
+    let mut keys = MenuState::default();
     loop {
         let pressed = match keyboard.key().await {
             Ok(Some(key)) => keys.press(key),
-            Ok(None) => Pressed::Nothing,
+            Ok(None) => KeyAction::Nothing,
             Err(error) => {
                 tracing::warn!(%error, "the keyboard cannot be read any more");
                 return std::future::pending().await;
             }
         };
         match pressed {
-            Pressed::Nothing => {}
-            Pressed::Say(text) => tell(format!("{text}\n")),
-            Pressed::Send(command) => send(commands, command, typed).await,
-            Pressed::Detach => return,
-            Pressed::List => match list(commands, &mut places).await {
+            KeyAction::Nothing => {}
+            KeyAction::Say(text) => tell(format!("{text}\n")),
+            KeyAction::Send(command) => send(commands, command, typed).await,
+            KeyAction::Detach => return,
+            KeyAction::List => match list(commands, &mut places).await {
                 Some(found) => tell(format!("{}\n", keys.offer(found))),
                 None => tell("the checkpoints were not told\n"),
             },
@@ -261,7 +267,7 @@ async fn press(
 
 /// Asks for the checkpoints, newest first.
 async fn list(
-    commands: &Commands,
+    commands: &CommandSender,
     places: &mut watch::Receiver<Vec<ListedCheckpoint>>,
 ) -> Option<Vec<ListedCheckpoint>> {
     places.mark_unchanged();
@@ -274,11 +280,11 @@ async fn list(
 }
 
 /// Does what is typed until somebody detaches. The end of the input changes nothing.
-async fn obey(commands: &Commands, typed: Option<&About>) {
+async fn obey(commands: &CommandSender, typed: Option<&About>) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let read = match words::read(&line) {
-            Input::BackTo(prefix) => match full_name(typed, prefix).await {
+            AttachInput::BackTo(prefix) => match full_name(typed, prefix).await {
                 Ok(sha) => words::back_to(sha),
                 Err(failure) => {
                     tell(failure.text());
@@ -288,11 +294,11 @@ async fn obey(commands: &Commands, typed: Option<&About>) {
             read => read,
         };
         match read {
-            Input::Nothing => {}
-            Input::Unknown | Input::BackTo(_) => tell(format!("commands: {}\n", words::HELP)),
-            Input::Detach => return,
-            Input::Command(command) => send(commands, command, typed).await,
-            Input::Careful(command) => {
+            AttachInput::Nothing => {}
+            AttachInput::Unknown | AttachInput::BackTo(_) => tell(format!("commands: {}\n", words::HELP)),
+            AttachInput::Detach => return,
+            AttachInput::Command(command) => send(commands, command, typed).await,
+            AttachInput::Careful(command) => {
                 if is_meant(&mut lines).await {
                     send(commands, command, typed).await;
                 }
@@ -303,10 +309,10 @@ async fn obey(commands: &Commands, typed: Option<&About>) {
 }
 
 /// The full SHA of a checkpoint of a run whose directory is known.
-async fn full_name(typed: Option<&About>, prefix: String) -> Result<String, Failure> {
+async fn full_name(typed: Option<&About>, prefix: String) -> Result<String, CliError> {
     let Some(typed) = typed else {
         let message = format!("`{prefix}` is too short to name a checkpoint to a run elsewhere");
-        return Err(Failure::new(FailureKind::Input, message).hint("12 digits are enough"));
+        return Err(CliError::new(CliErrorKind::Input, message).hint("12 digits are enough"));
     };
     let execution = typed.execution().to_owned();
     let find = move || checkpoints::full_name(&execution, &prefix).map(|sha| sha.to_string());
@@ -324,7 +330,7 @@ async fn is_meant(lines: &mut Lines<BufReader<Stdin>>) -> bool {
     meant
 }
 
-async fn send(commands: &Commands, command: Command, typed: Option<&About>) {
+async fn send(commands: &CommandSender, command: Command, typed: Option<&About>) {
     match commands.send(command).await {
         Ok(answer) => tell(format!("{}\n", words::of_answer(&answer))),
         Err(error) => tell(command_failure(&error, typed).text()),

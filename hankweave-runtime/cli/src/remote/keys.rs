@@ -1,4 +1,4 @@
-//! What a key means, and the menu of places to go back to (CLI-15).
+//! Meaning of keys, and the menu of rollback targets (CLI-15).
 
 use hankweave_core::wire::{Command, ListedCheckpoint, ShaPrefix};
 
@@ -8,9 +8,9 @@ pub(super) const HELP: &str =
 /// As many as there are digits.
 const PLACES: usize = 9;
 
-/// Where a person is in the menus.
+/// Current menu.
 #[derive(Debug, Default)]
-pub(super) enum Keys {
+pub(super) enum MenuState {
     /// Nowhere.
     #[default]
     Top,
@@ -22,20 +22,20 @@ pub(super) enum Keys {
     Sure(Command),
 }
 
-/// What a key wants.
+/// Command of a key.
 #[derive(Debug, PartialEq)]
-pub(super) enum Pressed {
+pub(super) enum KeyAction {
     Nothing,
     Say(String),
     Send(Command),
-    /// The places to go back to are to be asked for, and then [`Keys::offer`]ed.
+    /// The places to go back to are to be asked for, and then [`MenuState::offer`]ed.
     List,
     Detach,
 }
 
-impl Keys {
+impl MenuState {
     /// Takes one key.
-    pub(super) fn press(&mut self, key: u8) -> Pressed {
+    pub(super) fn press(&mut self, key: u8) -> KeyAction {
         match std::mem::take(self) {
             Self::Top => self.choose(key),
             Self::Places(places) => match key
@@ -43,22 +43,22 @@ impl Keys {
                 .and_then(|index| places.get(usize::from(index)))
             {
                 Some(place) => self.ask(place),
-                None => Pressed::Say("nothing was changed".to_owned()),
+                None => KeyAction::Say("nothing was changed".to_owned()),
             },
             Self::Answer => match key {
-                b'y' | b'Y' => Pressed::Send(Command::CodonApprove {
+                b'y' | b'Y' => KeyAction::Send(Command::CodonApprove {
                     codon_id: None,
                     reason: None,
                 }),
-                b'n' | b'N' => Pressed::Send(Command::CodonDeny {
+                b'n' | b'N' => KeyAction::Send(Command::CodonDeny {
                     codon_id: None,
                     reason: None,
                 }),
-                _ => Pressed::Say("nothing was changed".to_owned()),
+                _ => KeyAction::Say("nothing was changed".to_owned()),
             },
             Self::Sure(command) => match key {
-                b'y' | b'Y' => Pressed::Send(command),
-                _ => Pressed::Say("nothing was changed".to_owned()),
+                b'y' | b'Y' => KeyAction::Send(command),
+                _ => KeyAction::Say("nothing was changed".to_owned()),
             },
         }
     }
@@ -79,29 +79,29 @@ impl Keys {
         text
     }
 
-    fn choose(&mut self, key: u8) -> Pressed {
+    fn choose(&mut self, key: u8) -> KeyAction {
         match key {
-            b'n' => Pressed::Send(Command::CodonNext),
+            b'n' => KeyAction::Send(Command::CodonNext),
             b'a' => {
                 *self = Self::Answer;
-                Pressed::Say("y lets the codon begin that waits for an approval, n denies it".to_owned())
+                KeyAction::Say("y lets the codon begin that waits for an approval, n denies it".to_owned())
             }
-            b's' => Pressed::Send(Command::CodonSkip),
-            b'x' => Pressed::Send(Command::CodonForceStop { reason: None }),
-            b'r' => Pressed::List,
+            b's' => KeyAction::Send(Command::CodonSkip),
+            b'x' => KeyAction::Send(Command::CodonForceStop { reason: None }),
+            b'r' => KeyAction::List,
             b'q' => {
                 *self = Self::Sure(Command::ServerShutdown { reason: None });
-                Pressed::Say("the run is ended; y means it".to_owned())
+                KeyAction::Say("the run is ended; y means it".to_owned())
             }
-            b'd' => Pressed::Detach,
-            b' ' | b'\n' | b'\r' => Pressed::Nothing,
-            _ => Pressed::Say(HELP.to_owned()),
+            b'd' => KeyAction::Detach,
+            b' ' | b'\n' | b'\r' => KeyAction::Nothing,
+            _ => KeyAction::Say(HELP.to_owned()),
         }
     }
 
-    fn ask(&mut self, place: &ListedCheckpoint) -> Pressed {
+    fn ask(&mut self, place: &ListedCheckpoint) -> KeyAction {
         let Some(checkpoint_sha) = ShaPrefix::new(place.sha.as_str()) else {
-            return Pressed::Say("this checkpoint has no name to go back to".to_owned());
+            return KeyAction::Say("this checkpoint has no name to go back to".to_owned());
         };
         let auto_restart = false;
         *self = Self::Sure(Command::RollbackToCheckpoint {
@@ -112,7 +112,7 @@ impl Keys {
             "the files of the project are taken back to the end of {}; y means it",
             place.codon_id
         );
-        Pressed::Say(question)
+        KeyAction::Say(question)
     }
 }
 
@@ -132,25 +132,25 @@ mod tests {
     }
 
     /// Presses keys one after another; the last one counts.
-    fn press(keys: &mut Keys, pressed: &str) -> Pressed {
+    fn press(keys: &mut MenuState, pressed: &str) -> KeyAction {
         let last = pressed.bytes().map(|key| keys.press(key)).last();
         last.unwrap()
     }
 
     #[test]
     fn a_key_is_a_command() {
-        let mut keys = Keys::default();
-        assert_eq!(press(&mut keys, "n"), Pressed::Send(Command::CodonNext));
-        assert_eq!(press(&mut keys, "s"), Pressed::Send(Command::CodonSkip));
+        let mut keys = MenuState::default();
+        assert_eq!(press(&mut keys, "n"), KeyAction::Send(Command::CodonNext));
+        assert_eq!(press(&mut keys, "s"), KeyAction::Send(Command::CodonSkip));
         let stop = Command::CodonForceStop { reason: None };
-        assert_eq!(press(&mut keys, "x"), Pressed::Send(stop));
-        assert_eq!(press(&mut keys, "r"), Pressed::List);
-        assert_eq!(press(&mut keys, "d"), Pressed::Detach);
-        assert_eq!(press(&mut keys, "\n"), Pressed::Nothing);
+        assert_eq!(press(&mut keys, "x"), KeyAction::Send(stop));
+        assert_eq!(press(&mut keys, "r"), KeyAction::List);
+        assert_eq!(press(&mut keys, "d"), KeyAction::Detach);
+        assert_eq!(press(&mut keys, "\n"), KeyAction::Nothing);
         for unknown in ["?", "N", "1", "y", "\x1b"] {
             assert_eq!(
                 press(&mut keys, unknown),
-                Pressed::Say(HELP.to_owned()),
+                KeyAction::Say(HELP.to_owned()),
                 "{unknown:?}"
             );
         }
@@ -159,27 +159,27 @@ mod tests {
     // covers: CLI-15
     #[test]
     fn what_takes_files_back_or_ends_the_run_is_asked_once_more() {
-        let mut keys = Keys::default();
+        let mut keys = MenuState::default();
         let text = keys.offer(places(12));
         assert!(
             text.contains("\n  1  c1 completed at 2026-01-04T12:00:00.000Z") && text.contains("\n  9  c9 ")
         );
         assert!(!text.contains("c10"), "{text}");
-        assert!(matches!(press(&mut keys, "2"), Pressed::Say(question) if question.contains("end of c2")));
+        assert!(matches!(press(&mut keys, "2"), KeyAction::Say(question) if question.contains("end of c2")));
         let back = Command::RollbackToCheckpoint {
             checkpoint_sha: ShaPrefix::new(format!("{:040x}", 2)).unwrap(),
             auto_restart: false,
         };
-        assert_eq!(press(&mut keys, "y"), Pressed::Send(back));
-        assert!(matches!(press(&mut keys, "q"), Pressed::Say(_)));
+        assert_eq!(press(&mut keys, "y"), KeyAction::Send(back));
+        assert!(matches!(press(&mut keys, "q"), KeyAction::Say(_)));
         let quit = Command::ServerShutdown { reason: None };
-        assert_eq!(press(&mut keys, "y"), Pressed::Send(quit));
+        assert_eq!(press(&mut keys, "y"), KeyAction::Send(quit));
     }
 
     #[test]
     fn any_other_key_leaves_a_menu_and_changes_nothing() {
-        let nothing = Pressed::Say("nothing was changed".to_owned());
-        let mut keys = Keys::default();
+        let nothing = KeyAction::Say("nothing was changed".to_owned());
+        let mut keys = MenuState::default();
         for pressed in ["n", "0", "3", "\x1b"] {
             keys.offer(places(2));
             assert_eq!(press(&mut keys, pressed), nothing, "{pressed:?}");
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(keys.offer(Vec::new()), "there is no checkpoint to go back to");
         assert_eq!(
             press(&mut keys, "n"),
-            Pressed::Send(Command::CodonNext),
+            KeyAction::Send(Command::CodonNext),
             "there is no menu"
         );
     }

@@ -8,29 +8,29 @@ mod words;
 use std::path::Path;
 use std::process::ExitCode;
 
-use hankweave_client::{Client, CommandError, ConnectError, Ended, FindError, Options, Target};
+use hankweave_client::{Client, CommandError, ConnectError, Disconnected, FindError, Options, RunAddress};
 use hankweave_core::wire::Command;
 use serde_json::json;
 
-use crate::args::{ApproveArgs, Execution, Global, Point, RollbackArgs, StopArgs};
+use crate::args::{ApproveArgs, ExecutionArgs, Global, RollbackArgs, RollbackPointArg, StopArgs};
 use crate::checkpoints;
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::typed::Typed;
+use crate::typed::HintCommands;
 
 pub(super) use attach::{attach, on_whole_screen};
 pub(super) use page::page;
 
-pub(super) fn next(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
+pub(super) fn next(global: &Global, execution: &ExecutionArgs) -> Result<ExitCode, CliError> {
     send(global, &execution.execution, Command::CodonNext)
 }
 
-pub(super) fn skip(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
+pub(super) fn skip(global: &Global, execution: &ExecutionArgs) -> Result<ExitCode, CliError> {
     send(global, &execution.execution, Command::CodonSkip)
 }
 
 /// `approve` where a run is live: it goes on by itself, or ends.
-pub(super) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, Failure> {
+pub(super) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, CliError> {
     let (codon_id, reason) = (args.codon().cloned(), args.reason.clone());
     let command = match args.deny {
         false => Command::CodonApprove { codon_id, reason },
@@ -39,7 +39,7 @@ pub(super) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, F
     send(global, args.execution(), command)
 }
 
-pub(super) fn stop(global: &Global, args: &StopArgs) -> Result<ExitCode, Failure> {
+pub(super) fn stop(global: &Global, args: &StopArgs) -> Result<ExitCode, CliError> {
     let reason = args.reason.clone();
     let command = match args.force {
         false => Command::ServerShutdown { reason },
@@ -49,8 +49,8 @@ pub(super) fn stop(global: &Global, args: &StopArgs) -> Result<ExitCode, Failure
 }
 
 /// `rollback` where a run is live: it goes back by itself, and its next run begins there.
-pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, Failure> {
-    use hankweave_core::wire::{Point as WirePoint, ShaPrefix};
+pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, CliError> {
+    use hankweave_core::wire::{RollbackPoint as WirePoint, ShaPrefix};
     let auto_restart = false;
     let command = match (&args.to, &args.codon) {
         (Some(prefix), _) => {
@@ -64,7 +64,7 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
                 let message = format!("`{prefix}` is too short to name a checkpoint to a live run");
                 return Err(full
                     .err()
-                    .unwrap_or_else(|| Failure::new(FailureKind::Input, message)));
+                    .unwrap_or_else(|| CliError::new(CliErrorKind::Input, message)));
             };
             Command::RollbackToCheckpoint {
                 checkpoint_sha,
@@ -74,12 +74,12 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         (None, Some(codon)) => Command::RollbackToCodon {
             codon_id: codon.clone(),
             checkpoint_type: match args.at {
-                Point::RigSetup => WirePoint::RigSetup,
-                Point::Completed => WirePoint::Completed,
-                Point::Error => WirePoint::Error,
-                Point::Skipped => WirePoint::Skipped,
-                Point::Start => WirePoint::Start,
-                Point::End => WirePoint::End,
+                RollbackPointArg::RigSetup => WirePoint::RigSetup,
+                RollbackPointArg::Completed => WirePoint::Completed,
+                RollbackPointArg::Error => WirePoint::Error,
+                RollbackPointArg::Skipped => WirePoint::Skipped,
+                RollbackPointArg::Start => WirePoint::Start,
+                RollbackPointArg::End => WirePoint::End,
             },
             auto_restart,
         },
@@ -89,11 +89,11 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
 }
 
 /// Sends one command and prints the answer.
-fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode, Failure> {
+fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode, CliError> {
     crate::logging::install(global);
-    let typed = Typed::about(execution);
+    let typed = HintCommands::about(execution);
     let answer = runtime()?.block_on(async {
-        let target = Target::Execution(execution.to_owned());
+        let target = RunAddress::Execution(execution.to_owned());
         let client = Client::connect(target, Options::commanding()).await;
         let client = client.map_err(|error| connect_failure(&error, Some(&typed)))?;
         let answer = client.command(command).await;
@@ -109,18 +109,18 @@ fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::from_error(FailureKind::Io, &error))
+        .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))
 }
 
 /// `typed` is `None` where the server was named by its address, and nobody knows the directory.
-fn connect_failure(error: &ConnectError, typed: Option<&Typed>) -> Failure {
+fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliError {
     match error {
         ConnectError::Find(FindError::NoExecution { .. } | FindError::NotLive { .. }) => {
-            let failure = Failure::from_error(FailureKind::Input, error);
+            let failure = CliError::from_error(CliErrorKind::Input, error);
             match typed {
                 Some(typed) if typed.knows_the_hank() => failure.hint(format!(
                     "`{}` starts one; name the directory of a live run with -e DIR",
@@ -130,23 +130,23 @@ fn connect_failure(error: &ConnectError, typed: Option<&Typed>) -> Failure {
                 None => failure,
             }
         }
-        ConnectError::Find(FindError::Address(_)) => Failure::from_error(FailureKind::Input, error),
-        ConnectError::Find(FindError::NoPort { .. }) => Failure::from_error(FailureKind::Held, error)
+        ConnectError::Find(FindError::Address(_)) => CliError::from_error(CliErrorKind::Input, error),
+        ConnectError::Find(FindError::NoPort { .. }) => CliError::from_error(CliErrorKind::Held, error)
             .hint("it is starting, or it is no `run`; try again in a moment"),
-        ConnectError::Unauthorized { .. } => Failure::from_error(FailureKind::Input, error)
+        ConnectError::Unauthorized { .. } => CliError::from_error(CliErrorKind::Input, error)
             .hint("HANKWEAVE_TOKEN, and HANKWEAVE_READONLY_TOKEN for reading, must hold what the run was started with; without them the tokens in .hankweave are taken"),
-        ConnectError::Connect { .. } => Failure::from_error(FailureKind::Io, error).hint(became(typed)),
+        ConnectError::Connect { .. } => CliError::from_error(CliErrorKind::Io, error).hint(became(typed)),
         ConnectError::Find(FindError::Token { .. }) | ConnectError::Upgrade { .. } => {
-            Failure::from_error(FailureKind::Io, error)
+            CliError::from_error(CliErrorKind::Io, error)
         }
-        ConnectError::Refused { .. } => Failure::from_error(FailureKind::Failed, error),
+        ConnectError::Refused { .. } => CliError::from_error(CliErrorKind::Failed, error),
     }
 }
 
-fn command_failure(error: &CommandError, typed: Option<&Typed>) -> Failure {
+fn command_failure(error: &CommandError, typed: Option<&HintCommands>) -> CliError {
     match error {
         CommandError::Refused { message, code, hint } => {
-            let failure = Failure::new(FailureKind::Failed, format!("refused: {message}"));
+            let failure = CliError::new(CliErrorKind::Failed, format!("refused: {message}"));
             let hint = typed
                 .and_then(|typed| typed.instead_of(code))
                 .or_else(|| hint.clone());
@@ -155,24 +155,24 @@ fn command_failure(error: &CommandError, typed: Option<&Typed>) -> Failure {
                 None => failure,
             }
         }
-        CommandError::Unanswered(_) => Failure::from_error(FailureKind::Io, error).hint(became(typed)),
-        CommandError::History => Failure::from_error(FailureKind::Bug, error),
+        CommandError::Unanswered(_) => CliError::from_error(CliErrorKind::Io, error).hint(became(typed)),
+        CommandError::History => CliError::from_error(CliErrorKind::Bug, error),
     }
 }
 
-fn ended_failure(ended: &Ended, typed: Option<&Typed>) -> Option<Failure> {
+fn ended_failure(ended: &Disconnected, typed: Option<&HintCommands>) -> Option<CliError> {
     match ended {
-        Ended::RunEnded => None,
-        Ended::Incomplete { after } => {
-            Some(Failure::from_error(FailureKind::Io, ended).hint(rest(typed, *after)))
+        Disconnected::RunEnded => None,
+        Disconnected::Incomplete { after } => {
+            Some(CliError::from_error(CliErrorKind::Io, ended).hint(rest(typed, *after)))
         }
-        Ended::Refused(_) => Some(Failure::from_error(FailureKind::Failed, ended)),
-        Ended::Lost(_) => Some(Failure::from_error(FailureKind::Io, ended).hint(became(typed))),
+        Disconnected::Refused(_) => Some(CliError::from_error(CliErrorKind::Failed, ended)),
+        Disconnected::Lost(_) => Some(CliError::from_error(CliErrorKind::Io, ended).hint(became(typed))),
     }
 }
 
 /// Where the events are that were not received.
-fn rest(typed: Option<&Typed>, after: u64) -> String {
+fn rest(typed: Option<&HintCommands>, after: u64) -> String {
     match typed {
         Some(typed) => format!("`{} --after {after}` shows them", typed.command("journal")),
         None => format!("`hankweave journal --after {after}` in its directory shows them"),
@@ -180,7 +180,7 @@ fn rest(typed: Option<&Typed>, after: u64) -> String {
 }
 
 /// How one finds out about a run that does not answer any more.
-fn became(typed: Option<&Typed>) -> String {
+fn became(typed: Option<&HintCommands>) -> String {
     match typed {
         Some(typed) => format!("`{}` shows what became of the run", typed.command("status")),
         None => "the status of its directory shows what became of the run".to_owned(),

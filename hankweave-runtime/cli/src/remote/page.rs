@@ -2,27 +2,27 @@
 
 use std::process::ExitCode;
 
-use hankweave_client::{Access, Client, Endpoint, Options, Target};
+use hankweave_client::{Access, Client, Options, RunAddress, ServerEndpoint};
 use serde_json::json;
 
 use super::{connect_failure, runtime};
 use crate::args::{Global, PageArgs};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
-use crate::typed::Typed;
+use crate::typed::HintCommands;
 
 /// Prints the address of the page with its token, which is tried first: a token that the run does not know opens nothing.
-pub(crate) fn page(global: &Global, args: &PageArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn page(global: &Global, args: &PageArgs) -> Result<ExitCode, CliError> {
     crate::logging::install(global);
-    let typed = Typed::about(&args.execution.execution);
+    let typed = HintCommands::about(&args.execution.execution);
     let (access, name) = match args.control {
         true => (Access::Control, "control"),
         false => (Access::ReadOnly, "read-only"),
     };
-    let endpoint = Endpoint::of_execution(&args.execution.execution, access);
+    let endpoint = ServerEndpoint::of_execution(&args.execution.execution, access);
     let endpoint = endpoint.map_err(|error| connect_failure(&error.into(), Some(&typed)))?;
     runtime()?.block_on(async {
-        let target = Target::Endpoint(endpoint.clone());
+        let target = RunAddress::Endpoint(endpoint.clone());
         let client = Client::connect(target, Options::watching()).await;
         let client = client.map_err(|error| connect_failure(&error, Some(&typed)))?;
         client.close().await;

@@ -1,7 +1,7 @@
 //! Answers for people, and commands as people type them.
 
 use hankweave_core::id::CodonId;
-use hankweave_core::wire::{Answer, Command, Outcome, Point, ShaPrefix};
+use hankweave_core::wire::{Command, CommandOutcome, DirectPayload, RollbackPoint, ShaPrefix};
 
 pub(super) const HELP: &str = "next | approve | deny [REASON] | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
                                rollback codon ID | quit (ends the run) | detach";
@@ -11,7 +11,7 @@ const LONGEST_SHA: usize = 64;
 
 /// A line of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Input {
+pub(super) enum AttachInput {
     Nothing,
     Command(Command),
     /// A command that changes files and has to be confirmed.
@@ -22,69 +22,69 @@ pub(super) enum Input {
     Unknown,
 }
 
-pub(super) fn read(line: &str) -> Input {
+pub(super) fn read(line: &str) -> AttachInput {
     let words: Vec<&str> = line.split_whitespace().collect();
     let auto_restart = false;
     match words.as_slice() {
-        [] => Input::Nothing,
-        ["next"] => Input::Command(Command::CodonNext),
-        ["redo"] => Input::Command(Command::CodonRedo),
+        [] => AttachInput::Nothing,
+        ["next"] => AttachInput::Command(Command::CodonNext),
+        ["redo"] => AttachInput::Command(Command::CodonRedo),
         ["start", id] => start(id, false),
         ["start", id, "--skip-rig"] | ["start", "--skip-rig", id] => start(id, true),
-        ["approve"] => Input::Command(Command::CodonApprove {
+        ["approve"] => AttachInput::Command(Command::CodonApprove {
             codon_id: None,
             reason: None,
         }),
-        ["deny", reason @ ..] => Input::Command(Command::CodonDeny {
+        ["deny", reason @ ..] => AttachInput::Command(Command::CodonDeny {
             codon_id: None,
             reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),
         }),
-        ["skip"] => Input::Command(Command::CodonSkip),
-        ["stop", reason @ ..] => Input::Command(Command::CodonForceStop {
+        ["skip"] => AttachInput::Command(Command::CodonSkip),
+        ["stop", reason @ ..] => AttachInput::Command(Command::CodonForceStop {
             reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),
         }),
-        ["rollback", "last-success"] => Input::Careful(Command::RollbackToLastSuccess { auto_restart }),
+        ["rollback", "last-success"] => AttachInput::Careful(Command::RollbackToLastSuccess { auto_restart }),
         ["rollback", "codon", id] => match CodonId::new(*id) {
-            Ok(codon_id) => Input::Careful(Command::RollbackToCodon {
+            Ok(codon_id) => AttachInput::Careful(Command::RollbackToCodon {
                 codon_id,
-                checkpoint_type: Point::End,
+                checkpoint_type: RollbackPoint::End,
                 auto_restart,
             }),
-            Err(_) => Input::Unknown,
+            Err(_) => AttachInput::Unknown,
         },
         ["rollback", sha] if sha.len() <= LONGEST_SHA && sha.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
             back_to(sha.to_ascii_lowercase())
         }
-        ["quit"] => Input::Command(Command::ServerShutdown { reason: None }),
-        ["detach"] => Input::Detach,
-        _ => Input::Unknown,
+        ["quit"] => AttachInput::Command(Command::ServerShutdown { reason: None }),
+        ["detach"] => AttachInput::Detach,
+        _ => AttachInput::Unknown,
     }
 }
 
 /// Back to a checkpoint.
-pub(super) fn back_to(sha: String) -> Input {
+pub(super) fn back_to(sha: String) -> AttachInput {
     match ShaPrefix::new(sha.clone()) {
-        Some(checkpoint_sha) => Input::Careful(Command::RollbackToCheckpoint {
+        Some(checkpoint_sha) => AttachInput::Careful(Command::RollbackToCheckpoint {
             checkpoint_sha,
             auto_restart: false,
         }),
-        None => Input::BackTo(sha),
+        None => AttachInput::BackTo(sha),
     }
 }
 
-fn start(id: &str, skip_pre_commands: bool) -> Input {
+fn start(id: &str, skip_pre_commands: bool) -> AttachInput {
     match CodonId::new(id) {
-        Ok(codon_id) => Input::Command(Command::CodonStart {
+        Ok(codon_id) => AttachInput::Command(Command::CodonStart {
             codon_id,
             skip_pre_commands,
         }),
-        Err(_) => Input::Unknown,
+        Err(_) => AttachInput::Unknown,
     }
 }
 
-/// What became of a command.
-pub(super) fn of_answer(answer: &Answer) -> String {
-    let Answer::CommandAck {
+/// Describes the outcome of a command.
+pub(super) fn of_answer(answer: &DirectPayload) -> String {
+    let DirectPayload::CommandAck {
         outcome,
         codon_id,
         safety_checkpoint,
@@ -97,12 +97,12 @@ pub(super) fn of_answer(answer: &Answer) -> String {
     };
     let codon = codon_id.as_ref().map_or("", |id| id.as_str());
     let text = match outcome {
-        Outcome::Starting => format!("starting {codon}"),
-        Outcome::Denied => format!("{codon} may not begin, and the run ends"),
-        Outcome::Stopping => format!("stopping {codon}"),
-        Outcome::ShuttingDown => "the run is being stopped".to_owned(),
-        Outcome::Done => "done".to_owned(),
-        Outcome::RolledBack => {
+        CommandOutcome::Starting => format!("starting {codon}"),
+        CommandOutcome::Denied => format!("{codon} may not begin, and the run ends"),
+        CommandOutcome::Stopping => format!("stopping {codon}"),
+        CommandOutcome::ShuttingDown => "the run is being stopped".to_owned(),
+        CommandOutcome::Done => "done".to_owned(),
+        CommandOutcome::RolledBack => {
             let mut text = match codon {
                 "" => "went back to the beginning".to_owned(),
                 codon => format!("went back to {codon}"),
@@ -129,9 +129,9 @@ mod tests {
 
     #[test]
     fn a_line_is_a_command_and_what_changes_files_is_asked_once_more() {
-        assert_eq!(read(" next "), Input::Command(Command::CodonNext));
+        assert_eq!(read(" next "), AttachInput::Command(Command::CodonNext));
         let stop = |reason: Option<&str>| {
-            Input::Command(Command::CodonForceStop {
+            AttachInput::Command(Command::CodonForceStop {
                 reason: reason.map(str::to_owned),
             })
         };
@@ -144,11 +144,14 @@ mod tests {
             "rollback codon a",
             "rollback 0123456789AB",
         ] {
-            assert!(matches!(read(careful), Input::Careful(_)), "{careful}");
+            assert!(matches!(read(careful), AttachInput::Careful(_)), "{careful}");
         }
         assert_eq!(read("start a --skip-rig"), start("a", true));
-        assert_eq!(read("rollback 01AB"), Input::BackTo("01ab".to_owned()));
-        assert_eq!((read(""), read("detach")), (Input::Nothing, Input::Detach));
+        assert_eq!(read("rollback 01AB"), AttachInput::BackTo("01ab".to_owned()));
+        assert_eq!(
+            (read(""), read("detach")),
+            (AttachInput::Nothing, AttachInput::Detach)
+        );
         for unknown in [
             "start ../x",
             "start a b",
@@ -158,7 +161,7 @@ mod tests {
             "rollback main",
             "rollback codon ../x",
         ] {
-            assert_eq!(read(unknown), Input::Unknown, "{unknown}");
+            assert_eq!(read(unknown), AttachInput::Unknown, "{unknown}");
         }
     }
 }

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::CodonStatus;
 
-use crate::screen::Text;
+use crate::screen::SafeText;
 
 /// Of the name of a codon, by how it stands.
 pub(crate) fn style_of(status: CodonStatus, interrupted_by: Option<InterruptedBy>) -> Style {
@@ -20,7 +20,7 @@ pub(crate) fn style_of(status: CodonStatus, interrupted_by: Option<InterruptedBy
 }
 
 /// Writes problems, as they show themselves, with the words in colours that tell what kind they are.
-pub(crate) fn write_problems(text: &mut Text, problems: &str) -> fmt::Result {
+pub(crate) fn write_problems(text: &mut SafeText, problems: &str) -> fmt::Result {
     let kinds = [
         (": error: ", AnsiColor::Red),
         (": warning: ", AnsiColor::Yellow),
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn problems_keep_their_words_and_only_their_kinds_are_coloured() {
         let problems = "hank.json:1:2: error: id: says `: warning: `\n  hint: write x\na line";
-        let mut text = Text::default();
+        let mut text = SafeText::default();
         write_problems(&mut text, problems).unwrap();
         assert_eq!(
             text.as_str(),

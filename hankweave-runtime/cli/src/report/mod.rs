@@ -1,4 +1,4 @@
-//! What a person sees of a run: a live view on a terminal, plain lines elsewhere, events as JSON for programs.
+//! Output of a run: a live view on a terminal, plain lines elsewhere, events as JSON for programs.
 //!
 //! Reports only listen: they get the published events and never ask for anything.
 
@@ -22,16 +22,16 @@ use self::live::LiveView;
 use self::plain::Plain;
 use crate::screen::{JsonLines, tell};
 pub(crate) use colours::{style_of, write_problems};
-pub(crate) use live::{Known, restoring};
-pub(crate) use said::Said;
+pub(crate) use live::{LiveContext, restoring};
+pub(crate) use said::MarkedText;
 pub(crate) use say::say;
-pub(crate) use summary::{Ending, headline};
+pub(crate) use summary::{SummaryContext, headline};
 pub(crate) use title::{Loops, title};
 pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, standing, tokens};
 
 /// Shows the events of a run as they come.
 #[derive(Debug)]
-pub(crate) enum Report {
+pub(crate) enum Reporter {
     /// A view that is redrawn, for terminals.
     Live(LiveView),
     /// One line for each thing that happens, for logs and pipes.
@@ -42,8 +42,8 @@ pub(crate) enum Report {
     Quiet,
 }
 
-impl Report {
-    pub(crate) fn live(known: Known) -> Self {
+impl Reporter {
+    pub(crate) fn live(known: LiveContext) -> Self {
         Self::Live(LiveView::show(known))
     }
 
@@ -69,7 +69,7 @@ impl Report {
         }
     }
 
-    /// The same for one event.
+    /// Reports one event.
     pub(crate) fn event(&mut self, entry: &JournalEntry) -> std::io::Result<()> {
         match self {
             Self::Live(view) => {
@@ -82,7 +82,7 @@ impl Report {
         }
     }
 
-    /// The same for an event of a kind that we do not know, which only a program can.
+    /// Reports an event of an unknown kind, which only a program can.
     pub(crate) fn unknown(&mut self, event: &serde_json::Value) -> std::io::Result<()> {
         match self {
             Self::Json(lines) => lines.print(event),
@@ -133,7 +133,7 @@ impl Report {
         }
     }
 
-    /// What is to be called when the run is asked to stop, with how long what still runs has.
+    /// Returns the callback for a requested stop, which gets the length of the grace period.
     pub(crate) fn stopper(&self) -> Box<dyn Fn(Duration) + Send + Sync> {
         match self {
             Self::Live(view) => Box::new(view.stopper()),
@@ -142,7 +142,7 @@ impl Report {
     }
 
     /// Closes the view and sums up. What a live view said of each codon stays on the terminal and is not said again.
-    pub(crate) fn close(self, outcome: &RunOutcome, ending: &Ending<'_>) {
+    pub(crate) fn close(self, outcome: &RunOutcome, ending: &SummaryContext<'_>) {
         let with_codons = match &self {
             Self::Live(_) => false,
             Self::Plain(_) => true,

@@ -6,7 +6,7 @@ use std::io;
 use hankweave_core::wire::JournalEntry;
 
 use super::say::say;
-use crate::screen::{Text, print};
+use crate::screen::{SafeText, print};
 
 /// Lines that were not written yet fill at most a little more than this.
 const KEPT_BYTES: usize = 64 << 10;
@@ -14,7 +14,7 @@ const KEPT_BYTES: usize = 64 << 10;
 /// Writes lines to standard output, many at a time while they come quickly.
 #[derive(Debug, Default)]
 pub(crate) struct Plain {
-    kept: Text,
+    kept: SafeText,
 }
 
 impl Plain {

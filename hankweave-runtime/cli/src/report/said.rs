@@ -1,4 +1,4 @@
-//! What was said and done, whole, for whoever reads a log.
+//! Full text of agents' words and actions, for readers of a log.
 
 use std::fmt::{self, Write};
 
@@ -8,18 +8,18 @@ use hankweave_core::wire::{AgentAction, Event};
 
 use super::say::say;
 use super::words::{answer, subject};
-use crate::screen::Text;
+use crate::screen::SafeText;
 
 /// A piece of a log: every line of it begins with the same mark.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct MarkedText {
     pub(crate) mark: &'static str,
     pub(crate) style: Style,
     pub(crate) words: String,
 }
 
-impl Said {
-    /// What an event says of `codon`; thoughts and the answers of tools only where `all` is wanted.
+impl MarkedText {
+    /// Returns the words of an event about `codon`; thoughts and tool results only with `all`.
     pub(crate) fn of(event: &Event, codon: &CodonId, all: bool) -> Option<Self> {
         let red = Style::new().fg_color(Some(AnsiColor::Red.into()));
         let (mark, style, words) = match event {
@@ -65,7 +65,7 @@ impl Said {
         Some(Self { mark, style, words })
     }
 
-    pub(crate) fn write(&self, text: &mut Text) -> fmt::Result {
+    pub(crate) fn write(&self, text: &mut SafeText) -> fmt::Result {
         for line in self.words.trim_end().lines() {
             write!(text, "  {}", self.mark)?;
             text.styled(self.style, line)?;

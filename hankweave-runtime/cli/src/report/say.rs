@@ -9,7 +9,7 @@ use hankweave_core::wire::{AgentAction, Event, IdleReason};
 use super::words::{answer, at_its_budget, budget, duration, excerpt, standing, subject};
 use crate::left_out::named;
 
-/// What an event says to a person; `None` for events that only programs need.
+/// Returns the message of an event for people; `None` for events that only programs need.
 pub(crate) fn say(event: &Event) -> Option<String> {
     Some(match event {
         Event::StateTransition { transition, .. } => return change(transition),

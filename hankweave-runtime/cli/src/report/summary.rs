@@ -13,11 +13,11 @@ use hankweave_runtime::{CodonSummary, RunOutcome, RunResult};
 use super::colours::style_of;
 use super::words::{at_its_budget, codon_line, counted, duration, standing};
 use crate::left_out::LeftOut;
-use crate::screen::Text;
+use crate::screen::SafeText;
 
-/// What the summary needs to know beside the outcome.
+/// Input of the summary besides the outcome.
 #[derive(Debug)]
-pub(crate) struct Ending<'a> {
+pub(crate) struct SummaryContext<'a> {
     /// The directory in which the agents worked.
     pub(crate) execution: &'a Path,
     /// The command that lists the checkpoints with git.
@@ -38,16 +38,16 @@ pub(crate) struct Ending<'a> {
     pub(crate) left_out: LeftOut,
 }
 
-impl Ending<'_> {
+impl SummaryContext<'_> {
     /// The whole of it, or without the lines of the codons.
-    pub(super) fn text(&self, outcome: &RunOutcome, with_codons: bool) -> Text {
-        let mut text = Text::default();
+    pub(super) fn text(&self, outcome: &RunOutcome, with_codons: bool) -> SafeText {
+        let mut text = SafeText::default();
         // Writing to a text cannot fail.
         let _ = self.write(outcome, with_codons, &mut text);
         text
     }
 
-    fn write(&self, outcome: &RunOutcome, with_codons: bool, text: &mut Text) -> std::fmt::Result {
+    fn write(&self, outcome: &RunOutcome, with_codons: bool, text: &mut SafeText) -> std::fmt::Result {
         writeln!(text)?;
         text.styled(Style::new().bold(), headline(outcome))?;
         writeln!(text)?;
@@ -101,8 +101,8 @@ impl Ending<'_> {
     }
 }
 
-/// What the failure is at which the run has ended, what helps, and how long the provider asks to wait (AGENT-30).
-fn write_class(outcome: &RunOutcome, text: &mut Text) -> std::fmt::Result {
+/// Writes the class of the failure that ended the run, what helps, and how long the provider asks to wait (AGENT-30).
+fn write_class(outcome: &RunOutcome, text: &mut SafeText) -> std::fmt::Result {
     let (id, is_over) = match &outcome.result {
         RunResult::Failed(id) => (id, true),
         RunResult::Paused(pause) => (&pause.codon, false),
@@ -135,8 +135,8 @@ fn class(failure: &FailureReason) -> Option<&'static ErrorClass> {
     ErrorClass::of(failure.message.as_deref().filter(|_| is_of_the_agent)?)
 }
 
-/// What became of a codon, and why.
-fn write_codon(codon: &CodonSummary, text: &mut Text) -> std::fmt::Result {
+/// Writes the outcome of a codon, and why.
+fn write_codon(codon: &CodonSummary, text: &mut SafeText) -> std::fmt::Result {
     let style = style_of(codon.status, codon.interrupted_by);
     let line = codon_line(
         standing(codon.status, codon.interrupted_by),
@@ -160,7 +160,7 @@ fn write_codon(codon: &CodonSummary, text: &mut Text) -> std::fmt::Result {
     Ok(())
 }
 
-/// What became of a run, in one sentence.
+/// Returns the outcome of a run in one sentence.
 pub(crate) fn headline(outcome: &RunOutcome) -> String {
     // A codon that was tried again has several records.
     let ids = |codons: &mut dyn Iterator<Item = &CodonSummary>| {

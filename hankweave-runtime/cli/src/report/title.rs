@@ -1,4 +1,4 @@
-//! What people call a codon.
+//! Title of a codon.
 
 use std::collections::HashMap;
 

@@ -110,7 +110,7 @@ pub(super) fn excerpt(text: &str) -> String {
     cut
 }
 
-/// What a sentinel has answered: a text, or a value as JSON.
+/// Returns a sentinel's answer: a text, or a value as JSON.
 pub(super) fn answer(content: &Value) -> String {
     content
         .as_str()

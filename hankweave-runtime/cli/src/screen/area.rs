@@ -15,7 +15,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::Text;
+use super::SafeText;
 use super::full::is_taken;
 use super::lost::{InfallibleTerm, is_lost};
 
@@ -90,12 +90,12 @@ pub(super) fn show_again() {
 
 /// How much room there is, in characters.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct ScreenSize {
     pub(crate) lines: usize,
     pub(crate) columns: usize,
 }
 
-impl Room {
+impl ScreenSize {
     fn of_terminal() -> Self {
         let (lines, columns) = Term::stderr().size();
         // A line that is full to the edge, and one in the last row, would scroll on some terminals.
@@ -108,18 +108,18 @@ impl Room {
 
 /// How many columns a line may have that stays.
 pub(crate) fn columns() -> usize {
-    Room::of_terminal().columns
+    ScreenSize::of_terminal().columns
 }
 
 /// Lines that are drawn anew several times a second until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Foot(ProgressBar);
+pub(crate) struct Footer(ProgressBar);
 
-impl Foot {
+impl Footer {
     /// Shows what `draw` gives for the room that there is. It is called with the place locked, so it must not write.
-    pub(crate) fn show(draw: impl Fn(Room) -> Text + Clone + Send + Sync + 'static) -> Self {
+    pub(crate) fn show(draw: impl Fn(ScreenSize) -> SafeText + Clone + Send + Sync + 'static) -> Self {
         let lines = move |_: &ProgressState, out: &mut dyn fmt::Write| {
-            let room = Room::of_terminal();
+            let room = ScreenSize::of_terminal();
             // What cannot be drawn is drawn anew soon.
             let _ = out.write_str(&fit(draw(room).as_str(), room));
         };
@@ -132,7 +132,7 @@ impl Foot {
     }
 }
 
-impl Drop for Foot {
+impl Drop for Footer {
     fn drop(&mut self) {
         self.0.finish_and_clear();
         SHOWN.fetch_sub(1, Relaxed);
@@ -140,7 +140,7 @@ impl Drop for Foot {
 }
 
 /// Cuts lines to the room, and takes colours away where nobody wants them.
-fn fit(text: &str, room: Room) -> String {
+fn fit(text: &str, room: ScreenSize) -> String {
     let cut = text
         .lines()
         .take(room.lines)
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn lines_are_cut_to_the_room() {
-        let room = Room { lines: 2, columns: 4 };
+        let room = ScreenSize { lines: 2, columns: 4 };
         assert_eq!(strip_ansi_codes(&fit("漢字漢字\nab\nc", room)), "漢…\nab");
     }
 }

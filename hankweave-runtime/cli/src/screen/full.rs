@@ -20,29 +20,29 @@ use super::lost::{InfallibleWriter, is_lost, note_lost};
 /// More of what others print is forgotten, the oldest first.
 const KEPT_BYTES: usize = 256 << 10;
 
-/// What is kept while the whole screen is taken.
-static HELD: Mutex<Option<Held>> = Mutex::new(None);
+/// Output that is held while the whole screen is taken.
+static HELD: Mutex<Option<HeldOutput>> = Mutex::new(None);
 
 #[derive(Debug, Default)]
-struct Held {
-    texts: VecDeque<(Stream, String)>,
+struct HeldOutput {
+    texts: VecDeque<(OutputStream, String)>,
     bytes: usize,
     forgotten: usize,
 }
 
-/// Where something is printed.
+/// Stream of output.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Stream {
+pub(super) enum OutputStream {
     Out,
     Error,
 }
 
-fn held() -> MutexGuard<'static, Option<Held>> {
+fn held() -> MutexGuard<'static, Option<HeldOutput>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Keeps what is to be printed, if the whole screen is taken.
-pub(super) fn hold(stream: Stream, text: &str) -> bool {
+pub(super) fn hold(stream: OutputStream, text: &str) -> bool {
     let mut held = held();
     let Some(held) = held.as_mut() else { return false };
     held.bytes += text.len();
@@ -81,7 +81,7 @@ impl Full {
     /// Takes the screen.
     pub(crate) fn take() -> io::Result<Self> {
         area::set_aside();
-        *held() = Some(Held::default());
+        *held() = Some(HeldOutput::default());
         let entered = execute!(io::stdout(), EnterAlternateScreen, Hide);
         let empty = entered.and_then(|()| Self::empty());
         empty
@@ -165,8 +165,8 @@ pub(crate) fn give_back() {
     }
     for (stream, text) in held.texts {
         let _ = area::above(|| match stream {
-            Stream::Out => anstream::stdout().lock().write_all(text.as_bytes()),
-            Stream::Error => anstream::stderr().lock().write_all(text.as_bytes()),
+            OutputStream::Out => anstream::stdout().lock().write_all(text.as_bytes()),
+            OutputStream::Error => anstream::stderr().lock().write_all(text.as_bytes()),
         });
     }
 }

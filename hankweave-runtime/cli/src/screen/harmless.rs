@@ -9,7 +9,7 @@ pub(crate) fn printable(text: &str) -> String {
     safe
 }
 
-/// The same for a name, in which a line break is escaped as well.
+/// Makes a name harmless; a line break in it is escaped as well.
 pub(crate) fn one_line(name: impl Display) -> String {
     printable(&name.to_string())
         .replace('\n', "\\n")

@@ -13,14 +13,14 @@ mod text;
 use std::io::{self, IsTerminal as _, Write};
 
 use self::area::above;
-use self::full::{Stream, hold};
+use self::full::{OutputStream, hold};
 use hankweave_runtime::world::environment::Environment;
 
-pub(crate) use area::{Foot, Room, columns, come_back};
+pub(crate) use area::{Footer, ScreenSize, columns, come_back};
 pub(crate) use full::{Full, give_back};
 pub(crate) use harmless::one_line;
 pub(crate) use json::{JsonLines, print_json};
-pub(crate) use text::Text;
+pub(crate) use text::SafeText;
 
 /// Whether a person looks at a terminal on which lines can be drawn anew.
 pub(crate) fn is_drawable() -> bool {
@@ -30,9 +30,9 @@ pub(crate) fn is_drawable() -> bool {
 }
 
 /// Prints a result to standard output (CLI-5).
-pub(crate) fn print(text: impl Into<Text>) -> io::Result<()> {
+pub(crate) fn print(text: impl Into<SafeText>) -> io::Result<()> {
     let text = text.into();
-    if hold(Stream::Out, text.as_str()) {
+    if hold(OutputStream::Out, text.as_str()) {
         return Ok(());
     }
     above(|| {
@@ -49,15 +49,15 @@ pub(crate) fn streams() -> (tokio::io::Stdin, tokio::io::Stdout) {
 }
 
 /// Writes to standard error, for people. That nobody can read it, because it goes to a full disk for example, is no reason to fail.
-pub(crate) fn tell(text: impl Into<Text>) {
+pub(crate) fn tell(text: impl Into<SafeText>) {
     // See above.
     let _ = ask(text);
 }
 
-/// The same for a question, to which nobody can answer who does not see it.
-pub(crate) fn ask(text: impl Into<Text>) -> io::Result<()> {
+/// Prints a question; nobody can answer a question that was not shown, so errors are returned.
+pub(crate) fn ask(text: impl Into<SafeText>) -> io::Result<()> {
     let text = text.into();
-    if hold(Stream::Error, text.as_str()) {
+    if hold(OutputStream::Error, text.as_str()) {
         return Ok(());
     }
     above(|| {
@@ -91,12 +91,12 @@ pub(crate) fn log_line(message: &[u8]) -> String {
 
 /// Standard error for the messages of our own log, which go there one at a time.
 #[derive(Debug, Default)]
-pub(crate) struct LogLines;
+pub(crate) struct LogWriter;
 
-impl Write for LogLines {
+impl Write for LogWriter {
     fn write(&mut self, message: &[u8]) -> io::Result<usize> {
         let line = log_line(message);
-        if !hold(Stream::Error, &line) {
+        if !hold(OutputStream::Error, &line) {
             above(|| io::stderr().write_all(line.as_bytes()))?;
         }
         Ok(message.len())

@@ -8,9 +8,9 @@ use super::harmless::push_printable;
 
 /// Text for people, harmless from the moment it is written: whatever is hidden in it is made visible, and only [`styled`](Self::styled) adds colours.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Text(String);
+pub(crate) struct SafeText(String);
 
-impl Text {
+impl SafeText {
     /// Adds words in a style.
     pub(crate) fn styled(&mut self, style: Style, words: impl Display) -> fmt::Result {
         write!(self.0, "{style}")?;
@@ -23,14 +23,14 @@ impl Text {
     }
 }
 
-impl Write for Text {
+impl Write for SafeText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         push_printable(&mut self.0, text);
         Ok(())
     }
 }
 
-impl From<&str> for Text {
+impl From<&str> for SafeText {
     fn from(text: &str) -> Self {
         let mut safe = Self::default();
         push_printable(&mut safe.0, text);
@@ -38,13 +38,13 @@ impl From<&str> for Text {
     }
 }
 
-impl From<String> for Text {
+impl From<String> for SafeText {
     fn from(text: String) -> Self {
         Self::from(text.as_str())
     }
 }
 
-impl From<&String> for Text {
+impl From<&String> for SafeText {
     fn from(text: &String) -> Self {
         Self::from(text.as_str())
     }
@@ -57,7 +57,7 @@ mod tests {
     // covers: S9
     #[test]
     fn only_our_own_styles_reach_the_screen() {
-        let mut text = Text::default();
+        let mut text = SafeText::default();
         text.styled(Style::new().bold(), "bold \u{1b}[31m").unwrap();
         write!(text, " \u{1b}[8m").unwrap();
         assert_eq!(text.as_str(), "\u{1b}[1mbold \\u{1b}[31m\u{1b}[0m \\u{1b}[8m");

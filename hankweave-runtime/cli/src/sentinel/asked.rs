@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::io;
 
 use anstyle::Style;
-use hankweave_core::hank::{PromptContext, PromptError, render_prompt};
+use hankweave_core::hank::{PromptContext, TemplateError, render_prompt};
 use hankweave_core::id::{CodonId, RunId};
-use hankweave_core::sentinel::{Firing, Seen};
+use hankweave_core::sentinel::{Firing, ObservedEvent};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::journal::TailLine;
 use serde_json::{Value, json};
@@ -15,23 +15,23 @@ use super::Sentinel;
 use crate::args::Global;
 use crate::journal::sentence;
 use crate::report::counted;
-use crate::screen::{JsonLines, Text, print};
+use crate::screen::{JsonLines, SafeText, print};
 
-pub(super) struct Asked<'a> {
+pub(super) struct RehearsalOutput<'a> {
     sentinel: &'a Sentinel,
-    out: Out,
+    out: RehearsalFormat,
 }
 
-enum Out {
+enum RehearsalFormat {
     Json(JsonLines),
     Text,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RehearsalOutput<'a> {
     pub(super) fn new(global: &Global, sentinel: &'a Sentinel) -> Self {
         let out = match global.json() {
-            true => Out::Json(JsonLines::default()),
-            false => Out::Text,
+            true => RehearsalFormat::Json(JsonLines::default()),
+            false => RehearsalFormat::Text,
         };
         Self { sentinel, out }
     }
@@ -56,7 +56,7 @@ impl<'a> Asked<'a> {
             render_prompt(prompt, &context)
         });
         match &mut self.out {
-            Out::Json(lines) => {
+            RehearsalFormat::Json(lines) => {
                 let mut line = json!({"at": at, "sentinelId": self.sentinel.config.id, "runId": run, "codonId": codon,
                     "trigger": firing.number, "events": Value::Array(values())});
                 match prompt {
@@ -66,14 +66,14 @@ impl<'a> Asked<'a> {
                 }
                 lines.print(&line)
             }
-            Out::Text => print(as_text(codon, firing, at, prompt)),
+            RehearsalFormat::Text => print(as_text(codon, firing, at, prompt)),
         }
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
         match &mut self.out {
-            Out::Json(lines) => lines.flush(),
-            Out::Text => Ok(()),
+            RehearsalFormat::Json(lines) => lines.flush(),
+            RehearsalFormat::Text => Ok(()),
         }
     }
 }
@@ -83,9 +83,9 @@ fn as_text(
     codon: &CodonId,
     firing: &Firing,
     at: Timestamp,
-    prompt: Option<Result<String, PromptError>>,
-) -> Text {
-    let mut text = Text::default();
+    prompt: Option<Result<String, TemplateError>>,
+) -> SafeText {
+    let mut text = SafeText::default();
     // Writing to a text cannot fail.
     let _ = text.styled(Style::new().bold(), format_args!("{codon}  #{}", firing.number));
     let _ = writeln!(text, "  {at}  {}", counted(firing.events.len(), "event"));
@@ -100,11 +100,11 @@ fn as_text(
     text
 }
 
-fn value(event: &Seen) -> Option<Value> {
+fn value(event: &ObservedEvent) -> Option<Value> {
     serde_json::from_str(&event.line).ok()
 }
 
-fn told(event: &Seen) -> String {
+fn told(event: &ObservedEvent) -> String {
     let seq = value(event).and_then(|value| value.get("seq")?.as_u64());
     sentence(TailLine {
         seq: seq.unwrap_or_default(),

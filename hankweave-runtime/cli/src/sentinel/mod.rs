@@ -14,14 +14,14 @@ use hankweave_core::hank::{
 use hankweave_core::sentinel::SentinelConfig;
 use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, parent};
 
-use self::asked::Asked;
+use self::asked::RehearsalOutput;
 use self::rehearsal::Rehearsal;
 use crate::args::{Global, SentinelCommand, SentinelTestArgs};
-use crate::exit::{Failure, FailureKind};
-use crate::recorded::{self, Part};
+use crate::exit::{CliError, CliErrorKind};
+use crate::recorded::{self, JournalRange};
 use crate::screen::tell;
 
-pub(crate) fn sentinel(global: &Global, command: &SentinelCommand) -> Result<ExitCode, Failure> {
+pub(crate) fn sentinel(global: &Global, command: &SentinelCommand) -> Result<ExitCode, CliError> {
     match command {
         SentinelCommand::Test(args) => test(global, args),
     }
@@ -30,19 +30,19 @@ pub(crate) fn sentinel(global: &Global, command: &SentinelCommand) -> Result<Exi
 /// A sentinel of a file of its own.
 struct Sentinel {
     config: SentinelConfig,
-    /// What the model is asked; `None` for a command.
+    /// Prompt of the model; `None` for a command.
     prompt: Option<String>,
 }
 
 /// Shows what a sentinel would have been asked, and when; nobody is asked (CLI-25).
-fn test(global: &Global, args: &SentinelTestArgs) -> Result<ExitCode, Failure> {
+fn test(global: &Global, args: &SentinelTestArgs) -> Result<ExitCode, CliError> {
     let sentinel = read(&args.file)?;
     let mut rehearsal = Rehearsal::new(
         &sentinel.config,
         args.codon.as_ref(),
-        Asked::new(global, &sentinel),
+        RehearsalOutput::new(global, &sentinel),
     );
-    let part = Part {
+    let part = JournalRange {
         after: 0,
         follow: false,
         quiet: global.quiet,
@@ -58,7 +58,7 @@ fn test(global: &Global, args: &SentinelTestArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Reads the file and the prompts that it names, and tells everything that is wrong with them.
-fn read(path: &Path) -> Result<Sentinel, Failure> {
+fn read(path: &Path) -> Result<Sentinel, CliError> {
     let folder = parent(path);
     let name = path
         .file_name()
@@ -66,8 +66,8 @@ fn read(path: &Path) -> Result<Sentinel, Failure> {
         .to_string_lossy()
         .into_owned();
     let wrong = |problems: String| {
-        Failure::new(
-            FailureKind::Input,
+        CliError::new(
+            CliErrorKind::Input,
             format!("`{}` is no sentinel\n{}", path.display(), problems.trim_end()),
         )
         .hint("`hankweave schema sentinel` prints what one can say")
@@ -101,18 +101,18 @@ fn read(path: &Path) -> Result<Sentinel, Failure> {
     Ok(Sentinel { config, prompt })
 }
 
-fn read_text(path: &Path) -> Result<String, Failure> {
+fn read_text(path: &Path) -> Result<String, CliError> {
     let bytes = RealDisk.read(path, MAX_HANK_BYTES as u64).map_err(|error| {
         let kind = match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied => {
-                FailureKind::Input
+                CliErrorKind::Input
             }
-            _ => FailureKind::Io,
+            _ => CliErrorKind::Io,
         };
-        Failure::from_error(kind, &IoError::at("read", path)(error))
+        CliError::from_error(kind, &IoError::at("read", path)(error))
     })?;
     String::from_utf8(bytes).map_err(|_| {
         let message = format!("`{}` is not UTF-8 text", path.display());
-        Failure::new(FailureKind::Input, message)
+        CliError::new(CliErrorKind::Input, message)
     })
 }

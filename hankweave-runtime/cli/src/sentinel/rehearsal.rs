@@ -7,23 +7,23 @@ use std::sync::Arc;
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CodonId, RunId};
-use hankweave_core::sentinel::{Engine, Seen, SentinelConfig};
+use hankweave_core::sentinel::{ObservedEvent, SentinelConfig, SentinelEngine};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::journal::TailLine;
 use serde::Deserialize;
 
-use super::asked::Asked;
-use crate::exit::{Failure, FailureKind};
-use crate::recorded::Lines;
+use super::asked::RehearsalOutput;
+use crate::exit::{CliError, CliErrorKind};
+use crate::recorded::LineSink;
 use crate::report::counted;
 
 pub(super) struct Rehearsal<'a> {
     config: &'a SentinelConfig,
     /// All where there is none; a codon of a loop stands for all its iterations.
     wanted: Option<&'a CodonId>,
-    asked: Asked<'a>,
-    watched: Option<Watched>,
+    asked: RehearsalOutput<'a>,
+    watched: Option<WatchedCodon>,
     codons: usize,
     times: usize,
     /// Types of the events that it was shown, for whoever has mistyped one.
@@ -33,15 +33,15 @@ pub(super) struct Rehearsal<'a> {
 }
 
 /// The codon that the sentinel is loaded for.
-pub(super) struct Watched {
+pub(super) struct WatchedCodon {
     pub(super) run: RunId,
     pub(super) codon: CodonId,
-    engine: Engine,
+    engine: SentinelEngine,
     since: Timestamp,
 }
 
-/// What a line of the journal does to the codon that is watched.
-enum Turn {
+/// Effect of a journal line on the watched codon.
+enum CodonPhase {
     Begins(RunId, CodonId),
     /// Its agent has ended well: what was collected is acted on.
     Drains,
@@ -50,7 +50,11 @@ enum Turn {
 }
 
 impl<'a> Rehearsal<'a> {
-    pub(super) fn new(config: &'a SentinelConfig, wanted: Option<&'a CodonId>, asked: Asked<'a>) -> Self {
+    pub(super) fn new(
+        config: &'a SentinelConfig,
+        wanted: Option<&'a CodonId>,
+        asked: RehearsalOutput<'a>,
+    ) -> Self {
         Self {
             config,
             wanted,
@@ -68,17 +72,17 @@ impl<'a> Rehearsal<'a> {
         self.codons == 0
     }
 
-    pub(super) fn nothing_of(self, codon: &CodonId) -> Failure {
+    pub(super) fn nothing_of(self, codon: &CodonId) -> CliError {
         let others: Vec<String> = self.others.into_iter().collect();
         let hint = match others.is_empty() {
             true => "no agent has begun here yet".to_owned(),
             false => format!("there is something of: {}", others.join(", ")),
         };
         let message = format!("no agent of a codon `{codon}` has begun in this journal");
-        Failure::new(FailureKind::Input, message).hint(hint)
+        CliError::new(CliErrorKind::Input, message).hint(hint)
     }
 
-    /// What came of it, in one line.
+    /// Returns the result in one line.
     pub(super) fn summary(&self) -> String {
         let (id, codons) = (&self.config.id, counted(self.codons, "codon"));
         if self.times > 0 {
@@ -102,10 +106,10 @@ impl<'a> Rehearsal<'a> {
             .is_none_or(|wanted| wanted == codon || wanted.as_str() == codon.configured())
     }
 
-    fn turn(&mut self, line: TailLine<'_>) -> Turn {
+    fn turn(&mut self, line: TailLine<'_>) -> CodonPhase {
         let entry = (line.kind == "state.transition").then(|| JournalEntry::from_json(line.bytes).ok());
         let Some(Event::StateTransition { transition, .. }) = entry.flatten().map(|entry| entry.event) else {
-            return Turn::Nothing;
+            return CodonPhase::Nothing;
         };
         let StateEvent::CodonTransitioned {
             run_id,
@@ -115,22 +119,22 @@ impl<'a> Rehearsal<'a> {
             ..
         } = *transition
         else {
-            return Turn::Nothing;
+            return CodonPhase::Nothing;
         };
         if to == CodonStatus::Starting {
             if self.is_wanted(&codon_id) {
-                return Turn::Begins(run_id, codon_id);
+                return CodonPhase::Begins(run_id, codon_id);
             }
             self.others.insert(codon_id.configured().to_owned());
         }
-        let is_watched = |watched: &Watched| watched.run == run_id && watched.codon == codon_id;
+        let is_watched = |watched: &WatchedCodon| watched.run == run_id && watched.codon == codon_id;
         if !self.watched.as_ref().is_some_and(is_watched) {
-            return Turn::Nothing;
+            return CodonPhase::Nothing;
         }
         match (from, to) {
-            (_, CodonStatus::Failed | CodonStatus::Skipped) => Turn::Ends,
-            (CodonStatus::Running, _) => Turn::Drains,
-            _ => Turn::Nothing,
+            (_, CodonStatus::Failed | CodonStatus::Skipped) => CodonPhase::Ends,
+            (CodonStatus::Running, _) => CodonPhase::Drains,
+            _ => CodonPhase::Nothing,
         }
     }
 
@@ -151,7 +155,9 @@ impl<'a> Rehearsal<'a> {
         let Some(watched) = &mut self.watched else {
             return Ok(());
         };
-        let seen = std::str::from_utf8(line.bytes).ok().and_then(Seen::from_line);
+        let seen = std::str::from_utf8(line.bytes)
+            .ok()
+            .and_then(ObservedEvent::from_line);
         let Some(seen) = seen.filter(|seen| !is_own_file(self.config, seen)) else {
             return Ok(());
         };
@@ -174,25 +180,25 @@ impl<'a> Rehearsal<'a> {
     }
 }
 
-impl Lines for Rehearsal<'_> {
+impl LineSink for Rehearsal<'_> {
     fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
         let Some(now) = time(line) else {
             return Ok(());
         };
         self.wait(now)?;
         match self.turn(line) {
-            Turn::Begins(run, codon) => {
+            CodonPhase::Begins(run, codon) => {
                 self.codons += 1;
-                self.watched = Some(Watched {
+                self.watched = Some(WatchedCodon {
                     run,
                     codon,
-                    engine: Engine::new(self.config),
+                    engine: SentinelEngine::new(self.config),
                     since: now,
                 });
                 Ok(())
             }
-            Turn::Nothing => self.see(line, now),
-            Turn::Drains => {
+            CodonPhase::Nothing => self.see(line, now),
+            CodonPhase::Drains => {
                 self.see(line, now)?;
                 if let Some(watched) = &mut self.watched {
                     watched.engine.flush();
@@ -201,7 +207,7 @@ impl Lines for Rehearsal<'_> {
                 self.watched = None;
                 acted
             }
-            Turn::Ends => {
+            CodonPhase::Ends => {
                 self.watched = None;
                 Ok(())
             }
@@ -224,7 +230,7 @@ fn time(line: TailLine<'_>) -> Option<Timestamp> {
 }
 
 /// A run does not show a sentinel the files that it writes itself.
-fn is_own_file(config: &SentinelConfig, seen: &Seen) -> bool {
+fn is_own_file(config: &SentinelConfig, seen: &ObservedEvent) -> bool {
     let path = seen.data.get("path").and_then(|path| path.as_str());
     let Some(output) = config.output.as_ref().filter(|_| seen.kind == "file.updated") else {
         return false;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hankweave_core::hank::{Level, RuntimeFile};
+use hankweave_core::hank::{RuntimeFile, Severity};
 use hankweave_runtime::hank_files::{RefError, read_named};
 use hankweave_runtime::world::disk::{Disk, PathError};
 use hankweave_runtime::world::environment::Environment;
@@ -21,9 +21,9 @@ pub(crate) fn of_user(environment: &Environment) -> Option<PathBuf> {
     Some(folder.join("hankweave").join(NAME))
 }
 
-/// What was found.
+/// Contents of the file.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SettingsFile {
     /// `None` when there is no file, or none that could be read.
     pub(super) file: Option<RuntimeFile>,
     pub(super) errors: Vec<String>,
@@ -31,26 +31,26 @@ pub(super) struct Found {
 }
 
 /// Reads the user's own file. Where it cannot be reached, as with a home that is somebody else's, there is none: nobody asked for it.
-pub(super) fn read_of_user(disk: &dyn Disk, path: &Path) -> Result<Found, RefError> {
+pub(super) fn read_of_user(disk: &dyn Disk, path: &Path) -> Result<SettingsFile, RefError> {
     use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     match disk.metadata_followed(path) {
         Err(error) if matches!(error.kind(), NotADirectory | NotFound | PermissionDenied) => {
-            Ok(Found::default())
+            Ok(SettingsFile::default())
         }
         _ => read(disk, path),
     }
 }
 
 /// A missing file is fine; one that cannot be read or holds a mistake is not (HANK-56). An error is one of the system's.
-pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Found, RefError> {
+pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<SettingsFile, RefError> {
     let name = path.display().to_string();
-    let unreadable = |reason: String| Found {
+    let unreadable = |reason: String| SettingsFile {
         errors: vec![format!("{name}: error: {reason}")],
-        ..Found::default()
+        ..SettingsFile::default()
     };
     let bytes = match read_named(disk, path) {
         Ok(bytes) => bytes,
-        Err(RefError::Path(PathError::Missing)) => return Ok(Found::default()),
+        Err(RefError::Path(PathError::Missing)) => return Ok(SettingsFile::default()),
         Err(error) if error.is_of_the_system() => return Err(error),
         Err(error) => return Ok(unreadable(hankweave_runtime::error::chain(&error))),
     };
@@ -62,9 +62,9 @@ pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Found, RefError> {
         let problems = file.problems.iter().filter(move |problem| problem.level == level);
         problems.map(|problem| problem.display_in(&name)).collect()
     };
-    Ok(Found {
-        errors: told(Level::Error),
-        warnings: told(Level::Warning),
+    Ok(SettingsFile {
+        errors: told(Severity::Error),
+        warnings: told(Severity::Warning),
         file: Some(file),
     })
 }

@@ -11,14 +11,14 @@ use hankweave_runtime::hank_files::RefError;
 use hankweave_runtime::world::disk::Disk;
 use hankweave_runtime::world::environment::Environment;
 
-use super::file::{self, Found};
+use super::file::{self, SettingsFile};
 
-/// What the command line says.
+/// Settings of the command line.
 pub(crate) type Flags = BTreeMap<Setting, SettingValue>;
 
-/// Where a value came from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SettingSource {
     Flag,
     Variable(String),
     /// `overrides` of the hank.
@@ -33,14 +33,14 @@ pub(crate) enum Source {
 /// Every setting with its value and where that came from.
 #[derive(Debug)]
 pub(crate) struct Configuration {
-    settings: BTreeMap<Setting, (Option<SettingValue>, Source)>,
+    settings: BTreeMap<Setting, (Option<SettingValue>, SettingSource)>,
     /// The name of the file that was read, if there is one.
     pub(crate) file: Option<&'static str>,
     /// The user's own file, if there is one.
     pub(crate) user_file: Option<PathBuf>,
     /// What the folder says and only the user may say, where the user says nothing.
     refused: BTreeMap<Setting, SettingValue>,
-    /// What a person should know about the file.
+    /// Warnings about the file.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl Configuration {
         hank: Option<&Hank>,
         flags: &Flags,
     ) -> Result<Self, SettingsError> {
-        let Found {
+        let SettingsFile {
             file,
             mut errors,
             mut warnings,
@@ -90,7 +90,7 @@ impl Configuration {
         if !errors.is_empty() {
             return Err(SettingsError::Bad(errors));
         }
-        let layers = Layers {
+        let layers = SettingLayers {
             flags,
             variables,
             hank,
@@ -120,7 +120,7 @@ impl Configuration {
     }
 
     /// All settings in the order of the documentation.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Setting, Option<&SettingValue>, &Source)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Setting, Option<&SettingValue>, &SettingSource)> {
         let settings = self.settings.iter();
         settings.map(|(setting, (value, source))| (*setting, value.as_ref(), source))
     }
@@ -162,7 +162,7 @@ impl Configuration {
         }
     }
 
-    /// Where prices stand that are laid over the list.
+    /// Returns the source of prices that override the list.
     pub(crate) fn prices(&self) -> Option<&PriceSource> {
         match self.value(Setting::Prices) {
             Some(SettingValue::Prices(prices)) => Some(prices),
@@ -170,7 +170,7 @@ impl Configuration {
         }
     }
 
-    /// What the run and those before it may use.
+    /// Returns the limits on the run and those before it.
     pub(crate) fn ceiling(&self) -> Ceiling {
         let seconds = match self.value(Setting::MaxTimeSeconds) {
             Some(SettingValue::Seconds(seconds)) => Some(*seconds),
@@ -209,7 +209,7 @@ fn unreadable(path: &Path) -> impl FnOnce(RefError) -> SettingsError {
     move |source| SettingsError::Unreadable { path, source }
 }
 
-/// What `HANKWEAVE_RUNTIME_…` says; two of them have a shorter name as well.
+/// Returns the settings of the variables `HANKWEAVE_RUNTIME_…`; two of them have a shorter name as well.
 fn variables(
     environment: &Environment,
     errors: &mut Vec<String>,
@@ -243,7 +243,7 @@ fn shorter(setting: Setting) -> Option<&'static str> {
     }
 }
 
-struct Layers<'l> {
+struct SettingLayers<'l> {
     flags: &'l Flags,
     variables: BTreeMap<Setting, (SettingValue, String)>,
     hank: Option<&'l Hank>,
@@ -251,19 +251,19 @@ struct Layers<'l> {
     user: Option<&'l BTreeMap<Setting, (SettingValue, Option<Position>)>>,
 }
 
-impl Layers<'_> {
-    fn of(&self, setting: Setting) -> (Option<SettingValue>, Source) {
+impl SettingLayers<'_> {
+    fn of(&self, setting: Setting) -> (Option<SettingValue>, SettingSource) {
         if let Some(value) = self.flags.get(&setting) {
-            return (Some(value.clone()), Source::Flag);
+            return (Some(value.clone()), SettingSource::Flag);
         }
         if let Some((value, name)) = self.variables.get(&setting) {
-            return (Some(value.clone()), Source::Variable(name.clone()));
+            return (Some(value.clone()), SettingSource::Variable(name.clone()));
         }
         let file = self.file.filter(|_| !setting.is_of_the_user());
         let file = file.and_then(|file| file.get(&setting));
-        let file = file.map(|(value, place)| (value.clone(), Source::File(*place)));
+        let file = file.map(|(value, place)| (value.clone(), SettingSource::File(*place)));
         let user = self.user.and_then(|user| user.get(&setting));
-        let user = user.map(|(value, place)| (value.clone(), Source::User(*place)));
+        let user = user.map(|(value, place)| (value.clone(), SettingSource::User(*place)));
         let file = match setting {
             Setting::MaxDollars | Setting::MaxTimeSeconds => lower(file, user),
             _ => file.or(user),
@@ -274,7 +274,7 @@ impl Layers<'_> {
         };
         match found {
             Some((value, source)) => (Some(value), source),
-            None => (setting.default(), Source::Default),
+            None => (setting.default(), SettingSource::Default),
         }
     }
 
@@ -285,13 +285,13 @@ impl Layers<'_> {
         refused.map(|(setting, (_, place))| (*setting, *place)).collect()
     }
 
-    fn overridden(&self, setting: Setting) -> Option<(SettingValue, Source)> {
+    fn overridden(&self, setting: Setting) -> Option<(SettingValue, SettingSource)> {
         let hank = self.hank?;
         let value = setting.of_hank(hank.overrides.as_ref()?)?;
         Some((value, self.in_hank(setting)))
     }
 
-    fn budget(&self, setting: Setting) -> Option<(SettingValue, Source)> {
+    fn budget(&self, setting: Setting) -> Option<(SettingValue, SettingSource)> {
         let budget = self.hank?.overrides.as_ref()?.budget.as_ref()?;
         let value = match setting {
             Setting::MaxDollars => budget.max_dollars.map(SettingValue::Dollars),
@@ -300,16 +300,16 @@ impl Layers<'_> {
         Some((value?, self.in_hank(setting)))
     }
 
-    fn in_hank(&self, setting: Setting) -> Source {
+    fn in_hank(&self, setting: Setting) -> SettingSource {
         let path = format!("overrides.{}", setting.name());
-        Source::Hank(self.hank.and_then(|hank| hank.places.position(&path)))
+        SettingSource::Hank(self.hank.and_then(|hank| hank.places.position(&path)))
     }
 }
 
-type Sourced = Option<(SettingValue, Source)>;
+type SourcedValue = Option<(SettingValue, SettingSource)>;
 
 /// Ceilings of hank and hankweave.json do not raise each other (HANK-30).
-fn lower(hank: Sourced, file: Sourced) -> Sourced {
+fn lower(hank: SourcedValue, file: SourcedValue) -> SourcedValue {
     match (&hank, &file) {
         (Some((first, _)), Some((second, _))) if amount(second) < amount(first) => file,
         (Some(_), _) => hank,
@@ -349,7 +349,7 @@ mod tests {
             ("HANKWEAVE_RUNTIME_AUTOSTART", "1"),
         ]);
         let mut errors = Vec::new();
-        let mut layers = Layers {
+        let mut layers = SettingLayers {
             flags: &Flags::from([(Setting::Port, SettingValue::Number(3))]),
             variables: variables(&environment, &mut errors),
             hank: Some(&hank),
@@ -358,10 +358,10 @@ mod tests {
         };
         assert!(errors.is_empty());
         let text = |text: &str| Some(SettingValue::Text(text.to_owned()));
-        let variable = |name: &str| Source::Variable(format!("HANKWEAVE_RUNTIME_{name}"));
+        let variable = |name: &str| SettingSource::Variable(format!("HANKWEAVE_RUNTIME_{name}"));
         assert_eq!(
             layers.of(Setting::Port),
-            (Some(SettingValue::Number(3)), Source::Flag)
+            (Some(SettingValue::Number(3)), SettingSource::Flag)
         );
         assert_eq!(
             layers.of(Setting::Model),
@@ -375,20 +375,20 @@ mod tests {
         let place = Position { line: 1, column: 25 };
         assert_eq!(
             layers.of(Setting::Model),
-            (text("of-hank"), Source::Hank(Some(place)))
+            (text("of-hank"), SettingSource::Hank(Some(place)))
         );
         let place = Position { line: 1, column: 74 };
         assert_eq!(
             layers.of(Setting::DataHashTimeLimit),
-            (Some(SettingValue::Number(7)), Source::File(Some(place)))
+            (Some(SettingValue::Number(7)), SettingSource::File(Some(place)))
         );
         layers.hank = None;
         assert_eq!(layers.of(Setting::Model).0, text("of-file"));
         layers.file = None;
-        assert_eq!(layers.of(Setting::Model), (None, Source::Default));
+        assert_eq!(layers.of(Setting::Model), (None, SettingSource::Default));
         assert_eq!(
             layers.of(Setting::DataHashTimeLimit),
-            (Some(SettingValue::Number(5000)), Source::Default)
+            (Some(SettingValue::Number(5000)), SettingSource::Default)
         );
     }
 
@@ -398,7 +398,7 @@ mod tests {
         let text = r#"{"registry": "sqlite:x", "remote": "ssh://x/y", "model": "m", "port": 1}"#;
         let (folder, user) = (RuntimeFile::parse(text), RuntimeFile::parse(text));
         let none = Flags::new();
-        let mut layers = Layers {
+        let mut layers = SettingLayers {
             flags: &none,
             variables: BTreeMap::new(),
             hank: None,
@@ -406,20 +406,29 @@ mod tests {
             user: None,
         };
         for setting in [Setting::Registry, Setting::Remote] {
-            assert_eq!(layers.of(setting), (None, Source::Default));
+            assert_eq!(layers.of(setting), (None, SettingSource::Default));
         }
-        assert!(matches!(layers.of(Setting::Model), (Some(_), Source::File(_))));
+        assert!(matches!(
+            layers.of(Setting::Model),
+            (Some(_), SettingSource::File(_))
+        ));
         assert_eq!(
             layers.refused().into_keys().collect::<Vec<_>>(),
             [Setting::Registry, Setting::Remote]
         );
         layers.user = Some(&user.settings);
         for setting in [Setting::Registry, Setting::Remote] {
-            assert!(matches!(layers.of(setting), (Some(_), Source::User(_))));
+            assert!(matches!(layers.of(setting), (Some(_), SettingSource::User(_))));
         }
-        assert!(matches!(layers.of(Setting::Port), (Some(_), Source::File(_))));
+        assert!(matches!(
+            layers.of(Setting::Port),
+            (Some(_), SettingSource::File(_))
+        ));
         layers.file = None;
-        assert!(matches!(layers.of(Setting::Port), (Some(_), Source::User(_))));
+        assert!(matches!(
+            layers.of(Setting::Port),
+            (Some(_), SettingSource::User(_))
+        ));
     }
 
     // covers: HANK-30
@@ -431,7 +440,7 @@ mod tests {
             Setting::MaxDollars,
             SettingValue::Dollars(Usd::from_micros(9_000_000)),
         )]);
-        let with = |flags| Layers {
+        let with = |flags| SettingLayers {
             flags,
             variables: BTreeMap::new(),
             hank: Some(&hank),
@@ -441,14 +450,14 @@ mod tests {
         let none = Flags::new();
         let (value, source) = with(&none).of(Setting::MaxDollars);
         assert_eq!(value, Some(SettingValue::Dollars(Usd::from_micros(1_500_000))));
-        assert!(matches!(source, Source::File(_)));
+        assert!(matches!(source, SettingSource::File(_)));
         let (value, source) = with(&none).of(Setting::MaxTimeSeconds);
         assert_eq!(value, Some(SettingValue::Seconds(60.0)));
-        assert!(matches!(source, Source::Hank(_)));
+        assert!(matches!(source, SettingSource::Hank(_)));
         let (value, source) = with(&flags).of(Setting::MaxDollars);
         assert_eq!(
             (value, source),
-            (flags.get(&Setting::MaxDollars).cloned(), Source::Flag)
+            (flags.get(&Setting::MaxDollars).cloned(), SettingSource::Flag)
         );
     }
 

@@ -7,4 +7,4 @@ mod file;
 mod layers;
 
 pub(crate) use file::of_user;
-pub(crate) use layers::{Configuration, Flags, SettingsError, Source};
+pub(crate) use layers::{Configuration, Flags, SettingSource, SettingsError};

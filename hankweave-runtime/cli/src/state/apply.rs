@@ -13,30 +13,30 @@ use serde_json::Value;
 
 use super::look;
 use crate::args::{Global, StateApplyArgs};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 
-pub(super) fn apply(global: &Global, args: &StateApplyArgs) -> Result<ExitCode, Failure> {
+pub(super) fn apply(global: &Global, args: &StateApplyArgs) -> Result<ExitCode, CliError> {
     let mut live = LiveState::new(match &args.state {
         None => HankweaveState::default(),
         Some(file) => parse(&look::bytes_of(file)?).map_err(|problems| {
             let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
             let message = format!("`{}` is no state document: {}", file.display(), lines.join("; "));
-            Failure::new(FailureKind::Input, message)
+            CliError::new(CliErrorKind::Input, message)
         })?,
     });
     let events = read_events(&look::bytes_of(&args.events)?).map_err(|error| {
         let message = format!("`{}` is no list of events: {error}", args.events.display());
-        Failure::new(FailureKind::Input, message)
+        CliError::new(CliErrorKind::Input, message)
     })?;
     let now = args.now.unwrap_or_else(|| SystemClock.now());
-    let outcomes: Vec<Outcome> = events
+    let outcomes: Vec<ApplyOutcome> = events
         .into_iter()
         .enumerate()
         .map(|(index, event)| play(&mut live, index, event, args.now.is_none(), now))
         .collect();
     if global.json() {
-        return output::print_json(&Applied {
+        return output::print_json(&ApplyReport {
             state: live.document(),
             outcomes,
         });
@@ -59,15 +59,15 @@ fn read_events(bytes: &[u8]) -> Result<Vec<Value>, serde_json::Error> {
     serde_json::Deserializer::from_slice(bytes).into_iter().collect()
 }
 
-/// What `--format json` prints (CLI-10).
+/// Output of `--format json` (CLI-10).
 #[derive(Serialize)]
-struct Applied<'a> {
+struct ApplyReport<'a> {
     state: &'a HankweaveState,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<ApplyOutcome>,
 }
 
 #[derive(Serialize)]
-struct Outcome {
+struct ApplyOutcome {
     index: usize,
     outcome: &'static str,
     kind: Option<&'static str>,
@@ -76,7 +76,7 @@ struct Outcome {
 }
 
 /// `keep_time` lets an event that says when it was recorded keep that time.
-fn play(live: &mut LiveState, index: usize, event: Value, keep_time: bool, now: Timestamp) -> Outcome {
+fn play(live: &mut LiveState, index: usize, event: Value, keep_time: bool, now: Timestamp) -> ApplyOutcome {
     let recorded_at = event
         .get("at")
         .or_else(|| event.get("timestamp"))
@@ -91,7 +91,7 @@ fn play(live: &mut LiveState, index: usize, event: Value, keep_time: bool, now: 
             fields,
             message,
         }) => {
-            return Outcome::rejected(index, kind.as_str(), fields, message);
+            return ApplyOutcome::rejected(index, kind.as_str(), fields, message);
         }
     };
     let recorded = Recorded {
@@ -100,18 +100,18 @@ fn play(live: &mut LiveState, index: usize, event: Value, keep_time: bool, now: 
         event,
     };
     match live.apply(&recorded) {
-        Ok(_) => Outcome {
+        Ok(_) => ApplyOutcome {
             index,
             outcome: "applied",
             kind: None,
             fields: Vec::new(),
             message: None,
         },
-        Err(rejected) => Outcome::refused(index, &rejected),
+        Err(rejected) => ApplyOutcome::refused(index, &rejected),
     }
 }
 
-impl Outcome {
+impl ApplyOutcome {
     fn refused(index: usize, rejected: &Rejected) -> Self {
         let fields = rejected.fields().into_iter().map(str::to_owned).collect();
         Self::rejected(index, rejected.kind(), fields, rejected.to_string())
@@ -128,7 +128,7 @@ impl Outcome {
     }
 }
 
-impl std::fmt::Display for Outcome {
+impl std::fmt::Display for ApplyOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "event {}: {}", self.index, self.outcome)?;
         if let (Some(kind), Some(message)) = (self.kind, &self.message) {

@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use super::look;
 use crate::args::{Global, StateCostArgs};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 
-pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, CliError> {
     let state = look::read(&args.document)?;
     let count = match &args.since {
         None => state.runs.len(),
@@ -25,7 +25,7 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Fa
                 .iter()
                 .position(|run| run.run_id == id)
                 .ok_or_else(|| {
-                    Failure::new(FailureKind::Input, format!("run `{id}` does not exist")).hint(format!(
+                    CliError::new(CliErrorKind::Input, format!("run `{id}` does not exist")).hint(format!(
                         "`{}` lists the runs",
                         look::history_command(&args.document)
                     ))
@@ -41,8 +41,8 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Fa
         .collect();
     let current = state.current_run().map(RunCost::of);
     let report = CostReport {
-        current_run: Figures::sum(current.iter().map(|run| run.figures)),
-        total: Figures::sum(runs.iter().map(|run| run.figures)),
+        current_run: CostTotals::sum(current.iter().map(|run| run.figures)),
+        total: CostTotals::sum(runs.iter().map(|run| run.figures)),
         runs,
     };
     if global.json() {
@@ -55,19 +55,19 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Fa
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `--format json` prints; runs newest first.
+/// Output of `--format json`; runs newest first.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CostReport<'a> {
-    total: Figures,
-    current_run: Figures,
+    total: CostTotals,
+    current_run: CostTotals,
     runs: Vec<RunCost<'a>>,
 }
 
 /// The two costs (STATE-47, CLI-11), and the tokens that go with the first.
 #[derive(Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Figures {
+struct CostTotals {
     codon_cost: Usd,
     spend: Usd,
     #[serde(rename = "costIsLowerBound", skip_serializing_if = "std::ops::Not::not")]
@@ -81,7 +81,7 @@ struct RunCost<'a> {
     run_id: &'a RunId,
     status: RunStatus,
     #[serde(flatten)]
-    figures: Figures,
+    figures: CostTotals,
     codons: Vec<CodonCost<'a>>,
 }
 
@@ -91,7 +91,7 @@ struct CodonCost<'a> {
     codon_id: &'a CodonId,
     status: CodonStatus,
     #[serde(flatten)]
-    figures: Figures,
+    figures: CostTotals,
     sentinel_cost: Usd,
     sentinels: Vec<SentinelCost<'a>>,
 }
@@ -107,7 +107,7 @@ struct SentinelCost<'a> {
     llm_call_count: u64,
 }
 
-impl Figures {
+impl CostTotals {
     fn of(codon: &CodonExecution) -> Self {
         Self {
             codon_cost: codon.codon_cost(),
@@ -133,7 +133,7 @@ impl<'a> RunCost<'a> {
         Self {
             run_id: &run.run_id,
             status: run.status,
-            figures: Figures::sum(codons.iter().map(|codon| codon.figures)),
+            figures: CostTotals::sum(codons.iter().map(|codon| codon.figures)),
             codons,
         }
     }
@@ -144,7 +144,7 @@ impl<'a> CodonCost<'a> {
         Self {
             codon_id: codon.codon_id(),
             status: codon.status(),
-            figures: Figures::of(codon),
+            figures: CostTotals::of(codon),
             sentinel_cost: codon.sentinel_cost(),
             sentinels: codon.sentinels().iter().map(SentinelCost::of).collect(),
         }
@@ -196,7 +196,7 @@ impl CostReport<'_> {
     }
 }
 
-fn line(text: &mut String, name: &str, status: &str, figures: Figures) -> std::fmt::Result {
+fn line(text: &mut String, name: &str, status: &str, figures: CostTotals) -> std::fmt::Result {
     let cost = match figures.is_lower_bound && figures.codon_cost == Usd::ZERO {
         true => figures.codon_cost.told(true),
         false => figures.codon_cost.to_string(),

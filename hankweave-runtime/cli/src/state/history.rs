@@ -13,11 +13,11 @@ use serde::Serialize;
 
 use super::look;
 use crate::args::{Document, Global};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 use crate::report::{codon_line, standing};
 
-pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, Failure> {
+pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, CliError> {
     let state = look::read(document)?;
     if global.json() {
         return output::print_json(&History::of(&state));
@@ -29,7 +29,7 @@ pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `--format json` prints; runs newest first, their codons oldest first.
+/// Output of `--format json`; runs newest first, their codons oldest first.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct History<'a> {

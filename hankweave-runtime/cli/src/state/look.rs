@@ -8,7 +8,7 @@ use hankweave_core::document::{
     CheckpointFacts, CheckpointTable, HankweaveState, KnownCheckpoints, RunRecord, parse,
 };
 use hankweave_core::id::{CheckpointSha, RunId};
-use hankweave_core::state::{Candidate, Recovered, recover};
+use hankweave_core::state::{Candidate, RecoveredState, recover};
 use hankweave_core::wire::Event;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{GitHistory, KnownCheckpoint};
@@ -21,29 +21,29 @@ use hankweave_runtime::world::disk::{Disk, RealDisk};
 use super::journal;
 use crate::args::Document;
 use crate::directory::existing_state_dir;
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::screen::tell;
-use crate::typed::{Typed, about_file};
+use crate::typed::{HintCommands, about_file};
 
 /// The document that a command is about. A named file must be complete; an execution directory is read as a start would read it.
-pub(crate) fn read(document: &Document) -> Result<HankweaveState, Failure> {
+pub(crate) fn read(document: &Document) -> Result<HankweaveState, CliError> {
     match &document.state {
         None => read_execution(&document.execution.execution),
         Some(file) => parse(&bytes_of(file)?).map_err(|problems| {
             let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
             let message = format!("`{}` is no state document: {}", file.display(), lines.join("; "));
-            Failure::new(FailureKind::Input, message)
+            CliError::new(CliErrorKind::Input, message)
         }),
     }
 }
 
 /// The document of an execution directory as a start would find it.
-pub(crate) fn read_execution(execution: &Path) -> Result<HankweaveState, Failure> {
+pub(crate) fn read_execution(execution: &Path) -> Result<HankweaveState, CliError> {
     Ok(recovered(&existing_state_dir(execution)?)?.state)
 }
 
 /// Returns the id of the run whose id is `text`, or starts or ends with it. An id that no run has is returned as it is.
-pub(crate) fn named_run(state: &HankweaveState, text: &str, document: &Document) -> Result<RunId, Failure> {
+pub(crate) fn named_run(state: &HankweaveState, text: &str, document: &Document) -> Result<RunId, CliError> {
     let has_part = |run: &&Arc<RunRecord>| {
         let id = run.run_id.as_str();
         !text.is_empty() && (id.starts_with(text) || id.ends_with(text))
@@ -56,7 +56,7 @@ pub(crate) fn named_run(state: &HankweaveState, text: &str, document: &Document)
         .collect();
     let failure = |message: String| {
         let hint = format!("`{}` lists the runs", history_command(document));
-        Failure::new(FailureKind::Input, message).hint(hint)
+        CliError::new(CliErrorKind::Input, message).hint(hint)
     };
     match found[..] {
         [run] => Ok(run.clone()),
@@ -74,18 +74,18 @@ pub(crate) fn named_run(state: &HankweaveState, text: &str, document: &Document)
 pub(crate) fn history_command(document: &Document) -> String {
     match &document.state {
         Some(file) => about_file("history --all", file),
-        None => Typed::about(&document.execution.execution).command("history --all"),
+        None => HintCommands::about(&document.execution.execution).command("history --all"),
     }
 }
 
-/// What the newest run with budgets had used of them when it ended.
-pub(crate) fn budget_summary(execution: &Path) -> Result<Option<Event>, Failure> {
+/// Returns the budgets' usage at the end of the newest run that has budgets.
+pub(crate) fn budget_summary(execution: &Path) -> Result<Option<Event>, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
     Ok(journal::budget_summary(&RealDisk, &segments))
 }
 
-/// What a command finds, with what it had to pass over.
-pub(super) fn found(document: &Document) -> Result<Recovered, Failure> {
+/// Returns the recovered document, and reports the parts it had to skip.
+pub(super) fn found(document: &Document) -> Result<RecoveredState, CliError> {
     match &document.state {
         None => recovered(&existing_state_dir(&document.execution.execution)?),
         Some(file) => {
@@ -99,13 +99,13 @@ pub(super) fn found(document: &Document) -> Result<Recovered, Failure> {
     }
 }
 
-fn recovered(state_dir: &Path) -> Result<Recovered, Failure> {
+fn recovered(state_dir: &Path) -> Result<RecoveredState, CliError> {
     let disk = RealDisk;
     let segments = journal::segments(&disk, &state_dir.join("events"));
     let files = StateFiles::new(Arc::new(RealDisk), None, state_dir.to_owned());
     let found = files
         .find()
-        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+        .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     Ok(peek(&found, !segments.is_empty(), || {
         journal::state_events(&disk, &segments)
     }))
@@ -138,11 +138,11 @@ pub(crate) fn known_checkpoints(
     document: &Document,
     state: &HankweaveState,
     file: Option<&Path>,
-) -> Result<Option<Box<dyn KnownCheckpoints>>, Failure> {
+) -> Result<Option<Box<dyn KnownCheckpoints>>, CliError> {
     if let Some(file) = file {
         let listed: HashSet<CheckpointSha> = serde_json::from_slice(&bytes_of(file)?).map_err(|error| {
             let message = format!("`{}` is no JSON list of SHAs: {error}", file.display());
-            Failure::new(FailureKind::Input, message)
+            CliError::new(CliErrorKind::Input, message)
         })?;
         return Ok(Some(Box::new(listed)));
     }
@@ -152,7 +152,7 @@ pub(crate) fn known_checkpoints(
     }
 }
 
-/// What the checkpoint repository has of what `state` names: nothing when it is gone. One that cannot be read is reported and left out.
+/// Returns the checkpoints named by `state`: none when the repository is gone. One that cannot be read is reported and left out.
 fn repository(execution: &Path, state: &HankweaveState) -> Option<CheckpointTable> {
     let path = ExecutionDir::new(execution.to_owned()).checkpoints();
     let recorded = inspect::recorded_checkpoints(state);
@@ -182,9 +182,9 @@ fn facts(found: KnownCheckpoint) -> CheckpointFacts {
     }
 }
 
-pub(super) fn bytes_of(file: &Path) -> Result<Vec<u8>, Failure> {
+pub(super) fn bytes_of(file: &Path) -> Result<Vec<u8>, CliError> {
     RealDisk.read(file, u64::MAX).map_err(|error| {
         let message = format!("failed to read `{}`: {error}", file.display());
-        Failure::new(FailureKind::Input, message)
+        CliError::new(CliErrorKind::Input, message)
     })
 }

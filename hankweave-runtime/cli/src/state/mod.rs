@@ -12,14 +12,14 @@ use std::process::ExitCode;
 use hankweave_core::document::render;
 
 use crate::args::{Document, Global, StateCommand};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 
 pub(crate) use cost::cost;
 pub(crate) use history::history;
 pub(super) use look::{budget_summary, history_command, known_checkpoints, named_run, read, read_execution};
 
-pub(super) fn state(global: &Global, command: &StateCommand) -> Result<ExitCode, Failure> {
+pub(super) fn state(global: &Global, command: &StateCommand) -> Result<ExitCode, CliError> {
     match command {
         StateCommand::Show(document) => show(document),
         StateCommand::Validate(args) => validate::validate(global, args),
@@ -29,7 +29,7 @@ pub(super) fn state(global: &Global, command: &StateCommand) -> Result<ExitCode,
     }
 }
 
-fn show(document: &Document) -> Result<ExitCode, Failure> {
+fn show(document: &Document) -> Result<ExitCode, CliError> {
     output::print_json_text(&render(&read(document)?))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,25 +6,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hankweave_core::cost::Usd;
-use hankweave_core::document::{HankweaveState, StateProblem, StateWarning, Surroundings, warnings};
+use hankweave_core::document::{HankweaveState, StateProblem, StateWarning, WarningContext, warnings};
 use hankweave_core::id::RunId;
-use hankweave_core::state::{Recovered, Source};
+use hankweave_core::state::{RecoveredState, StateSource};
 use hankweave_runtime::instance_lock::{Exclusion, InstanceLock, LockError, LockWorld};
 use hankweave_runtime::journal::{FileJournal, JournalLimits};
-use hankweave_runtime::state_manager::{self, Parts, Strictness};
+use hankweave_runtime::state_manager::{self, StateManagerParts, Strictness};
 use hankweave_runtime::store::StateFiles;
 use hankweave_runtime::world::World;
 use serde::Serialize;
 
 use super::look;
 use crate::args::{Global, StateValidateArgs};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 
-pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<ExitCode, Failure> {
+pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<ExitCode, CliError> {
     let found = look::found(&args.document)?;
     let known = look::known_checkpoints(&args.document, &found.state, args.known_checkpoints.as_deref())?;
-    let surroundings = Surroundings {
+    let surroundings = WarningContext {
         checkpoints: known.as_deref(),
         run_folders: &look::run_folders(&args.document),
     };
@@ -44,16 +44,16 @@ pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<Exit
     Ok(ExitCode::from(if report.valid {
         0
     } else {
-        FailureKind::Failed.code()
+        CliErrorKind::Failed.code()
     }))
 }
 
-/// What `--format json` prints (CLI-9).
+/// Output of `--format json` (CLI-9).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ValidationReport<'a> {
     #[serde(serialize_with = "as_text")]
-    source: Source,
+    source: StateSource,
     valid: bool,
     errors: Vec<StateProblem>,
     warnings: Vec<StateWarning>,
@@ -61,7 +61,7 @@ struct ValidationReport<'a> {
     run_ids: Vec<&'a RunId>,
     current_run_id: Option<&'a RunId>,
     costs: Costs,
-    /// Where damaged files were moved to; only with --repair.
+    /// New paths of damaged files; only with --repair.
     #[serde(skip_serializing_if = "Option::is_none")]
     quarantined: Option<Vec<PathBuf>>,
 }
@@ -74,12 +74,16 @@ struct Costs {
     total_spend: Usd,
 }
 
-fn as_text<S: serde::Serializer>(source: &Source, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_text<S: serde::Serializer>(source: &StateSource, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(source)
 }
 
 impl<'a> ValidationReport<'a> {
-    fn of(found: &'a Recovered, surroundings: Surroundings<'_>, quarantined: Option<Vec<PathBuf>>) -> Self {
+    fn of(
+        found: &'a RecoveredState,
+        surroundings: WarningContext<'_>,
+        quarantined: Option<Vec<PathBuf>>,
+    ) -> Self {
         let state = &found.state;
         Self {
             source: found.source,
@@ -102,10 +106,10 @@ impl<'a> ValidationReport<'a> {
             writeln!(text, "warning {kind:<18} {path}: {message}")?;
         }
         let loaded = match self.source {
-            Source::Primary => "state.json",
-            Source::Backup => "the backup, state.json.bak",
-            Source::Log => "a rebuild from the recorded events",
-            Source::Fresh => "an empty document",
+            StateSource::Primary => "state.json",
+            StateSource::Backup => "the backup, state.json.bak",
+            StateSource::Log => "a rebuild from the recorded events",
+            StateSource::Fresh => "an empty document",
         };
         writeln!(
             text,
@@ -143,8 +147,8 @@ impl Costs {
 }
 
 /// Does to the files what a start would do, and returns where damaged ones are kept.
-fn repair(args: &StateValidateArgs) -> Result<Vec<PathBuf>, Failure> {
-    let io = |error: &(dyn std::error::Error + 'static)| Failure::from_error(FailureKind::Io, error);
+fn repair(args: &StateValidateArgs) -> Result<Vec<PathBuf>, CliError> {
+    let io = |error: &(dyn std::error::Error + 'static)| CliError::from_error(CliErrorKind::Io, error);
     let state_dir = look::state_dir(&args.document);
     let world = World::real();
     let lock_world = LockWorld {
@@ -155,7 +159,7 @@ fn repair(args: &StateValidateArgs) -> Result<Vec<PathBuf>, Failure> {
     };
     let lock =
         InstanceLock::acquire(lock_world, &state_dir, Exclusion::Required).map_err(|error| match error {
-            LockError::Held { .. } => Failure::from_error(FailureKind::Held, &error),
+            LockError::Held { .. } => CliError::from_error(CliErrorKind::Held, &error),
             other => io(&other),
         })?;
     let journal = FileJournal::open(
@@ -164,7 +168,7 @@ fn repair(args: &StateValidateArgs) -> Result<Vec<PathBuf>, Failure> {
         JournalLimits::default(),
     )
     .map_err(|error| io(&error))?;
-    let parts = Parts {
+    let parts = StateManagerParts {
         files: StateFiles::new(Arc::clone(&world.disk), lock.guard(), state_dir),
         journal: Arc::new(journal),
         clock: world.clock,

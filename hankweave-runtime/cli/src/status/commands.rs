@@ -1,4 +1,4 @@
-//! What one can type in an execution directory.
+//! Commands that can be typed in an execution directory.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use hankweave_core::plan::Decision;
 use hankweave_core::wire::Event;
 
 use super::StatusView;
-use crate::typed::Change;
+use crate::typed::CommandEdit;
 
 /// A command, and what it does.
-type Offer = (String, String);
+type SuggestedCommand = (String, String);
 
-fn offer(command: String, purpose: impl Into<String>) -> Offer {
+fn offer(command: String, purpose: impl Into<String>) -> SuggestedCommand {
     (command, purpose.into())
 }
 
 impl StatusView<'_> {
-    /// What one can type here, with what it does.
-    pub(super) fn commands(&self) -> Vec<Offer> {
+    /// Returns the commands that can be typed here, with their effects.
+    pub(super) fn commands(&self) -> Vec<SuggestedCommand> {
         let Self {
             state, thread, typed, ..
         } = self;
@@ -45,16 +45,16 @@ impl StatusView<'_> {
         }
         if self.changes.can_be_taken_over {
             let replan = "goes on as hank.json is now";
-            let typed = typed.run_with_more(self.more(), self.patience(), Some(Change::Flag("replan")));
+            let typed = typed.run_with_more(self.more(), self.patience(), Some(CommandEdit::Flag("replan")));
             offers.push(offer(typed, replan));
         }
         let anew = "starts from the first codon; the history stays";
-        offers.push(offer(typed.run_with(&[Change::Flag("new")]), anew));
+        offers.push(offer(typed.run_with(&[CommandEdit::Flag("new")]), anew));
         offers
     }
 
     /// While a run is live.
-    fn live_commands(&self) -> Vec<Offer> {
+    fn live_commands(&self) -> Vec<SuggestedCommand> {
         let typed = &self.typed;
         let mut offers = vec![offer(typed.command("attach"), "follows it")];
         if let Some((id, _)) = self.asked() {
@@ -73,12 +73,12 @@ impl StatusView<'_> {
     }
 
     /// How to go on where `run` has left off.
-    fn ways_on(&self, run: &RunRecord) -> Vec<Offer> {
+    fn ways_on(&self, run: &RunRecord) -> Vec<SuggestedCommand> {
         let (thread, typed) = (&self.thread, &self.typed);
         let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
         let unless = || format!("{}, unless `onFailure` says otherwise", self.way_back());
         if let Some(cut_off) = run.open_codon() {
-            let has_session = cut_off.claude_session_id().is_some();
+            let has_session = cut_off.agent_session_id().is_some();
             self.ways_back_into(cut_off.codon_id(), has_session, self.way_back().to_owned())
         } else if let Some(next) = thread.next_codon_id.as_ref().filter(|_| self.is_stopped()) {
             self.ways_back_into(next, thread.own_session().is_some(), unless())
@@ -110,7 +110,7 @@ impl StatusView<'_> {
     }
 
     /// The ways back into a codon that was cut off; `back` is what a run does by itself.
-    fn ways_back_into(&self, id: &CodonId, has_session: bool, back: String) -> Vec<Offer> {
+    fn ways_back_into(&self, id: &CodonId, has_session: bool, back: String) -> Vec<SuggestedCommand> {
         let goes_on = format!("keeps the files and lets {id} go on in its session");
         let goes_on = has_session.then(|| offer(self.recover("session"), goes_on));
         let again = format!("keeps the files and runs {id} again from its beginning");
@@ -122,10 +122,10 @@ impl StatusView<'_> {
     }
 
     fn recover(&self, way: &str) -> String {
-        self.typed.run_with(&[Change::Set("recover", way)])
+        self.typed.run_with(&[CommandEdit::Set("recover", way)])
     }
 
-    /// Where the next run goes back to by itself.
+    /// Returns the position to which the next run goes back by itself.
     fn way_back(&self) -> &'static str {
         let mut codons = self.thread.codons.iter();
         match codons.any(|entry| entry.codon.status() == CodonStatus::Completed) {

@@ -24,16 +24,16 @@ use hankweave_runtime::world::clock::{Clock, SystemClock};
 use hankweave_runtime::world::disk::RealDisk;
 use serde_json::json;
 
-use crate::args::{Execution, Global};
+use crate::args::{ExecutionArgs, Global};
 use crate::directory::holder;
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::left_out::LeftOut;
 use crate::output;
 use crate::plan_changes::PlanChanges;
-use crate::screen::Text;
-use crate::typed::Typed;
+use crate::screen::SafeText;
+use crate::typed::HintCommands;
 
-pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
+pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitCode, CliError> {
     let state = crate::state::read_execution(&execution.execution)?;
     let thread = thread::build(&state, None, None);
     let hank = last_hank(&execution.execution);
@@ -86,30 +86,30 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
         });
         return output::print_json(&document);
     }
-    let mut text = Text::default();
+    let mut text = SafeText::default();
     // Writing to a String cannot fail.
     let _ = view.write(&mut text);
     output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is next in an execution directory with this hank, or what blocks it; `None` before its first run.
+/// Returns the next codon of an execution directory with this hank, or what blocks it; `None` before its first run.
 pub(crate) fn outlook(execution: &Path, state: &HankweaveState, hank: Option<&Hank>) -> Option<String> {
     let thread = thread::build(state, None, None);
     let view = StatusView::of(execution, state, &thread, hank);
     Some(view.outlook(state.runs.front()?))
 }
 
-/// What the command shows (CLI-14).
+/// Output of the command (CLI-14).
 struct StatusView<'a> {
     state: &'a HankweaveState,
     thread: &'a ExecutionThread,
-    typed: Typed,
+    typed: HintCommands,
     /// A process works in the directory.
     live: bool,
-    /// What it is at, as it says itself.
+    /// Activity that the run reports.
     activity: Option<Activity>,
-    /// What the run does next, by its hank; `None` when that is not found.
+    /// Next step of the run, by its hank; `None` when that is not found.
     decision: Option<Decision>,
     /// How hank.json has changed since the plan was made.
     changes: PlanChanges,
@@ -134,7 +134,7 @@ impl<'a> StatusView<'a> {
         Self {
             state,
             thread,
-            typed: Typed::about(execution),
+            typed: HintCommands::about(execution),
             live: holder.is_some(),
             activity: holder.and_then(|holder| holder.activity),
             decision: hank.map(|hank| settle(state, thread, hank)),
@@ -205,7 +205,7 @@ impl StatusView<'_> {
     }
 }
 
-/// What the run does next, asked of the hank that ran here last.
+/// Returns the next step of the run, by the hank that ran here last.
 pub(crate) fn decision(execution: &Path, state: &HankweaveState) -> Option<Decision> {
     let thread = &thread::build(state, None, None);
     Some(settle(state, thread, &last_hank(execution)?))

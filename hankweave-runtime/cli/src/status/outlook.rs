@@ -1,4 +1,4 @@
-//! What is next in an execution directory, or what blocks it.
+//! Next codon of an execution directory, or what blocks it.
 
 use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
@@ -8,7 +8,7 @@ use super::StatusView;
 use crate::report;
 
 impl StatusView<'_> {
-    /// What is next, or what blocks.
+    /// Describes the next codon, or what blocks it.
     pub(super) fn outlook(&self, run: &RunRecord) -> String {
         let thread = &self.thread;
         if let Some(open) = run.open_codon() {
@@ -41,14 +41,14 @@ impl StatusView<'_> {
         }
     }
 
-    /// What runs next where nothing blocks; a run that begins anew takes the first codon of the hank.
+    /// Returns the next codon where nothing blocks; a new run takes the first codon of the hank.
     pub(super) fn next(&self) -> Option<&str> {
         let begins_anew = self.changes.is_fresh && !self.is_blocked();
         let first = self.changes.next.as_deref().filter(|_| begins_anew);
         first.or(self.thread.next_codon_id.as_ref().map(|id| id.as_str()))
     }
 
-    /// What a live run does while no codon runs.
+    /// Returns the activity of a live run while no codon runs.
     fn between(&self, run: &RunRecord) -> Option<String> {
         let decision = self.decision.as_ref().filter(|_| self.is_working(run))?;
         Some(match decision {
@@ -71,7 +71,7 @@ impl StatusView<'_> {
         })
     }
 
-    /// What was answered, and why.
+    /// Describes the denial and its reason.
     fn denied(&self, id: &CodonId) -> String {
         let answer = self.state.approval.as_ref();
         match answer.and_then(|answer| answer.reason.as_deref()) {

@@ -10,10 +10,10 @@ use hankweave_runtime::CodonSummary;
 
 use super::StatusView;
 use crate::report::{self, at_its_budget, codon_line, standing, style_of};
-use crate::screen::Text;
+use crate::screen::SafeText;
 
 impl StatusView<'_> {
-    pub(super) fn write(&self, text: &mut Text) -> std::fmt::Result {
+    pub(super) fn write(&self, text: &mut SafeText) -> std::fmt::Result {
         let Self { state, thread, .. } = self;
         let Some(run) = state.runs.front() else {
             return writeln!(text, "no run has been recorded yet");

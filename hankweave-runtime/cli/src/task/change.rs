@@ -8,16 +8,16 @@ use hankweave_core::machine::Extra;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskResult;
 use hankweave_task_model::{CheckpointId, TaskError};
-use hankweave_tasks::lifecycle::Step;
+use hankweave_tasks::lifecycle::TaskStep;
 
 use super::show::line;
 use crate::args::{Global, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::{ask, one_line, tell};
 
-fn told(global: &Global, row: &TaskRow) -> Result<ExitCode, Failure> {
+fn told(global: &Global, row: &TaskRow) -> Result<ExitCode, CliError> {
     if global.json() {
         return output::print_json(row);
     }
@@ -33,7 +33,7 @@ pub(crate) async fn call_off(registry: &Registry, id: &TaskId) -> Result<TaskRow
     }
 }
 
-pub(super) async fn cancel(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, Failure> {
+pub(super) async fn cancel(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
     let row = call_off(registry, id)
         .await
         .map_err(|error| registry.failure(&error))?;
@@ -50,7 +50,7 @@ pub(super) async fn resume(
     global: &Global,
     registry: &Registry,
     args: &TaskResumeArgs,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let (id, given) = (&args.task.id, args.checkpoint.clone());
     let files = registry.files(id);
     let named = files.run(move |files| {
@@ -72,12 +72,12 @@ async fn resume_for(
     id: &TaskId,
     checkpoint: Option<CheckpointId>,
     agent: &AgentId,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     registry.task(id).await?;
     let made = registry.make_workspace(id).await;
     let workspace = made.map_err(|error| {
         let message = format!("the workspace of {id} cannot be made: {error}");
-        Failure::new(FailureKind::Io, message)
+        CliError::new(CliErrorKind::Io, message)
     })?;
     let row = registry.lifecycle.resume_for(id, checkpoint, agent.clone()).await;
     told(global, &row.map_err(|error| registry.failure(&error))?)?;
@@ -97,7 +97,7 @@ pub(super) async fn complete(
     global: &Global,
     registry: &Registry,
     args: &TaskCompleteArgs,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let result = TaskResult {
         success: true,
         status: Some("completed".to_owned()),
@@ -110,7 +110,7 @@ pub(super) async fn complete(
     told(global, &row.map_err(|error| registry.failure(&error))?)
 }
 
-/// What a task failed with that somebody has let go.
+/// Error code of a task that was detached by hand.
 const DETACHED: &str = "DETACHED";
 
 /// Lets a running task wait again, unless somebody works on it (TASK-105).
@@ -118,7 +118,7 @@ pub(super) async fn detach(
     global: &Global,
     registry: &Registry,
     args: &TaskDetachArgs,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let id = &args.task.id;
     if let Some(agent) = &args.agent {
         let has = agent_of(&registry.task(id).await?);
@@ -127,10 +127,10 @@ pub(super) async fn detach(
                 Some(other) => format!("{id} is a task of {other}, not of {agent}"),
                 None => format!("{id} is no task of {agent}: nobody has begun it"),
             };
-            return Err(Failure::new(FailureKind::Input, message));
+            return Err(CliError::new(CliErrorKind::Input, message));
         }
     }
-    let step = Step::Requeue(DETACHED.to_owned());
+    let step = TaskStep::Requeue(DETACHED.to_owned());
     let row = registry.lifecycle.take(id, &step).await;
     told(global, &row.map_err(|error| registry.failure(&error))?)
 }
@@ -142,28 +142,31 @@ fn agent_of(row: &TaskRow) -> Option<String> {
 }
 
 /// Asks, unless told not to.
-pub(super) fn sure(args: &TaskDeleteArgs) -> Result<(), Failure> {
+pub(super) fn sure(args: &TaskDeleteArgs) -> Result<(), CliError> {
     if args.force {
         return Ok(());
     }
     let id = &args.task.id;
     let usage = |message: String| {
-        Failure::new(FailureKind::Usage, message).hint("--force deletes without a question")
+        CliError::new(CliErrorKind::Usage, message).hint("--force deletes without a question")
     };
     if !std::io::stdin().is_terminal() {
         return Err(usage(format!("nobody can be asked whether to delete {id}")));
     }
-    let io = |error: std::io::Error| Failure::from_error(FailureKind::Io, &error);
+    let io = |error: std::io::Error| CliError::from_error(CliErrorKind::Io, &error);
     ask(format!("Delete {id} with all its files? [y/N] ")).map_err(io)?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(io)?;
     match answer.trim() {
         "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Failure::new(FailureKind::Failed, format!("{id} was not deleted"))),
+        _ => Err(CliError::new(
+            CliErrorKind::Failed,
+            format!("{id} was not deleted"),
+        )),
     }
 }
 
-pub(super) async fn delete(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, Failure> {
+pub(super) async fn delete(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
     let row = registry.lifecycle.delete(id).await;
     let row = row.map_err(|error| registry.failure(&error))?;
     if global.json() {

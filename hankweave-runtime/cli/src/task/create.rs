@@ -9,28 +9,28 @@ use hankweave_runtime::hank_files;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_task_model::TaskError;
 use hankweave_task_model::registry::{NewTask, TaskRow};
-use hankweave_tasks::worker::Order;
+use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Map, Value};
 
 use crate::args::{Global, TaskCreateArgs};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_failure, hank_with_mistakes};
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::one_line;
 
-/// So many ids are tried when tasks are created in the same millisecond.
+/// Number of ids that are tried when tasks are created in the same millisecond.
 const IDS: i64 = 100;
 
 pub(super) async fn create(
     global: &Global,
     registry: &Registry,
     args: &TaskCreateArgs,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let mut metadata = metadata(args.metadata.as_deref())?;
     let order = order(&args.hank, args.data.as_deref(), args.arguments.clone())?;
     let written = order.put_into(&mut metadata);
-    written.map_err(|error| Failure::from_error(FailureKind::Input, &error))?;
+    written.map_err(|error| CliError::from_error(CliErrorKind::Input, &error))?;
     let task = |id| NewTask {
         id,
         name: args.name.clone(),
@@ -77,17 +77,20 @@ async fn create_somewhere(
     Err(refused)
 }
 
-fn metadata(given: Option<&str>) -> Result<Map<String, Value>, Failure> {
+fn metadata(given: Option<&str>) -> Result<Map<String, Value>, CliError> {
     let Some(text) = given else { return Ok(Map::new()) };
     let wrong = |why: String| {
-        Failure::new(FailureKind::Input, format!("--metadata is no JSON object: {why}"))
-            .hint("for example -m '{\"pages\": 3}'")
+        CliError::new(
+            CliErrorKind::Input,
+            format!("--metadata is no JSON object: {why}"),
+        )
+        .hint("for example -m '{\"pages\": 3}'")
     };
     let metadata: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     match metadata.contains_key("run") {
-        true => Err(Failure::new(
-            FailureKind::Input,
+        true => Err(CliError::new(
+            CliErrorKind::Input,
             "`run` in the metadata says what the task runs; --hank and --data write it",
         )),
         false => Ok(metadata),
@@ -95,21 +98,21 @@ fn metadata(given: Option<&str>) -> Result<Map<String, Value>, Failure> {
 }
 
 /// The hank must be one that can run; where the worker is another machine, it must have it at the same place.
-pub(crate) fn order(hank: &Path, data: Option<&Path>, arguments: Vec<String>) -> Result<Order, Failure> {
+pub(crate) fn order(hank: &Path, data: Option<&Path>, arguments: Vec<String>) -> Result<TaskSpec, CliError> {
     let loaded = hank_files::load(hank).map_err(|error| hank_failure(&error))?;
     if loaded.hank.is_none() {
         return Err(hank_with_mistakes(&loaded));
     }
-    Ok(Order {
+    Ok(TaskSpec {
         hank: real(hank)?,
         data: data.map(real).transpose()?,
         arguments,
     })
 }
 
-fn real(path: &Path) -> Result<std::path::PathBuf, Failure> {
+fn real(path: &Path) -> Result<std::path::PathBuf, CliError> {
     RealDisk.real_path(path).map_err(|error| {
         let message = format!("failed to find `{}`: {error}", path.display());
-        Failure::new(FailureKind::Input, message)
+        CliError::new(CliErrorKind::Input, message)
     })
 }

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
-use hankweave_task_model::Execution;
+use hankweave_task_model::TaskExecution;
 use serde_json::json;
 
 use crate::args::Global;
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::one_line;
@@ -16,7 +16,7 @@ pub(super) async fn executions(
     global: &Global,
     registry: &Registry,
     id: &TaskId,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     registry.task(id).await?;
     let lines = registry.coordinator.log_lines(id.clone(), 0).await;
     let tries = hankweave_task_model::executions(&lines.map_err(|error| registry.failure(&error))?);
@@ -27,7 +27,7 @@ pub(super) async fn executions(
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(execution: &Execution) -> String {
+fn line(execution: &TaskExecution) -> String {
     let end = execution
         .ended_at
         .map_or_else(|| "-".to_owned(), |end| end.to_string());

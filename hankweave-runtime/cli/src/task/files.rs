@@ -7,7 +7,7 @@ use hankweave_tasks::layers::RestoreOptions;
 use serde_json::json;
 
 use crate::args::{Global, TaskCheckpointArgs, TaskRestoreArgs};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::one_line;
@@ -16,7 +16,7 @@ pub(super) async fn checkpoint(
     global: &Global,
     registry: &Registry,
     args: &TaskCheckpointArgs,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let (id, description) = (&args.task.id, args.description.clone());
     let files = registry.files(id);
     let made = registry.under_lock(id, async |_, token| {
@@ -41,7 +41,7 @@ pub(super) async fn restore(
     global: &Global,
     registry: &Registry,
     args: &TaskRestoreArgs,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let id = &args.task.id;
     if args.list {
         return list(global, registry, id).await;
@@ -70,7 +70,7 @@ pub(super) async fn restore(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn list(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, Failure> {
+async fn list(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
     registry.task(id).await?;
     let all = registry.files(id).run(|files| files.checkpoints()).await;
     let all = all.map_err(|error| registry.layer_failure(&error))?;
@@ -93,7 +93,7 @@ async fn list(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn recover(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, Failure> {
+pub(super) async fn recover(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
     let files = registry.files(id);
     let recovered = registry.under_lock(id, async |row, token| {
         let status = row.record.status();

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::list::counts;
 use crate::args::{Global, TaskHealthArgs};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::registry::{Registry, within};
 use crate::screen::one_line;
@@ -19,9 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A task of a worker that is gone is told after this time.
 pub(super) const ORPHAN_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// What is looked at behind the registry's answer, in this order (TASK-116).
+/// Check of the registry's health beyond its answer, in this order (TASK-116).
 #[derive(Debug, Clone, Copy)]
-enum Check {
+enum HealthCheck {
     /// The registry can be written.
     Registry,
     /// The folder of the files of all tasks can be read.
@@ -30,25 +30,25 @@ enum Check {
     Orphans,
 }
 
-/// What was found out, for people and for programs.
+/// Findings, for people and for programs.
 #[derive(Default)]
-struct Found {
+struct HealthReport {
     figures: Map<String, Value>,
-    checks: Vec<(Check, Option<String>)>,
+    checks: Vec<(HealthCheck, Option<String>)>,
 }
 
 pub(super) async fn health(
     global: &Global,
     registry: &Registry,
     args: &TaskHealthArgs,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let away = || {
         let message = format!(
             "the registry `{}` does not answer within {} s",
             shown(&registry.url),
             PATIENCE.as_secs()
         );
-        Failure::new(FailureKind::Io, message)
+        CliError::new(CliErrorKind::Io, message)
     };
     let found = within(PATIENCE, look(registry, args)).await.ok_or_else(away)??;
     match global.json() {
@@ -58,17 +58,17 @@ pub(super) async fn health(
     match found.failed() {
         Some((check, why)) if args.fail_fast => {
             let message = format!("the check `{}` failed: {why}", check.name());
-            Err(Failure::new(FailureKind::Failed, message))
+            Err(CliError::new(CliErrorKind::Failed, message))
         }
         _ => Ok(ExitCode::SUCCESS),
     }
 }
 
 /// Looks at one thing after the other; with `--fail-fast` at nothing behind the first that fails.
-async fn look(registry: &Registry, args: &TaskHealthArgs) -> Result<Found, Failure> {
-    let mut found = Found::default();
+async fn look(registry: &Registry, args: &TaskHealthArgs) -> Result<HealthReport, CliError> {
+    let mut found = HealthReport::default();
     figures(registry, args, &mut found).await?;
-    for check in [Check::Registry, Check::Files, Check::Orphans] {
+    for check in [HealthCheck::Registry, HealthCheck::Files, HealthCheck::Orphans] {
         let trouble = match check.look(registry, args, &mut found).await {
             Ok(trouble) => trouble,
             Err(failure) => Some(failure.message().to_owned()),
@@ -82,7 +82,11 @@ async fn look(registry: &Registry, args: &TaskHealthArgs) -> Result<Found, Failu
     Ok(found)
 }
 
-async fn figures(registry: &Registry, args: &TaskHealthArgs, found: &mut Found) -> Result<(), Failure> {
+async fn figures(
+    registry: &Registry,
+    args: &TaskHealthArgs,
+    found: &mut HealthReport,
+) -> Result<(), CliError> {
     let failed = |error| registry.failure(&error);
     let began = tokio::time::Instant::now();
     registry.coordinator.now().await.map_err(failed)?;
@@ -100,7 +104,7 @@ async fn figures(registry: &Registry, args: &TaskHealthArgs, found: &mut Found) 
     Ok(())
 }
 
-impl Check {
+impl HealthCheck {
     const fn name(self) -> &'static str {
         match self {
             Self::Registry => "registry",
@@ -109,13 +113,13 @@ impl Check {
         }
     }
 
-    /// What is wrong, if anything is.
+    /// Returns the problem, if there is one.
     async fn look(
         self,
         registry: &Registry,
         args: &TaskHealthArgs,
-        found: &mut Found,
-    ) -> Result<Option<String>, Failure> {
+        found: &mut HealthReport,
+    ) -> Result<Option<String>, CliError> {
         match self {
             Self::Registry => write(registry).await.map(|()| None),
             Self::Files => {
@@ -146,7 +150,7 @@ impl Check {
 }
 
 /// Takes a lock that nobody else asks for and gives it back: what does not write on a full disk answers all the same.
-async fn write(registry: &Registry) -> Result<(), Failure> {
+async fn write(registry: &Registry) -> Result<(), CliError> {
     let locks = &registry.locks;
     let name = format!("health:{}", registry.world.ids.nonce());
     let request = locks.request(name, "health", LockMode::Exclusive);
@@ -158,13 +162,13 @@ async fn write(registry: &Registry) -> Result<(), Failure> {
         .map_err(|error| registry.failure(&error))
 }
 
-impl Found {
+impl HealthReport {
     fn tell(&mut self, name: &str, value: Value) {
         self.figures.insert(name.to_owned(), value);
     }
 
     /// The first check that failed, and why.
-    fn failed(&self) -> Option<(Check, &str)> {
+    fn failed(&self) -> Option<(HealthCheck, &str)> {
         self.checks
             .iter()
             .find_map(|(check, trouble)| Some((*check, trouble.as_deref()?)))
@@ -192,7 +196,7 @@ impl Found {
         for (check, trouble) in &self.checks {
             match (check, trouble) {
                 (_, Some(trouble)) => text.push_str(&format!("{}: {}\n", check.name(), one_line(trouble))),
-                (Check::Orphans, None) => text.push_str("no task was left behind\n"),
+                (HealthCheck::Orphans, None) => text.push_str("no task was left behind\n"),
                 (_, None) => {}
             }
         }

@@ -10,12 +10,12 @@ use serde_json::json;
 
 use super::show::{in_table, line};
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::one_line;
 
-/// So many tasks are read at once.
+/// Number of tasks read at once.
 const PAGE: u64 = 500;
 
 fn filter(given: &Filter) -> TaskFilter {
@@ -29,7 +29,7 @@ pub(super) async fn list(
     global: &Global,
     registry: &Registry,
     args: &TaskListArgs,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let rows = registry.coordinator.tasks(ListQuery {
         filter: filter(&args.filter),
         offset: args.offset,
@@ -39,7 +39,7 @@ pub(super) async fn list(
     print(global, registry, &rows)
 }
 
-fn print(global: &Global, registry: &Registry, rows: &[TaskRow]) -> Result<ExitCode, Failure> {
+fn print(global: &Global, registry: &Registry, rows: &[TaskRow]) -> Result<ExitCode, CliError> {
     if global.json() {
         return output::print_json(&json!({"tasks": rows}));
     }
@@ -59,7 +59,7 @@ fn print(global: &Global, registry: &Registry, rows: &[TaskRow]) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `--verbose` tells of a task.
+/// Returns the details of a task for `--verbose`.
 fn more(row: &TaskRow) -> String {
     let record = serde_json::to_value(row).unwrap_or_default();
     let told = ["description", "agentId", "attempt", "error", "metadata"];
@@ -77,7 +77,7 @@ pub(super) async fn find(
     global: &Global,
     registry: &Registry,
     args: &TaskFindArgs,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let query = args.query.to_lowercase();
     let (mut found, mut offset) = (Vec::new(), 0);
     loop {
@@ -118,7 +118,7 @@ pub(super) const STATUSES: [TaskStatus; 5] = [
     TaskStatus::Cancelled,
 ];
 
-pub(super) async fn counts(registry: &Registry) -> Result<BTreeMap<&'static str, u64>, Failure> {
+pub(super) async fn counts(registry: &Registry) -> Result<BTreeMap<&'static str, u64>, CliError> {
     let mut counts = BTreeMap::new();
     for status in STATUSES {
         let filter = TaskFilter {
@@ -132,7 +132,7 @@ pub(super) async fn counts(registry: &Registry) -> Result<BTreeMap<&'static str,
 }
 
 /// What the tasks of each status have cost, all attempts together. A task that was deleted is not among them.
-pub(super) async fn costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskCost>, Failure> {
+pub(super) async fn costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskCost>, CliError> {
     let mut costs: BTreeMap<_, _> = STATUSES
         .map(|status| (status.as_str(), TaskCost::default()))
         .into();
@@ -157,7 +157,7 @@ pub(super) async fn costs(registry: &Registry) -> Result<BTreeMap<&'static str, 
     }
 }
 
-pub(super) async fn stats(global: &Global, registry: &Registry) -> Result<ExitCode, Failure> {
+pub(super) async fn stats(global: &Global, registry: &Registry) -> Result<ExitCode, CliError> {
     let counts = counts(registry).await?;
     let total: u64 = counts.values().sum();
     let costs = costs(registry).await?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::health::ORPHAN_AFTER;
 use super::list::{STATUSES, costs, counts};
 use crate::args::{Global, TaskMetricsArgs};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
 
@@ -17,7 +17,7 @@ pub(super) async fn metrics(
     global: &Global,
     registry: &Registry,
     args: &TaskMetricsArgs,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let rows = rows(registry).await?;
     if global.json() || args.j {
         let object: serde_json::Map<String, Value> = rows.into_iter().collect();
@@ -39,7 +39,7 @@ pub(super) async fn metrics(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn rows(registry: &Registry) -> Result<Vec<(String, Value)>, Failure> {
+async fn rows(registry: &Registry) -> Result<Vec<(String, Value)>, CliError> {
     let failed = |error| registry.failure(&error);
     let counts = counts(registry).await?;
     let orphans = registry.coordinator.orphans(ORPHAN_AFTER).await.map_err(failed)?;

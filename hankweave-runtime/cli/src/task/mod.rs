@@ -12,7 +12,7 @@ mod show;
 use std::process::ExitCode;
 
 use crate::args::{Global, TaskArgs, TaskCommand};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::registry::{Registry, with_registry};
 
 #[cfg(feature = "mcp")]
@@ -21,7 +21,7 @@ pub(crate) use change::call_off;
 pub(crate) use create::{free_ids, order};
 pub(crate) use show::line;
 
-pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliError> {
     if let TaskCommand::Delete(args) = &args.command {
         change::sure(args)?;
     }

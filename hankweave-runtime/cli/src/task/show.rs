@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use hankweave_core::id::TaskId;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::TaskStatus;
-use hankweave_task_model::{Decision, LogQuery};
+use hankweave_task_model::{AgentDecision, LogQuery};
 use serde_json::{Value, json};
 
 use crate::args::{Global, TaskDecisionsArgs, TaskHistoryArgs};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::one_line;
@@ -39,7 +39,7 @@ pub(crate) fn line(row: &TaskRow) -> String {
     )
 }
 
-pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, Failure> {
+pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
     let row = registry.task(id).await?;
     let files = registry.files(id);
     let state = files.run(|files| files.load_state()).await;
@@ -121,7 +121,7 @@ pub(super) async fn history(
     global: &Global,
     registry: &Registry,
     args: &TaskHistoryArgs,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     registry.task(&args.task.id).await?;
     let query = LogQuery {
         level: args.level,
@@ -156,15 +156,16 @@ pub(super) async fn decisions(
     global: &Global,
     registry: &Registry,
     args: &TaskDecisionsArgs,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     registry.task(&args.task.id).await?;
     let page = registry
         .files(&args.task.id)
         .run(|files| files.load_decisions())
         .await;
     let page = page.map_err(|error| registry.layer_failure(&error))?;
-    let of_agent = |decision: &&Decision| args.agent.as_ref().is_none_or(|agent| decision.agent == *agent);
-    let wanted: Vec<&Decision> = page.entries.iter().filter(of_agent).collect();
+    let of_agent =
+        |decision: &&AgentDecision| args.agent.as_ref().is_none_or(|agent| decision.agent == *agent);
+    let wanted: Vec<&AgentDecision> = page.entries.iter().filter(of_agent).collect();
     let newest = &wanted[wanted.len().saturating_sub(args.limit)..];
     if global.json() {
         let told = newest.iter().map(|decision| {

@@ -5,7 +5,7 @@ use std::path::Path;
 use hankweave_core::id::CheckpointSha;
 
 use crate::checkpoints::compare_file;
-use crate::screen::Text;
+use crate::screen::SafeText;
 
 /// The most lines that are kept.
 const LINES: usize = 5_000;
@@ -19,7 +19,7 @@ pub(super) fn of(execution: &Path, base: &CheckpointSha, path: &Path) -> Vec<Str
     let text = String::from_utf8_lossy(&text);
     let lines = text.lines().take(LINES);
     let lines: Vec<String> = lines
-        .map(|line| Text::from(line.replace('\t', "    ")).as_str().to_owned())
+        .map(|line| SafeText::from(line.replace('\t', "    ")).as_str().to_owned())
         .collect();
     match lines.is_empty() {
         true => vec!["no difference: it is as it was when the codon began".to_owned()],

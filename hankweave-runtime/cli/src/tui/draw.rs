@@ -10,12 +10,12 @@ use ratatui::style::{self, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 
-use super::model::{Model, Row};
+use super::model::{CodonRow, RunModel};
 use super::ring::holds;
-use super::view::{Front, HELP, PARTS, Part, View};
+use super::view::{HELP, Overlay, PARTS, Pane, View};
 use crate::report::{duration, tokens};
 
-/// Where the plan stands beside the part, at least this many columns are there.
+/// Least number of columns for the plan next to the part.
 const WIDE: u16 = 72;
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -23,7 +23,7 @@ const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
 /// Draws everything at `now`.
-pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View, model: &Model, now: Timestamp) {
+pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View, model: &RunModel, now: Timestamp) {
     let rows = Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(2)]);
     let [head, middle, foot] = rows.areas(frame.area());
     frame.render_widget(tabs(view), head);
@@ -54,7 +54,7 @@ fn tabs(view: &View) -> Line<'static> {
 }
 
 /// As many rows as fit, with the one that runs among them.
-fn plan_lines(model: &Model, area: Rect, now: Timestamp) -> Vec<Line<'static>> {
+fn plan_lines(model: &RunModel, area: Rect, now: Timestamp) -> Vec<Line<'static>> {
     let height = usize::from(area.height);
     let at = model.current.unwrap_or_default();
     let first = at
@@ -64,7 +64,7 @@ fn plan_lines(model: &Model, area: Rect, now: Timestamp) -> Vec<Line<'static>> {
     shown.map(|row| plan_line(row, now)).collect()
 }
 
-fn plan_line(row: &Row, now: Timestamp) -> Line<'static> {
+fn plan_line(row: &CodonRow, now: Timestamp) -> Line<'static> {
     let (mark, style) = mark(row.status);
     let time = match (row.status, row.took, row.began) {
         (None, ..) => String::new(),
@@ -86,16 +86,16 @@ fn mark(status: Option<CodonStatus>) -> (&'static str, Style) {
     }
 }
 
-fn part_lines(view: &View, model: &Model, area: Rect) -> Vec<Line<'static>> {
+fn part_lines(view: &View, model: &RunModel, area: Rect) -> Vec<Line<'static>> {
     match view.part {
-        Part::Transcript => transcript(view, model),
-        Part::Files => files(view, model),
-        Part::Costs => costs(view, model),
-        Part::Sentinels => sentinels(view, model, usize::from(area.width)),
+        Pane::Transcript => transcript(view, model),
+        Pane::Files => files(view, model),
+        Pane::Costs => costs(view, model),
+        Pane::Sentinels => sentinels(view, model, usize::from(area.width)),
     }
 }
 
-fn transcript(view: &View, model: &Model) -> Vec<Line<'static>> {
+fn transcript(view: &View, model: &RunModel) -> Vec<Line<'static>> {
     let top = view.top.unwrap_or_else(|| view.last_top(model));
     let lines = model.transcript.from(top).take(view.height);
     let drawn = lines.map(|(number, line)| {
@@ -112,7 +112,7 @@ fn transcript(view: &View, model: &Model) -> Vec<Line<'static>> {
     drawn.collect()
 }
 
-fn files(view: &View, model: &Model) -> Vec<Line<'static>> {
+fn files(view: &View, model: &RunModel) -> Vec<Line<'static>> {
     let head = match (model.files.len(), model.more_files) {
         (0, _) => "no file has changed since the codon began".to_owned(),
         (count, 0) => format!("{count} changed since the codon began; Enter shows the differences"),
@@ -131,7 +131,7 @@ fn files(view: &View, model: &Model) -> Vec<Line<'static>> {
     listed(view, head, rows)
 }
 
-fn costs(view: &View, model: &Model) -> Vec<Line<'static>> {
+fn costs(view: &View, model: &RunModel) -> Vec<Line<'static>> {
     let head = format!("{:<24} {:>12} {:>8} {:>12}", "codon", "time", "tokens", "cost");
     let all = std::iter::once(format!(
         "{:<24} {:>12} {:>8} {:>12}",
@@ -149,7 +149,7 @@ fn costs(view: &View, model: &Model) -> Vec<Line<'static>> {
     listed(view, head, all.chain(rows))
 }
 
-fn sentinels(view: &View, model: &Model, width: usize) -> Vec<Line<'static>> {
+fn sentinels(view: &View, model: &RunModel, width: usize) -> Vec<Line<'static>> {
     let head = match model.sentinels.is_empty() {
         true => "no sentinel watches".to_owned(),
         false => format!("{:<16} {:>7} {:>9}  said last", "sentinel", "answers", "cost"),
@@ -178,7 +178,7 @@ fn listed(view: &View, head: String, rows: impl Iterator<Item = String>) -> Vec<
     std::iter::once(Line::styled(head, DIM)).chain(drawn).collect()
 }
 
-fn foot_lines(view: &View, model: &Model, now: Timestamp) -> Vec<Line<'static>> {
+fn foot_lines(view: &View, model: &RunModel, now: Timestamp) -> Vec<Line<'static>> {
     let mut parts = vec![format!("{} of {}", model.done(), model.rows.len())];
     parts.extend(model.began.map(|began| duration(now.since(began))));
     parts.push(model.spent.to_string());
@@ -187,23 +187,23 @@ fn foot_lines(view: &View, model: &Model, now: Timestamp) -> Vec<Line<'static>> 
     }
     parts.extend(model.running().map(|row| row.title.clone()));
     let line = match &view.front {
-        Front::Search(needle) => Line::from(format!("/{needle}█")),
+        Overlay::Search(needle) => Line::from(format!("/{needle}█")),
         _ if !view.message.is_empty() => Line::from(view.message.clone()),
         _ => Line::styled("/ search  c next  s skip  r redo  x stop  b back  e end", DIM),
     };
     vec![Line::styled(parts.join(" · "), BOLD), line]
 }
 
-/// What is in front of the part.
+/// Draws the overlay in front of the part.
 fn draw_front(frame: &mut Frame<'_>, view: &View, area: Rect) {
     let (title, lines): (&str, Vec<Line<'static>>) = match &view.front {
-        Front::Nothing | Front::Search(_) => return,
-        Front::Help => ("keys", HELP.map(Line::from).to_vec()),
-        Front::Question(question, _) => (
+        Overlay::Nothing | Overlay::Search(_) => return,
+        Overlay::Help => ("keys", HELP.map(Line::from).to_vec()),
+        Overlay::Question(question, _) => (
             "y means it, any other key does nothing",
             vec![Line::from(question.clone())],
         ),
-        Front::Places(places, at) => {
+        Overlay::Places(places, at) => {
             let room = usize::from(area.height.saturating_sub(2)).max(1);
             let first = at.saturating_sub(room - 1);
             let lines = places.iter().enumerate().skip(first).take(room);
@@ -214,13 +214,13 @@ fn draw_front(frame: &mut Frame<'_>, view: &View, area: Rect) {
             });
             ("go back to: Enter chooses, any other key leaves", lines.collect())
         }
-        Front::Differences(name, lines, at) => {
+        Overlay::Differences(name, lines, at) => {
             let room = usize::from(area.height.saturating_sub(2)).max(1);
             let lines = lines.iter().skip(*at).take(room).map(|line| difference(line));
             (name.as_str(), lines.collect())
         }
     };
-    let is_whole = matches!(view.front, Front::Differences(..) | Front::Places(..));
+    let is_whole = matches!(view.front, Overlay::Differences(..) | Overlay::Places(..));
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
     let place = match is_whole {
         true => area,

@@ -20,12 +20,12 @@ pub(super) enum Key {
 
 /// Bytes of a key that is not whole yet.
 #[derive(Debug, Default)]
-pub(super) struct Keys(Vec<u8>);
+pub(super) struct KeyDecoder(Vec<u8>);
 
 /// Longer sequences are of no key that we know.
 const LONGEST: usize = 32;
 
-impl Keys {
+impl KeyDecoder {
     /// Takes a byte, or that none came for a moment, which ends a lone Escape.
     pub(super) fn press(&mut self, byte: Option<u8>) -> Option<Key> {
         let Some(byte) = byte else {
@@ -33,46 +33,46 @@ impl Keys {
         };
         self.0.push(byte);
         match self.read() {
-            Read::More if self.0.len() < LONGEST => None,
-            Read::More | Read::Unknown => {
+            KeyRead::More if self.0.len() < LONGEST => None,
+            KeyRead::More | KeyRead::Unknown => {
                 self.0.clear();
                 None
             }
-            Read::Key(key) => {
+            KeyRead::Key(key) => {
                 self.0.clear();
                 Some(key)
             }
         }
     }
 
-    fn read(&self) -> Read {
+    fn read(&self) -> KeyRead {
         match self.0.as_slice() {
-            [b'\n' | b'\r'] => Read::Key(Key::Enter),
-            [b'\t'] => Read::Key(Key::Tab),
-            [0x7f | 0x08] => Read::Key(Key::Back),
-            [0x1b] | [0x1b, b'[' | b'O'] => Read::More,
+            [b'\n' | b'\r'] => KeyRead::Key(Key::Enter),
+            [b'\t'] => KeyRead::Key(Key::Tab),
+            [0x7f | 0x08] => KeyRead::Key(Key::Back),
+            [0x1b] | [0x1b, b'[' | b'O'] => KeyRead::More,
             [0x1b, b'[' | b'O', rest @ ..] => sequence(rest),
-            [0x1b, ..] => Read::Unknown,
+            [0x1b, ..] => KeyRead::Unknown,
             bytes => match std::str::from_utf8(bytes) {
                 Ok(text) => match text.chars().next().filter(|c| !c.is_control()) {
-                    Some(c) => Read::Key(Key::Char(c)),
-                    None => Read::Unknown,
+                    Some(c) => KeyRead::Key(Key::Char(c)),
+                    None => KeyRead::Unknown,
                 },
-                Err(error) if error.error_len().is_none() => Read::More,
-                Err(_) => Read::Unknown,
+                Err(error) if error.error_len().is_none() => KeyRead::More,
+                Err(_) => KeyRead::Unknown,
             },
         }
     }
 }
 
-enum Read {
+enum KeyRead {
     Key(Key),
     More,
     Unknown,
 }
 
-fn sequence(rest: &[u8]) -> Read {
-    Read::Key(match rest {
+fn sequence(rest: &[u8]) -> KeyRead {
+    KeyRead::Key(match rest {
         b"A" => Key::Up,
         b"B" => Key::Down,
         b"C" => Key::Right,
@@ -84,9 +84,9 @@ fn sequence(rest: &[u8]) -> Read {
         [b'0'..=b'9' | b';', ..]
             if !rest.ends_with(b"~") && !rest.last().is_some_and(u8::is_ascii_alphabetic) =>
         {
-            return Read::More;
+            return KeyRead::More;
         }
-        _ => return Read::Unknown,
+        _ => return KeyRead::Unknown,
     })
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     fn keys(bytes: &[u8]) -> Vec<Key> {
-        let mut keys = Keys::default();
+        let mut keys = KeyDecoder::default();
         bytes
             .iter()
             .map(|byte| Some(*byte))

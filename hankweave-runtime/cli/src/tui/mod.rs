@@ -11,18 +11,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hankweave_client::{Client, Commands, Ended, Message};
+use hankweave_client::{Client, CommandSender, Disconnected, ServerMessage};
 use hankweave_core::document::PlanEntry;
-use hankweave_core::wire::{Answer, Command, Event};
+use hankweave_core::wire::{Command, DirectPayload, Event};
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinError, JoinSet};
 
-use self::keys::{Key, Keys};
-use self::model::Model;
-use self::view::{View, Wish};
+use self::keys::{Key, KeyDecoder};
+use self::model::RunModel;
+use self::view::{View, ViewAction};
 use crate::keyboard::Keyboard;
 use crate::report::Loops;
 use crate::screen::Full;
@@ -35,7 +35,7 @@ const MOST_TASKS: usize = 64;
 
 /// Why the screen was left.
 #[derive(Debug)]
-pub(crate) enum Left {
+pub(crate) enum ExitReason {
     /// The person left, or the program was interrupted.
     ByKey,
     /// The program is to end.
@@ -43,20 +43,20 @@ pub(crate) enum Left {
     /// The terminal was closed.
     HungUp,
     /// The run has ended, or the connection with it.
-    Ended(Ended),
+    Ended(Disconnected),
 }
 
-/// What of the run is known besides its events.
+/// Facts about the run besides its events.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
-    /// Where it works, if that is here.
+pub(crate) struct TuiContext {
+    /// Execution directory, if it is on this machine.
     pub(crate) execution: Option<PathBuf>,
     /// The plan, if it is known.
     pub(crate) plan: Vec<PlanEntry>,
     /// How often its loops go round at most.
     pub(crate) loops: Loops,
     /// How what became of a command is said.
-    pub(crate) words: Option<fn(&Answer) -> String>,
+    pub(crate) words: Option<fn(&DirectPayload) -> String>,
 }
 
 /// Shows the run until it ends or somebody leaves. `client` begins with the first event.
@@ -64,13 +64,13 @@ pub(crate) struct Known {
 /// # Errors
 ///
 /// When the terminal cannot be drawn on, or cannot be watched.
-pub(crate) async fn watch(client: &mut Client, mut known: Known) -> io::Result<Left> {
+pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Result<ExitReason> {
     let Some(keyboard) = Keyboard::of_stdin() else {
         return Err(io::Error::other("the standard input is no terminal"));
     };
     let mut full = Full::take()?;
-    let mut watched = Watched {
-        model: Model::new(std::mem::take(&mut known.loops)),
+    let mut watched = App {
+        model: RunModel::new(std::mem::take(&mut known.loops)),
         view: View::default(),
         commands: client.commands(),
         tasks: JoinSet::new(),
@@ -85,15 +85,15 @@ pub(crate) async fn watch(client: &mut Client, mut known: Known) -> io::Result<L
         signal(SignalKind::terminate())?,
     );
     let (mut hung_up, mut interrupted) = (signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?);
-    let mut keys = Keys::default();
+    let mut keys = KeyDecoder::default();
     let mut pressed = std::pin::pin!(keyboard.key());
     loop {
         // Every arm is cancel safe: whoever looks for a key is only borrowed.
         tokio::select! {
             biased;
-            _ = terminated.recv() => return Ok(Left::Terminated),
-            _ = hung_up.recv() => return Ok(Left::HungUp),
-            _ = interrupted.recv() => return Ok(Left::ByKey),
+            _ = terminated.recv() => return Ok(ExitReason::Terminated),
+            _ = hung_up.recv() => return Ok(ExitReason::HungUp),
+            _ = interrupted.recv() => return Ok(ExitReason::ByKey),
             _ = stopped.recv() => {
                 full.lend()?;
                 kill_process(getpid(), Signal::STOP)?;
@@ -101,14 +101,14 @@ pub(crate) async fn watch(client: &mut Client, mut known: Known) -> io::Result<L
                 full.take_again()?;
             }
             _ = tick.tick() => if full.draw(|frame| watched.draw(frame)).is_err() {
-                return Ok(Left::HungUp);
+                return Ok(ExitReason::HungUp);
             },
             key = &mut pressed => {
                 let Ok(key) = key else {
-                    return Ok(Left::HungUp);
+                    return Ok(ExitReason::HungUp);
                 };
                 if keys.press(key).is_some_and(|key| watched.press(key)) {
-                    return Ok(ended.map_or(Left::ByKey, Left::Ended));
+                    return Ok(ended.map_or(ExitReason::ByKey, ExitReason::Ended));
                 }
                 // What is pressed behind the key that leaves is for whoever comes next.
                 pressed.set(keyboard.key());
@@ -126,54 +126,54 @@ pub(crate) async fn watch(client: &mut Client, mut known: Known) -> io::Result<L
     }
 }
 
-/// What became of something that a key wanted.
+/// Outcome of a key's command.
 #[derive(Debug)]
-enum Done {
+enum ActionResult {
     Nothing,
     Said(String),
     Compared(String, Vec<String>),
 }
 
-struct Watched {
-    model: Model,
+struct App {
+    model: RunModel,
     view: View,
-    commands: Commands,
-    /// What keys wanted and is not done yet.
-    tasks: JoinSet<Done>,
-    known: Known,
+    commands: CommandSender,
+    /// Commands of keys that are not done yet.
+    tasks: JoinSet<ActionResult>,
+    known: TuiContext,
 }
 
-impl Watched {
+impl App {
     fn draw(&mut self, frame: &mut ratatui::Frame<'_>) {
         draw::draw(frame, &mut self.view, &self.model, SystemClock.now());
     }
 
     /// Takes a message in.
-    fn hear(&mut self, message: Message) {
+    fn hear(&mut self, message: ServerMessage) {
         match message {
-            Message::Event(entry) => {
+            ServerMessage::Event(entry) => {
                 self.model.take(&entry);
                 if let Event::CheckpointList { checkpoints, .. } = entry.event {
                     self.view.offer(checkpoints);
                 }
             }
-            Message::Direct(direct) => {
-                if let Answer::CheckpointList { checkpoints, .. } = direct.answer {
+            ServerMessage::Direct(direct) => {
+                if let DirectPayload::CheckpointList { checkpoints, .. } = direct.answer {
                     self.view.offer(checkpoints);
                 }
             }
-            Message::Unknown { .. } => {}
+            ServerMessage::Unknown { .. } => {}
         }
     }
 
     /// Takes a key; whether somebody leaves with it.
     fn press(&mut self, key: Key) -> bool {
         match self.view.press(key, &self.model) {
-            Wish::Nothing => {}
-            Wish::Leave => return true,
-            Wish::Send(command) => self.send(command),
-            Wish::List => self.send(Command::CheckpointList { run_id: None }),
-            Wish::Compare(path) => self.compare(path),
+            ViewAction::Nothing => {}
+            ViewAction::Leave => return true,
+            ViewAction::Send(command) => self.send(command),
+            ViewAction::List => self.send(Command::CheckpointList { run_id: None }),
+            ViewAction::Compare(path) => self.compare(path),
         }
         false
     }
@@ -184,9 +184,9 @@ impl Watched {
         let (commands, words) = (self.commands.clone(), self.known.words);
         self.begin(async move {
             match (commands.send(command).await, words) {
-                (Ok(answer), Some(words)) if !is_list => Done::Said(words(&answer)),
-                (Ok(_), _) => Done::Nothing,
-                (Err(error), _) => Done::Said(format!("refused: {error}")),
+                (Ok(answer), Some(words)) if !is_list => ActionResult::Said(words(&answer)),
+                (Ok(_), _) => ActionResult::Nothing,
+                (Err(error), _) => ActionResult::Said(format!("refused: {error}")),
             }
         });
     }
@@ -199,22 +199,22 @@ impl Watched {
         self.begin(async move {
             let name = path.clone();
             let compare = move || differences::of(&execution, &base, Path::new(&path));
-            Done::Compared(name, Blocking::Threads.run(compare).await)
+            ActionResult::Compared(name, Blocking::Threads.run(compare).await)
         });
     }
 
-    fn begin(&mut self, work: impl Future<Output = Done> + Send + 'static) {
+    fn begin(&mut self, work: impl Future<Output = ActionResult> + Send + 'static) {
         match self.tasks.len() < MOST_TASKS {
             true => drop(self.tasks.spawn(work)),
             false => "too much is waited for".clone_into(&mut self.view.message),
         }
     }
 
-    fn done(&mut self, done: Result<Done, JoinError>) {
+    fn done(&mut self, done: Result<ActionResult, JoinError>) {
         match done {
-            Ok(Done::Said(said)) => self.view.message = said,
-            Ok(Done::Compared(name, lines)) => self.view.show(name, lines),
-            Ok(Done::Nothing) => {}
+            Ok(ActionResult::Said(said)) => self.view.message = said,
+            Ok(ActionResult::Compared(name, lines)) => self.view.show(name, lines),
+            Ok(ActionResult::Nothing) => {}
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(_) => {}
         }

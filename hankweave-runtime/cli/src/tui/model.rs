@@ -1,4 +1,4 @@
-//! What the events of a run tell: the plan, what was said, the files, the costs and the sentinels. Bounded, whatever happens.
+//! Model of a run: its plan, transcript, files, costs and sentinels, from its events. Always bounded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, FileAction, JournalEntry};
 
 use super::ring::Ring;
-use crate::report::{Loops, Said, title};
-use crate::screen::Text;
+use crate::report::{Loops, MarkedText, title};
+use crate::screen::SafeText;
 
 /// Files that have changed since the codon began; more are only counted.
 const FILES: usize = 2_000;
@@ -24,10 +24,10 @@ const SENTINELS: usize = 200;
 
 /// Everything that is shown of a run.
 #[derive(Debug, Default)]
-pub(super) struct Model {
+pub(super) struct RunModel {
     /// How often each loop goes round at most, as far as that is known.
     loops: Loops,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<CodonRow>,
     /// The plan of the rows, to whose configurations those of later iterations refer.
     entries: Vec<PlanEntry>,
     places: HashMap<CodonId, usize>,
@@ -36,7 +36,7 @@ pub(super) struct Model {
     pub(super) transcript: Ring,
     /// Who spoke last in the transcript.
     speaker: Option<CodonId>,
-    /// What has changed since the codon began.
+    /// Files that have changed since the codon started.
     pub(super) files: BTreeMap<String, FileAction>,
     /// Changed files that are not among them.
     pub(super) more_files: usize,
@@ -44,7 +44,7 @@ pub(super) struct Model {
     pub(super) base: Option<CheckpointSha>,
     newest: Option<CheckpointSha>,
     pub(super) sentinels: BTreeMap<SentinelId, Watcher>,
-    /// What all runs have cost.
+    /// Cost of all runs.
     pub(super) spent: Usd,
     pub(super) began: Option<Timestamp>,
     /// How many tokens the conversation has, of how many that fit in.
@@ -54,7 +54,7 @@ pub(super) struct Model {
 
 /// One codon of the plan.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
+pub(super) struct CodonRow {
     pub(super) id: CodonId,
     pub(super) title: String,
     /// `None` before it has begun.
@@ -66,7 +66,7 @@ pub(super) struct Row {
     pub(super) took: Option<Duration>,
 }
 
-/// What is known of a sentinel.
+/// Facts about a sentinel.
 #[derive(Debug, Default)]
 pub(super) struct Watcher {
     pub(super) said: String,
@@ -76,7 +76,7 @@ pub(super) struct Watcher {
     pub(super) is_lower_bound: bool,
 }
 
-impl Model {
+impl RunModel {
     pub(super) fn new(loops: Loops) -> Self {
         Self {
             loops,
@@ -86,7 +86,8 @@ impl Model {
 
     /// Lays out a plan. What is known of its codons stays.
     pub(super) fn plan(&mut self, plan: &[PlanEntry]) {
-        let mut known: HashMap<CodonId, Row> = self.rows.drain(..).map(|row| (row.id.clone(), row)).collect();
+        let mut known: HashMap<CodonId, CodonRow> =
+            self.rows.drain(..).map(|row| (row.id.clone(), row)).collect();
         let current = self.current.take();
         let current = current.and_then(|at| self.places.iter().find(|(_, place)| **place == at));
         let current = current.map(|(id, _)| id.clone());
@@ -94,7 +95,7 @@ impl Model {
         self.rows = plan
             .iter()
             .map(|entry| {
-                let row = || Row::new(entry.codon_id.clone(), title(entry, &self.loops));
+                let row = || CodonRow::new(entry.codon_id.clone(), title(entry, &self.loops));
                 known.remove(&entry.codon_id).unwrap_or_else(row)
             })
             .collect();
@@ -112,8 +113,8 @@ impl Model {
         let added = &self.entries[begin..begin + extension.entries.len()];
         let added = added
             .iter()
-            .map(|entry| Row::new(entry.codon_id.clone(), title(entry, &self.loops)));
-        let added: Vec<Row> = added.collect();
+            .map(|entry| CodonRow::new(entry.codon_id.clone(), title(entry, &self.loops)));
+        let added: Vec<CodonRow> = added.collect();
         for dropped in self.rows.splice(begin..begin + extension.dropped as usize, added) {
             self.places.remove(&dropped.id);
         }
@@ -215,10 +216,10 @@ impl Model {
                 if let Some(row) = self.row(codon_id) {
                     let (status, began) = (Some(CodonStatus::Preparing), Some(at));
                     let (id, title) = (row.id.clone(), std::mem::take(&mut row.title));
-                    *row = Row {
+                    *row = CodonRow {
                         status,
                         began,
-                        ..Row::new(id, title)
+                        ..CodonRow::new(id, title)
                     };
                 }
             }
@@ -253,7 +254,7 @@ impl Model {
         }
     }
 
-    fn row(&mut self, id: &CodonId) -> Option<&mut Row> {
+    fn row(&mut self, id: &CodonId) -> Option<&mut CodonRow> {
         let place = *self.places.get(id)?;
         self.rows.get_mut(place)
     }
@@ -293,7 +294,7 @@ impl Model {
             }
             return;
         };
-        let Some(said) = Said::of(event, &codon, true) else {
+        let Some(said) = MarkedText::of(event, &codon, true) else {
             return;
         };
         if self.speaker.as_ref() != Some(&codon) {
@@ -311,14 +312,14 @@ impl Model {
     fn add(&mut self, mark: &str, words: &str, style: Style) {
         for line in words.trim_end().lines() {
             let line = format!("{mark}{}", line.replace('\t', "    "));
-            let harmless = Text::from(line);
+            let harmless = SafeText::from(line);
             self.transcript.push(harmless.as_str().to_owned(), style);
         }
     }
 
     /// How many codons have ended in the order of the plan.
     pub(super) fn done(&self) -> usize {
-        let ended = |row: &&Row| {
+        let ended = |row: &&CodonRow| {
             row.status
                 .is_some_and(|status| status.is_terminal() && status != CodonStatus::Failed)
         };
@@ -326,7 +327,7 @@ impl Model {
     }
 
     /// The codon that runs.
-    pub(super) fn running(&self) -> Option<&Row> {
+    pub(super) fn running(&self) -> Option<&CodonRow> {
         let row = self.rows.get(self.current?)?;
         row.status
             .is_some_and(|status| !status.is_terminal())
@@ -334,7 +335,7 @@ impl Model {
     }
 }
 
-impl Row {
+impl CodonRow {
     pub(super) fn new(id: CodonId, title: String) -> Self {
         Self {
             id,

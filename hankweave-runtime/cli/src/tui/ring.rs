@@ -10,7 +10,7 @@ const BYTES: usize = 8 << 20;
 
 /// A line of the transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct TranscriptRow {
     pub(super) text: String,
     pub(super) style: Style,
 }
@@ -18,7 +18,7 @@ pub(super) struct Line {
 /// The newest lines. Each has a number that it keeps, counted from 0.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
-    lines: VecDeque<Line>,
+    lines: VecDeque<TranscriptRow>,
     bytes: usize,
     forgotten: usize,
 }
@@ -26,7 +26,7 @@ pub(super) struct Ring {
 impl Ring {
     pub(super) fn push(&mut self, text: String, style: Style) {
         self.bytes += text.len();
-        self.lines.push_back(Line { text, style });
+        self.lines.push_back(TranscriptRow { text, style });
         while self.lines.len() > LINES || (self.bytes > BYTES && self.lines.len() > 1) {
             let Some(oldest) = self.lines.pop_front() else {
                 return;
@@ -47,20 +47,20 @@ impl Ring {
     }
 
     /// The lines from this number on.
-    pub(super) fn from(&self, number: usize) -> impl Iterator<Item = (usize, &Line)> {
+    pub(super) fn from(&self, number: usize) -> impl Iterator<Item = (usize, &TranscriptRow)> {
         let first = number.max(self.forgotten);
         (first..).zip(self.lines.iter().skip(first - self.forgotten))
     }
 
     /// The next line behind `number` that holds `needle`, whatever the case of letters; from the beginning again when there is none.
     pub(super) fn find(&self, needle: &str, number: usize) -> Option<usize> {
-        let found = |(_, line): &(usize, &Line)| holds(&line.text, needle);
+        let found = |(_, line): &(usize, &TranscriptRow)| holds(&line.text, needle);
         let behind = self.from(number + 1).find(found);
         let found = behind.or_else(|| self.from(0).find(found))?;
         Some(found.0)
     }
 
-    /// The same in the other direction.
+    /// Searches backwards.
     pub(super) fn find_back(&self, needle: &str, number: usize) -> Option<usize> {
         let mut before = None;
         let mut last = None;

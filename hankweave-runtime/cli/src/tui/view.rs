@@ -1,15 +1,15 @@
-//! What a person looks at and is asked, and what keys do to it. Pure: what a key wants of the run is returned.
+//! View: the visible part, the open question, and the effect of keys. Pure: a key's command for the run is returned.
 
 use hankweave_core::cost::Usd;
 use hankweave_core::wire::{Command, ListedCheckpoint, ShaPrefix};
 
 use super::keys::Key;
-use super::model::{Model, Row};
+use super::model::{CodonRow, RunModel};
 use crate::report::duration;
 
 /// The parts that fill the screen, one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Part {
+pub(super) enum Pane {
     #[default]
     Transcript,
     Files,
@@ -17,11 +17,11 @@ pub(super) enum Part {
     Sentinels,
 }
 
-pub(super) const PARTS: [(Part, &str); 4] = [
-    (Part::Transcript, "transcript"),
-    (Part::Files, "files"),
-    (Part::Costs, "costs"),
-    (Part::Sentinels, "sentinels"),
+pub(super) const PARTS: [(Pane, &str); 4] = [
+    (Pane::Transcript, "transcript"),
+    (Pane::Files, "files"),
+    (Pane::Costs, "costs"),
+    (Pane::Sentinels, "sentinels"),
 ];
 
 pub(super) const HELP: [&str; 16] = [
@@ -43,13 +43,13 @@ pub(super) const HELP: [&str; 16] = [
     "?               this",
 ];
 
-/// What is in front of the part.
+/// Overlay in front of the part.
 #[derive(Debug, Default)]
-pub(super) enum Front {
+pub(super) enum Overlay {
     #[default]
     Nothing,
     Help,
-    /// What is searched for is being typed.
+    /// The search text is being typed.
     Search(String),
     /// Something is lost: `y` means it.
     Question(String, Command),
@@ -59,9 +59,9 @@ pub(super) enum Front {
     Differences(String, Vec<String>, usize),
 }
 
-/// What a key wants.
+/// Command of a key.
 #[derive(Debug, PartialEq)]
-pub(super) enum Wish {
+pub(super) enum ViewAction {
     Nothing,
     Send(Command),
     /// The places to go back to are to be asked for, and then [`View::offer`]ed.
@@ -73,18 +73,18 @@ pub(super) enum Wish {
 
 #[derive(Debug, Default)]
 pub(super) struct View {
-    pub(super) part: Part,
-    pub(super) front: Front,
+    pub(super) part: Pane,
+    pub(super) front: Overlay,
     /// The first line of the transcript on the screen; `None` follows its end.
     pub(super) top: Option<usize>,
     /// How many characters of long lines are passed over.
     pub(super) left: usize,
     /// The chosen row of the other parts.
     pub(super) chosen: usize,
-    /// What is searched for, and the line where it was found.
+    /// Search text, and the line where it was found.
     pub(super) needle: String,
     pub(super) found: Option<usize>,
-    /// What became of the last command.
+    /// Outcome of the last command.
     pub(super) message: String,
     /// Lines of the part on the screen, as it was drawn last.
     pub(super) height: usize,
@@ -92,24 +92,24 @@ pub(super) struct View {
 
 impl View {
     /// Takes a key.
-    pub(super) fn press(&mut self, key: Key, model: &Model) -> Wish {
+    pub(super) fn press(&mut self, key: Key, model: &RunModel) -> ViewAction {
         match std::mem::take(&mut self.front) {
-            Front::Nothing => self.choose(key, model),
-            Front::Help => Wish::Nothing,
-            Front::Search(needle) => self.typed(key, needle, model),
-            Front::Question(_, command) => match key {
-                Key::Char('y' | 'Y') => Wish::Send(command),
+            Overlay::Nothing => self.choose(key, model),
+            Overlay::Help => ViewAction::Nothing,
+            Overlay::Search(needle) => self.typed(key, needle, model),
+            Overlay::Question(_, command) => match key {
+                Key::Char('y' | 'Y') => ViewAction::Send(command),
                 _ => self.nothing_changed(),
             },
-            Front::Places(places, at) => self.place(key, places, at, model),
-            Front::Differences(name, lines, at) => {
+            Overlay::Places(places, at) => self.place(key, places, at, model),
+            Overlay::Differences(name, lines, at) => {
                 let step = self.step(key);
                 if let (Some(step), false) = (step, key == Key::Char('q')) {
                     let last = lines.len().saturating_sub(self.height.max(1));
                     let at = at.saturating_add_signed(step).min(last);
-                    self.front = Front::Differences(name, lines, at);
+                    self.front = Overlay::Differences(name, lines, at);
                 }
-                Wish::Nothing
+                ViewAction::Nothing
             }
         }
     }
@@ -118,13 +118,13 @@ impl View {
     pub(super) fn offer(&mut self, places: Vec<ListedCheckpoint>) {
         match places.is_empty() {
             true => "there is no checkpoint to go back to".clone_into(&mut self.message),
-            false => self.front = Front::Places(places, 0),
+            false => self.front = Overlay::Places(places, 0),
         }
     }
 
     /// Shows the differences of a file.
     pub(super) fn show(&mut self, name: String, lines: Vec<String>) {
-        self.front = Front::Differences(name, lines, 0);
+        self.front = Overlay::Differences(name, lines, 0);
     }
 
     /// How far a key scrolls.
@@ -141,11 +141,11 @@ impl View {
         })
     }
 
-    fn choose(&mut self, key: Key, model: &Model) -> Wish {
+    fn choose(&mut self, key: Key, model: &RunModel) -> ViewAction {
         self.message.clear();
         if let Some(step) = self.step(key) {
             self.scroll(step, model);
-            return Wish::Nothing;
+            return ViewAction::Nothing;
         }
         match key {
             Key::Char(digit @ '1'..='4') => self.turn_to(digit as usize - '1' as usize),
@@ -155,21 +155,21 @@ impl View {
             }
             Key::Left => self.left = self.left.saturating_sub(8),
             Key::Right => self.left += 8,
-            Key::Char('/') => self.front = Front::Search(String::new()),
+            Key::Char('/') => self.front = Overlay::Search(String::new()),
             Key::Char('n') => self.search(model, true),
             Key::Char('N') => self.search(model, false),
-            Key::Char('?') => self.front = Front::Help,
-            Key::Enter if self.part == Part::Files => {
+            Key::Char('?') => self.front = Overlay::Help,
+            Key::Enter if self.part == Pane::Files => {
                 let file = model.files.keys().nth(self.chosen);
-                return file.map_or(Wish::Nothing, |path| Wish::Compare(path.clone()));
+                return file.map_or(ViewAction::Nothing, |path| ViewAction::Compare(path.clone()));
             }
-            Key::Char('c') => return Wish::Send(Command::CodonNext),
-            Key::Char('b') => return Wish::List,
-            Key::Char('q') => return Wish::Leave,
+            Key::Char('c') => return ViewAction::Send(Command::CodonNext),
+            Key::Char('b') => return ViewAction::List,
+            Key::Char('q') => return ViewAction::Leave,
             Key::Char(order @ ('s' | 'r' | 'x' | 'e')) => self.ask(order, model),
             _ => {}
         }
-        Wish::Nothing
+        ViewAction::Nothing
     }
 
     fn turn_to(&mut self, part: usize) {
@@ -177,12 +177,12 @@ impl View {
         self.chosen = 0;
     }
 
-    fn scroll(&mut self, step: isize, model: &Model) {
-        if self.part != Part::Transcript {
+    fn scroll(&mut self, step: isize, model: &RunModel) {
+        if self.part != Pane::Transcript {
             let rows = match self.part {
-                Part::Files => model.files.len(),
-                Part::Costs => model.rows.len(),
-                Part::Transcript | Part::Sentinels => model.sentinels.len(),
+                Pane::Files => model.files.len(),
+                Pane::Costs => model.rows.len(),
+                Pane::Transcript | Pane::Sentinels => model.sentinels.len(),
             };
             self.chosen = self
                 .chosen
@@ -197,30 +197,30 @@ impl View {
     }
 
     /// The first line of the last page.
-    pub(super) fn last_top(&self, model: &Model) -> usize {
+    pub(super) fn last_top(&self, model: &RunModel) -> usize {
         let (first, end) = (model.transcript.first(), model.transcript.end());
         end.saturating_sub(self.height.max(1)).max(first)
     }
 
-    fn typed(&mut self, key: Key, mut needle: String, model: &Model) -> Wish {
+    fn typed(&mut self, key: Key, mut needle: String, model: &RunModel) -> ViewAction {
         match key {
             Key::Enter => {
-                (self.part, self.needle) = (Part::Transcript, needle);
+                (self.part, self.needle) = (Pane::Transcript, needle);
                 self.found = None;
                 self.search(model, false);
-                return Wish::Nothing;
+                return ViewAction::Nothing;
             }
-            Key::Escape => return Wish::Nothing,
+            Key::Escape => return ViewAction::Nothing,
             Key::Back => drop(needle.pop()),
             Key::Char(c) => needle.push(c),
             _ => {}
         }
-        self.front = Front::Search(needle);
-        Wish::Nothing
+        self.front = Overlay::Search(needle);
+        ViewAction::Nothing
     }
 
     /// Goes to the next line with what is searched for, or the one before.
-    fn search(&mut self, model: &Model, ahead: bool) {
+    fn search(&mut self, model: &RunModel, ahead: bool) {
         let ring = &model.transcript;
         let found = match ahead {
             true => ring.find(&self.needle, self.found.unwrap_or_default()),
@@ -237,10 +237,10 @@ impl View {
     }
 
     /// Asks whether it is meant, and names what is lost.
-    fn ask(&mut self, order: char, model: &Model) {
+    fn ask(&mut self, order: char, model: &RunModel) {
         let running = model.running();
         let newest = model.current.and_then(|at| model.rows.get(at));
-        let spent = |row: &Row| row.cost.told(row.is_lower_bound);
+        let spent = |row: &CodonRow| row.cost.told(row.is_lower_bound);
         let asked = match (order, running, newest) {
             ('s', Some(row), _) => Some((
                 format!(
@@ -279,7 +279,7 @@ impl View {
             _ => None,
         };
         match (asked, order) {
-            (Some((question, command)), _) => self.front = Front::Question(question, command),
+            (Some((question, command)), _) => self.front = Overlay::Question(question, command),
             (None, 'r') if running.is_some() => {
                 "a codon runs; skip or stop it first".clone_into(&mut self.message)
             }
@@ -287,24 +287,24 @@ impl View {
         }
     }
 
-    fn place(&mut self, key: Key, places: Vec<ListedCheckpoint>, at: usize, model: &Model) -> Wish {
+    fn place(&mut self, key: Key, places: Vec<ListedCheckpoint>, at: usize, model: &RunModel) -> ViewAction {
         if key == Key::Enter
             && let Some(place) = places.get(at)
         {
             self.ask_back(place, model);
-            return Wish::Nothing;
+            return ViewAction::Nothing;
         }
         match self.step(key) {
             Some(step) => {
                 let at = at.saturating_add_signed(step).min(places.len().saturating_sub(1));
-                self.front = Front::Places(places, at);
-                Wish::Nothing
+                self.front = Overlay::Places(places, at);
+                ViewAction::Nothing
             }
             None => self.nothing_changed(),
         }
     }
 
-    fn ask_back(&mut self, place: &ListedCheckpoint, model: &Model) {
+    fn ask_back(&mut self, place: &ListedCheckpoint, model: &RunModel) {
         let Some(checkpoint_sha) = ShaPrefix::new(place.sha.as_str()) else {
             "this checkpoint has no name to go back to".clone_into(&mut self.message);
             return;
@@ -314,7 +314,7 @@ impl View {
             .iter()
             .skip_while(|row| row.id != place.codon_id)
             .skip(1);
-        let lost: Vec<&Row> = behind.filter(|row| row.status.is_some()).collect();
+        let lost: Vec<&CodonRow> = behind.filter(|row| row.status.is_some()).collect();
         let names: Vec<&str> = lost.iter().take(5).map(|row| row.title.as_str()).collect();
         let more = lost.len().saturating_sub(names.len());
         let more = if more > 0 {
@@ -344,12 +344,12 @@ impl View {
             checkpoint_sha,
             auto_restart,
         };
-        self.front = Front::Question(question, command);
+        self.front = Overlay::Question(question, command);
     }
 
-    fn nothing_changed(&mut self) -> Wish {
+    fn nothing_changed(&mut self) -> ViewAction {
         "nothing was changed".clone_into(&mut self.message);
-        Wish::Nothing
+        ViewAction::Nothing
     }
 }
 
@@ -361,14 +361,14 @@ mod tests {
 
     use super::*;
 
-    fn model(statuses: &[Option<CodonStatus>]) -> Model {
-        let mut model = Model::default();
+    fn model(statuses: &[Option<CodonStatus>]) -> RunModel {
+        let mut model = RunModel::default();
         for (number, status) in (1..).zip(statuses) {
             let id = format!("c{number}").parse().unwrap();
-            model.rows.push(Row {
+            model.rows.push(CodonRow {
                 status: *status,
                 cost: Usd::from_micros(250_000),
-                ..Row::new(id, format!("Codon {number}"))
+                ..CodonRow::new(id, format!("Codon {number}"))
             });
             if status.is_some() {
                 model.current = Some(number - 1);
@@ -377,7 +377,7 @@ mod tests {
         model
     }
 
-    fn press(view: &mut View, model: &Model, keys: &str) -> Wish {
+    fn press(view: &mut View, model: &RunModel, keys: &str) -> ViewAction {
         let wishes = keys.chars().map(|key| match key {
             '\n' => view.press(Key::Enter, model),
             key => view.press(Key::Char(key), model),
@@ -387,7 +387,7 @@ mod tests {
 
     fn question(view: &View) -> String {
         match &view.front {
-            Front::Question(question, _) => question.clone(),
+            Overlay::Question(question, _) => question.clone(),
             _ => format!("no question: {}", view.message),
         }
     }
@@ -397,32 +397,38 @@ mod tests {
     fn what_costs_something_is_asked_once_more_and_the_question_names_it() {
         let running = model(&[Some(CodonStatus::Completed), Some(CodonStatus::Running)]);
         let mut view = View::default();
-        assert_eq!(press(&mut view, &running, "s"), Wish::Nothing);
+        assert_eq!(press(&mut view, &running, "s"), ViewAction::Nothing);
         assert!(question(&view).starts_with("Skip Codon 2?") && question(&view).contains("$0.2500 is spent"));
-        assert_eq!(press(&mut view, &running, "y"), Wish::Send(Command::CodonSkip));
+        assert_eq!(
+            press(&mut view, &running, "y"),
+            ViewAction::Send(Command::CodonSkip)
+        );
         press(&mut view, &running, "x");
         assert!(
             question(&view).contains("counts as failed"),
             "{}",
             question(&view)
         );
-        assert_eq!(press(&mut view, &running, "n"), Wish::Nothing);
+        assert_eq!(press(&mut view, &running, "n"), ViewAction::Nothing);
         assert_eq!(view.message, "nothing was changed");
-        assert_eq!(press(&mut view, &running, "r"), Wish::Nothing);
+        assert_eq!(press(&mut view, &running, "r"), ViewAction::Nothing);
         assert_eq!(
             question(&view),
             "no question: a codon runs; skip or stop it first"
         );
         assert_eq!(
             press(&mut view, &running, "ey"),
-            Wish::Send(Command::ServerShutdown { reason: None })
+            ViewAction::Send(Command::ServerShutdown { reason: None })
         );
         let idle = model(&[Some(CodonStatus::Completed), None]);
-        assert_eq!(press(&mut view, &idle, "s"), Wish::Nothing);
+        assert_eq!(press(&mut view, &idle, "s"), ViewAction::Nothing);
         assert_eq!(question(&view), "no question: nothing runs");
-        assert_eq!(press(&mut view, &idle, "ry"), Wish::Send(Command::CodonRedo));
-        assert_eq!(press(&mut view, &idle, "c"), Wish::Send(Command::CodonNext));
-        assert_eq!(press(&mut view, &idle, "q"), Wish::Leave);
+        assert_eq!(
+            press(&mut view, &idle, "ry"),
+            ViewAction::Send(Command::CodonRedo)
+        );
+        assert_eq!(press(&mut view, &idle, "c"), ViewAction::Send(Command::CodonNext));
+        assert_eq!(press(&mut view, &idle, "q"), ViewAction::Leave);
     }
 
     // covers: CLI-35
@@ -436,7 +442,7 @@ mod tests {
             .unwrap()
         };
         let mut view = View::default();
-        assert_eq!(press(&mut view, &model, "b"), Wish::List);
+        assert_eq!(press(&mut view, &model, "b"), ViewAction::List);
         view.offer(vec![place("c3"), place("c1")]);
         press(&mut view, &model, "j\n");
         let asked = question(&view);
@@ -448,7 +454,7 @@ mod tests {
         assert!(
             matches!(
                 sent,
-                Wish::Send(Command::RollbackToCheckpoint {
+                ViewAction::Send(Command::RollbackToCheckpoint {
                     auto_restart: false,
                     ..
                 })
@@ -462,7 +468,7 @@ mod tests {
     // covers: CLI-35
     #[test]
     fn the_transcript_follows_its_end_until_somebody_scrolls_and_is_searched() {
-        let mut model = Model::default();
+        let mut model = RunModel::default();
         for number in 0..100 {
             let text = if number == 40 {
                 "the NEEDLE".to_owned()
@@ -494,7 +500,7 @@ mod tests {
 
     #[test]
     fn every_part_is_reached_and_a_chosen_file_is_compared() {
-        let mut model = Model::default();
+        let mut model = RunModel::default();
         model
             .files
             .insert("a".to_owned(), hankweave_core::wire::FileAction::Created);
@@ -507,14 +513,17 @@ mod tests {
             assert_eq!(view.part, part);
         }
         view.press(Key::Tab, &model);
-        assert_eq!(view.part, Part::Transcript);
-        assert_eq!(press(&mut view, &model, "2jj\n"), Wish::Compare("b".to_owned()));
+        assert_eq!(view.part, Pane::Transcript);
+        assert_eq!(
+            press(&mut view, &model, "2jj\n"),
+            ViewAction::Compare("b".to_owned())
+        );
         view.show("b".to_owned(), vec!["+x".to_owned(); 50]);
-        assert_eq!(press(&mut view, &model, "jG"), Wish::Nothing);
-        assert!(matches!(&view.front, Front::Differences(_, _, at) if *at > 40));
+        assert_eq!(press(&mut view, &model, "jG"), ViewAction::Nothing);
+        assert!(matches!(&view.front, Overlay::Differences(_, _, at) if *at > 40));
         view.press(Key::Escape, &model);
-        assert!(matches!(view.front, Front::Nothing));
+        assert!(matches!(view.front, Overlay::Nothing));
         view.press(Key::Char('?'), &model);
-        assert!(matches!(view.front, Front::Help));
+        assert!(matches!(view.front, Overlay::Help));
     }
 }

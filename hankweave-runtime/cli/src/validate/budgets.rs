@@ -1,4 +1,4 @@
-//! What codons, loops and the hank may use, in words and as JSON.
+//! Limits of codons, loops and the hank, in words and as JSON.
 
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::{

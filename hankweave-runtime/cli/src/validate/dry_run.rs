@@ -15,9 +15,9 @@ use hankweave_runtime::world::disk::RealDisk;
 use hankweave_runtime::world::environment::Environment;
 use serde_json::json;
 
-use super::{Looked, as_text, look};
+use super::{ValidationInput, as_text, look};
 use crate::args::{Global, RunArgs};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::plan_changes::PlanChanges;
 use crate::report::duration;
@@ -25,7 +25,7 @@ use crate::state::read_execution;
 use crate::status::outlook;
 
 /// Shows what the run would do, from where, and within which limits; ends as the run would end that does not start (CLI-29).
-pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {
     let looked = look(&args.hank, &args.settings)?;
     let execution = args.hank.execution.as_ref().unwrap_or(&looked.loaded.root);
     let state = read_execution(execution).ok().filter(|_| !args.new);
@@ -74,11 +74,11 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
     }
     Ok(match changes.misfits.is_empty() {
         true => ending(&looked),
-        false => ExitCode::from(FailureKind::Input.code()),
+        false => ExitCode::from(CliErrorKind::Input.code()),
     })
 }
 
-/// What is next, and how a run gets over what failed or was cut off.
+/// Describes the next codon, and how a run gets past a failure or crash.
 fn recorded(state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
     let thread = thread::build(state, None, None);
     let is_smooth = thread.next_codon_id.is_some() || !(thread.failed || thread.has_running_codon);
@@ -93,8 +93,8 @@ fn recorded(state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
     }
 }
 
-/// Where nothing is recorded that counts.
-fn first(looked: &Looked) -> String {
+/// Describes the first run, where nothing is recorded that counts.
+fn first(looked: &ValidationInput) -> String {
     let codon = looked.loaded.hank.as_ref().and_then(|hank| hank.codons().next());
     codon.map_or_else(String::new, |codon| format!("next: {}", codon.id))
 }
@@ -116,13 +116,13 @@ fn limits(ceiling: Ceiling, spent: Usd) -> String {
 }
 
 /// As a run that is refused.
-fn ending(looked: &Looked) -> ExitCode {
+fn ending(looked: &ValidationInput) -> ExitCode {
     let Some(hank) = looked.loaded.hank.as_ref().filter(|_| looked.is_valid()) else {
-        return ExitCode::from(FailureKind::Input.code());
+        return ExitCode::from(CliErrorKind::Input.code());
     };
     let requirements = missing_requirements(hank, &Environment::of_process(), &RealDisk);
     match requirements.is_empty() && missing_agents(hank, &looked.drivers).is_empty() {
         true => ExitCode::SUCCESS,
-        false => ExitCode::from(FailureKind::Failed.code()),
+        false => ExitCode::from(CliErrorKind::Failed.code()),
     }
 }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anstyle::AnsiColor;
 use hankweave_core::agent::Capabilities;
 use hankweave_core::budget::Ceiling;
-use hankweave_core::hank::{Hank, Level, Problem, copy_targets};
+use hankweave_core::hank::{Hank, Problem, Severity, copy_targets};
 use hankweave_runtime::RunOptions;
 use hankweave_runtime::data::Data;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
@@ -27,15 +27,15 @@ pub(crate) use self::dry_run::dry_run;
 use self::view::CodonView;
 use crate::args::{Global, HankArgs, SettingArgs, ValidateArgs};
 use crate::config;
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::failures::hank_failure;
 use crate::output;
 use crate::prices;
 use crate::report::{counted, write_problems};
-use crate::screen::{Text, tell};
+use crate::screen::{SafeText, tell};
 
 /// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
-pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
+pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, CliError> {
     let looked = look(&args.hank, &args.settings)?;
     if global.json() {
         output::print_json(&looked.as_json())?;
@@ -46,13 +46,13 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
 }
 
 /// A hank with everything around it that a run would meet.
-struct Looked {
+struct ValidationInput {
     loaded: LoadedHank,
     drivers: DriverSet,
     ceiling: Ceiling,
 }
 
-impl Looked {
+impl ValidationInput {
     fn is_valid(&self) -> bool {
         !self.loaded.problems.has_errors()
     }
@@ -62,7 +62,7 @@ impl Looked {
     }
 }
 
-fn look(args: &HankArgs, settings: &SettingArgs) -> Result<Looked, Failure> {
+fn look(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput, CliError> {
     let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
     let (drivers, ceiling) = plan(&mut loaded, settings)?;
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
@@ -75,7 +75,7 @@ fn look(args: &HankArgs, settings: &SettingArgs) -> Result<Looked, Failure> {
     }
     let missing = loaded.hank.as_ref().map(missing);
     loaded.problems.extend(missing.into_iter().flatten());
-    Ok(Looked {
+    Ok(ValidationInput {
         loaded,
         drivers,
         ceiling,
@@ -83,7 +83,7 @@ fn look(args: &HankArgs, settings: &SettingArgs) -> Result<Looked, Failure> {
 }
 
 /// Lays the settings over the hank as a run does, and adds what that run would refuse, or warn about.
-fn plan(loaded: &mut LoadedHank, settings: &SettingArgs) -> Result<(DriverSet, Ceiling), Failure> {
+fn plan(loaded: &mut LoadedHank, settings: &SettingArgs) -> Result<(DriverSet, Ceiling), CliError> {
     let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(settings)?)?;
     let options = RunOptions {
         ceiling: configuration.ceiling(),
@@ -109,7 +109,7 @@ fn plan(loaded: &mut LoadedHank, settings: &SettingArgs) -> Result<(DriverSet, C
     Ok((drivers, ceiling))
 }
 
-/// What a run that works there would replace (HANK-13).
+/// Returns the files that a run in `work` would replace (HANK-13).
 fn replaced(hank: &Hank, work: &Path) -> Vec<Problem> {
     let existing = copy_targets(hank).filter(|(_, to)| RealDisk.metadata(&work.join(to)).is_ok());
     existing
@@ -130,7 +130,7 @@ fn unusable(hank: &Hank, data: &Path, work: &Path) -> Option<Problem> {
     Some(Problem::error(&hank.places, "", message))
 }
 
-/// What a run here would refuse to start without; the hank itself may be sound (HANK-4).
+/// Returns the reasons for which a run would not start here; the hank itself may be sound (HANK-4).
 fn missing(hank: &Hank) -> Vec<Problem> {
     let missing = missing_requirements(hank, &Environment::of_process(), &RealDisk);
     missing
@@ -142,7 +142,7 @@ fn missing(hank: &Hank) -> Vec<Problem> {
         .collect()
 }
 
-/// What the agents of the hank can do, by their names.
+/// Returns the abilities of the hank's agents, by name.
 fn agents(hank: &Hank, drivers: &DriverSet) -> BTreeMap<String, Capabilities> {
     let names = hank.codons().map(|codon| codon.agent_name());
     names
@@ -151,7 +151,7 @@ fn agents(hank: &Hank, drivers: &DriverSet) -> BTreeMap<String, Capabilities> {
 }
 
 fn as_json(loaded: &LoadedHank, drivers: &DriverSet) -> Value {
-    let list = |level: Level| -> Vec<Value> {
+    let list = |level: Severity| -> Vec<Value> {
         loaded
             .problems
             .iter()
@@ -162,8 +162,8 @@ fn as_json(loaded: &LoadedHank, drivers: &DriverSet) -> Value {
     json!({
         "file": loaded.file,
         "valid": !loaded.problems.has_errors(),
-        "errors": list(Level::Error),
-        "warnings": list(Level::Warning),
+        "errors": list(Severity::Error),
+        "warnings": list(Severity::Warning),
         "agents": loaded.hank.as_ref().map(|hank| agents(hank, drivers)),
         "budget": loaded.hank.as_ref().and_then(budgets::of_hank),
         "loops": loaded.hank.iter().flat_map(budgets::loops).collect::<Vec<_>>(),
@@ -181,9 +181,9 @@ fn problem_json(problem: &Problem) -> Value {
     })
 }
 
-fn as_text(loaded: &LoadedHank) -> Text {
+fn as_text(loaded: &LoadedHank) -> SafeText {
     let file = loaded.file.display().to_string();
-    let mut text = Text::default();
+    let mut text = SafeText::default();
     if let Some(hank) = &loaded.hank {
         // Writing to a text cannot fail.
         let _ = tree::write(&mut text, hank, &CodonView::all(loaded, hank));

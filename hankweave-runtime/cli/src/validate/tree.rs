@@ -7,10 +7,10 @@ use hankweave_core::hank::{Hank, HankItem, OnFailure, TerminateOn};
 
 use super::budgets;
 use super::view::CodonView;
-use crate::screen::Text;
+use crate::screen::SafeText;
 
 /// Draws the hank; `codons` are its codons in the order in which they are written.
-pub(super) fn write(text: &mut Text, hank: &Hank, codons: &[CodonView<'_>]) -> Result {
+pub(super) fn write(text: &mut SafeText, hank: &Hank, codons: &[CodonView<'_>]) -> Result {
     match &hank.meta {
         Some(meta) => writeln!(text, "{} {}", meta.name, meta.version)?,
         None => writeln!(text, "hank")?,
@@ -46,7 +46,7 @@ pub(super) fn write(text: &mut Text, hank: &Hank, codons: &[CodonView<'_>]) -> R
 
 /// Codons below one stem; `last` tells whether nothing follows them there.
 fn branch<'v, 'a: 'v>(
-    text: &mut Text,
+    text: &mut SafeText,
     indent: &str,
     last: bool,
     codons: impl Iterator<Item = &'v CodonView<'a>>,

@@ -1,4 +1,4 @@
-//! What a person wants to know of a codon before letting it run.
+//! Details of a codon for people, before it runs.
 
 use hankweave_core::hank::{
     AgentChoice, CodonBudget, CodonConfig, ContinuationMode, Hank, LoopConfig, OnFailure, RigAction,
@@ -26,15 +26,15 @@ pub(super) struct CodonView<'a> {
     pub(super) continues: Vec<&'a CodonId>,
     pub(super) checkpointed_files: &'a [String],
     pub(super) on_failure: OnFailure,
-    /// What somebody is asked before it begins.
+    /// Question before it starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) approval: Option<String>,
-    /// What it may use, each time it runs.
+    /// Limits of each of its runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) budget: Option<&'a CodonBudget>,
     /// Variables it sets that redirect programs or traffic (S8).
     pub(super) redirects: Vec<&'a str>,
-    /// What the rig copies.
+    /// Copies of its rig.
     pub(super) copies: Vec<String>,
     /// Its sentinels, with what triggers them.
     #[serde(skip_serializing_if = "Vec::is_empty")]

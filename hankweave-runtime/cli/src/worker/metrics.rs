@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::screen::tell;
 
 /// How long somebody who asks may take, and how much he may say.
@@ -17,13 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_REQUEST: usize = 8 << 10;
 
 /// Listens where the user wants to, and says where that is.
-pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failure> {
+pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, CliError> {
     let Some(address) = address else {
         return Ok(None);
     };
     let failed = |error: io::Error| {
         let message = format!("failed to listen on {address}: {error}");
-        Failure::new(FailureKind::Io, message)
+        CliError::new(CliErrorKind::Io, message)
             .hint("name another address with --metrics, such as 127.0.0.1:0")
     };
     let listener = TcpListener::bind(address).await.map_err(failed)?;

@@ -13,14 +13,14 @@ use hankweave_runtime::checkpoint::is_usable_for_review;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::IoError;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_tasks::layers::{LayerError, Layers};
+use hankweave_tasks::layers::{LayerError, TaskLayers};
 use hankweave_tasks::lifecycle::is_contained;
-use hankweave_tasks::worker::{Orphans, USUAL_TRIES, Watch, Worked, Worker, WorkerOptions};
+use hankweave_tasks::worker::{OrphanPolicyConfig, USUAL_TRIES, Watch, Worker, WorkerOptions, WorkerSummary};
 use serde_json::json;
 
 use crate::args::{CheckpointPolicy, Global, OrphanPolicy, WorkerArgs};
 use crate::config::remote;
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::logging;
 use crate::output;
 use crate::registry::{Registry, with_registry};
@@ -28,7 +28,7 @@ use crate::screen::{self, tell};
 use crate::signals::{self, HangUp, stopped};
 use crate::task::line;
 
-pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
     #[cfg(feature = "restate")]
     if let Some(admin) = &args.restate.admin {
@@ -39,7 +39,7 @@ pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, Fai
     })
 }
 
-async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result<ExitCode, Failure> {
+async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result<ExitCode, CliError> {
     let swept = sweep(&registry.world, &registry.layers).await;
     swept.map_err(|error| registry.layer_failure(&error))?;
     let options = options(args, &registry.world)?;
@@ -72,7 +72,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
 }
 
 /// Removes what writers that are gone have not finished.
-async fn sweep(world: &World, layers: &Layers) -> Result<(), LayerError> {
+async fn sweep(world: &World, layers: &TaskLayers) -> Result<(), LayerError> {
     let layers = layers.clone();
     let swept = world.blocking.run(move || layers.sweep()).await?;
     for path in &swept.removed {
@@ -81,11 +81,11 @@ async fn sweep(world: &World, layers: &Layers) -> Result<(), LayerError> {
     Ok(())
 }
 
-fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, Failure> {
+fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, CliError> {
     let program = world
         .environment
         .program()
-        .ok_or_else(|| Failure::new(FailureKind::Io, "the system does not tell where this program is"))?;
+        .ok_or_else(|| CliError::new(CliErrorKind::Io, "the system does not tell where this program is"))?;
     let name = args.owner.clone().unwrap_or_else(|| own_name(world));
     let mut options = WorkerOptions::new(name, program);
     options.jobs = args.jobs.into();
@@ -98,7 +98,7 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, Failure> {
     options.keeps_plans = args.plan;
     if args.contained && !is_contained(world) {
         return Err(
-            Failure::new(FailureKind::Input, "this worker runs in no container")
+            CliError::new(CliErrorKind::Input, "this worker runs in no container")
                 .hint("start it in one, or without --contained; nothing was claimed"),
         );
     }
@@ -110,20 +110,20 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, Failure> {
         .map(|path| repository(path, world))
         .transpose()?;
     options.orphans = match args.orphans {
-        OrphanPolicy::Requeue => Orphans::Requeue { tries: USUAL_TRIES },
-        OrphanPolicy::Fail => Orphans::Fail,
-        OrphanPolicy::Leave => Orphans::Leave,
+        OrphanPolicy::Requeue => OrphanPolicyConfig::Requeue { tries: USUAL_TRIES },
+        OrphanPolicy::Fail => OrphanPolicyConfig::Fail,
+        OrphanPolicy::Leave => OrphanPolicyConfig::Leave,
     };
     Ok(options)
 }
 
 /// The real place of the repository for `--branch`. With one that cannot be used no task could start.
-fn repository(path: &Path, world: &World) -> Result<PathBuf, Failure> {
+fn repository(path: &Path, world: &World) -> Result<PathBuf, CliError> {
     let place = world.disk.real_path(path).map_err(IoError::at("find", path));
-    let place = place.map_err(|error| Failure::from_error(FailureKind::Input, &error))?;
+    let place = place.map_err(|error| CliError::from_error(CliErrorKind::Input, &error))?;
     match is_usable_for_review(&place) {
         Ok(()) => Ok(place),
-        Err(error) => Err(Failure::from_error(FailureKind::Input, &error)
+        Err(error) => Err(CliError::from_error(CliErrorKind::Input, &error)
             .hint("name a repository of this user's with --branch, or make one with `git init`")),
     }
 }
@@ -148,8 +148,8 @@ fn tell_row(row: &TaskRow, quiet: bool, json: bool) {
     }
 }
 
-fn report(global: &Global, worked: &Worked) -> Result<(), Failure> {
-    let Worked {
+fn report(global: &Global, worked: &WorkerSummary) -> Result<(), CliError> {
+    let WorkerSummary {
         completed,
         failed,
         cancelled,

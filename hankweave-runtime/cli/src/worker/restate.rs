@@ -5,38 +5,38 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hankweave_http::HttpClient;
-use hankweave_restate::{Engine, RegisterError, register, serve};
+use hankweave_restate::{RegisterError, RestateEngine, register, serve};
 use hankweave_runtime::Shutdown;
 use hankweave_runtime::error::chain;
 use hankweave_runtime::world::World;
-use hankweave_tasks::layers::Layers;
+use hankweave_tasks::layers::TaskLayers;
 use tokio::net::TcpListener;
 
 use super::{metrics, options, sweep, tell_row};
 use crate::args::{Global, WorkerArgs};
-use crate::exit::{Failure, FailureKind};
+use crate::exit::{CliError, CliErrorKind};
 use crate::registry::{tasks_folder, with_runtime};
 use crate::screen::tell;
 use crate::signals::{self, HangUp, stopped};
 
-pub(super) fn worker(global: &Global, args: &WorkerArgs, admin: &str) -> Result<ExitCode, Failure> {
+pub(super) fn worker(global: &Global, args: &WorkerArgs, admin: &str) -> Result<ExitCode, CliError> {
     let root = tasks_folder(&args.place)?;
     with_runtime(work(global, args, admin, root))
 }
 
-async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) -> Result<ExitCode, Failure> {
+async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) -> Result<ExitCode, CliError> {
     let world = World {
         http: Arc::new(HttpClient::new()),
         ..World::real()
     };
-    let layers = Layers::new(world.clone(), root);
+    let layers = TaskLayers::new(world.clone(), root);
     let swept = sweep(&world, &layers).await;
-    swept.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    swept.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let options = options(args, &world)?;
     let name = options.name.clone();
     let (quiet, json) = (global.quiet, global.json());
     let told = move |row: &_| tell_row(row, quiet, json);
-    let engine = Engine::new(layers.clone(), world.clone(), options, told);
+    let engine = RestateEngine::new(layers.clone(), world.clone(), options, told);
     let figures = engine.figures();
     let page = metrics::serve(metrics::listen(args.metrics).await?, async || {
         figures.page(&layers)
@@ -51,7 +51,7 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
                 "{name} works for Restate at {address}; its tasks are in {root}\n"
             ));
         }
-        Ok::<_, Failure>(())
+        Ok::<_, CliError>(())
     };
     let served = async {
         serve(engine, listener, &shutdown).await;
@@ -64,11 +64,11 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
     }
 }
 
-/// Where this worker answers, and what Restate is told of that.
-async fn answer(args: &WorkerArgs) -> Result<(TcpListener, String), Failure> {
+/// Returns the listener of this worker, and its address for Restate.
+async fn answer(args: &WorkerArgs) -> Result<(TcpListener, String), CliError> {
     let wanted = args.restate.listen;
     let failed = |error: std::io::Error| {
-        Failure::new(FailureKind::Io, format!("failed to listen on {wanted}: {error}"))
+        CliError::new(CliErrorKind::Io, format!("failed to listen on {wanted}: {error}"))
             .hint("name another address with --listen, such as 127.0.0.1:0")
     };
     let listener = TcpListener::bind(wanted).await.map_err(failed)?;
@@ -77,7 +77,7 @@ async fn answer(args: &WorkerArgs) -> Result<(TcpListener, String), Failure> {
     Ok((listener, address.unwrap_or_else(|| format!("http://{own}"))))
 }
 
-fn refused(error: RegisterError) -> Failure {
+fn refused(error: RegisterError) -> CliError {
     let hint = match &error {
         RegisterError::Away { .. } => {
             "name the admin interface of a Restate server that runs, such as --restate http://127.0.0.1:9070"
@@ -86,5 +86,5 @@ fn refused(error: RegisterError) -> Failure {
             "Restate must reach the workers at the address of --advertise; new programs take an address of their own, so that executions end where they began"
         }
     };
-    Failure::new(FailureKind::Io, chain(&error)).hint(hint)
+    CliError::new(CliErrorKind::Io, chain(&error)).hint(hint)
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
-use hankweave_remote::{Cloning, Execution, Outcome, Push, Pushed, RemoteError, clone, push};
+use hankweave_remote::{
+    CloneRequest, PushOutcome, PushRequest, Pushed, RemoteError, RemoteExecution, clone, push,
+};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::World;
 use hankweave_testing::postgres::Database;
@@ -415,7 +417,7 @@ fn a_remote_that_is_away_stops_no_task_and_is_told() {
 }
 
 async fn push_under(place: &Place, directory: &Path, token: u64) -> Result<Pushed, RemoteError> {
-    let order = Push {
+    let order = PushRequest {
         url: Some(place.remote().to_string_lossy().into_owned()),
         execution: Some(execution()),
         token,
@@ -425,7 +427,7 @@ async fn push_under(place: &Place, directory: &Path, token: u64) -> Result<Pushe
 }
 
 async fn clone_to(place: &Place, directory: &Path) {
-    let order = Cloning {
+    let order = CloneRequest {
         url: place.remote().to_string_lossy().into_owned(),
         wanted: Some(execution().to_string()),
         into: directory.to_owned(),
@@ -433,8 +435,8 @@ async fn clone_to(place: &Place, directory: &Path) {
     clone(&World::real(), &order).await.unwrap();
 }
 
-fn execution() -> Execution {
-    Execution::of_task(&TaskId::new(TASK).unwrap(), Timestamp::from_millis(7))
+fn execution() -> RemoteExecution {
+    RemoteExecution::of_task(&TaskId::new(TASK).unwrap(), Timestamp::from_millis(7))
 }
 
 /// Both believe that they own the task, in every order of their pushes.
@@ -455,10 +457,10 @@ async fn of_two_owners_the_later_one_has_the_record_and_the_other_is_kept() {
     };
     run(first);
     let begun = push_under(&place, first, 5).await.unwrap();
-    assert_eq!(begun.outcome, Outcome::Pushed);
+    assert_eq!(begun.outcome, PushOutcome::Pushed);
     clone_to(&place, second).await;
     let taken = push_under(&place, second, 7).await.unwrap();
-    assert_eq!((taken.outcome, &taken.kept), (Outcome::Pushed, &None));
+    assert_eq!((taken.outcome, &taken.kept), (PushOutcome::Pushed, &None));
 
     // The earlier owner does not know that yet.
     run(first);
@@ -474,7 +476,10 @@ async fn of_two_owners_the_later_one_has_the_record_and_the_other_is_kept() {
     assert_eq!(place.references("/kept/"), std::slice::from_ref(&kept));
     assert_eq!(place.manifest(&kept)["token"], 5);
     let again = push_under(&place, second, 7).await.unwrap();
-    assert_eq!((again.outcome, &again.record), (Outcome::UpToDate, &taken.record));
+    assert_eq!(
+        (again.outcome, &again.record),
+        (PushOutcome::UpToDate, &taken.record)
+    );
 
     // The next owner has fetched, and the earlier one pushes once more before it does.
     clone_to(&place, third).await;

@@ -12,8 +12,8 @@ use hankweave_task_model::registry::{NewTask, TaskRow};
 use hankweave_task_model::task::TaskStatus;
 use hankweave_task_model::{CheckpointId, LogQuery};
 use hankweave_tasks::coordinator::{Coordinator, ListQuery, TaskFilter};
-use hankweave_tasks::layers::{Layers, TaskFiles};
-use hankweave_tasks::worker::Order;
+use hankweave_tasks::layers::{TaskFiles, TaskLayers};
+use hankweave_tasks::worker::TaskSpec;
 use hankweave_tasks::{Postgres, Sqlite};
 use hankweave_testing::postgres::Database;
 use hankweave_testing::{Running, TestProject};
@@ -44,7 +44,7 @@ fn soak(project: &TestProject, open: impl AsyncFn() -> Arc<dyn Coordinator>, tas
     }]}));
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let registry = runtime.block_on(open());
-    let order = Order {
+    let order = TaskSpec {
         hank: project.directory(),
         data: None,
         arguments: Vec::new(),
@@ -95,7 +95,7 @@ fn soak(project: &TestProject, open: impl AsyncFn() -> Arc<dyn Coordinator>, tas
     );
     assert_eq!(killed, kills);
     let root = project.home().join(".local/share/hankweave/tasks");
-    let layers = Layers::new(World::real(), root);
+    let layers = TaskLayers::new(World::real(), root);
     let rows = runtime.block_on(registry.tasks(ListQuery::default())).unwrap();
     assert_eq!(rows.len(), tasks);
     for row in rows {

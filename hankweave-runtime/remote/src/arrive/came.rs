@@ -1,20 +1,20 @@
-//! What came from the remote, in a repository and a directory that are not in use yet.
+//! Record that came from the remote, in a repository and a directory that are not in use yet.
 
 use std::path::{Path, PathBuf};
 
 use hankweave_core::hank::reserved::RepositoryShape;
 use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::checkpoint::{GitCheckpoints, MAX_FILE_BYTES, OpenRequest};
+use hankweave_runtime::checkpoint::{GitCheckpoints, MAX_FILE_BYTES, OpenStoreRequest};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::IoError;
 
-use crate::book::Book;
+use crate::book::RemoteTracking;
 use crate::error::RemoteError;
-use crate::execution::Execution;
+use crate::execution::RemoteExecution;
 use crate::fetch::SEEN;
 use crate::git::Git;
 use crate::limits::ArrivalLimits;
-use crate::manifest::{HANK, Manifest, STATE, is_of_a_record};
+use crate::manifest::{HANK, RecordManifest, STATE, is_of_a_record};
 use crate::record::{self, Pieces};
 use crate::sessions;
 use crate::unpack::unpack;
@@ -41,7 +41,7 @@ pub(super) fn open_store(
     dir: &ExecutionDir,
     workspace: &Path,
 ) -> Result<GitCheckpoints, RemoteError> {
-    let request = OpenRequest {
+    let request = OpenStoreRequest {
         repository: dir.checkpoints(),
         workspace: workspace.to_owned(),
         at: world.clock.now(),
@@ -53,20 +53,20 @@ pub(super) fn open_store(
 
 /// A record that was fetched into a new repository.
 #[derive(Debug)]
-pub(super) struct Came {
+pub(super) struct FetchedRecord {
     pub(super) git: Git,
     pub(super) record: String,
-    pub(super) manifest: Manifest,
+    pub(super) manifest: RecordManifest,
     pub(super) pieces: Pieces,
-    pub(super) book: Book,
+    pub(super) book: RemoteTracking,
     limits: ArrivalLimits,
 }
 
-impl Came {
+impl FetchedRecord {
     pub(super) async fn look(
         git: Git,
         record: String,
-        execution: Execution,
+        execution: RemoteExecution,
         url: &str,
         limits: ArrivalLimits,
     ) -> Result<Self, RemoteError> {
@@ -80,7 +80,7 @@ impl Came {
             )));
         }
         let pieces = record::pieces(&git, &record, &limits).await?;
-        let book = Book {
+        let book = RemoteTracking {
             url: url.to_owned(),
             execution,
             head: Some(record.clone()),

@@ -6,18 +6,18 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{IoError, parent};
 
-use super::Arrived;
-use super::came::{Came, new_repository};
-use super::finish::Finishing;
+use super::FetchedRun;
+use super::came::{FetchedRecord, new_repository};
+use super::finish::InstallStep;
 use crate::error::RemoteError;
 use crate::fetch::{choose, fetch};
 use crate::limits::ArrivalLimits;
-use crate::place::{Workshop, is_occupied};
+use crate::place::{StagingDir, is_occupied};
 use crate::url::check_url;
 
-/// What is to be cloned, and where to.
+/// Source and target of a clone.
 #[derive(Debug, Clone)]
-pub struct Cloning {
+pub struct CloneRequest {
     /// The remote.
     pub url: String,
     /// The name of the history there, or how it begins; none for the only one.
@@ -31,7 +31,7 @@ pub struct Cloning {
 /// # Errors
 ///
 /// [`RemoteError`]; then there is no directory.
-pub async fn clone(world: &World, order: &Cloning) -> Result<Arrived, RemoteError> {
+pub async fn clone(world: &World, order: &CloneRequest) -> Result<FetchedRun, RemoteError> {
     check_url(&order.url)?;
     let limits = ArrivalLimits::of(world)?;
     let (own, into) = (world.clone(), order.into.clone());
@@ -42,16 +42,19 @@ pub async fn clone(world: &World, order: &Cloning) -> Result<Arrived, RemoteErro
     }
     let execution = choose(world, &order.url, order.wanted.as_deref()).await?;
     let (own, into) = (world.clone(), order.into.clone());
-    let workshop = world.blocking.run(move || Workshop::beside(&own, &into)).await?;
+    let workshop = world
+        .blocking
+        .run(move || StagingDir::beside(&own, &into))
+        .await?;
     let temporary = ExecutionDir::new(workshop.path().to_owned());
     let git = new_repository(world, &temporary, temporary.root())
         .await?
         .without_questions()
         .await?;
     let record = fetch(&git, &order.url, &execution).await?;
-    let came = Came::look(git, record, execution, &order.url, limits).await?;
+    let came = FetchedRecord::look(git, record, execution, &order.url, limits).await?;
     came.prepare(world, &temporary, temporary.root()).await?;
-    let work = Finishing {
+    let work = InstallStep {
         world: world.clone(),
         final_dir: ExecutionDir::new(real_place(world, &order.into)?),
         hank_root: temporary.root().to_owned(),

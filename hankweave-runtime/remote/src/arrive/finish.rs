@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use hankweave_core::id::{CheckpointSha, SessionId};
 use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::arrival::{self, Arrival};
+use hankweave_runtime::arrival::{self, WorkspaceSwap};
 use hankweave_runtime::checkpoint::{CheckpointStore as _, RestoreRequest};
 use hankweave_runtime::error::chain;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk, Folder, IoError, parent, replace};
 
-use super::Arrived;
-use super::came::{Came, open_store, staging};
+use super::FetchedRun;
+use super::came::{FetchedRecord, open_store, staging};
 use crate::error::RemoteError;
 use crate::files::list;
 use crate::manifest::{HANK, SESSIONS, is_of_a_record};
@@ -22,19 +22,19 @@ use crate::place::sync_everything;
 use crate::sessions;
 
 /// The last steps, which block.
-pub(super) struct Finishing {
+pub(super) struct InstallStep {
     pub(super) world: World,
-    /// Where the run will be.
+    /// Final execution directory.
     pub(super) final_dir: ExecutionDir,
-    /// Where the files of the hank go now.
+    /// New folder of the hank's files.
     pub(super) hank_root: PathBuf,
-    pub(super) came: Came,
+    pub(super) came: FetchedRecord,
 }
 
-impl Finishing {
+impl InstallStep {
     /// Brings sessions and hank to their places, and writes down where the record came from.
-    pub(super) fn bring(&self, temporary: &ExecutionDir) -> Result<Arrived, RemoteError> {
-        let Came {
+    pub(super) fn bring(&self, temporary: &ExecutionDir) -> Result<FetchedRun, RemoteError> {
+        let FetchedRecord {
             manifest,
             record,
             book,
@@ -47,7 +47,7 @@ impl Finishing {
         book.write(&*self.world.disk, temporary)?;
         self.remove_staging(temporary)?;
         let hank = manifest.hank.as_ref();
-        Ok(Arrived {
+        Ok(FetchedRun {
             changed: true,
             url: book.url.clone(),
             execution: book.execution.clone(),
@@ -189,7 +189,7 @@ impl Finishing {
         let old = names(disk, &self.final_dir.state_dir(), is_of_the_record)?;
         let synced = sync_everything(temporary.root());
         synced.map_err(IoError::at("sync", temporary.root()))?;
-        let arrival = Arrival {
+        let arrival = WorkspaceSwap {
             removed: old.difference(&new).cloned().collect(),
             replaced: new,
             checkpoint: self.came.manifest.checkpoint.clone(),

@@ -9,19 +9,19 @@ use std::path::PathBuf;
 
 use hankweave_core::id::{CheckpointSha, SessionId};
 
-pub use self::clone::{Cloning, clone};
-pub use self::pull::{Pulling, pull};
-use crate::execution::Execution;
+pub use self::clone::{CloneRequest, clone};
+pub use self::pull::{PullRequest, pull};
+use crate::execution::RemoteExecution;
 
 /// A run that is here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrived {
+pub struct FetchedRun {
     /// Whether it was not here before.
     pub changed: bool,
     /// The remote.
     pub url: String,
-    /// What the history is called there.
-    pub execution: Execution,
+    /// Name of the history on the remote.
+    pub execution: RemoteExecution,
     /// The record.
     pub record: String,
     /// The checkpoint whose files are here.

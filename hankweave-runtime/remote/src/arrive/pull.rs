@@ -7,18 +7,18 @@ use std::sync::Arc;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::arrival;
 use hankweave_runtime::world::World;
-use hankweave_runtime::world::disk::{DirLock, Disk, HeldLock, IoError};
+use hankweave_runtime::world::disk::{DirLock, DirLockGuard, Disk, IoError};
 
-use super::Arrived;
-use super::came::{Came, new_repository};
-use super::finish::Finishing;
-use crate::book::{self, Book, remembered};
+use super::FetchedRun;
+use super::came::{FetchedRecord, new_repository};
+use super::finish::InstallStep;
+use crate::book::{self, RemoteTracking, remembered};
 use crate::error::RemoteError;
-use crate::execution::Execution;
+use crate::execution::RemoteExecution;
 use crate::fetch::{SEEN, fetch, head};
 use crate::git::Git;
 use crate::limits::ArrivalLimits;
-use crate::push::{Local, Push, Written};
+use crate::push::{LocalSide, PushRequest, WrittenRecord};
 use crate::record;
 use crate::url::shown;
 use crate::verify;
@@ -31,11 +31,11 @@ const SAFETY: &str = "refs/heads/recovery/";
 
 /// How a directory is brought up to date.
 #[derive(Debug, Clone, Default)]
-pub struct Pulling {
+pub struct PullRequest {
     /// Another remote than the remembered one.
     pub url: Option<String>,
     /// Another name than the remembered one.
-    pub execution: Option<Execution>,
+    pub execution: Option<RemoteExecution>,
     /// The fencing token of the task, 0 for none: a record under a greater one belongs to a later owner.
     pub token: u64,
     /// Whether the remote's record takes the place of ours when both sides went on; ours is pushed beside it first.
@@ -47,16 +47,16 @@ pub struct Pulling {
 /// # Errors
 ///
 /// [`RemoteError`]; then the directory is as it was, unless only the files of the new checkpoint could not all be brought back.
-pub async fn pull(world: &World, dir: &ExecutionDir, order: &Pulling) -> Result<Arrived, RemoteError> {
+pub async fn pull(world: &World, dir: &ExecutionDir, order: &PullRequest) -> Result<FetchedRun, RemoteError> {
     let (disk, place) = (world.disk.clone(), dir.clone());
     let _locks = world.blocking.run(move || hold(&*disk, &place)).await?;
-    let push = Push {
+    let push = PushRequest {
         url: order.url.clone(),
         execution: order.execution.clone(),
         token: order.token,
         replace: false,
     };
-    let local = Local::look(world, dir, &push).await?;
+    let local = LocalSide::look(world, dir, &push).await?;
     let there = there(&local).await?;
     if local.base.as_ref().is_some_and(|base| base.commit == there) {
         return Ok(nothing_new(&local, there));
@@ -69,12 +69,12 @@ pub async fn pull(world: &World, dir: &ExecutionDir, order: &Pulling) -> Result<
     }
     let kept = give_way(&local, &ours, &record, order.replace).await?;
     let arrived = take_over(world, dir, local, record, order.replace).await?;
-    Ok(Arrived { kept, ..arrived })
+    Ok(FetchedRun { kept, ..arrived })
 }
 
 /// The record that the remote has now.
-async fn there(local: &Local<'_>) -> Result<String, RemoteError> {
-    let Book { url, execution, .. } = &local.book;
+async fn there(local: &LocalSide<'_>) -> Result<String, RemoteError> {
+    let RemoteTracking { url, execution, .. } = &local.book;
     let there = head(&local.git, url, execution).await?;
     there.ok_or_else(|| RemoteError::NoSuchRun {
         url: shown(url),
@@ -85,8 +85,8 @@ async fn there(local: &Local<'_>) -> Result<String, RemoteError> {
 
 /// A record under a greater token belongs to a later owner of the task.
 async fn refuse_later_owner(
-    local: &Local<'_>,
-    ours: &Written,
+    local: &LocalSide<'_>,
+    ours: &WrittenRecord,
     record: &str,
     token: u64,
 ) -> Result<(), RemoteError> {
@@ -101,10 +101,10 @@ async fn refuse_later_owner(
     })
 }
 
-/// What was done here and not pushed gives way, once it is on the remote; or this ends here.
+/// Moves aside local work that was not pushed, once it is on the remote; else returns an error.
 async fn give_way(
-    local: &Local<'_>,
-    ours: &Written,
+    local: &LocalSide<'_>,
+    ours: &WrittenRecord,
     record: &str,
     replace: bool,
 ) -> Result<Option<String>, RemoteError> {
@@ -126,20 +126,20 @@ async fn give_way(
 async fn take_over(
     world: &World,
     dir: &ExecutionDir,
-    local: Local<'_>,
+    local: LocalSide<'_>,
     record: String,
     replace: bool,
-) -> Result<Arrived, RemoteError> {
+) -> Result<FetchedRun, RemoteError> {
     let left = local.draft.manifest.checkpoint.clone();
     let temporary = begin(world, dir).await?;
     let git = new_repository(world, &temporary, dir.root()).await?;
     copy_checkpoints(&git, &local, &record).await?;
-    let Book { execution, url, .. } = local.book;
-    let came = Came::look(git, record, execution, &url, ArrivalLimits::of(world)?).await?;
+    let RemoteTracking { execution, url, .. } = local.book;
+    let came = FetchedRecord::look(git, record, execution, &url, ArrivalLimits::of(world)?).await?;
     let base = local.base.as_ref().filter(|_| !replace);
     verify::shape(&came.manifest, &came.pieces, base)?;
     came.prepare(world, &temporary, dir.root()).await?;
-    let work = Finishing {
+    let work = InstallStep {
         world: world.clone(),
         final_dir: dir.clone(),
         hank_root: dir.root().to_owned(),
@@ -156,7 +156,7 @@ async fn take_over(
 }
 
 /// Copies the record, and what gives way to it, into the new repository.
-async fn copy_checkpoints(git: &Git, local: &Local<'_>, record: &str) -> Result<(), RemoteError> {
+async fn copy_checkpoints(git: &Git, local: &LocalSide<'_>, record: &str) -> Result<(), RemoteError> {
     const ACTION: &str = "copy the checkpoints";
     let mut references = vec![format!("+{SEEN}:{SEEN}")];
     references.extend(give_way_references(local, record).await?);
@@ -168,7 +168,7 @@ async fn copy_checkpoints(git: &Git, local: &Local<'_>, record: &str) -> Result<
 
 /// References to everything that the record does not lead to. It stays within reach under its own name, not under that of a branch of the record: names of
 /// branches return with every pull, and git refuses to fetch two references into one. Safety checkpoints stay what they are, so that only the newest are kept.
-async fn give_way_references(local: &Local<'_>, record: &str) -> Result<Vec<String>, RemoteError> {
+async fn give_way_references(local: &LocalSide<'_>, record: &str) -> Result<Vec<String>, RemoteError> {
     let unmerged = format!("--no-merged={record}");
     let format = "--format=%(objectname) %(refname)";
     let arguments = ["for-each-ref", &unmerged, format, "refs/heads", "refs/hankweave"];
@@ -184,8 +184,8 @@ async fn give_way_references(local: &Local<'_>, record: &str) -> Result<Vec<Stri
         .collect())
 }
 
-fn nothing_new(local: &Local<'_>, record: String) -> Arrived {
-    Arrived {
+fn nothing_new(local: &LocalSide<'_>, record: String) -> FetchedRun {
+    FetchedRun {
         changed: false,
         url: local.book.url.clone(),
         execution: local.book.execution.clone(),
@@ -199,7 +199,7 @@ fn nothing_new(local: &Local<'_>, record: String) -> Arrived {
 }
 
 /// The locks of a pull: no other one, and no run.
-fn hold(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Vec<Arc<dyn HeldLock>>, RemoteError> {
+fn hold(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Vec<Arc<dyn DirLockGuard>>, RemoteError> {
     if remembered(disk, dir).is_err_and(|error| matches!(error, RemoteError::Io(_))) {
         return Err(RemoteError::NothingRecorded);
     }

@@ -6,7 +6,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::FileKind;
 
 use super::{home, is_plain_name};
-use crate::contents::Content;
+use crate::contents::RecordFile;
 use crate::error::RemoteError;
 use crate::files::{add, list};
 use crate::manifest::SESSIONS;
@@ -14,7 +14,11 @@ use crate::manifest::SESSIONS;
 /// The longest name of a folder that claude gives a project; it shortens longer ones in a way of its own.
 const LONGEST_PROJECT: usize = 200;
 
-pub(super) fn collect(world: &World, session: &str, contents: &mut Vec<Content>) -> Result<(), RemoteError> {
+pub(super) fn collect(
+    world: &World,
+    session: &str,
+    contents: &mut Vec<RecordFile>,
+) -> Result<(), RemoteError> {
     let Some(projects) = projects(world) else {
         return Ok(());
     };

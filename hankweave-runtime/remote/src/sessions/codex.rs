@@ -4,26 +4,26 @@ use std::path::PathBuf;
 
 use hankweave_runtime::world::World;
 
-use super::{Found, found, home, is_plain_name};
-use crate::contents::Content;
+use super::{SessionFile, found, home, is_plain_name};
+use crate::contents::RecordFile;
 use crate::error::RemoteError;
 use crate::files::add;
 use crate::manifest::SESSIONS;
 
 /// All that there are.
-pub(super) fn files(world: &World) -> Vec<Found> {
+pub(super) fn files(world: &World) -> Vec<SessionFile> {
     sessions(world).map_or_else(Vec::new, |folder| found(world, &folder))
 }
 
 pub(super) fn collect(
     world: &World,
-    files: &[Found],
+    files: &[SessionFile],
     session: &str,
-    contents: &mut Vec<Content>,
+    contents: &mut Vec<RecordFile>,
 ) -> Result<(), RemoteError> {
     let end = format!("-{session}.jsonl");
     // After a fork of old versions there may be another one of an earlier day.
-    let is_it = |found: &&Found| found.name.ends_with(&end) && belongs_to(&found.name, session);
+    let is_it = |found: &&SessionFile| found.name.ends_with(&end) && belongs_to(&found.name, session);
     match files.iter().rev().find(is_it) {
         Some(found) => {
             let place = format!("{SESSIONS}/codex/{}", found.name);
@@ -51,7 +51,7 @@ pub(super) fn belongs_to(file: &str, session: &str) -> bool {
     }
 }
 
-/// Where a file belongs: where it was, beneath the folder that codex has here.
+/// Returns the path of a file: its former one, inside codex's folder here.
 pub(super) fn place(world: &World, file: &str) -> Option<PathBuf> {
     Some(sessions(world)?.join(file))
 }

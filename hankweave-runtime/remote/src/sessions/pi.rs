@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use hankweave_runtime::world::World;
 use serde_json::{Value, json};
 
-use super::{Found, MAX_BYTES, found, home, is_plain_name};
-use crate::contents::{Content, Source};
+use super::{MAX_BYTES, SessionFile, found, home, is_plain_name};
+use crate::contents::{FileSource, RecordFile};
 use crate::manifest::SESSIONS;
 
 /// The longest name that a folder can have.
 const LONGEST_NAME: usize = 255;
 
 /// All that there are.
-pub(super) fn files(world: &World) -> Vec<Found> {
+pub(super) fn files(world: &World) -> Vec<SessionFile> {
     sessions(world).map_or_else(Vec::new, |folder| found(world, &folder))
 }
 
-pub(super) fn collect(world: &World, files: &[Found], session: &str, contents: &mut Vec<Content>) {
+pub(super) fn collect(world: &World, files: &[SessionFile], session: &str, contents: &mut Vec<RecordFile>) {
     let end = format!("_{session}.jsonl");
     let Some(found) = files.iter().find(|found| found.name.ends_with(&end)) else {
         return;
@@ -28,9 +28,9 @@ pub(super) fn collect(world: &World, files: &[Found], session: &str, contents: &
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.filter(|name| belongs_to(name, session));
     if let (Some(bytes), Some(name)) = (working_in(&bytes, ""), name) {
-        contents.push(Content {
+        contents.push(RecordFile {
             path: format!("{SESSIONS}/pi/{name}"),
-            source: Source::Bytes(bytes),
+            source: FileSource::Bytes(bytes),
         });
     }
 }
@@ -41,7 +41,7 @@ pub(super) fn belongs_to(file: &str, session: &str) -> bool {
     is_plain_name(file) && file.len() > end.len() && file.ends_with(&end)
 }
 
-/// Where a file belongs for a run in `work_dir`.
+/// Returns the path of a file for a run in `work_dir`.
 pub(super) fn place(world: &World, work_dir: &Path, file: &str) -> Option<PathBuf> {
     let plain = |character: char| match character {
         '/' | '\\' | ':' => '-',
@@ -57,7 +57,7 @@ pub(super) fn place(world: &World, work_dir: &Path, file: &str) -> Option<PathBu
     (folder.len() <= LONGEST_NAME).then_some(sessions(world)?.join(folder).join(file))
 }
 
-/// The same file for a run in another folder; `None` when it does not begin as those of pi do.
+/// Returns the file for a run in another folder; `None` when its start is not that of a pi session.
 pub(super) fn working_in(bytes: &[u8], work_dir: &str) -> Option<Vec<u8>> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let (first, rest) = bytes.split_at(end);

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use hankweave_runtime::world::disk::{FileKind, Folder, Found, OpenFile, SharedFile};
+use hankweave_runtime::world::disk::{FileKind, Folder, OpenFile, OpenedEntry, SharedFile};
 
 use super::files::{Id, Node};
 use super::plan::Need;
@@ -33,18 +33,18 @@ impl SimFolder {
 }
 
 impl Folder for SimFolder {
-    fn open(&self, name: &OsStr) -> io::Result<Found> {
+    fn open(&self, name: &OsStr) -> io::Result<OpenedEntry> {
         let shared = self.disk.shared();
         shared.alive(self.disk.life())?;
         let id = shared.files.entry(self.id, name)?;
         let inode = shared.files.inode(id);
         Ok(match &inode.node {
-            Node::File(file) => Found::File(OpenFile {
+            Node::File(file) => OpenedEntry::File(OpenFile {
                 mode: inode.mode,
                 content: Box::new(Cursor::new(file.content().to_vec())),
             }),
-            Node::Directory(_) => Found::Folder(Box::new(self.inner(id))),
-            Node::Link(_) => Found::Other(FileKind::Link),
+            Node::Directory(_) => OpenedEntry::Folder(Box::new(self.inner(id))),
+            Node::Link(_) => OpenedEntry::Other(FileKind::Link),
         })
     }
 

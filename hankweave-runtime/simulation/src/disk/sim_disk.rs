@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hankweave_runtime::world::disk::{AppendFile, DirLock, Disk, Folder, HeldLock, Metadata, SyncFile};
+use hankweave_runtime::world::disk::{AppendFile, DirLock, DirLockGuard, Disk, Folder, Metadata, SyncFile};
 use tokio::sync::Notify;
 
 use super::directory::Directory;
@@ -674,7 +674,7 @@ struct SimLock {
     id: Id,
 }
 
-impl HeldLock for SimLock {
+impl DirLockGuard for SimLock {
     fn still_guards(&self) -> bool {
         self.disk
             .look(|files| files.find(&self.path))

@@ -16,12 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use git2::{Oid, Reference, Repository};
 use hankweave_core::id::CheckpointSha;
 
-use self::record::{Draft, base_on, beginning, keep_within_reach, moved_elsewhere, reference_name, tip};
+use self::record::{
+    CommitDraft, base_on, beginning, keep_within_reach, moved_elsewhere, reference_name, tip,
+};
 use self::restore::{check_contents, unreadable};
 use super::git_format::{NewObjects, ObjectReader};
 use super::history::{self, GitHistory, MAIN};
 use super::object::{ObjectError, OnlyIds};
-use super::open::{self, OpenError, OpenReport, OpenRequest};
+use super::open::{self, OpenReport, OpenStoreError, OpenStoreRequest};
 use super::repository::name_of;
 use super::restore::{apply, sweep};
 use super::stat_cache::StatCache;
@@ -29,8 +31,8 @@ use super::survey;
 use super::tree::Listing;
 use super::workspace::Workspace;
 use super::{
-    Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, Counted, Counts, HistoryError,
-    InitialRequest, KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan, RestoreReport,
+    Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, Counts, FileProgress,
+    HistoryError, InitialRequest, PathChange, Patterns, Protection, RestoreError, RestorePlan, RestoreReport,
     RestoreRequest, SurveyedFile, clean, message, prune,
 };
 
@@ -50,7 +52,7 @@ pub struct GitCheckpoints {
     /// Longest file that belongs to a checkpoint, in bytes.
     most_bytes: u64,
     /// How far the write that goes on has come.
-    counted: Counted,
+    counted: FileProgress,
 }
 
 impl GitCheckpoints {
@@ -62,7 +64,7 @@ impl GitCheckpoints {
     ///
     /// Returns [`OpenError`] when there is no usable repository in the end. A repository that git cannot read is no
     /// error: it is moved aside and named in the report.
-    pub fn open(request: &OpenRequest) -> Result<(Self, OpenReport), OpenError> {
+    pub fn open(request: &OpenStoreRequest) -> Result<(Self, OpenReport), OpenStoreError> {
         let report = open::prepare(request)?;
         let history = GitHistory::at(&request.repository);
         let (cache, looked_at) = usable_cache(&history);
@@ -75,7 +77,7 @@ impl GitCheckpoints {
                 looked_at: Mutex::new(looked_at),
                 patterns: Mutex::default(),
                 most_bytes: request.most_bytes,
-                counted: Counted::default(),
+                counted: FileProgress::default(),
             },
             report,
         ))
@@ -97,7 +99,7 @@ impl GitCheckpoints {
         Ok(compiled)
     }
 
-    /// The same for a write, of which nothing is counted yet.
+    /// Locks the cache for a write; nothing is counted yet.
     fn writing(&self) -> MutexGuard<'_, StatCache> {
         let cache = self.cache();
         self.counted.begin(0);
@@ -130,7 +132,7 @@ impl CheckpointStore for GitCheckpoints {
             keep_within_reach(&repository, earlier)?;
         }
         let message = message::initial(request.at);
-        let draft = Draft {
+        let draft = CommitDraft {
             branch: MAIN,
             tip,
             base: tip,
@@ -156,7 +158,7 @@ impl CheckpointStore for GitCheckpoints {
             (None, Some(tip)) => Some(tip),
             (None, None) => tip(&repository, MAIN)?,
         };
-        let draft = Draft {
+        let draft = CommitDraft {
             branch: &branch,
             tip: own_tip,
             base,
@@ -183,7 +185,7 @@ impl CheckpointStore for GitCheckpoints {
         self.counted.now()
     }
 
-    fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
+    fn known(&self) -> Result<CheckpointsBySha, HistoryError> {
         self.history.known()
     }
 
@@ -195,7 +197,7 @@ impl CheckpointStore for GitCheckpoints {
         self.history.verify(shas)
     }
 
-    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError> {
+    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {
         self.history.diff(from, to)
     }
 
@@ -257,7 +259,7 @@ impl CheckpointStore for GitCheckpoints {
         })
     }
 
-    fn restorable(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
+    fn restorable(&self, shas: &[CheckpointSha]) -> Result<CheckpointsBySha, HistoryError> {
         self.history.restorable_beyond(shas, self.looked_at())
     }
 

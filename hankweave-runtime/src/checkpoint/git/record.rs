@@ -12,17 +12,17 @@ use crate::checkpoint::git_format::{self, Move, MoveError, NewCommit, NewObjects
 use crate::checkpoint::history::{self, EARLIER_BEGINNING, MAIN};
 use crate::checkpoint::object::ObjectError;
 use crate::checkpoint::repository::{name_of, sync_file_system};
-use crate::checkpoint::select::Selection;
-use crate::checkpoint::snapshot::{self, Snapshot};
+use crate::checkpoint::select::FileSelection;
+use crate::checkpoint::snapshot::{self, WorkspaceSnapshot};
 use crate::checkpoint::stat_cache::{NextCache, StatCache};
 use crate::checkpoint::tree::{Folders, Listing, changes};
-use crate::checkpoint::{Change, Checkpoint, CheckpointError, HistoryError, Patterns, Skipped, message};
+use crate::checkpoint::{Checkpoint, CheckpointError, HistoryError, PathChange, Patterns, Skipped, message};
 use crate::world::disk::open_dir;
 
 /// A commit to make.
-pub(super) struct Draft<'a> {
+pub(super) struct CommitDraft<'a> {
     pub(super) branch: &'a str,
-    /// Where the branch points now.
+    /// Current target of the branch.
     pub(super) tip: Option<Oid>,
     /// The checkpoint that it is made from.
     pub(super) base: Option<Oid>,
@@ -32,7 +32,7 @@ pub(super) struct Draft<'a> {
     pub(super) at: Timestamp,
 }
 
-impl Draft<'_> {
+impl CommitDraft<'_> {
     /// The message, which names the base where the commit does not, and what is not in it.
     fn whole_message(&self, skipped: &[Skipped]) -> String {
         let base = self.base.filter(|_| self.base != self.parent);
@@ -51,7 +51,7 @@ impl GitCheckpoints {
         repository: &Repository,
         cache: &mut StatCache,
         patterns: &Patterns,
-        draft: &Draft<'_>,
+        draft: &CommitDraft<'_>,
     ) -> Result<Checkpoint, CheckpointError> {
         let workspace = self.open_workspace()?;
         let base = draft.base.map(name_of);
@@ -61,7 +61,7 @@ impl GitCheckpoints {
                 tracing::warn!(%error, "no stat cache can be begun; what is read now is read again");
             })
             .ok();
-        let selection = Selection {
+        let selection = FileSelection {
             patterns,
             tracked: &[&cache.files],
             in_the_way: false,
@@ -87,9 +87,9 @@ impl GitCheckpoints {
         repository: &Repository,
         cache: &StatCache,
         objects: NewObjects<'_>,
-        snapshot: &mut Snapshot,
-        changes: &[Change],
-        draft: &Draft<'_>,
+        snapshot: &mut WorkspaceSnapshot,
+        changes: &[PathChange],
+        draft: &CommitDraft<'_>,
     ) -> Result<(Checkpoint, Folders), CheckpointError> {
         let new = NewCommit {
             parent: draft.parent,
@@ -169,7 +169,7 @@ pub(super) fn keep_within_reach(repository: &Repository, tip: Oid) -> Result<(),
     moved.finish().map_err(io)
 }
 
-/// Where `branch` points, if it exists.
+/// Returns the target of `branch`, if it exists.
 pub(super) fn tip(repository: &Repository, branch: &str) -> Result<Option<Oid>, CheckpointError> {
     git_format::target(repository, &reference_name(branch))
         .map_err(|error| CheckpointError::Store(ObjectError::at("read the branch")(error)))
@@ -179,7 +179,7 @@ pub(super) fn reference_name(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }
 
-pub(super) fn moved_elsewhere(draft: &Draft<'_>, found: Option<Oid>) -> CheckpointError {
+pub(super) fn moved_elsewhere(draft: &CommitDraft<'_>, found: Option<Oid>) -> CheckpointError {
     let name = |commit: Option<Oid>| commit.map_or_else(|| CheckpointSha::new(""), name_of);
     CheckpointError::BranchMoved {
         branch: draft.branch.to_owned(),

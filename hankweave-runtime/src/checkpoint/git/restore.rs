@@ -1,4 +1,4 @@
-//! What a restore would change, and what saves that first (G8).
+//! Plan of a restore, and the checkpoint that saves the affected files first (G8).
 
 use std::collections::HashMap;
 use std::io;
@@ -8,12 +8,12 @@ use git2::{Oid, Repository};
 use hankweave_core::id::CheckpointSha;
 
 use super::GitCheckpoints;
-use super::record::{Draft, beginning, tip};
+use super::record::{CommitDraft, beginning, tip};
 use crate::checkpoint::git_format::{NewObjects, ObjectReader};
 use crate::checkpoint::history;
 use crate::checkpoint::object::{BlobStore, ContentError, ObjectError};
 use crate::checkpoint::restore::{Prepared, prepare};
-use crate::checkpoint::snapshot::Snapshot;
+use crate::checkpoint::snapshot::WorkspaceSnapshot;
 use crate::checkpoint::stat_cache::StatCache;
 use crate::checkpoint::tree::{Listing, changes};
 use crate::checkpoint::{
@@ -82,7 +82,7 @@ impl GitCheckpoints {
         repository: &Repository,
         cache: &StatCache,
         objects: NewObjects<'_>,
-        current: &mut Snapshot,
+        current: &mut WorkspaceSnapshot,
         request: &RestoreRequest,
     ) -> Result<Checkpoint, CheckpointError> {
         let reader = history::open_reader(repository).map_err(CheckpointError::Parent)?;
@@ -103,7 +103,7 @@ impl GitCheckpoints {
             branch = format!("{first}-{number}");
         }
         let message = message::safety(&request.target, request.at);
-        let draft = Draft {
+        let draft = CommitDraft {
             branch: &branch,
             tip: None,
             base,

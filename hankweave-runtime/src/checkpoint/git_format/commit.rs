@@ -12,7 +12,7 @@ use super::loose::LooseObject;
 use super::new_objects::NewObjects;
 use super::trees::TreeWriter;
 use crate::checkpoint::object::ObjectError;
-use crate::checkpoint::tree::{Change, Folders, Listing};
+use crate::checkpoint::tree::{Folders, Listing, PathChange};
 use crate::world::disk::open_dir;
 
 /// The one author of all checkpoints.
@@ -44,7 +44,7 @@ impl NewCommit<'_> {
         objects: &NewObjects<'_>,
         files: &Listing,
         before: &Folders,
-        changes: &[Change],
+        changes: &[PathChange],
     ) -> Result<(Oid, Folders), ObjectError> {
         let writer = objects.open_writer();
         let mut trees = TreeWriter::new(&writer, before, changes);

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::compress::Compressor;
-use crate::checkpoint::object::{Source, WriteError, sum_of};
+use crate::checkpoint::object::{ReadSeek, WriteError, sum_of};
 use crate::world::disk::open_folder_in;
 
 /// Tells apart what threads write at the same time.
@@ -48,7 +48,7 @@ impl LooseObject {
         objects: &Arc<OwnedFd>,
         compressor: &mut Compressor,
         id: Oid,
-        source: &mut dyn Source,
+        source: &mut dyn ReadSeek,
         length: u64,
     ) -> Result<Option<Self>, WriteError> {
         let (object, mut file) = Self::create(objects, id).map_err(WriteError::writing)?;

@@ -16,7 +16,7 @@ use git2::{ObjectType, Oid, Repository};
 use super::compress::Compressor;
 use super::loose::LooseObject;
 use super::pack::{PackFile, PackedObject};
-use crate::checkpoint::object::{BlobStore, BlobWriter, ObjectError, OnlyIds, Source, WriteError};
+use crate::checkpoint::object::{BlobStore, BlobWriter, ObjectError, OnlyIds, ReadSeek, WriteError};
 use crate::checkpoint::repository::{self, sync_file_system};
 use crate::world::disk::open_dir;
 
@@ -194,7 +194,7 @@ impl BlobWriter for ObjectWriter<'_> {
     }
 
     /// Read twice, since the name, which says whether it is stored, comes first. It never goes into a pack, from which nothing can be read in pieces.
-    fn write_from(&self, source: &mut dyn Source, length: u64) -> Result<Option<Oid>, WriteError> {
+    fn write_from(&self, source: &mut dyn ReadSeek, length: u64) -> Result<Option<Oid>, WriteError> {
         let Some(id) = OnlyIds.write_from(source, length)? else {
             return Ok(None);
         };

@@ -15,7 +15,7 @@ use git2::Oid;
 use crate::checkpoint::object::damaged;
 use crate::world::disk::{Disk as _, RealDisk, open_regular};
 
-/// Where the running counts of an index begin, and where they end and the ids begin.
+/// Offset of an index's running counts; the ids begin at their end.
 const COUNTS: u64 = 8;
 const IDS: u64 = COUNTS + 256 * 4;
 

@@ -21,7 +21,7 @@ pub(in crate::checkpoint) enum MoveError {
     Io(io::Error),
 }
 
-/// Where the reference `name` points, if it exists.
+/// Returns the target of the reference `name`, if it exists.
 pub(in crate::checkpoint) fn target(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error> {
     match repository.refname_to_id(name) {
         Ok(target) => Ok(Some(target)),

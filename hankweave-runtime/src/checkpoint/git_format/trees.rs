@@ -7,7 +7,7 @@ use git2::{ObjectType, Oid};
 
 use super::new_objects::ObjectWriter;
 use crate::checkpoint::object::ObjectError;
-use crate::checkpoint::tree::{Change, ChangeKind, Entry, Folders, TreePath};
+use crate::checkpoint::tree::{ChangeKind, FileEntry, Folders, PathChange, TreePath};
 
 /// The mode of a folder in a tree.
 const FOLDER: u32 = 0o040_000;
@@ -37,13 +37,13 @@ pub(super) struct TreeWriter<'a> {
 
 impl<'a> TreeWriter<'a> {
     /// `before` are the folders of the checkpoint from which the listing differs by `changes`.
-    pub(super) fn new(objects: &'a ObjectWriter<'a>, before: &Folders, changes: &[Change]) -> Self {
+    pub(super) fn new(objects: &'a ObjectWriter<'a>, before: &Folders, changes: &[PathChange]) -> Self {
         let mut writer = Self {
             objects,
             changed: HashSet::new(),
             folders: before.clone(),
         };
-        for Change { path, kind } in changes {
+        for PathChange { path, kind } in changes {
             for folder in path.folders() {
                 let known = !writer.changed.insert(folder.into());
                 if *kind == ChangeKind::Deleted {
@@ -57,7 +57,11 @@ impl<'a> TreeWriter<'a> {
     }
 
     /// Writes the folder `folder`, which holds `files`. In the order of whole paths, names come as git wants them.
-    pub(super) fn folder(&mut self, folder: &[u8], files: &[(TreePath, Entry)]) -> Result<Oid, ObjectError> {
+    pub(super) fn folder(
+        &mut self,
+        folder: &[u8],
+        files: &[(TreePath, FileEntry)],
+    ) -> Result<Oid, ObjectError> {
         if let Some(tree) = self.folders.get(folder)
             && !self.changed.contains(folder)
         {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use git2::{Oid, Repository, Signature, Time, Tree};
 
-use super::{MAIL, NAME, Work};
+use super::{MAIL, NAME, ReviewRequest};
 
 /// The mode of a folder in a tree.
 const FOLDER: i32 = 0o040_000;
@@ -15,7 +15,7 @@ pub(super) fn commit(
     base: Oid,
     folder: &[String],
     checkpoints: &Repository,
-    work: &Work,
+    work: &ReviewRequest,
 ) -> Result<Oid, git2::Error> {
     let files = checkpoints
         .find_commit(Oid::from_str(work.checkpoint.as_str())?)?

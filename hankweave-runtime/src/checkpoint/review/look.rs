@@ -14,7 +14,7 @@ pub(super) fn target(repository: &Repository, name: &str) -> Result<Option<Oid>,
     }
 }
 
-/// What was begun there and is not finished.
+/// Returns the unfinished operation there.
 pub(super) fn unfinished(repository: &Repository) -> Option<&'static str> {
     Some(match repository.state() {
         RepositoryState::Clean => return None,
@@ -70,7 +70,7 @@ pub(super) fn in_the_way(repository: &Repository, name: &str) -> Result<Option<S
     Ok(first.map(|name| name.trim_start_matches("refs/heads/").to_owned()))
 }
 
-/// Where a branch is checked out, by the full name of its reference.
+/// Returns the path where a branch is checked out, by the full name of its reference.
 pub(super) fn checked_out(repository: &Repository, reference: &str) -> Result<Option<PathBuf>, git2::Error> {
     let mut trees = vec![Repository::open(repository.commondir())?];
     for name in repository.worktrees()?.iter() {

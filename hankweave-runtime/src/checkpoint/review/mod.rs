@@ -19,7 +19,7 @@ use files::commit;
 use look::{checked_out, conflict, in_the_way, no_folder, submodules_in_the_middle, target, unfinished};
 pub use obstacle::{Obstacle, ReviewError};
 
-/// What logs of references say about our changes.
+/// Message of our changes in reference logs.
 const LOG: &str = "hankweave";
 
 /// The author of our commits.
@@ -31,37 +31,37 @@ const MAIL: &str = "hankweave@localhost";
 pub struct ReviewBranch {
     /// The folder of the repository.
     pub repository: PathBuf,
-    /// What the branch is called, such as `task/report-7`.
+    /// Name of the branch, such as `task/report-7`.
     pub name: String,
     /// The full name of a reference that nobody else uses.
     pub mark: String,
-    /// Where on the branch files go, folder by folder from the outermost.
+    /// Folder on the branch, from the outermost to the innermost.
     pub folder: Vec<String>,
 }
 
-/// What is to be shown.
+/// Work to be shown.
 #[derive(Debug, Clone)]
-pub struct Work {
+pub struct ReviewRequest {
     /// The bare repository of the checkpoints.
     pub checkpoints: PathBuf,
     /// The one whose files are shown.
     pub checkpoint: CheckpointSha,
-    /// What the commit says.
+    /// Message of the commit.
     pub message: String,
     /// When it is made.
     pub at: Timestamp,
 }
 
 /// How the branch stands to its mark.
-enum Standing {
+enum BranchState {
     Absent,
     Ours { branch: Oid, newest: Oid },
     Foreign,
     Diverged { mark: Oid },
 }
 
-/// Where the next commit goes.
-struct Place {
+/// Position of the next commit.
+struct BranchTip {
     branch: Oid,
     newest: Oid,
     /// Why the branch cannot be moved.
@@ -95,7 +95,7 @@ impl ReviewBranch {
     /// # Errors
     ///
     /// Returns [`ReviewError`]; with [`ReviewError::Waiting`] the mark has the commit.
-    pub fn show(&self, work: &Work) -> Result<(), ReviewError> {
+    pub fn show(&self, work: &ReviewRequest) -> Result<(), ReviewError> {
         let repository = open(&self.repository)?;
         let place = self.place(&repository)?;
         let blocked = self.blocked(&repository, place.newest).map_err(at_branch())?;
@@ -124,21 +124,21 @@ impl ReviewBranch {
         }
     }
 
-    /// Where the branch is and where it can go; it is made if it is not there.
-    fn place(&self, repository: &Repository) -> Result<Place, ReviewError> {
+    /// Returns the position of the branch, which is made if it does not exist.
+    fn place(&self, repository: &Repository) -> Result<BranchTip, ReviewError> {
         let (branch, newest, obstacle) = match self.standing(repository).map_err(at_branch())? {
-            Standing::Absent => {
+            BranchState::Absent => {
                 let head = self.begin_in(repository).map_err(at_branch())?;
                 (head, head, None)
             }
-            Standing::Ours { branch, newest } => {
+            BranchState::Ours { branch, newest } => {
                 let checked_out = self.checked_out(repository).map_err(at_branch())?;
                 (branch, newest, checked_out)
             }
-            Standing::Diverged { mark } => (mark, mark, Some(self.diverged())),
-            Standing::Foreign => return Err(self.obstructed(vec![Obstacle::Foreign(self.name.clone())])),
+            BranchState::Diverged { mark } => (mark, mark, Some(self.diverged())),
+            BranchState::Foreign => return Err(self.obstructed(vec![Obstacle::Foreign(self.name.clone())])),
         };
-        Ok(Place {
+        Ok(BranchTip {
             branch,
             newest,
             obstacle,
@@ -153,7 +153,7 @@ impl ReviewBranch {
         Ok(head)
     }
 
-    fn standing(&self, repository: &Repository) -> Result<Standing, git2::Error> {
+    fn standing(&self, repository: &Repository) -> Result<BranchState, git2::Error> {
         let (branch, mark) = (
             target(repository, &self.reference())?,
             target(repository, &self.mark)?,
@@ -162,14 +162,14 @@ impl ReviewBranch {
             true => Ok(true),
             false => repository.graph_descendant_of(later, earlier),
         };
-        let ours = |branch, newest| Standing::Ours { branch, newest };
+        let ours = |branch, newest| BranchState::Ours { branch, newest };
         Ok(match (branch, mark) {
-            (None, _) => Standing::Absent,
-            (Some(_), None) => Standing::Foreign,
+            (None, _) => BranchState::Absent,
+            (Some(_), None) => BranchState::Foreign,
             (Some(branch), Some(mark)) if contains(branch, mark)? => ours(branch, branch),
             // As when we were cut short between the two.
             (Some(branch), Some(mark)) if contains(mark, branch)? => ours(branch, mark),
-            (Some(_), Some(mark)) => Standing::Diverged { mark },
+            (Some(_), Some(mark)) => BranchState::Diverged { mark },
         })
     }
 
@@ -192,16 +192,16 @@ impl ReviewBranch {
         }
         found.extend(in_the_way(repository, &self.name)?.map(Obstacle::InTheWay));
         found.extend(match self.standing(repository)? {
-            Standing::Absent => match target(repository, "HEAD")? {
+            BranchState::Absent => match target(repository, "HEAD")? {
                 Some(head) => self.blocked(repository, head)?,
                 None => Some(Obstacle::NoCommit),
             },
-            Standing::Ours { newest, .. } => match self.checked_out(repository)? {
+            BranchState::Ours { newest, .. } => match self.checked_out(repository)? {
                 None => self.blocked(repository, newest)?,
                 checked_out => checked_out,
             },
-            Standing::Foreign => Some(Obstacle::Foreign(self.name.clone())),
-            Standing::Diverged { .. } => Some(self.diverged()),
+            BranchState::Foreign => Some(Obstacle::Foreign(self.name.clone())),
+            BranchState::Diverged { .. } => Some(self.diverged()),
         });
         Ok(found)
     }
@@ -219,7 +219,7 @@ impl ReviewBranch {
     }
 
     /// Brings the mark to a commit, and the branch if it can be moved.
-    fn bring(&self, repository: &Repository, place: Place, commit: Oid) -> Result<(), ReviewError> {
+    fn bring(&self, repository: &Repository, place: BranchTip, commit: Oid) -> Result<(), ReviewError> {
         let mark = repository.reference(&self.mark, commit, true, LOG);
         mark.map_err(at_branch())?;
         if commit == place.branch {

@@ -1,4 +1,4 @@
-//! What may be in the way of a branch (TASK-109).
+//! Obstacles for a branch (TASK-109).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub enum Obstacle {
     Submodule {
         /// Its path.
         submodule: String,
-        /// What goes on there.
+        /// Operation in progress.
         what: &'static str,
     },
     /// Another branch whose name leaves no room for this one.
@@ -49,7 +49,7 @@ pub enum Obstacle {
     CheckedOut {
         /// The branch.
         branch: String,
-        /// Where.
+        /// Path.
         place: PathBuf,
     },
     /// Something else than a folder where the folder is to be.
@@ -63,16 +63,16 @@ pub enum ReviewError {
     /// It is no repository, or git must not open it.
     #[error("`{}` cannot be used as a git repository", path.display())]
     Unusable {
-        /// Where it should be.
+        /// Expected path.
         path: PathBuf,
-        /// What git says.
+        /// Error of git.
         #[source]
         source: ObjectError,
     },
     /// All that is in the way.
-    #[error("the git repository `{}` has no room for a branch: {}", path.display(), Told(obstacles))]
+    #[error("the git repository `{}` has no room for a branch: {}", path.display(), ObstacleList(obstacles))]
     Obstructed {
-        /// Where it is.
+        /// Path.
         path: PathBuf,
         /// At least one.
         obstacles: Vec<Obstacle>,
@@ -82,18 +82,18 @@ pub enum ReviewError {
     Waiting {
         /// The reference that has it.
         mark: String,
-        /// What is in the way.
+        /// Obstacle.
         obstacle: Obstacle,
     },
-    /// What git says.
+    /// Error of git.
     #[error(transparent)]
     Git(#[from] ObjectError),
 }
 
 /// Several obstacles in a line.
-struct Told<'o>(&'o [Obstacle]);
+struct ObstacleList<'o>(&'o [Obstacle]);
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for ObstacleList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told: Vec<String> = self.0.iter().map(ToString::to_string).collect();
         f.write_str(&told.join("; "))

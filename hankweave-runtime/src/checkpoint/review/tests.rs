@@ -82,7 +82,7 @@ impl Stage {
 
     /// Makes a checkpoint and shows it.
     fn show(&self) -> Result<(), ReviewError> {
-        let work = Work {
+        let work = ReviewRequest {
             checkpoints: self.fixture.path(".hankweave/checkpoints"),
             checkpoint: self.fixture.create().sha,
             message: "task x\n".to_owned(),

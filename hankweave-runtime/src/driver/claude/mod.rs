@@ -9,12 +9,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReport, Launch};
+use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch};
 
 pub(super) use self::transcripts::Transcripts;
 use super::StartError;
 use super::built_in::{Agent, USUAL};
-use super::process::{Invocation, ProcessHost, RecordSource};
+use super::process::{ProcessHost, ProgramInvocation, RecordSource};
 use super::program::{Program, system_prompt_file};
 
 const NAME: &str = "claude";
@@ -33,23 +33,27 @@ pub(super) static AGENT: Agent = Agent {
         ],
     }),
     capabilities: Capabilities {
-        cost: CostReport::Cumulative,
+        cost: CostReporting::Cumulative,
         interrupt: true,
         ..USUAL
     },
     invocation,
 };
 
-fn invocation(host: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Result<Invocation, StartError> {
+fn invocation(
+    host: &ProcessHost,
+    program: PathBuf,
+    launch: &mut Launch,
+) -> Result<ProgramInvocation, StartError> {
     let system_prompt = system_prompt_file(host, launch)?;
     let since = launch.resume.as_ref().map(|_| host.world().clock.now());
     let transcripts = Transcripts::of(host, &launch.work_dir, &launch.env, since, &launch.prices);
     let args = arguments(launch, system_prompt.as_deref());
-    Ok(Invocation {
+    Ok(ProgramInvocation {
         env: environment(launch, host.user_id()),
         interrupt_first: true,
         records: transcripts.map(|transcripts| Arc::new(transcripts) as Arc<dyn RecordSource>),
-        ..Invocation::plain(program, args, ClaudeDecoder::of(launch).knowing_no_other_prices())
+        ..ProgramInvocation::plain(program, args, ClaudeDecoder::of(launch).knowing_no_other_prices())
     })
 }
 

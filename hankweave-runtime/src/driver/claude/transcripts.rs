@@ -6,19 +6,19 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hankweave_core::agent::{Recorded, Records, Transcript};
+use hankweave_core::agent::{AgentRecords, RecordsScope, Transcript};
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
-use crate::driver::process::{Line, LineFramer, ProcessHost, RecordSource};
-use crate::world::disk::{Disk, Folder, Found};
+use crate::driver::process::{LineFramer, OutputLine, ProcessHost, RecordSource};
+use crate::world::disk::{Disk, Folder, OpenedEntry};
 
-/// Where claude keeps what it knows, unless this variable says otherwise.
+/// Default folder of claude's own files, unless this variable names another one.
 const CONFIG_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
 const USUAL_CONFIG: &str = ".claude";
 
-/// So many bytes are read.
+/// Read limit, in bytes.
 const MOST_BYTES: u64 = 512 << 20;
 
 /// Most lines hold what was said, and are long; these tell what it cost.
@@ -58,31 +58,31 @@ impl Transcripts {
         })
     }
 
-    fn look_through(&self, session: &str, records: Records) -> io::Result<Option<Recorded>> {
+    fn look_through(&self, session: &str, records: RecordsScope) -> io::Result<Option<AgentRecords>> {
         let plain = |character: char| character.is_ascii_alphanumeric() || character == '-';
         if session.is_empty() || !session.chars().all(plain) {
             return Ok(None);
         }
         let projects = self.disk.open_folder(&self.projects)?;
-        let mut reading = Reading {
+        let mut reading = TranscriptReader {
             transcript: Transcript::new(self.since).priced_by(self.prices.clone()),
             left: MOST_BYTES,
             line_bytes: self.line_bytes,
         };
         let mut found = false;
         for project in projects.names()? {
-            let Ok(Found::Folder(project)) = projects.open(&project) else {
+            let Ok(OpenedEntry::Folder(project)) = projects.open(&project) else {
                 continue;
             };
-            let Ok(Found::File(main)) = project.open(OsStr::new(&format!("{session}.jsonl"))) else {
+            let Ok(OpenedEntry::File(main)) = project.open(OsStr::new(&format!("{session}.jsonl"))) else {
                 continue;
             };
             found = true;
-            if records == Records::Whole {
+            if records == RecordsScope::Whole {
                 reading.file(main.content)?;
             }
             let helpers = Path::new(session).join("subagents");
-            if let Ok(Found::Folder(helpers)) = project.find(&helpers) {
+            if let Ok(OpenedEntry::Folder(helpers)) = project.find(&helpers) {
                 reading.all_of(&*helpers)?;
             }
         }
@@ -91,7 +91,7 @@ impl Transcripts {
 }
 
 impl RecordSource for Transcripts {
-    fn read(&self, session: &SessionId, records: Records) -> Option<Recorded> {
+    fn read(&self, session: &SessionId, records: RecordsScope) -> Option<AgentRecords> {
         match self.look_through(session.as_str(), records) {
             Ok(found) => found,
             Err(error) => {
@@ -102,18 +102,18 @@ impl RecordSource for Transcripts {
     }
 }
 
-struct Reading {
+struct TranscriptReader {
     transcript: Transcript,
     left: u64,
     line_bytes: usize,
 }
 
-impl Reading {
+impl TranscriptReader {
     fn all_of(&mut self, folder: &dyn Folder) -> io::Result<()> {
         for name in folder.names()? {
             match folder.open(&name) {
-                Ok(Found::File(file)) => self.file(file.content)?,
-                Ok(Found::Folder(_) | Found::Other(_)) => {}
+                Ok(OpenedEntry::File(file)) => self.file(file.content)?,
+                Ok(OpenedEntry::Folder(_) | OpenedEntry::Other(_)) => {}
                 // What it says counts, and nobody knows it.
                 Err(_) => self.transcript.cut_short(),
             }
@@ -144,9 +144,9 @@ impl Reading {
         Ok(())
     }
 
-    fn line(&mut self, line: &Line<'_>) {
+    fn line(&mut self, line: &OutputLine<'_>) {
         // One that is too long may be an answer; then its request stays without one.
-        if let Line::Text(text) = line
+        if let OutputLine::Text(text) = line
             && (KINDS.iter().any(|kind| text.contains(kind)))
         {
             self.transcript.line(text);
@@ -179,9 +179,9 @@ mod tests {
         let transcripts = Transcripts::of(&host, config, &own, None, &Prices::listed()).unwrap();
         let mut decoder = ClaudeDecoder::new(false);
         decoder.line(INIT);
-        let session = decoder.wants(Records::Whole).unwrap().clone();
-        let recorded = transcripts.read(&session, Records::Whole);
-        decoder.recall(Records::Whole, recorded, &mut Vec::new());
+        let session = decoder.wants(RecordsScope::Whole).unwrap().clone();
+        let recorded = transcripts.read(&session, RecordsScope::Whole);
+        decoder.recall(RecordsScope::Whole, recorded, &mut Vec::new());
         let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Signaled(9), EndedBy::Us));
         outcome.usage.tokens.output_tokens
     }

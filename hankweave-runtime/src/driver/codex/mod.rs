@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hankweave_core::agent::codex::OWN_MODEL;
-use hankweave_core::agent::{Capabilities, CodexDecoder, CostReport, Launch};
+use hankweave_core::agent::{Capabilities, CodexDecoder, CostReporting, Launch};
 
 pub(super) use self::rollouts::Rollouts;
 use super::StartError;
 use super::built_in::{Agent, USUAL};
-use super::process::{Invocation, ProcessHost, RecordSource};
+use super::process::{ProcessHost, ProgramInvocation, RecordSource};
 use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
 
 pub(super) const NAME: &str = "codex";
@@ -30,13 +30,17 @@ pub(super) static AGENT: Agent = Agent {
         keys: &["OPENAI_API_KEY", "CODEX_API_KEY"],
     }),
     capabilities: Capabilities {
-        cost: CostReport::TokensOnly,
+        cost: CostReporting::TokensOnly,
         ..USUAL
     },
     invocation,
 };
 
-fn invocation(host: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Result<Invocation, StartError> {
+fn invocation(
+    host: &ProcessHost,
+    program: PathBuf,
+    launch: &mut Launch,
+) -> Result<ProgramInvocation, StartError> {
     let since = launch.resume.as_ref().map(|_| host.world().clock.now());
     let rollouts = Rollouts::of(host, &launch.work_dir, &launch.env, since);
     launch.prompt = prompt_behind_system(launch);
@@ -44,9 +48,9 @@ fn invocation(host: &ProcessHost, program: PathBuf, launch: &mut Launch) -> Resu
         Some(_) => CodexDecoder::of(launch),
         None => CodexDecoder::of(launch).unrecorded(),
     };
-    Ok(Invocation {
+    Ok(ProgramInvocation {
         records: rollouts.map(|rollouts| Arc::new(rollouts) as Arc<dyn RecordSource>),
-        ..Invocation::plain(native(host, program), arguments(launch), decoder)
+        ..ProgramInvocation::plain(native(host, program), arguments(launch), decoder)
     })
 }
 
@@ -65,7 +69,7 @@ fn native(host: &ProcessHost, program: PathBuf) -> PathBuf {
     native.unwrap_or(program)
 }
 
-/// Where the native program may be: in a package of its own beside or beneath that of the script, or in the same one.
+/// Returns the possible paths of the native program: in a package of its own next to or inside that of the script, or in the same one.
 fn native_places(package: &Path) -> Vec<PathBuf> {
     let (system, target) = match std::env::consts::OS {
         "macos" => ("darwin", "apple-darwin"),

@@ -6,18 +6,18 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hankweave_core::agent::{Recorded, Records, Rollout};
+use hankweave_core::agent::{AgentRecords, RecordsScope, Rollout};
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
-use crate::driver::process::{Line, LineFramer, ProcessHost, RecordSource};
-use crate::world::disk::{Disk, Folder, Found};
+use crate::driver::process::{LineFramer, OutputLine, ProcessHost, RecordSource};
+use crate::world::disk::{Disk, Folder, OpenedEntry};
 
-/// Where codex keeps what it knows, unless this variable says otherwise.
+/// Default folder of codex's own files, unless this variable names another one.
 const HOME_VARIABLE: &str = "CODEX_HOME";
 const USUAL_HOME: &str = ".codex";
 
-/// So many bytes are read.
+/// Read limit, in bytes.
 const MOST_BYTES: u64 = 512 << 20;
 
 /// Most lines hold what was said, and are long; these tell what it cost, and that a conversation was shortened.
@@ -41,10 +41,10 @@ const MOST_LOOKS: u32 = 3;
 pub(in crate::driver) struct Rollouts {
     disk: Arc<dyn Disk>,
     sessions: PathBuf,
-    /// What is older belongs to an earlier process.
+    /// Start of this process; older lines belong to an earlier one.
     since: Option<Timestamp>,
     line_bytes: usize,
-    reading: Mutex<(Option<Reading>, u32)>,
+    reading: Mutex<(Option<RolloutReader>, u32)>,
 }
 
 impl Rollouts {
@@ -65,14 +65,14 @@ impl Rollouts {
         })
     }
 
-    /// What was written since this was called last.
-    fn go_on(&self, session: &str, records: Records) -> io::Result<Option<Recorded>> {
+    /// Returns the lines written since the last call.
+    fn go_on(&self, session: &str, records: RecordsScope) -> io::Result<Option<AgentRecords>> {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let (file, looks) = &mut *reading;
-        if file.is_none() && (*looks < MOST_LOOKS || records == Records::Whole) {
+        if file.is_none() && (*looks < MOST_LOOKS || records == RecordsScope::Whole) {
             *looks += 1;
             let sessions = self.disk.open_folder(&self.sessions)?;
-            *file = find(&*sessions, &format!("-{session}.jsonl"), 3)?.map(|content| Reading {
+            *file = find(&*sessions, &format!("-{session}.jsonl"), 3)?.map(|content| RolloutReader {
                 rollout: Rollout::new(self.since),
                 content: content.take(MOST_BYTES),
                 framer: LineFramer::new(self.line_bytes),
@@ -86,7 +86,7 @@ impl Rollouts {
 }
 
 impl RecordSource for Rollouts {
-    fn read(&self, session: &SessionId, records: Records) -> Option<Recorded> {
+    fn read(&self, session: &SessionId, records: RecordsScope) -> Option<AgentRecords> {
         match self.go_on(session.as_str(), records) {
             Ok(found) => found,
             Err(error) => {
@@ -101,13 +101,13 @@ impl RecordSource for Rollouts {
 fn find(folder: &dyn Folder, end: &str, levels: u32) -> io::Result<Option<Box<dyn Read + Send>>> {
     for name in folder.names()?.iter().rev() {
         if levels > 0 {
-            if let Ok(Found::Folder(inner)) = folder.open(name)
+            if let Ok(OpenedEntry::Folder(inner)) = folder.open(name)
                 && let Ok(Some(found)) = find(&*inner, end, levels - 1)
             {
                 return Ok(Some(found));
             }
         } else if name.to_str().is_some_and(|name| name.ends_with(end))
-            && let Found::File(file) = folder.open(name)?
+            && let OpenedEntry::File(file) = folder.open(name)?
         {
             return Ok(Some(file.content));
         }
@@ -116,20 +116,20 @@ fn find(folder: &dyn Folder, end: &str, levels: u32) -> io::Result<Option<Box<dy
 }
 
 /// A file that is read as it grows.
-struct Reading {
+struct RolloutReader {
     rollout: Rollout,
     content: io::Take<Box<dyn Read + Send>>,
     framer: LineFramer,
 }
 
-impl Reading {
-    fn go_on(&mut self) -> io::Result<Recorded> {
+impl RolloutReader {
+    fn go_on(&mut self) -> io::Result<AgentRecords> {
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             let length = self.content.read(&mut chunk)?;
             let mut rest = &chunk[..length];
             while let Some(line) = self.framer.next(&mut rest) {
-                if let Line::Text(text) = line
+                if let OutputLine::Text(text) = line
                     && KINDS.iter().any(|kind| text.contains(kind))
                 {
                     self.rollout.line(&text);
@@ -146,7 +146,7 @@ impl Reading {
     }
 }
 
-impl fmt::Debug for Reading {
+impl fmt::Debug for RolloutReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reading")
             .field("rollout", &self.rollout)
@@ -177,7 +177,7 @@ mod tests {
         let rollouts = Rollouts::of(&ProcessHost::new(&World::real()), home.path(), &own, None).unwrap();
         let session = SessionId::new("t-1").unwrap();
         let output = || {
-            let recorded = rollouts.read(&session, Records::SoFar)?;
+            let recorded = rollouts.read(&session, RecordsScope::SoFar)?;
             Some(
                 recorded
                     .messages

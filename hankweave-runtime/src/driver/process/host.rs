@@ -1,4 +1,4 @@
-//! Where agent processes run.
+//! Host of agent processes.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use hankweave_core::agent::{AgentDecoder, Launch};
 
-use super::attend::{Attendant, Surroundings};
+use super::attend::{AcpHost, AgentEnvironment};
 use super::lines::LineFramer;
 use super::log::Log;
 use super::output::{OutputLogger, RecordSource};
-use super::passed::PassOver;
+use super::passed::PieceFilter;
 use super::supervise::{Supervisor, supervise};
 use crate::driver::{RunningAgent, StartError, event_channel};
 use crate::world::World;
@@ -24,7 +24,7 @@ use crate::world::process::{self, CommandSpec, Stdin};
 /// Lists of events that may wait for a slow receiver; then the agent waits at its pipe.
 const WAITING: usize = 2;
 
-/// What drivers of agent processes share: how processes are started, what they inherit, and their limits.
+/// Common parts of drivers of agent processes: how processes are started, what they inherit, and their limits.
 #[derive(Debug, Clone)]
 pub struct ProcessHost {
     world: World,
@@ -36,7 +36,7 @@ pub struct ProcessHost {
 pub struct ProcessLimits {
     /// Longest line that is decoded, in bytes; a longer one is only reported with its length. 1 MiB.
     pub line_bytes: usize,
-    /// The same for an agent that talks both ways, whose lines hold whole files. 16 MiB.
+    /// Limit for the messages of an agent that talks both ways, whose lines hold whole files. 16 MiB.
     pub message_bytes: usize,
     /// Largest log file, in bytes. 1 GiB.
     pub log_bytes: u64,
@@ -58,7 +58,7 @@ impl Default for ProcessLimits {
 
 /// A program and how it is started.
 #[derive(Debug)]
-pub(in crate::driver) struct Invocation {
+pub(in crate::driver) struct ProgramInvocation {
     pub(in crate::driver) program: PathBuf,
     pub(in crate::driver) args: Vec<OsString>,
     /// Overridden by the codon's own environment.
@@ -69,11 +69,11 @@ pub(in crate::driver) struct Invocation {
     pub(in crate::driver) is_attended: bool,
     /// The program reports its usage when it is interrupted, so a stop begins with an interrupt.
     pub(in crate::driver) interrupt_first: bool,
-    /// What the program writes down itself, which its decoder may want.
+    /// Records that the program writes itself, which its decoder may want.
     pub(in crate::driver) records: Option<Arc<dyn RecordSource>>,
 }
 
-impl Invocation {
+impl ProgramInvocation {
     /// A program that reads its prompt, prints lines, and ends.
     pub(in crate::driver) fn plain(
         program: PathBuf,
@@ -136,7 +136,7 @@ impl ProcessHost {
         }
     }
 
-    /// Where an agent with this environment looks for programs.
+    /// Returns the search path for programs of an agent with this environment.
     pub(in crate::driver) fn search_path(&self, launch: &Launch) -> OsString {
         let own = launch.env.get("PATH").map(OsString::from);
         own.or_else(|| self.variable("PATH").map(OsStr::to_owned))
@@ -177,7 +177,7 @@ impl ProcessHost {
     pub(in crate::driver) fn run(
         &self,
         launch: Launch,
-        invocation: Invocation,
+        invocation: ProgramInvocation,
     ) -> Result<RunningAgent, StartError> {
         let prepare = |path: &PathBuf| {
             let path = path.clone();
@@ -198,7 +198,7 @@ impl ProcessHost {
         let grace = launch.grace;
         let is_attended = invocation.is_attended;
         let (spec, decoder) = self.command(launch, invocation);
-        let place = Surroundings {
+        let place = AgentEnvironment {
             work_dir: spec.work_dir.clone(),
             env: spec.env.clone(),
             marker: spec.marker.clone(),
@@ -210,14 +210,14 @@ impl ProcessHost {
             .map_err(|source| StartError::Spawn { program, source })?;
         let (sender, events) = event_channel(WAITING);
         let input = process.stdin.take();
-        let attendant = input.map(|input| Attendant::new(self, input, place));
+        let attendant = input.map(|input| AcpHost::new(self, input, place));
         let line_bytes = match is_attended {
             true => self.limits.message_bytes,
             false => self.limits.line_bytes,
         };
         let logger = OutputLogger {
             log,
-            passed: interrupt_first.then(PassOver::default),
+            passed: interrupt_first.then(PieceFilter::default),
             framer: LineFramer::new(line_bytes),
             decoder,
             records,
@@ -243,7 +243,7 @@ impl ProcessHost {
         })
     }
 
-    fn command(&self, launch: Launch, invocation: Invocation) -> (CommandSpec, Box<dyn AgentDecoder>) {
+    fn command(&self, launch: Launch, invocation: ProgramInvocation) -> (CommandSpec, Box<dyn AgentDecoder>) {
         let mut own = invocation.env;
         own.insert(
             "TMPDIR".to_owned(),

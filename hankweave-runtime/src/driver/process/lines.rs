@@ -9,7 +9,7 @@ use crate::world::ids::hex;
 
 /// One line of output, borrowed from the chunk when it came in one piece.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::driver) enum Line<'c> {
+pub(in crate::driver) enum OutputLine<'c> {
     /// The line without its line break, invalid UTF-8 replaced.
     Text(Cow<'c, str>),
     /// The line was longer than the limit (S9).
@@ -29,32 +29,32 @@ pub(in crate::driver) struct LineFramer {
     limit: usize,
     unfinished: Vec<u8>,
     /// The part of the unfinished line that was dropped because it is too long.
-    dropped: Option<Dropped>,
+    dropped: Option<OversizedLine>,
 }
 
 /// The beginning of a line that is not kept.
 #[derive(Debug, Clone, Default)]
-struct Dropped {
+struct OversizedLine {
     bytes: u64,
     hash: Sha256,
 }
 
-impl Dropped {
+impl OversizedLine {
     fn add(&mut self, bytes: &[u8]) {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         self.hash.update(bytes);
     }
 
-    fn into_line<'c>(self) -> Line<'c> {
-        Line::TooLong {
+    fn into_line<'c>(self) -> OutputLine<'c> {
+        OutputLine::TooLong {
             bytes: self.bytes,
             sha256: hex(&self.hash.finalize()),
         }
     }
 }
 
-impl Line<'_> {
-    /// The same for a decoder.
+impl OutputLine<'_> {
+    /// Returns the line for a decoder.
     pub(in crate::driver) fn as_agent_line(&self) -> AgentLine<'_> {
         match self {
             Self::Text(text) => AgentLine::Text(text),
@@ -76,7 +76,7 @@ impl LineFramer {
     }
 
     /// Takes the next line from the front of `rest`; `None` when what is left of it is no whole line, and is kept.
-    pub(in crate::driver) fn next<'c>(&mut self, rest: &mut &'c [u8]) -> Option<Line<'c>> {
+    pub(in crate::driver) fn next<'c>(&mut self, rest: &mut &'c [u8]) -> Option<OutputLine<'c>> {
         let Some(end) = memchr::memchr(b'\n', rest) else {
             self.extend(rest);
             *rest = &[];
@@ -86,14 +86,14 @@ impl LineFramer {
         *rest = &rest[end + 1..];
         let in_one_piece = self.unfinished.is_empty() && self.dropped.is_none();
         if in_one_piece && line.len() <= self.limit {
-            return Some(Line::Text(borrowed(line)));
+            return Some(OutputLine::Text(borrowed(line)));
         }
         self.extend(line);
         Some(self.take())
     }
 
     /// The last line, when the stream did not end with a line break.
-    pub(in crate::driver) fn finish(&mut self) -> Option<Line<'static>> {
+    pub(in crate::driver) fn finish(&mut self) -> Option<OutputLine<'static>> {
         (self.dropped.is_some() || !self.unfinished.is_empty()).then(|| self.take())
     }
 
@@ -107,10 +107,10 @@ impl LineFramer {
         dropped.add(bytes);
     }
 
-    fn take(&mut self) -> Line<'static> {
+    fn take(&mut self) -> OutputLine<'static> {
         let bytes = std::mem::take(&mut self.unfinished);
         match self.dropped.take() {
-            None => Line::Text(owned(bytes).into()),
+            None => OutputLine::Text(owned(bytes).into()),
             Some(dropped) => dropped.into_line(),
         }
     }
@@ -122,7 +122,7 @@ fn borrowed(line: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed)
 }
 
-/// The same for a line that nobody else needs.
+/// Converts a line that nobody else needs.
 fn owned(line: Vec<u8>) -> String {
     String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -131,17 +131,17 @@ fn owned(line: Vec<u8>) -> String {
 mod tests {
     use super::*;
 
-    fn line(text: &str) -> Line<'_> {
-        Line::Text(text.into())
+    fn line(text: &str) -> OutputLine<'_> {
+        OutputLine::Text(text.into())
     }
 
-    fn too_long(bytes: u64, sha256: &str) -> Line<'static> {
+    fn too_long(bytes: u64, sha256: &str) -> OutputLine<'static> {
         let sha256 = sha256.to_owned();
-        Line::TooLong { bytes, sha256 }
+        OutputLine::TooLong { bytes, sha256 }
     }
 
     /// The lines that a chunk finishes.
-    fn lines<'c>(framer: &mut LineFramer, mut chunk: &'c [u8]) -> Vec<Line<'c>> {
+    fn lines<'c>(framer: &mut LineFramer, mut chunk: &'c [u8]) -> Vec<OutputLine<'c>> {
         std::iter::from_fn(|| framer.next(&mut chunk)).collect()
     }
 

@@ -12,8 +12,8 @@ mod passed;
 mod reckon;
 mod supervise;
 
-pub(super) use host::Invocation;
+pub(super) use host::ProgramInvocation;
 pub use host::{ProcessHost, ProcessLimits};
-pub(super) use lines::{Line, LineFramer};
+pub(super) use lines::{LineFramer, OutputLine};
 pub(super) use output::RecordSource;
-pub(crate) use reckon::CutOff;
+pub(crate) use reckon::CutOffAgent;

@@ -1,22 +1,22 @@
-//! What an agent prints: into its log, and decoded into events.
+//! Output of an agent: into its log, and decoded into events.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use hankweave_core::agent::{AgentDecoder, AgentEvent, Order, ProcessEnd, Recorded, Records};
+use hankweave_core::agent::{AcpAction, AgentDecoder, AgentEvent, AgentRecords, ProcessEnd, RecordsScope};
 use hankweave_core::id::SessionId;
 use tokio::sync::mpsc;
 
 use super::lines::LineFramer;
 use super::log::Log;
-use super::passed::PassOver;
+use super::passed::PieceFilter;
 use crate::driver::EventSender;
 use crate::world::blocking::Blocking;
 
 /// Finds and reads what an agent has written down of a session itself.
 pub(in crate::driver) trait RecordSource: Send + Sync + Debug {
-    /// What is written; `None` when nothing is. Blocks.
-    fn read(&self, session: &SessionId, records: Records) -> Option<Recorded>;
+    /// Returns the records; `None` when there are none. Blocks.
+    fn read(&self, session: &SessionId, records: RecordsScope) -> Option<AgentRecords>;
 }
 
 /// How many events are sent together at most, so that a list of them stays small however short the lines are.
@@ -28,14 +28,14 @@ const MOST_EVENTS: usize = 1_024;
 pub(super) struct OutputLogger {
     pub(super) log: Log,
     /// Removes the pieces of messages first, where there are some.
-    pub(super) passed: Option<PassOver>,
+    pub(super) passed: Option<PieceFilter>,
     pub(super) framer: LineFramer,
     pub(super) decoder: Box<dyn AgentDecoder>,
-    /// What the agent writes down itself, and where that is read.
+    /// Records that the agent writes itself, and the pool in which they are read.
     pub(super) records: Option<(Arc<dyn RecordSource>, Blocking)>,
     pub(super) events: EventSender,
-    /// Whoever carries out what the decoder orders, for an agent that talks both ways.
-    pub(super) orders: Option<mpsc::Sender<Vec<Order>>>,
+    /// Channel to the task that carries out the decoder's orders, for an agent that talks both ways.
+    pub(super) orders: Option<mpsc::Sender<Vec<AcpAction>>>,
 }
 
 impl OutputLogger {
@@ -65,7 +65,7 @@ impl OutputLogger {
     /// Sends the end of the process, after everything that it printed.
     pub(super) async fn finish(mut self, end: ProcessEnd) {
         let mut events = Vec::new();
-        self.recall(Records::Whole, &mut events).await;
+        self.recall(RecordsScope::Whole, &mut events).await;
         events.push(AgentEvent::Finished(self.decoder.finish(end)));
         self.send(events).await;
     }
@@ -79,7 +79,7 @@ impl OutputLogger {
                 self.send(std::mem::take(&mut events)).await;
             }
         }
-        self.recall(Records::SoFar, &mut events).await;
+        self.recall(RecordsScope::SoFar, &mut events).await;
         self.send(events).await;
         self.order().await;
     }
@@ -95,7 +95,7 @@ impl OutputLogger {
     }
 
     /// Reads what the agent has written down itself, where that tells more than its lines.
-    async fn recall(&mut self, records: Records, events: &mut Vec<AgentEvent>) {
+    async fn recall(&mut self, records: RecordsScope, events: &mut Vec<AgentEvent>) {
         if let (Some((source, blocking)), Some(session)) = (&self.records, self.decoder.wants(records)) {
             let (source, session) = (Arc::clone(source), session.clone());
             let recorded = blocking.run(move || source.read(&session, records)).await;

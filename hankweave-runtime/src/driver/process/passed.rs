@@ -5,46 +5,46 @@ const PIECE: &[u8] = br#"{"type":"stream_event","event":{"type":"content_block_d
 
 /// Removes the lines with pieces of messages from a stream, without decoding them.
 #[derive(Debug, Default)]
-pub(super) struct PassOver {
-    place: Place,
+pub(super) struct PieceFilter {
+    place: LinePosition,
     /// Memory that is used again.
     kept: Vec<u8>,
 }
 
-/// Where in its line the stream is.
+/// Position of the stream in its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum LinePosition {
     /// This many bytes match [`PIECE`] and are held back.
     Begin(usize),
     Kept,
     PassedOver,
 }
 
-impl Default for Place {
+impl Default for LinePosition {
     fn default() -> Self {
         Self::Begin(0)
     }
 }
 
-impl PassOver {
+impl PieceFilter {
     /// Removes pieces from `chunk`, and inserts what was held back of the chunk before.
     pub(super) fn filter(&mut self, chunk: &mut Vec<u8>) {
         self.kept.clear();
         let mut rest = &chunk[..];
         while !rest.is_empty() {
             rest = match self.place {
-                Place::Begin(same) => self.begin(same, rest),
-                Place::Kept | Place::PassedOver => self.go_on(rest),
+                LinePosition::Begin(same) => self.begin(same, rest),
+                LinePosition::Kept | LinePosition::PassedOver => self.go_on(rest),
             };
         }
         std::mem::swap(chunk, &mut self.kept);
     }
 
-    /// What was held back when the stream ended.
+    /// Returns the bytes that were held back when the stream ended.
     pub(super) fn finish(&mut self) -> &'static [u8] {
         match std::mem::take(&mut self.place) {
-            Place::Begin(same) => &PIECE[..same],
-            Place::Kept | Place::PassedOver => &[],
+            LinePosition::Begin(same) => &PIECE[..same],
+            LinePosition::Kept | LinePosition::PassedOver => &[],
         }
     }
 
@@ -52,12 +52,12 @@ impl PassOver {
         let wanted = &PIECE[same..];
         let more = wanted.iter().zip(rest).take_while(|(a, b)| a == b).count();
         if more == wanted.len() {
-            self.place = Place::PassedOver;
+            self.place = LinePosition::PassedOver;
         } else if more == rest.len() {
-            self.place = Place::Begin(same + more);
+            self.place = LinePosition::Begin(same + more);
         } else {
             self.kept.extend_from_slice(&PIECE[..same + more]);
-            self.place = Place::Kept;
+            self.place = LinePosition::Kept;
         }
         &rest[more..]
     }
@@ -65,11 +65,11 @@ impl PassOver {
     fn go_on<'c>(&mut self, rest: &'c [u8]) -> &'c [u8] {
         let end = memchr::memchr(b'\n', rest).map(|end| end + 1);
         let (line, behind) = rest.split_at(end.unwrap_or(rest.len()));
-        if self.place == Place::Kept {
+        if self.place == LinePosition::Kept {
             self.kept.extend_from_slice(line);
         }
         if end.is_some() {
-            self.place = Place::Begin(0);
+            self.place = LinePosition::Begin(0);
         }
         behind
     }
@@ -86,7 +86,7 @@ mod tests {
         let stream = format!("{piece}{{}}\n\n{piece}{almost}x\n{piece}{piece}{{\"type\":\"str");
         let wanted = format!("{{}}\n\n{almost}x\n{{\"type\":\"str");
         for size in 1..stream.len() {
-            let (mut passed, mut kept) = (PassOver::default(), Vec::new());
+            let (mut passed, mut kept) = (PieceFilter::default(), Vec::new());
             for chunk in stream.as_bytes().chunks(size) {
                 let mut chunk = chunk.to_vec();
                 passed.filter(&mut chunk);

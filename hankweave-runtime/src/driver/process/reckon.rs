@@ -1,58 +1,58 @@
-//! What an agent had used that nobody heard to its end: its log tells, and what it has written down itself.
+//! Usage of an agent whose output nobody read to the end: from its log, and from its own records.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use hankweave_core::agent::{AgentDecoder, AgentLine, Records};
+use hankweave_core::agent::{AgentDecoder, AgentLine, RecordsScope};
 use hankweave_core::cost::UsageTotals;
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
 use super::host::ProcessHost;
-use super::lines::{Line, LineFramer};
+use super::lines::{LineFramer, OutputLine};
 use super::output::RecordSource;
-use crate::driver::Past;
+use crate::driver::LogContext;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// An agent that nobody heard to its end.
 #[derive(Debug)]
-pub(crate) struct CutOff<'a> {
-    /// What it printed.
+pub(crate) struct CutOffAgent<'a> {
+    /// Log of its output.
     pub(crate) log: &'a Path,
     /// The session in which it worked.
     pub(crate) session: &'a SessionId,
-    /// What its decoder is told.
-    pub(crate) past: Past<'a>,
+    /// Input of its decoder.
+    pub(crate) past: LogContext<'a>,
     /// When its codon began.
     pub(crate) since: Timestamp,
-    /// Where it worked.
+    /// Working directory.
     pub(crate) work_dir: &'a Path,
     /// The variables that its codon gave it.
     pub(crate) env: &'a BTreeMap<String, String>,
 }
 
 impl ProcessHost {
-    /// What an agent had used, as its decoder understands its log and its records. Blocks.
+    /// Returns the usage of an agent, as its decoder understands its log and records. Blocks.
     ///
     /// # Errors
     ///
     /// What the system says when the log cannot be read.
     pub(in crate::driver) fn reckon(
         &self,
-        agent: &CutOff<'_>,
+        agent: &CutOffAgent<'_>,
         decoder: &mut dyn AgentDecoder,
         records: Option<&dyn RecordSource>,
     ) -> io::Result<UsageTotals> {
         self.hear_log(agent.log, decoder)?;
-        if decoder.wants(Records::Whole) == Some(agent.session) {
-            let recorded = records.and_then(|records| records.read(agent.session, Records::Whole));
-            decoder.recall(Records::Whole, recorded, &mut Vec::new());
+        if decoder.wants(RecordsScope::Whole) == Some(agent.session) {
+            let recorded = records.and_then(|records| records.read(agent.session, RecordsScope::Whole));
+            decoder.recall(RecordsScope::Whole, recorded, &mut Vec::new());
         }
         let mut used = decoder.usage();
         // What it did after the last line that somebody read, nobody knows.
-        used.lower_bound |= decoder.wants(Records::Whole).is_some();
+        used.lower_bound |= decoder.wants(RecordsScope::Whole).is_some();
         Ok(used)
     }
 
@@ -65,7 +65,7 @@ impl ProcessHost {
             offset += chunk.len() as u64;
             let mut rest = &chunk[..];
             while let Some(line) = framer.next(&mut rest) {
-                if let Line::Text(text) = line {
+                if let OutputLine::Text(text) = line {
                     decoder.hear(AgentLine::Text(&text), &mut events);
                     // Only what follows for the usage counts.
                     events.clear();

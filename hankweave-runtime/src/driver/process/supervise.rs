@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::attend::{Attendant, Signs, WAITING_ORDERS, is_true};
+use super::attend::{AcpHost, StopSignals, WAITING_ORDERS, is_true};
 use super::output::OutputLogger;
 use crate::driver::{AgentControl, EventSender};
 use crate::world::blocking::Blocking;
@@ -42,7 +42,7 @@ const AFTER_WORK: Duration = Duration::from_secs(1);
 pub(super) struct Supervisor {
     pub(super) process: SpawnedProcess,
     /// Talks to the process, if somebody does.
-    pub(super) attendant: Option<Attendant>,
+    pub(super) attendant: Option<AcpHost>,
     pub(super) logger: OutputLogger,
     /// Shows when the receiver is dropped.
     pub(super) events: EventSender,
@@ -103,7 +103,7 @@ async fn run(
     let (chunks, waiting) = mpsc::channel(WAITING_CHUNKS);
     let (ask_to_stop, stopping) = watch::channel(false);
     let (tell_over, over) = watch::channel(false);
-    let signs = Signs {
+    let signs = StopSignals {
         stopping,
         over: tell_over,
     };
@@ -143,9 +143,9 @@ async fn run(
 
 /// Lets the attendant work until nothing more is ordered, or the process has ended.
 fn attend(
-    attendant: Option<Attendant>,
+    attendant: Option<AcpHost>,
     logger: &mut OutputLogger,
-    signs: Signs,
+    signs: StopSignals,
     mut ended: watch::Receiver<Option<Instant>>,
 ) -> impl Future<Output = ()> + use<> {
     let attending = attendant.map(|attendant| {
@@ -261,7 +261,7 @@ impl Stoppable {
     }
 }
 
-/// What is recorded of a process that even SIGKILL did not end.
+/// Signal recorded for a process that even SIGKILL did not end.
 const KILLED: i32 = 9;
 
 async fn asked_to_stop(asked: &mut watch::Receiver<Option<Duration>>) -> Duration {

@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReport, Launch};
+use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch};
 
 use crate::driver::built_in::USUAL;
-use crate::driver::process::{Invocation, ProcessHost};
+use crate::driver::process::{ProcessHost, ProgramInvocation};
 use crate::driver::program::check_model;
 use crate::driver::{AgentDriver, RunningAgent, StartError};
 
@@ -27,7 +27,7 @@ impl ScriptedDriver {
         Self { host, program: None }
     }
 
-    /// The same driver with another program that calls [`play`](super::play): for tests and for embedding.
+    /// Uses another program that calls [`play`](super::play): for tests and for embedding.
     #[must_use]
     pub fn with_program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = Some(program.into());
@@ -41,7 +41,7 @@ impl ScriptedDriver {
             None => self.own_program()?,
         };
         let decoder = ClaudeDecoder::of(&launch).knowing_no_other_prices();
-        let invocation = Invocation::plain(program, arguments(&launch), decoder);
+        let invocation = ProgramInvocation::plain(program, arguments(&launch), decoder);
         self.host.run(launch, invocation)
     }
 
@@ -64,7 +64,7 @@ impl AgentDriver for ScriptedDriver {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            cost: CostReport::Exact,
+            cost: CostReporting::Exact,
             ..USUAL
         }
     }

@@ -1,4 +1,4 @@
-//! What the child of a scripted driver does.
+//! Child process of a scripted driver.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -12,9 +12,9 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::script::{Script, Turn, Variables};
-use super::session::Session;
-use super::stream::{Stream, raw};
+use super::script::{Script, ScriptVariables, ScriptedTurn};
+use super::session::ScriptedSession;
+use super::stream::{ScriptedStream, raw};
 use super::tools::leave_behind;
 use crate::world::process::ITERATION_VARIABLE;
 
@@ -53,7 +53,7 @@ enum PlayError {
 }
 
 fn try_play(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, PlayError> {
-    let arguments = Arguments::parse(arguments)?;
+    let arguments = ScriptedArguments::parse(arguments)?;
     let script = arguments.read_script()?;
     let mut prompt = String::new();
     io::stdin().read_to_string(&mut prompt)?;
@@ -73,27 +73,27 @@ fn try_play(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, PlayErr
     Player::new(arguments, script, prompt)?.play()
 }
 
-/// What plays when there is no script.
+/// Returns the default script.
 fn dry_run(prompt: &str) -> Script {
     let length = prompt.chars().count();
     let text = format!("Dry run: the prompt has {length} characters; nothing was done.");
     Script {
-        turns: vec![Turn {
+        turns: vec![ScriptedTurn {
             text: Some(text),
-            ..Turn::default()
+            ..ScriptedTurn::default()
         }],
         ..Script::default()
     }
 }
 
 #[derive(Default)]
-struct Arguments {
+struct ScriptedArguments {
     model: Option<String>,
     resume: Option<String>,
     script: Option<PathBuf>,
 }
 
-impl Arguments {
+impl ScriptedArguments {
     fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, PlayError> {
         let mut parsed = Self::default();
         let mut arguments = arguments.into_iter();
@@ -126,25 +126,26 @@ impl Arguments {
 
 struct Player {
     script: Script,
-    variables: Variables,
-    session: Session,
-    stream: Stream,
+    variables: ScriptVariables,
+    session: ScriptedSession,
+    stream: ScriptedStream,
     usage: UsageTotals,
     last_text: String,
 }
 
 impl Player {
-    fn new(arguments: Arguments, script: Script, prompt: String) -> io::Result<Self> {
-        let session = Session::open(arguments.resume, script.session_id.clone(), &std::env::temp_dir());
+    fn new(arguments: ScriptedArguments, script: Script, prompt: String) -> io::Result<Self> {
+        let session =
+            ScriptedSession::open(arguments.resume, script.session_id.clone(), &std::env::temp_dir());
         let iteration = std::env::var(ITERATION_VARIABLE);
         Ok(Self {
-            variables: Variables {
+            variables: ScriptVariables {
                 prompt,
                 work_dir: std::env::current_dir()?.to_string_lossy().into_owned(),
                 iteration: iteration.unwrap_or_else(|_| "0".to_owned()),
                 session_turn: session.prompts,
             },
-            stream: Stream {
+            stream: ScriptedStream {
                 session_id: session.id.clone(),
                 model: arguments.model.unwrap_or_else(|| "scripted".to_owned()),
             },
@@ -171,7 +172,7 @@ impl Player {
         Ok(self.script.exit_code.unwrap_or(natural))
     }
 
-    fn turn(&mut self, turn: &Turn, number: usize) -> io::Result<()> {
+    fn turn(&mut self, turn: &ScriptedTurn, number: usize) -> io::Result<()> {
         thread::sleep(Duration::from_millis(turn.delay_ms));
         if turn.has_message() {
             self.message(turn, number)?;
@@ -179,7 +180,7 @@ impl Player {
         self.faults(turn, number)
     }
 
-    fn message(&mut self, turn: &Turn, number: usize) -> io::Result<()> {
+    fn message(&mut self, turn: &ScriptedTurn, number: usize) -> io::Result<()> {
         let id = format!("msg_{}_{number}", self.session.prompts);
         let tokens = TokenUsage::from(turn.usage);
         let price = pricing::price(&self.stream.model, &tokens);
@@ -209,7 +210,7 @@ impl Player {
     }
 
     /// The faults of a turn, from the mild to the fatal.
-    fn faults(&self, turn: &Turn, number: usize) -> io::Result<()> {
+    fn faults(&self, turn: &ScriptedTurn, number: usize) -> io::Result<()> {
         if let Some(line) = &turn.raw {
             raw(format!("{}\n", self.variables.fill(line, number)).as_bytes())?;
         }

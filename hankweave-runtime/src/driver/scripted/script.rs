@@ -2,28 +2,28 @@
 
 use serde::Deserialize;
 
-/// What the agent does, turn by turn. `docs/scripted-agent.md` explains every key.
+/// Actions of the agent, turn by turn. `docs/scripted-agent.md` explains every key.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Script {
     pub(super) session_id: Option<String>,
     pub(super) no_init: bool,
     pub(super) ignore_term: bool,
-    pub(super) turns: Vec<Turn>,
+    pub(super) turns: Vec<ScriptedTurn>,
     pub(super) no_result: bool,
-    pub(super) result: Option<Failure>,
+    pub(super) result: Option<ScriptedError>,
     pub(super) exit_code: Option<u8>,
 }
 
 /// One message of the model with its tools, and the faults that follow it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct Turn {
+pub(super) struct ScriptedTurn {
     pub(super) delay_ms: u64,
     pub(super) thinking: Option<String>,
     pub(super) text: Option<String>,
-    pub(super) tools: Vec<Tool>,
-    pub(super) usage: Usage,
+    pub(super) tools: Vec<ScriptedTool>,
+    pub(super) usage: ScriptedUsage,
     pub(super) raw: Option<String>,
     pub(super) huge_line: Option<u64>,
     pub(super) invalid_utf8: bool,
@@ -34,7 +34,7 @@ pub(super) struct Turn {
     pub(super) signal: Option<i32>,
 }
 
-impl Turn {
+impl ScriptedTurn {
     /// Whether the model says or does anything.
     pub(super) fn has_message(&self) -> bool {
         self.thinking.is_some() || self.text.is_some() || !self.tools.is_empty()
@@ -44,7 +44,7 @@ impl Turn {
 /// A tool call that is really carried out.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) enum Tool {
+pub(super) enum ScriptedTool {
     Write { path: String, content: String },
     Append { path: String, content: String },
     Read { path: String },
@@ -54,7 +54,7 @@ pub(super) enum Tool {
 /// Tokens of one message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct Usage {
+pub(super) struct ScriptedUsage {
     pub(super) input: u64,
     pub(super) output: u64,
     pub(super) cache_creation: u64,
@@ -64,7 +64,7 @@ pub(super) struct Usage {
 /// A result that is an error.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct Failure {
+pub(super) struct ScriptedError {
     pub(super) message: String,
     pub(super) status: Option<u16>,
     pub(super) context_exceeded: bool,
@@ -72,14 +72,14 @@ pub(super) struct Failure {
 
 /// Values for `${…}` in the strings of a script.
 #[derive(Debug)]
-pub(super) struct Variables {
+pub(super) struct ScriptVariables {
     pub(super) prompt: String,
     pub(super) work_dir: String,
     pub(super) iteration: String,
     pub(super) session_turn: u64,
 }
 
-impl Variables {
+impl ScriptVariables {
     /// Replaces the known variables in one pass, so that a `${…}` inside a prompt stays as it is. `turn`
     /// counts from 1.
     pub(super) fn fill(&self, template: &str, turn: usize) -> String {
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn variables_are_filled_once_and_unknown_ones_stay() {
-        let variables = Variables {
+        let variables = ScriptVariables {
             prompt: "say ${N}".to_owned(),
             work_dir: "/w".to_owned(),
             iteration: "2".to_owned(),

@@ -1,4 +1,4 @@
-//! What a scripted agent remembers of a session between its processes.
+//! Memory of a scripted agent's session between its processes.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,9 +9,9 @@ use hankweave_core::cost::{ModelUsage, UsageTotals};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::world::disk::{Disk, Folder, Found, RealDisk};
+use crate::world::disk::{Disk, Folder, OpenedEntry, RealDisk};
 
-/// Where sessions are, in the temporary folder.
+/// Folder of sessions, in the temporary folder.
 const FOLDER: &str = "scripted-sessions";
 
 /// A larger session is not one of ours.
@@ -21,14 +21,14 @@ const MAX_BYTES: u64 = 1 << 20;
 /// as that; an unknown session begins with nothing.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Session {
+pub(super) struct ScriptedSession {
     #[serde(skip)]
     pub(super) id: String,
     pub(super) prompts: u64,
     pub(super) models: BTreeMap<String, ModelUsage>,
 }
 
-impl Session {
+impl ScriptedSession {
     /// The session `resumed`, else a new one called `wanted` or something random. Counts one more prompt.
     pub(super) fn open(resumed: Option<String>, wanted: Option<String>, temporary: &Path) -> Self {
         let mut session = match resumed {
@@ -62,7 +62,7 @@ impl Session {
         RealDisk.make_private_dirs(temporary)?;
         let temporary = RealDisk.open_folder(temporary)?;
         let name = OsStr::new(FOLDER);
-        if !matches!(temporary.open(name), Ok(Found::Folder(_))) {
+        if !matches!(temporary.open(name), Ok(OpenedEntry::Folder(_))) {
             remove(&*temporary, name)?;
             match temporary.create_folder(name) {
                 // hankweave has just put it back.
@@ -70,7 +70,7 @@ impl Session {
                 made => made?,
             }
         }
-        let Found::Folder(folder) = temporary.open(name)? else {
+        let OpenedEntry::Folder(folder) = temporary.open(name)? else {
             return Err(io::ErrorKind::NotADirectory.into());
         };
         let file = OsString::from(file_name(&self.id));
@@ -80,7 +80,7 @@ impl Session {
 
     fn read(id: String, temporary: &Path) -> Self {
         let session = || {
-            let Found::Folder(folder) = RealDisk
+            let OpenedEntry::Folder(folder) = RealDisk
                 .open_folder(temporary)
                 .ok()?
                 .open(OsStr::new(FOLDER))
@@ -88,7 +88,7 @@ impl Session {
             else {
                 return None;
             };
-            let Found::File(file) = folder.open(OsStr::new(&file_name(&id))).ok()? else {
+            let OpenedEntry::File(file) = folder.open(OsStr::new(&file_name(&id))).ok()? else {
                 return None;
             };
             serde_json::from_reader(file.content.take(MAX_BYTES)).ok()
@@ -123,7 +123,7 @@ mod tests {
     fn a_session_is_kept_and_no_planted_link_is_followed() {
         let (temporary, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let prompts = |id: &str| {
-            let session = Session::open(Some(id.to_owned()), None, temporary.path());
+            let session = ScriptedSession::open(Some(id.to_owned()), None, temporary.path());
             session.save(temporary.path()).unwrap();
             session.prompts
         };

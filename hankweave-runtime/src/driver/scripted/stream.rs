@@ -6,21 +6,21 @@ use hankweave_core::cost::pricing::Prices;
 use hankweave_core::cost::{ModelUsage, TokenUsage, UsageTotals};
 use serde_json::{Map, Value, json};
 
-use super::script::{Failure, Usage};
+use super::script::{ScriptedError, ScriptedUsage};
 
 /// Prints lines of one session.
-pub(super) struct Stream {
+pub(super) struct ScriptedStream {
     pub(super) session_id: String,
     pub(super) model: String,
 }
 
-impl Stream {
+impl ScriptedStream {
     pub(super) fn init(&self, work_dir: &str) -> io::Result<()> {
         self.line(json!({"type": "system", "subtype": "init", "cwd": work_dir, "model": self.model}))
     }
 
     /// One line for a content block; every line of a message repeats its id and usage.
-    pub(super) fn block(&self, message: &str, usage: Usage, block: Value) -> io::Result<()> {
+    pub(super) fn block(&self, message: &str, usage: ScriptedUsage, block: Value) -> io::Result<()> {
         let message = json!({
             "id": message, "type": "message", "role": "assistant", "model": self.model, "content": [block],
             "usage": {
@@ -41,7 +41,7 @@ impl Stream {
     pub(super) fn result(
         &self,
         text: &str,
-        failure: Option<&Failure>,
+        failure: Option<&ScriptedError>,
         own: &UsageTotals,
         session: &UsageTotals,
     ) -> io::Result<()> {
@@ -79,8 +79,8 @@ pub(super) fn raw(bytes: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-impl From<Usage> for TokenUsage {
-    fn from(usage: Usage) -> Self {
+impl From<ScriptedUsage> for TokenUsage {
+    fn from(usage: ScriptedUsage) -> Self {
         Self {
             input_tokens: usage.input,
             output_tokens: usage.output,

@@ -8,16 +8,16 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::script::Tool;
+use super::script::ScriptedTool;
 
 /// The answer of a tool.
-pub(super) struct Answer {
+pub(super) struct ScriptedToolResult {
     pub(super) text: String,
     pub(super) is_error: bool,
 }
 
-impl Tool {
-    /// The same call with `fill` applied to its strings.
+impl ScriptedTool {
+    /// Returns the call with `fill` applied to its strings.
     pub(super) fn filled(&self, fill: impl Fn(&str) -> String) -> Self {
         match self {
             Self::Write { path, content } => Self::Write {
@@ -46,7 +46,7 @@ impl Tool {
     }
 
     /// Does it, relative to the working directory.
-    pub(super) fn run(&self) -> Answer {
+    pub(super) fn run(&self) -> ScriptedToolResult {
         let done = match self {
             Self::Write { path, content } => write(path, content).map(|()| format!("wrote {path}")),
             Self::Append { path, content } => append(path, content).map(|()| format!("appended to {path}")),
@@ -54,11 +54,11 @@ impl Tool {
             Self::Bash { command } => return bash(command),
         };
         match done {
-            Ok(text) => Answer {
+            Ok(text) => ScriptedToolResult {
                 text,
                 is_error: false,
             },
-            Err(error) => Answer {
+            Err(error) => ScriptedToolResult {
                 text: error.to_string(),
                 is_error: true,
             },
@@ -83,18 +83,18 @@ fn make_folder_of(path: &str) -> io::Result<()> {
 }
 
 /// In a process group of its own, as claude does it.
-fn bash(command: &str) -> Answer {
+fn bash(command: &str) -> ScriptedToolResult {
     let output = Command::new("sh")
         .args(["-c", command])
         .stdin(Stdio::null())
         .process_group(0)
         .output();
     match output {
-        Ok(output) => Answer {
+        Ok(output) => ScriptedToolResult {
             text: String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
             is_error: !output.status.success(),
         },
-        Err(error) => Answer {
+        Err(error) => ScriptedToolResult {
             text: error.to_string(),
             is_error: true,
         },
@@ -120,11 +120,11 @@ mod tests {
     fn what_is_written_gets_the_folders_that_it_needs() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
-        let write = Tool::Write {
+        let write = ScriptedTool::Write {
             path: path("a/b/c.md"),
             content: "one".to_owned(),
         };
-        let append = Tool::Append {
+        let append = ScriptedTool::Append {
             path: path("d/e.md"),
             content: "two".to_owned(),
         };
@@ -132,7 +132,7 @@ mod tests {
             assert!(!tool.run().is_error);
             assert_eq!(fs::read_to_string(path(name)).unwrap(), content);
         }
-        let beneath_a_file = Tool::Read {
+        let beneath_a_file = ScriptedTool::Read {
             path: path("d/e.md/f"),
         };
         assert!(beneath_a_file.run().is_error);

@@ -26,7 +26,7 @@ pub(super) fn entries(seqs: impl IntoIterator<Item = u64>) -> Batch {
     Batch::new(&seqs.into_iter().map(entry).collect::<Vec<_>>())
 }
 
-pub(super) fn seqs(page: &Page) -> Vec<u64> {
+pub(super) fn seqs(page: &JournalPage) -> Vec<u64> {
     page.entries.iter().map(|entry| entry.seq).collect()
 }
 

@@ -15,7 +15,7 @@ use crate::world::disk::IoError;
 
 /// Why an execution directory could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum OpenExecutionError {
     /// The hank cannot be run here; nothing was written.
     #[error(transparent)]
     Preflight(PreflightError),
@@ -24,7 +24,7 @@ pub enum OpenError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
@@ -48,7 +48,7 @@ pub enum OpenError {
     Output {
         /// The directory.
         path: PathBuf,
-        /// What the system said, or what is wrong with it.
+        /// Error of the system, or a problem of the data.
         #[source]
         source: io::Error,
     },
@@ -63,11 +63,11 @@ pub enum OpenError {
     State(LoadError),
     /// The checkpoint repository cannot be used.
     #[error(transparent)]
-    Checkpoints(checkpoint::OpenError),
+    Checkpoints(checkpoint::OpenStoreError),
     /// The checkpoints cannot be read, so it is unknown where to go on.
     #[error("failed to look for the recorded checkpoints")]
     History(#[source] HistoryError),
-    /// What came from another machine is not in place yet.
+    /// A record from another machine is not in place yet.
     #[error("failed to put in place what came from another machine")]
     Arrival(#[source] ArrivalError),
     /// A crash that was found could not be recorded.

@@ -18,7 +18,7 @@ use self::possess::possess;
 use super::own_files::own_files;
 use super::rigs::{remember, rig_copies};
 use crate::checkpoint::CheckpointStore;
-use crate::data::{Data, Place};
+use crate::data::{Data, DataPaths};
 use crate::driver::DriverSet;
 use crate::hank_files::LoadedHank;
 use crate::instance_lock::InstanceLock;
@@ -26,17 +26,17 @@ use crate::options::RunOptions;
 use crate::preflight;
 use crate::world::World;
 
-pub use self::error::OpenError;
+pub use self::error::OpenExecutionError;
 pub(crate) use self::possess::possess_without_hank;
-pub(crate) use self::possession::Possession;
+pub(crate) use self::possession::LockedExecution;
 
 /// How long the fingerprint of the data may take, unless the hank says otherwise (RUN-8).
 const FINGERPRINT_TIME: Duration = Duration::from_secs(5);
 
 /// An open execution directory, and the hank to run in it.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) possession: Possession,
+pub(crate) struct OpenedExecution {
+    pub(crate) possession: LockedExecution,
     pub(crate) loaded: LoadedHank,
     pub(crate) hank: Hank,
     pub(crate) options: RunOptions,
@@ -47,7 +47,7 @@ pub(crate) struct Opened {
     pub(crate) can_be_replanned: bool,
 }
 
-impl Opened {
+impl OpenedExecution {
     /// The patterns of a checkpoint: those of the hank, or everything, and never the hank's own files.
     pub(crate) fn patterns(&self, declared: Vec<String>) -> Vec<String> {
         without_own_files(declared, &self.own_files)
@@ -63,9 +63,9 @@ pub(crate) fn without_own_files(mut patterns: Vec<String>, own_files: &[String])
     patterns
 }
 
-/// What to open, and how.
+/// Directory to open, and how.
 #[derive(Debug)]
-pub(crate) struct OpenRequest {
+pub(crate) struct OpenExecutionRequest {
     pub(crate) hank: LoadedHank,
     pub(crate) dir: PathBuf,
     pub(crate) options: RunOptions,
@@ -76,8 +76,10 @@ pub(crate) struct OpenRequest {
 }
 
 /// Opens the directory. The lock is returned separately, because the caller keeps and releases it.
-pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock), OpenError> {
-    let OpenRequest {
+pub(crate) async fn open(
+    request: OpenExecutionRequest,
+) -> Result<(OpenedExecution, InstanceLock), OpenExecutionError> {
+    let OpenExecutionRequest {
         hank: loaded,
         dir,
         mut options,
@@ -85,8 +87,9 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
         checkpoints,
         world,
     } = request;
-    let hank = preflight::check(&loaded, &options, &drivers, &world).map_err(OpenError::Preflight)?;
-    let find = |named: &PathBuf| Data::find(&*world.disk, named, &dir).map_err(OpenError::Data);
+    let hank =
+        preflight::check(&loaded, &options, &drivers, &world).map_err(OpenExecutionError::Preflight)?;
+    let find = |named: &PathBuf| Data::find(&*world.disk, named, &dir).map_err(OpenExecutionError::Data);
     let data = options.data.as_ref().map(find).transpose()?;
     let (mut possession, lock) = possess(world, &dir, &options, checkpoints, Some(&hank)).await?;
     possession.notices.extend(redirections(&hank));
@@ -103,7 +106,7 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
         possession.give_back(lock).await;
         return Err(error);
     }
-    let opened = Opened {
+    let opened = OpenedExecution {
         possession,
         loaded,
         hank,
@@ -117,7 +120,7 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
 
 /// Remembers the hank for rollbacks that do not name it. Without it they leave what its rigs have copied, which loses
 /// nothing.
-pub(crate) async fn remember_hank(opened: &Opened) {
+pub(crate) async fn remember_hank(opened: &OpenedExecution) {
     let possession = &opened.possession;
     let (disk, dir, hank, options) = (
         Arc::clone(&possession.world.disk),
@@ -136,16 +139,16 @@ pub(crate) async fn remember_hank(opened: &Opened) {
 
 /// Links the data into the workspace.
 async fn bring(
-    possession: &Possession,
+    possession: &LockedExecution,
     hank: &Hank,
     options: &RunOptions,
     data: Data,
-) -> Result<(), OpenError> {
+) -> Result<(), OpenExecutionError> {
     let limit = hank
         .overrides
         .as_ref()
         .and_then(|overrides| overrides.data_hash_time_limit);
-    let place = Place {
+    let place = DataPaths {
         workspace: possession.dir.root().to_owned(),
         record: possession.dir.data_record(),
         goes_on: !options.fresh && !possession.manager.snapshot().runs.is_empty(),
@@ -153,10 +156,10 @@ async fn bring(
     };
     let disk = Arc::clone(&possession.world.disk);
     let brought = possession.world.blocking.run(move || data.bring(&*disk, &place));
-    brought.await.map_err(OpenError::Data)
+    brought.await.map_err(OpenExecutionError::Data)
 }
 
-/// What the hank redirects: the user of a downloaded hank should see that (S8).
+/// Returns the redirections of the hank: the user of a downloaded hank should see them (S8).
 fn redirections(hank: &Hank) -> Vec<String> {
     let say = |codon: &CodonConfig| {
         let names = redirecting_variables(codon);

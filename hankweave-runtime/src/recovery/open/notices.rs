@@ -1,13 +1,13 @@
-//! What a person should know about how the records were found.
+//! Notices about the state in which the records were found.
 
 use hankweave_core::document::StateProblem;
-use hankweave_core::state::Source;
+use hankweave_core::state::StateSource;
 
-use super::records::Records;
+use super::records::OpenedRecords;
 use crate::checkpoint::OpenReport;
-use crate::state_manager::Loaded;
+use crate::state_manager::LoadedState;
 
-impl Records {
+impl OpenedRecords {
     /// In the order in which they were opened.
     pub(super) fn notices(&self) -> Vec<String> {
         let mut notices: Vec<String> = self.lock.put_back().into_iter().collect();
@@ -19,16 +19,16 @@ impl Records {
     }
 }
 
-fn of_the_state(loaded: &Loaded) -> Vec<String> {
+fn of_the_state(loaded: &LoadedState) -> Vec<String> {
     let mut notices = Vec::new();
     match loaded.source {
-        Source::Primary => {}
-        Source::Backup => notices.push("state.json could not be used; the backup was loaded".to_owned()),
-        Source::Log => notices.push("state.json was rebuilt from the recorded events".to_owned()),
-        Source::Fresh if loaded.history_was_reset => {
+        StateSource::Primary => {}
+        StateSource::Backup => notices.push("state.json could not be used; the backup was loaded".to_owned()),
+        StateSource::Log => notices.push("state.json was rebuilt from the recorded events".to_owned()),
+        StateSource::Fresh if loaded.history_was_reset => {
             notices.push("the recorded history could not be read; it starts anew".to_owned());
         }
-        Source::Fresh => {}
+        StateSource::Fresh => {}
     }
     let problem = |problem: &StateProblem| format!("state.json: {problem}");
     notices.extend(loaded.primary_problems.iter().map(problem));

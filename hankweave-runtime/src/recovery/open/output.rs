@@ -4,20 +4,20 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::super::own_files::exclusion;
-use super::{OpenError, Possession};
+use super::{LockedExecution, OpenExecutionError};
 use crate::options::RunOptions;
 use crate::world::disk::Disk;
 
 /// Makes the output directory and resolves its path. Inside the workspace it is left out of checkpoints.
 pub(super) fn prepare_output(
-    possession: &Possession,
+    possession: &LockedExecution,
     options: &mut RunOptions,
     own_files: &mut Vec<String>,
-) -> Result<(), OpenError> {
+) -> Result<(), OpenExecutionError> {
     let Some(output) = &mut options.output else {
         return Ok(());
     };
-    let failed = |source| OpenError::Output {
+    let failed = |source| OpenExecutionError::Output {
         path: output.path.clone(),
         source,
     };

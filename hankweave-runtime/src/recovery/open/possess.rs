@@ -10,9 +10,9 @@ use hankweave_core::hank::Hank;
 use hankweave_core::time::Timestamp;
 use tokio::time::Instant;
 
-use super::OpenError;
-use super::possession::Possession;
-use super::records::{Records, open_records, prepare_directory};
+use super::OpenExecutionError;
+use super::possession::LockedExecution;
+use super::records::{OpenedRecords, open_records, prepare_directory};
 use crate::checkpoint::{CheckpointStore, MAX_FILE_BYTES};
 use crate::instance_lock::{InstanceLock, LockError};
 use crate::options::RunOptions;
@@ -32,7 +32,7 @@ pub(crate) async fn possess_without_hank(
     world: World,
     dir: &Path,
     options: &RunOptions,
-) -> Result<(Possession, InstanceLock), OpenError> {
+) -> Result<(LockedExecution, InstanceLock), OpenExecutionError> {
     let (mut possession, lock) = possess(world, dir, options, None, None).await?;
     let (disk, dir) = (Arc::clone(&possession.world.disk), possession.dir.clone());
     let remembered = possession.world.blocking.run(move || remembered(&*disk, &dir));
@@ -47,7 +47,7 @@ pub(super) async fn possess(
     options: &RunOptions,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
     hank: Option<&Hank>,
-) -> Result<(Possession, InstanceLock), OpenError> {
+) -> Result<(LockedExecution, InstanceLock), OpenExecutionError> {
     let dir = ExecutionDir::new(prepare_directory(&*world.disk, dir)?);
     let records = records(&world, &dir, options, checkpoints, most_bytes(hank)).await?;
     let mut notices = records.notices();
@@ -69,7 +69,7 @@ pub(super) async fn possess(
     }
     let in_order = checkpoints::put_in_order(&world, &records.checkpoints, &state).await?;
     notices.extend(in_order.notices);
-    let possession = Possession {
+    let possession = LockedExecution {
         world,
         dir,
         manager,
@@ -97,14 +97,14 @@ async fn records(
     options: &RunOptions,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
     most_bytes: u64,
-) -> Result<Records, OpenError> {
+) -> Result<OpenedRecords, OpenExecutionError> {
     let refusal = Instant::now() + LINGER;
     loop {
         let (own, dir, options) = (world.clone(), dir.clone(), options.clone());
         let checkpoints = checkpoints.clone();
         let open = move || open_records(&own, &dir, &options, checkpoints, most_bytes);
         match world.blocking.run(open).await {
-            Err(OpenError::Lock(LockError::Held { .. })) if Instant::now() < refusal => {
+            Err(OpenExecutionError::Lock(LockError::Held { .. })) if Instant::now() < refusal => {
                 tokio::time::sleep(LINGER / 50).await;
             }
             opened => return opened,
@@ -133,7 +133,7 @@ async fn sweep(
     survivors
 }
 
-/// What codons cost that a crash cut off; without a `hank` the one that ran last says how their agents ran.
+/// Counts the costs of crashed codons; without a `hank` the one that ran last tells how their agents ran.
 async fn costs(
     world: &World,
     dir: &ExecutionDir,
@@ -158,7 +158,11 @@ async fn costs(
     world.blocking.run(reckon).await
 }
 
-async fn record(manager: &StateManager, event: StateEvent) -> Result<(), OpenError> {
-    manager.transition(event).await.await.map_err(OpenError::Crash)?;
+async fn record(manager: &StateManager, event: StateEvent) -> Result<(), OpenExecutionError> {
+    manager
+        .transition(event)
+        .await
+        .await
+        .map_err(OpenExecutionError::Crash)?;
     Ok(())
 }

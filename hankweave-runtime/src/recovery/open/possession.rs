@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hankweave_core::wire::Event;
 use tokio::task::JoinHandle;
 
-use crate::checkpoint::{CheckpointStore, KnownCheckpoints};
+use crate::checkpoint::{CheckpointStore, CheckpointsBySha};
 use crate::instance_lock::InstanceLock;
 use crate::paths::ExecutionDir;
 use crate::rig::RigCopies;
@@ -14,22 +14,22 @@ use crate::world::World;
 
 /// An execution directory that is locked, with its records in order.
 #[derive(Debug)]
-pub(crate) struct Possession {
+pub(crate) struct LockedExecution {
     pub(crate) world: World,
     pub(crate) dir: ExecutionDir,
     pub(crate) manager: StateManager,
     pub(crate) writer: JoinHandle<()>,
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
     /// The recorded checkpoints that can be restored; `None` once a run may have made another one.
-    pub(crate) restorable: Option<KnownCheckpoints>,
+    pub(crate) restorable: Option<CheckpointsBySha>,
     /// Processes of an earlier run that could not be ended.
     pub(crate) survivors: usize,
-    /// What the rigs of the hank copy; empty when no hank is known.
+    /// Copies of the hank's rigs; empty when no hank is known.
     pub(crate) rig_copies: Arc<RigCopies>,
     pub(crate) notices: Vec<String>,
 }
 
-impl Possession {
+impl LockedExecution {
     /// Runs `work` with the checkpoints, on a blocking thread.
     pub(crate) async fn with_checkpoints<T: Send + 'static>(
         &self,

@@ -9,32 +9,32 @@ use hankweave_core::discovery::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use super::super::set_aside::{self, describe as describe_aside};
 use super::super::shield;
 use super::super::spared::SparedCheckpoints;
-use super::OpenError;
+use super::OpenExecutionError;
 use crate::arrival;
 use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, OpenReport};
 use crate::instance_lock::{InstanceLock, LockWorld};
 use crate::journal::{FileJournal, JournalLimits};
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
-use crate::state_manager::{self, Loaded, Parts, Strictness};
+use crate::state_manager::{self, LoadedState, StateManagerParts, Strictness};
 use crate::store::StateFiles;
 use crate::world::World;
 use crate::world::disk::{Disk, Spare, remove_if_present, with_suffix};
 
-pub(super) struct Records {
+pub(super) struct OpenedRecords {
     pub(super) lock: InstanceLock,
-    pub(super) parts: Parts,
-    pub(super) loaded: Loaded,
+    pub(super) parts: StateManagerParts,
+    pub(super) loaded: LoadedState,
     pub(super) checkpoints: Arc<dyn CheckpointStore>,
     pub(super) report: OpenReport,
-    /// What was moved aside, in words.
+    /// Entries that were moved aside, in words.
     pub(super) set_aside: Vec<String>,
 }
 
 /// Makes the directory when it does not exist, and resolves its path. Its name is durable then: files that
 /// are synced in a directory without a durable name are lost with the power (P1).
-pub(super) fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, OpenError> {
-    let failed = |source| OpenError::Directory {
+pub(super) fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, OpenExecutionError> {
+    let failed = |source| OpenExecutionError::Directory {
         path: dir.to_owned(),
         source,
     };
@@ -72,7 +72,7 @@ pub(super) fn open_records(
     options: &RunOptions,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
     most_bytes: u64,
-) -> Result<Records, OpenError> {
+) -> Result<OpenedRecords, OpenExecutionError> {
     let state_dir = dir.state_dir();
     let lock_world = LockWorld {
         disk: Arc::clone(&world.disk),
@@ -80,15 +80,16 @@ pub(super) fn open_records(
         ids: Arc::clone(&world.ids),
         identity: Arc::clone(&world.identity),
     };
-    let lock = InstanceLock::acquire(lock_world, &state_dir, options.exclusion).map_err(OpenError::Lock)?;
-    arrival::finish(world, dir).map_err(OpenError::Arrival)?;
+    let lock =
+        InstanceLock::acquire(lock_world, &state_dir, options.exclusion).map_err(OpenExecutionError::Lock)?;
+    arrival::finish(world, dir).map_err(OpenExecutionError::Arrival)?;
     let mut set_aside: Vec<String> = lock
         .set_aside()
         .iter()
         .map(|aside| describe_aside(aside, ""))
         .collect();
     let strange = set_aside::set_aside(&*world.disk, dir, world.clock.now());
-    set_aside.extend(strange.map_err(|source| OpenError::Directory {
+    set_aside.extend(strange.map_err(|source| OpenExecutionError::Directory {
         path: state_dir.clone(),
         source,
     })?);
@@ -100,8 +101,8 @@ pub(super) fn open_records(
         spare.begin();
     }
     let journal = FileJournal::open(Arc::clone(&world.disk), &dir.events(), JournalLimits::default())
-        .map_err(OpenError::Journal)?;
-    let parts = Parts {
+        .map_err(OpenExecutionError::Journal)?;
+    let parts = StateManagerParts {
         files: StateFiles::new(Arc::clone(&world.disk), lock.guard(), state_dir),
         journal: Arc::new(journal),
         clock: Arc::clone(&world.clock),
@@ -113,12 +114,12 @@ pub(super) fn open_records(
     } else {
         Strictness::StartOver
     };
-    let loaded = state_manager::load(&parts, strictness).map_err(OpenError::State)?;
+    let loaded = state_manager::load(&parts, strictness).map_err(OpenExecutionError::State)?;
     let (checkpoints, report) = match checkpoints {
         Some(store) => (store, OpenReport::default()),
         None => open_repository(world, dir, most_bytes)?,
     };
-    Ok(Records {
+    Ok(OpenedRecords {
         lock,
         parts,
         loaded,
@@ -132,15 +133,15 @@ fn open_repository(
     world: &World,
     dir: &ExecutionDir,
     most_bytes: u64,
-) -> Result<(Arc<dyn CheckpointStore>, OpenReport), OpenError> {
-    let request = checkpoint::OpenRequest {
+) -> Result<(Arc<dyn CheckpointStore>, OpenReport), OpenExecutionError> {
+    let request = checkpoint::OpenStoreRequest {
         repository: dir.checkpoints(),
         workspace: dir.root().to_owned(),
         at: world.clock.now(),
         nonce: world.ids.nonce(),
         most_bytes,
     };
-    let (store, report) = GitCheckpoints::open(&request).map_err(OpenError::Checkpoints)?;
+    let (store, report) = GitCheckpoints::open(&request).map_err(OpenExecutionError::Checkpoints)?;
     if let Err(error) = shield::raise(&*world.disk, dir) {
         tracing::warn!(%error, "`git clean` is not kept away");
     }
@@ -181,7 +182,7 @@ mod tests {
         }
         assert!(matches!(
             open().map(drop),
-            Err(OpenError::Lock(LockError::Held { .. }))
+            Err(OpenExecutionError::Lock(LockError::Held { .. }))
         ));
         for file in &files {
             assert_eq!(

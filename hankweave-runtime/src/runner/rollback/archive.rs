@@ -9,12 +9,12 @@ use hankweave_core::wire::{Event, FailedPath, RestoreStatus};
 use super::super::aftermath::archive;
 use super::RollbackError;
 use crate::checkpoint::CheckpointStore;
-use crate::recovery::Possession;
-use crate::rig::{ArchiveEntry, Taken};
+use crate::recovery::LockedExecution;
+use crate::rig::{ArchiveEntry, RestoredEntry};
 
 /// Moves the files of undone codons back out of the archive, and publishes that for each codon (RUN-21).
 pub(super) async fn unarchive(
-    possession: &Possession,
+    possession: &LockedExecution,
     pending: &PendingRollback,
 ) -> Result<(), RollbackError> {
     let entries = archived(possession, &pending.source, pending.left.clone()).await?;
@@ -33,7 +33,7 @@ pub(super) async fn unarchive(
     Ok(())
 }
 
-fn archive_restore(taken: &[Taken]) -> Option<Event> {
+fn archive_restore(taken: &[RestoredEntry]) -> Option<Event> {
     let (first, _) = taken.first()?;
     let (mut restored, mut failed) = (Vec::new(), Vec::new());
     for (entry, result) in taken {
@@ -58,9 +58,9 @@ fn archive_restore(taken: &[Taken]) -> Option<Event> {
     })
 }
 
-/// What was archived after the target, on the line of the current checkpoint.
+/// Returns the files archived after the target, on the line of the current checkpoint.
 pub(super) async fn archived(
-    possession: &Possession,
+    possession: &LockedExecution,
     source: &ContinuationSource,
     left: Option<CheckpointSha>,
 ) -> Result<Vec<ArchiveEntry>, RollbackError> {

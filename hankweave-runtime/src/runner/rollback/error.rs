@@ -1,4 +1,4 @@
-//! What can go wrong on the way back, and what that leaves behind.
+//! Errors of a rollback, and what they leave.
 
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::thread::TargetError;
@@ -59,7 +59,7 @@ pub enum RollbackError {
     Interrupted {
         /// The files as they were before the first change.
         safety: CheckpointSha,
-        /// What went wrong.
+        /// Cause.
         #[source]
         source: RestoreError,
     },
@@ -74,7 +74,7 @@ pub enum RollbackError {
         target: CheckpointSha,
         /// The files as they were before the first change.
         safety: Option<CheckpointSha>,
-        /// What cannot be read.
+        /// Unreadable part.
         #[source]
         source: Box<Self>,
     },

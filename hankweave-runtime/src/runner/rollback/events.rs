@@ -1,16 +1,16 @@
-//! What is told of a rollback while it goes on.
+//! Events of a rollback in progress.
 
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CodonId;
 use hankweave_core::wire::Event;
 
 use super::super::rig_cleanup::clean_up;
-use super::route::Route;
+use super::route::RollbackPlan;
 use super::{Rollback, RollbackError};
-use crate::recovery::Possession;
+use crate::recovery::LockedExecution;
 use crate::rig::RigCopy;
 
-pub(super) fn started(route: &Route, rollback: &Rollback) -> Event {
+pub(super) fn started(route: &RollbackPlan, rollback: &Rollback) -> Event {
     let (source, left) = (&route.source, route.codons());
     Event::RollbackStarted {
         from_run: route
@@ -32,7 +32,7 @@ pub(super) fn started(route: &Route, rollback: &Rollback) -> Event {
 
 /// Publishes the steps of a rollback: the codons that are undone, newest first, and then the files. Removes
 /// the copies of their rigs, and returns those that were removed.
-pub(super) async fn undo_codons(possession: &Possession, route: &Route) -> Vec<RigCopy> {
+pub(super) async fn undo_codons(possession: &LockedExecution, route: &RollbackPlan) -> Vec<RigCopy> {
     let (left, kept) = (route.codons(), route.kept_copies(possession));
     let total_steps = left.len() + 1;
     let progress = |current_step, message| Event::RollbackProgress {
@@ -65,7 +65,11 @@ pub(super) async fn undo_codons(possession: &Possession, route: &Route) -> Vec<R
 }
 
 /// Publishes the last step.
-pub(super) async fn publish_arrival(possession: &Possession, state: &HankweaveState, rollback: &Rollback) {
+pub(super) async fn publish_arrival(
+    possession: &LockedExecution,
+    state: &HankweaveState,
+    rollback: &Rollback,
+) {
     let source = &rollback.source;
     let Some(codon_id) = source.after_codon.clone() else {
         return;

@@ -8,15 +8,15 @@ use hankweave_core::thread::{self, ExecutionThread, TargetError};
 
 use super::super::target::RollbackTarget;
 use super::RollbackError;
-use super::route::Route;
+use super::route::RollbackPlan;
 use crate::checkpoint::{CheckpointStore, HistoryError, KnownCheckpoint};
-use crate::recovery::{self, Possession};
+use crate::recovery::{self, LockedExecution};
 
 pub(super) async fn find(
-    possession: &Possession,
+    possession: &LockedExecution,
     state: Arc<HankweaveState>,
     target: &RollbackTarget,
-) -> Result<Route, RollbackError> {
+) -> Result<RollbackPlan, RollbackError> {
     let known = known_checkpoints(possession).await?;
     let thread = thread::build(&state, None, Some(&known));
     if thread.has_running_codon {
@@ -38,7 +38,7 @@ pub(super) async fn find(
         RollbackTarget::Undo => thread::undo(&state).map(|undo| undo.id),
         _ => None,
     };
-    Ok(Route {
+    Ok(RollbackPlan {
         source,
         left: left(&state, &thread, &known),
         state,
@@ -67,7 +67,7 @@ fn resolve(
     }
 }
 
-/// Where things stood after the operation whose name begins like this.
+/// Returns the thread's position after the operation whose name begins with `prefix`.
 fn behind(state: &HankweaveState, prefix: &str) -> Result<ContinuationSource, RollbackError> {
     let log = thread::operations(state);
     let mut fitting = log.iter().filter(|known| known.id().starts_with(prefix));
@@ -100,7 +100,7 @@ const SAFETY: &str = "safety";
 /// The target for a checkpoint that only the repository knows: a safety checkpoint. It is at the point of
 /// history where it was made.
 async fn kept_target(
-    possession: &Possession,
+    possession: &LockedExecution,
     state: &HankweaveState,
     thread: &ExecutionThread,
     prefix: &str,
@@ -151,12 +151,14 @@ async fn kept_target(
 
 /// The recorded checkpoints that can be restored. "Could not read" must never look like "there are none"
 /// (RUN-5).
-pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<CheckpointTable, RollbackError> {
+pub(crate) async fn known_checkpoints(
+    possession: &LockedExecution,
+) -> Result<CheckpointTable, RollbackError> {
     restorable(possession).await.map_err(RollbackError::History)
 }
 
-/// The same for who only asks what there is.
-pub(crate) async fn restorable(possession: &Possession) -> Result<CheckpointTable, HistoryError> {
+/// Returns the restorable checkpoints, for callers that only list.
+pub(crate) async fn restorable(possession: &LockedExecution) -> Result<CheckpointTable, HistoryError> {
     let known = match &possession.restorable {
         Some(known) => known.clone(),
         None => {

@@ -25,12 +25,12 @@ use self::error::changed_nothing;
 use self::events::{arrived, failed, publish_arrival, started, undo_codons};
 use self::find::{find, left};
 use self::restore::{check_survivors, finish_restore, protect, record, request};
-use self::route::Route;
+use self::route::RollbackPlan;
 use super::approval;
 use super::rig_cleanup::{place, put_back, untouched};
-use super::target::{Cause, RollbackTarget};
+use super::target::{OperationCause, RollbackTarget};
 use crate::checkpoint::{Protection, RestorePlan};
-use crate::recovery::Possession;
+use crate::recovery::LockedExecution;
 
 pub use self::error::RollbackError;
 pub(crate) use self::find::{known_checkpoints, restorable};
@@ -39,11 +39,11 @@ pub(super) use self::restore::{finish, leave_cut_off};
 /// A rollback, carried out or previewed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rollback {
-    /// Where the next run goes on.
+    /// Position from which the next run continues.
     pub source: ContinuationSource,
     /// At which point of the codon the checkpoint was made.
     pub checkpoint_type: Option<CheckpointType>,
-    /// What happens to the files; in a preview, what would happen.
+    /// Effect on the files; in a preview, the possible effect.
     pub files: RestorePlan,
     /// Files that come back from the archive, because their places are free.
     pub unarchived: Vec<String>,
@@ -62,7 +62,7 @@ pub struct Rollback {
 
 /// Finds out what a rollback to `target` would change. Changes no file.
 pub(crate) async fn preview(
-    possession: &Possession,
+    possession: &LockedExecution,
     target: &RollbackTarget,
 ) -> Result<Rollback, RollbackError> {
     let route = find(possession, possession.manager.snapshot(), target).await?;
@@ -84,7 +84,7 @@ pub(crate) async fn preview(
 
 /// Rolls back to `target`: restores the files and records where the next run goes on.
 pub(crate) async fn go_back(
-    possession: &Possession,
+    possession: &LockedExecution,
     target: &RollbackTarget,
 ) -> Result<Rollback, RollbackError> {
     let finished = finish(possession).await;
@@ -101,25 +101,25 @@ pub(crate) async fn go_back(
     roll_back(possession, route).await
 }
 
-/// The same for a target that is known to exist.
+/// Rolls back to a target that is known to exist.
 pub(crate) async fn go_back_to(
-    possession: &Possession,
+    possession: &LockedExecution,
     source: ContinuationSource,
 ) -> Result<Rollback, RollbackError> {
     let state = possession.manager.snapshot();
     let thread = thread::build(&state, None, None);
     let left = left(&state, &thread, &known_checkpoints(possession).await?);
-    let route = Route {
+    let route = RollbackPlan {
         state,
         thread,
         source,
         left,
-        cause: Cause::of_a_run(),
+        cause: OperationCause::of_a_run(),
     };
     roll_back(possession, route).await
 }
 
-async fn roll_back(possession: &Possession, route: Route) -> Result<Rollback, RollbackError> {
+async fn roll_back(possession: &LockedExecution, route: RollbackPlan) -> Result<Rollback, RollbackError> {
     check_survivors(possession)?;
     let recorded = possession.manager.snapshot().pending_rollback.clone();
     let archived = archived(possession, &route.source, route.left.clone()).await?;

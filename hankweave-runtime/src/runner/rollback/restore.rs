@@ -11,14 +11,14 @@ use super::error::{cannot_be_read, changes_nothing};
 use super::events::changed_files;
 use crate::checkpoint::{Protection, RestoreRequest};
 use crate::codon::telling;
-use crate::recovery::Possession;
+use crate::recovery::LockedExecution;
 
 /// Finishes a restore that was interrupted (G8).
 ///
 /// # Errors
 ///
 /// [`RollbackError`]; the restore is then as unfinished as before, and with [`CutOff`](RollbackError::CutOff) it stays so.
-pub(in super::super) async fn finish(possession: &Possession) -> Result<(), RollbackError> {
+pub(in super::super) async fn finish(possession: &LockedExecution) -> Result<(), RollbackError> {
     let pending = possession.manager.snapshot().pending_rollback.clone();
     let Some(pending) = pending.filter(|pending| !pending.restored) else {
         return Ok(());
@@ -43,7 +43,7 @@ pub(in super::super) async fn finish(possession: &Possession) -> Result<(), Roll
 }
 
 /// Restores what was not restored yet, and describes what that changed.
-async fn resume(possession: &Possession, mut pending: PendingRollback) -> Result<String, RollbackError> {
+async fn resume(possession: &LockedExecution, mut pending: PendingRollback) -> Result<String, RollbackError> {
     if pending.safety.is_none() {
         let protection = protect(possession, &pending).await?;
         pending.safety = protection.safety.map(|safety| safety.sha);
@@ -65,7 +65,7 @@ async fn resume(possession: &Possession, mut pending: PendingRollback) -> Result
 
 /// Publishes that an interrupted restore is abandoned, for a run that begins anew.
 pub(in crate::runner) async fn leave_cut_off(
-    possession: &Possession,
+    possession: &LockedExecution,
     target: &CheckpointSha,
     safety: Option<&CheckpointSha>,
 ) {
@@ -80,7 +80,7 @@ pub(in crate::runner) async fn leave_cut_off(
 }
 
 /// Files are never restored under running processes (G9).
-pub(super) fn check_survivors(possession: &Possession) -> Result<(), RollbackError> {
+pub(super) fn check_survivors(possession: &LockedExecution) -> Result<(), RollbackError> {
     match possession.survivors {
         0 => Ok(()),
         count => Err(RollbackError::Survivors { count }),
@@ -89,7 +89,7 @@ pub(super) fn check_survivors(possession: &Possession) -> Result<(), RollbackErr
 
 /// Restores the files, records that, and returns how many have changed.
 pub(super) async fn finish_restore(
-    possession: &Possession,
+    possession: &LockedExecution,
     mut pending: PendingRollback,
 ) -> Result<usize, RollbackError> {
     let changed = restore(possession, &pending).await?;
@@ -99,12 +99,12 @@ pub(super) async fn finish_restore(
     Ok(changed)
 }
 
-/// What is told while files are saved and taken back.
+/// Activity that is reported while files are saved and restored.
 const RESTORE: (ProgressKind, Option<&CodonId>) = (ProgressKind::Restore, None);
 
 /// Makes a safety checkpoint.
 pub(super) async fn protect(
-    possession: &Possession,
+    possession: &LockedExecution,
     pending: &PendingRollback,
 ) -> Result<Protection, RollbackError> {
     let request = restore_of(possession, pending);
@@ -114,7 +114,7 @@ pub(super) async fn protect(
 }
 
 /// Restores the files and returns how many have changed.
-async fn restore(possession: &Possession, pending: &PendingRollback) -> Result<usize, RollbackError> {
+async fn restore(possession: &LockedExecution, pending: &PendingRollback) -> Result<usize, RollbackError> {
     let request = restore_of(possession, pending);
     let restore = possession.with_checkpoints(move |store| store.restore(&request));
     let restore = telling(&possession.manager, &possession.checkpoints, RESTORE, restore);
@@ -128,7 +128,7 @@ async fn restore(possession: &Possession, pending: &PendingRollback) -> Result<u
     }
 }
 
-fn restore_of(possession: &Possession, pending: &PendingRollback) -> RestoreRequest {
+fn restore_of(possession: &LockedExecution, pending: &PendingRollback) -> RestoreRequest {
     RestoreRequest {
         safety: pending.safety.clone(),
         ..request(possession, &pending.source.checkpoint_sha, pending.left.clone())
@@ -136,7 +136,7 @@ fn restore_of(possession: &Possession, pending: &PendingRollback) -> RestoreRequ
 }
 
 pub(super) fn request(
-    possession: &Possession,
+    possession: &LockedExecution,
     target: &CheckpointSha,
     left: Option<CheckpointSha>,
 ) -> RestoreRequest {
@@ -149,7 +149,7 @@ pub(super) fn request(
 }
 
 pub(super) async fn record(
-    possession: &Possession,
+    possession: &LockedExecution,
     rollback: Option<PendingRollback>,
 ) -> Result<(), RollbackError> {
     let event = StateEvent::RollbackPending { rollback };

@@ -9,14 +9,14 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::machine::Extra;
 use hankweave_core::thread::{self, ExecutionThread, ThreadCodon};
 
-use super::super::target::Cause;
+use super::super::target::OperationCause;
 use super::Rollback;
 use crate::checkpoint::RestorePlan;
-use crate::recovery::Possession;
+use crate::recovery::LockedExecution;
 use crate::rig::ArchiveEntry;
 
 /// A rollback that is possible, before it is carried out.
-pub(super) struct Route {
+pub(super) struct RollbackPlan {
     pub(super) state: Arc<HankweaveState>,
     /// The thread that ends at the current state.
     pub(super) thread: ExecutionThread,
@@ -24,10 +24,10 @@ pub(super) struct Route {
     pub(super) source: ContinuationSource,
     /// The checkpoint of the current files.
     pub(super) left: Option<CheckpointSha>,
-    pub(super) cause: Cause,
+    pub(super) cause: OperationCause,
 }
 
-impl Route {
+impl RollbackPlan {
     /// The codons that are undone, newest first.
     pub(super) fn codons(&self) -> Vec<&ThreadCodon> {
         let kept = self.ahead().codons;
@@ -53,10 +53,10 @@ impl Route {
         thread::build(&ahead, None, None)
     }
 
-    /// What will be on record when the files are back; `safety` has them as they are now, if anything changes.
+    /// Returns the operation to record once the files are back; `safety` has them as they are now, if anything changes.
     pub(super) fn operation(
         &self,
-        possession: &Possession,
+        possession: &LockedExecution,
         safety: Option<&CheckpointSha>,
         plan: &RestorePlan,
     ) -> Option<Operation> {
@@ -84,8 +84,8 @@ impl Route {
         })
     }
 
-    /// Where the rigs of codons that stay have copied to.
-    pub(super) fn kept_copies(&self, possession: &Possession) -> BTreeSet<PathBuf> {
+    /// Returns the targets of the rigs of codons that stay.
+    pub(super) fn kept_copies(&self, possession: &LockedExecution) -> BTreeSet<PathBuf> {
         let (ahead, targets) = (self.ahead().codons, self.thread.codons.iter());
         let targets = targets.filter(|entry| is_target(entry, &self.source));
         let stay = ahead.iter().chain(targets);
@@ -94,7 +94,7 @@ impl Route {
         targets.map(Path::to_owned).collect()
     }
 
-    /// What the rollback comes to.
+    /// Returns the result of the rollback.
     pub(super) fn rollback(&self, files: RestorePlan, archived: Vec<ArchiveEntry>) -> Rollback {
         let is_written = |path: &str| {
             files

@@ -15,25 +15,25 @@ use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
-use super::super::aftermath::{Aftermath, Unpublished};
-use super::super::command::{Accepted, Command, Inbox, Refusal, Request, answer};
+use super::super::aftermath::{CodonFinish, PublishError};
+use super::super::command::{AcceptedCommand, Inbox, Refusal, RunCommand, RunnerRequest, answer};
 use super::super::error::RunError;
 use crate::arrival;
-use crate::codon::{self, Allowance, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
+use crate::codon::{self, Allowance, CodonCommand, CodonEnd, CodonRun, Orders, RigNeed, RunContext};
 use crate::recovery::without_own_files;
 
 /// How a codon went, as far as the loop needs to know.
-pub(super) enum Ran {
+pub(super) enum CodonResult {
     /// As its record says.
     ToTheEnd,
     /// The run pauses with it or before it, for this reason.
     Paused(InterruptedBy, String),
     /// It was stopped by force.
     Forced,
-    /// What it needs could not be written.
+    /// A necessary file could not be written.
     Unsaved,
     /// It completed, and its results were not copied to the output directory.
-    Unpublished(Unpublished),
+    Unpublished(PublishError),
 }
 
 /// Runs one codon to its end and passes orders to it, then copies its results to the output directory.
@@ -44,7 +44,7 @@ pub(super) async fn run_codon(
     thread: &ExecutionThread,
     entry: &PlanEntry,
     rig: RigNeed,
-) -> Result<Ran, RunError> {
+) -> Result<CodonResult, RunError> {
     let id = &entry.codon_id;
     let removed = || RunError::ChangedHank(ExpandError::RemovedCodon(id.clone()));
     let config = context.hank.codon(id.configured()).ok_or_else(removed)?;
@@ -60,7 +60,7 @@ pub(super) async fn run_codon(
     {
         // A codon with no budget left is not opened: it begins when the budget is raised (HANK-40).
         let why = codon::why_paused(&limits, exceeded);
-        return Ok(Ran::Paused(InterruptedBy::Ceiling, why));
+        return Ok(CodonResult::Paused(InterruptedBy::Ceiling, why));
     }
     let in_own_session = own_session.is_some();
     let wanted = own_session.cloned().or_else(|| session(state, thread, id));
@@ -89,7 +89,7 @@ pub(super) async fn run_codon(
         begun: Instant::now(),
         orders: orders.clone(),
     };
-    let aftermath = Aftermath::new(context, entry, config, orders.clone());
+    let aftermath = CodonFinish::new(context, entry, config, orders.clone());
     aftermath.announce().await;
     let (walked, unsaved, published) = {
         let work = async {
@@ -119,19 +119,19 @@ pub(super) async fn run_codon(
         "the typed codon and the recorded one have parted"
     );
     Ok(match published {
-        Err(why) => Ran::Unpublished(why),
-        Ok(()) if orders.was_forced() => Ran::Forced,
-        Ok(()) if unsaved => Ran::Unsaved,
+        Err(why) => CodonResult::Unpublished(why),
+        Ok(()) if orders.was_forced() => CodonResult::Forced,
+        Ok(()) if unsaved => CodonResult::Unsaved,
         Ok(()) if walked.interruption() == Some(InterruptedBy::Ceiling) => paused(&walked),
-        Ok(()) => Ran::ToTheEnd,
+        Ok(()) => CodonResult::ToTheEnd,
     })
 }
 
 /// The end of a codon with which the run pauses.
-fn paused(walked: &CodonExecution) -> Ran {
+fn paused(walked: &CodonExecution) -> CodonResult {
     let reason = walked.failure_reason().and_then(|reason| reason.message.clone());
     let by = walked.interruption().unwrap_or(InterruptedBy::Stop);
-    Ran::Paused(by, reason.unwrap_or_default())
+    CodonResult::Paused(by, reason.unwrap_or_default())
 }
 
 /// Whether the record has facts that the typed codon does not know.
@@ -170,7 +170,7 @@ fn unheard_session<'t>(
     let mut codons = thread.codons.iter().map(|entry| &entry.codon);
     let newest = codons.find(|codon| codon.codon_id() == previous)?;
     let was_skipped = newest.status() == CodonStatus::Skipped;
-    newest.claude_session_id().filter(|_| was_skipped)
+    newest.agent_session_id().filter(|_| was_skipped)
 }
 
 /// The session of a codon that met the usage limit of its provider, in which it goes on.
@@ -195,7 +195,7 @@ fn was_lost(thread: &ExecutionThread, id: &CodonId, session: &SessionId) -> bool
 /// Whether this is the session of a codon that was skipped.
 fn was_skipped(thread: &ExecutionThread, session: &SessionId) -> bool {
     let mut codons = thread.codons.iter().map(|entry| &entry.codon);
-    let of_session = codons.find(|codon| codon.claude_session_id() == Some(session));
+    let of_session = codons.find(|codon| codon.agent_session_id() == Some(session));
     of_session.is_some_and(|codon| codon.status() == CodonStatus::Skipped)
 }
 
@@ -213,7 +213,7 @@ async fn reachable(context: &RunContext, id: &CodonId, session: Option<SessionId
 }
 
 /// Carries out or refuses a command while a codon runs.
-fn order(context: &RunContext, request: Request, orders: &Orders, id: &CodonId) {
+fn order(context: &RunContext, request: RunnerRequest, orders: &Orders, id: &CodonId) {
     let running = |what| {
         Err(Refusal::CodonRunning {
             what,
@@ -222,18 +222,18 @@ fn order(context: &RunContext, request: Request, orders: &Orders, id: &CodonId) 
     };
     let result = match request.command {
         _ if context.shutdown.cause().is_some() => Err(Refusal::Stopping),
-        Command::Next => running("start the next codon"),
-        Command::Redo => running("redo"),
-        Command::Start { .. } => running("start another codon"),
-        Command::Answer { codon_id, .. } => Err(Refusal::NotAsked(codon_id)),
-        Command::RollBack { .. } => running("roll back"),
-        Command::Skip => {
-            orders.give(Order::Skip);
-            Ok(Accepted::Stopping(id.clone()))
+        RunCommand::Next => running("start the next codon"),
+        RunCommand::Redo => running("redo"),
+        RunCommand::Start { .. } => running("start another codon"),
+        RunCommand::Answer { codon_id, .. } => Err(Refusal::NotAsked(codon_id)),
+        RunCommand::RollBack { .. } => running("roll back"),
+        RunCommand::Skip => {
+            orders.give(CodonCommand::Skip);
+            Ok(AcceptedCommand::Stopping(id.clone()))
         }
-        Command::ForceStop { reason } => {
-            orders.give(Order::ForceStop(reason));
-            Ok(Accepted::Stopping(id.clone()))
+        RunCommand::ForceStop { reason } => {
+            orders.give(CodonCommand::ForceStop(reason));
+            Ok(AcceptedCommand::Stopping(id.clone()))
         }
     };
     answer(request.reply, result);

@@ -13,11 +13,11 @@ use hankweave_core::thread;
 use hankweave_core::wire::IdleReason;
 use tokio::time::Instant;
 
-use self::codon::{Ran, run_codon};
-use self::next::{Decided, Next, choose, decided, pause};
+use self::codon::{CodonResult, run_codon};
+use self::next::{NextStep, StepDecision, choose, decided, pause};
 use self::wait::{idle, wait_for_retry};
-use super::begin::BeginAt;
-use super::command::{Inbox, Reply};
+use super::begin::StartPoint;
+use super::command::{CommandReply, Inbox};
 use super::error::RunError;
 use super::heartbeat::Heartbeat;
 use super::outcome::RunResult;
@@ -46,24 +46,24 @@ impl Autostart {
 }
 
 /// How the loop of one run ends.
-pub(super) enum LoopEnd {
+pub(super) enum RunLoopExit {
     /// Nothing is left to do in this process.
     Over(RunResult),
     /// A codon that has ended runs again, in a new run.
-    Again(BeginAt, Reply, Choice),
+    Again(StartPoint, CommandReply, ChosenCodon),
     /// A new run begins at an earlier point.
-    RollBack(Reply, RollbackTarget, bool),
+    RollBack(CommandReply, RollbackTarget, bool),
 }
 
 /// A codon that was chosen by a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(super) struct ChosenCodon {
     pub(super) codon_id: CodonId,
     pub(super) skip_rig: bool,
 }
 
-/// What follows a wait.
-enum Turn {
+/// Step after a wait.
+enum LoopAction {
     /// Run what is next.
     Run,
     /// Something may have changed: decide again.
@@ -71,11 +71,11 @@ enum Turn {
     /// Run this codon, unless something has changed.
     Approved(CodonId),
     /// Run this codon.
-    Choose(Choice),
+    Choose(ChosenCodon),
     /// Start nothing before a command does.
     Pause,
     /// Leave the loop.
-    Leave(LoopEnd),
+    Leave(RunLoopExit),
 }
 
 /// Runs codons, the chosen one first, until nothing is left, something fails, the run is asked to stop, or a
@@ -85,9 +85,9 @@ pub(super) async fn run_codons(
     heartbeat: &Heartbeat<'_>,
     inbox: &mut Inbox,
     go: &mut Autostart,
-    mut chosen: Option<Choice>,
+    mut chosen: Option<ChosenCodon>,
     ended: &mut Option<Instant>,
-) -> Result<LoopEnd, RunError> {
+) -> Result<RunLoopExit, RunError> {
     // The newest codon, when its checkpoint could not be written.
     let mut unsaved = None;
     // The codon that a command has just approved, which starts it.
@@ -96,7 +96,7 @@ pub(super) async fn run_codons(
     let mut same_codons = None;
     loop {
         if let Some(cause) = context.shutdown.cause() {
-            return Ok(LoopEnd::Over(RunResult::Stopped(cause)));
+            return Ok(RunLoopExit::Over(RunResult::Stopped(cause)));
         }
         if let Some(failure) = context.failure() {
             return Err(TransitionError::NotDurable(failure).into());
@@ -108,12 +108,12 @@ pub(super) async fn run_codons(
         let next = match chosen.take() {
             Some(choice) => choose(&state, choice)?,
             None => match decided(context, &state, &thread)? {
-                Decided::Next(next) => next,
-                Decided::Over(RunResult::Failed(id)) if unsaved.as_ref() == Some(&id) => {
-                    return Ok(LoopEnd::Over(RunResult::Unsaved(id)));
+                StepDecision::Next(next) => next,
+                StepDecision::Over(RunResult::Failed(id)) if unsaved.as_ref() == Some(&id) => {
+                    return Ok(RunLoopExit::Over(RunResult::Unsaved(id)));
                 }
-                Decided::Over(result) => return Ok(LoopEnd::Over(result)),
-                Decided::Extend(extension) => {
+                StepDecision::Over(result) => return Ok(RunLoopExit::Over(result)),
+                StepDecision::Extend(extension) => {
                     let extended = StateEvent::PlanExtended { extension };
                     context.manager.transition(extended).await.await?;
                     same_codons = Some(thread);
@@ -122,38 +122,38 @@ pub(super) async fn run_codons(
             },
         };
         let starts = match &next {
-            Next::Codon(entry, _) => approved.take().as_ref() == Some(&entry.codon_id),
+            NextStep::Codon(entry, _) => approved.take().as_ref() == Some(&entry.codon_id),
             _ => false,
         };
         let turn = match (next.waits_for_command(*go).filter(|_| !starts), &next) {
             (Some(reason), _) => idle(context, inbox, &state, &thread, &next, reason).await,
-            (None, Next::Try(retry, _)) => {
+            (None, NextStep::Try(retry, _)) => {
                 wait_for_retry(context, heartbeat, inbox, &state, retry, *ended).await
             }
-            (None, _) => Turn::Run,
+            (None, _) => LoopAction::Run,
         };
         match turn {
-            Turn::Run => {}
-            Turn::Decide => continue,
-            Turn::Approved(id) => {
+            LoopAction::Run => {}
+            LoopAction::Decide => continue,
+            LoopAction::Approved(id) => {
                 approved = Some(id);
                 continue;
             }
-            Turn::Choose(choice) => {
+            LoopAction::Choose(choice) => {
                 chosen = Some(choice);
                 continue;
             }
-            Turn::Pause => {
+            LoopAction::Pause => {
                 *go = Autostart::Wait(IdleReason::CodonCompleted);
                 continue;
             }
-            Turn::Leave(end) => return Ok(end),
+            LoopAction::Leave(end) => return Ok(end),
         }
         let (entry, rig) = match next {
-            Next::Chosen(entry, rig) => (entry, rig),
-            Next::Codon(entry, rig) => (entry, rig.into()),
-            Next::Try(retry, rig) => (retry.entry, rig.into()),
-            Next::Asked(..) | Next::Blocked(_) | Next::Nothing => continue,
+            NextStep::Chosen(entry, rig) => (entry, rig),
+            NextStep::Codon(entry, rig) => (entry, rig.into()),
+            NextStep::Try(retry, rig) => (retry.entry, rig.into()),
+            NextStep::Asked(..) | NextStep::Blocked(_) | NextStep::Nothing => continue,
         };
         let up = context.world.clock.uptime();
         heartbeat
@@ -161,9 +161,9 @@ pub(super) async fn run_codons(
             .await;
         let ran = run_codon(context, inbox, &state, &thread, &entry, rig).await?;
         *ended = Some(Instant::now());
-        unsaved = matches!(ran, Ran::Unsaved).then(|| entry.codon_id.clone());
+        unsaved = matches!(ran, CodonResult::Unsaved).then(|| entry.codon_id.clone());
         let forced = match follows(context, entry.codon_id, ran) {
-            ControlFlow::Break(result) => return Ok(LoopEnd::Over(result)),
+            ControlFlow::Break(result) => return Ok(RunLoopExit::Over(result)),
             ControlFlow::Continue(forced) => forced,
         };
         if forced || !context.options.autostart {
@@ -172,14 +172,14 @@ pub(super) async fn run_codons(
     }
 }
 
-/// What a codon that has run leads to: the end of the loop, or whether it was stopped by force.
-fn follows(context: &RunContext, id: CodonId, ran: Ran) -> ControlFlow<RunResult, bool> {
+/// Returns the consequence of an ended codon: the end of the loop, or whether it was stopped by force.
+fn follows(context: &RunContext, id: CodonId, ran: CodonResult) -> ControlFlow<RunResult, bool> {
     ControlFlow::Break(match (ran, context.shutdown.cause()) {
-        (Ran::Unpublished(_) | Ran::Paused(..), Some(cause)) => RunResult::Stopped(cause),
-        (Ran::Unpublished(why), None) => RunResult::OutputFailed(id, why),
-        (Ran::Paused(by, why), None) => RunResult::Paused(pause(context, id, by, why)),
-        (Ran::Forced, _) if !context.is_attended() => RunResult::Failed(id),
-        (Ran::Forced, _) => return ControlFlow::Continue(true),
-        (Ran::Unsaved | Ran::ToTheEnd, _) => return ControlFlow::Continue(false),
+        (CodonResult::Unpublished(_) | CodonResult::Paused(..), Some(cause)) => RunResult::Stopped(cause),
+        (CodonResult::Unpublished(why), None) => RunResult::OutputFailed(id, why),
+        (CodonResult::Paused(by, why), None) => RunResult::Paused(pause(context, id, by, why)),
+        (CodonResult::Forced, _) if !context.is_attended() => RunResult::Failed(id),
+        (CodonResult::Forced, _) => return ControlFlow::Continue(true),
+        (CodonResult::Unsaved | CodonResult::ToTheEnd, _) => return ControlFlow::Continue(false),
     })
 }

@@ -1,4 +1,4 @@
-//! What can happen next in a run, by its records or by a command.
+//! Next step of a run, by its records or by a command.
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, CeilingUse};
@@ -12,11 +12,11 @@ use hankweave_core::wire::IdleReason;
 use super::super::approval;
 use super::super::error::RunError;
 use super::super::outcome::{Pause, RunResult};
-use super::{Autostart, Choice};
+use super::{Autostart, ChosenCodon};
 use crate::codon::{RigNeed, RunContext};
 
-/// What can happen next.
-pub(super) enum Next {
+/// Next step.
+pub(super) enum NextStep {
     /// A codon that was chosen by a command.
     Chosen(Box<PlanEntry>, RigNeed),
     /// A codon, and the rig that is set up for it already.
@@ -31,7 +31,7 @@ pub(super) enum Next {
     Nothing,
 }
 
-impl Next {
+impl NextStep {
     /// Why it waits for a command; `None` when it starts by itself.
     pub(super) fn waits_for_command(&self, go: Autostart) -> Option<IdleReason> {
         match (self, go) {
@@ -44,9 +44,9 @@ impl Next {
     }
 }
 
-/// What is decided from the records.
-pub(super) enum Decided {
-    Next(Next),
+/// Decision from the records.
+pub(super) enum StepDecision {
+    Next(NextStep),
     /// A loop goes on or ends, and the plan with it.
     Extend(PlanExtension),
     /// Nothing is left to do in this process.
@@ -57,28 +57,28 @@ pub(super) fn decided(
     context: &RunContext,
     state: &HankweaveState,
     thread: &ExecutionThread,
-) -> Result<Decided, RunError> {
+) -> Result<StepDecision, RunError> {
     Ok(match decide(state, thread, &context.hank) {
-        Decision::Extend(extension) => Decided::Extend(extension),
+        Decision::Extend(extension) => StepDecision::Extend(extension),
         Decision::Start(entry) => {
             let rig = context.rig.clone().filter(|_| is_first_of_run(state));
-            Decided::Next(Next::Codon(entry, rig))
+            StepDecision::Next(NextStep::Codon(entry, rig))
         }
         Decision::Ask(entry) => {
             let question = approval::question(context, &entry);
             match approval::can_be_asked(context) {
-                true => Decided::Next(Next::Asked(entry, question)),
-                false => Decided::Over(approval::pause(entry.codon_id, question)),
+                true => StepDecision::Next(NextStep::Asked(entry, question)),
+                false => StepDecision::Over(approval::pause(entry.codon_id, question)),
             }
         }
-        Decision::Blocked(BlockedBy::Denied(id)) => Decided::Over(approval::denied(state, id)),
-        Decision::Retry(retry) => Decided::Next(Next::Try(retry, finished_rig(context, thread))),
-        Decision::Done if context.options.autostart => Decided::Over(RunResult::Completed),
-        Decision::Done => Decided::Next(Next::Nothing),
+        Decision::Blocked(BlockedBy::Denied(id)) => StepDecision::Over(approval::denied(state, id)),
+        Decision::Retry(retry) => StepDecision::Next(NextStep::Try(retry, finished_rig(context, thread))),
+        Decision::Done if context.options.autostart => StepDecision::Over(RunResult::Completed),
+        Decision::Done => StepDecision::Next(NextStep::Nothing),
         Decision::Blocked(BlockedBy::FailedCodon(id)) if waits_for_user(context, thread) => {
-            Decided::Next(Next::Blocked(id))
+            StepDecision::Next(NextStep::Blocked(id))
         }
-        Decision::Blocked(BlockedBy::FailedCodon(id)) => Decided::Over(RunResult::Failed(id)),
+        Decision::Blocked(BlockedBy::FailedCodon(id)) => StepDecision::Over(RunResult::Failed(id)),
         Decision::Blocked(BlockedBy::ChangedHank(error)) => return Err(RunError::ChangedHank(error)),
         Decision::Blocked(BlockedBy::MissingParent) => return Err(RunError::MissingParent),
         // Only this loop starts codons, and each has ended before the next decision.
@@ -87,13 +87,13 @@ pub(super) fn decided(
 }
 
 /// The entry of the plan that was chosen.
-pub(super) fn choose(state: &HankweaveState, choice: Choice) -> Result<Next, RunError> {
+pub(super) fn choose(state: &HankweaveState, choice: ChosenCodon) -> Result<NextStep, RunError> {
     let rig = match choice.skip_rig {
         true => RigNeed::LeftOut,
         false => RigNeed::SetUp,
     };
     match planned(state, &choice.codon_id) {
-        Some(entry) => Ok(Next::Chosen(Box::new(entry.clone()), rig)),
+        Some(entry) => Ok(NextStep::Chosen(Box::new(entry.clone()), rig)),
         None => Err(RunError::ChangedHank(ExpandError::UnknownCodon(choice.codon_id))),
     }
 }

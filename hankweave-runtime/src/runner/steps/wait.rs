@@ -11,13 +11,15 @@ use hankweave_core::wire::{Event, IdleReason};
 use tokio::time::Instant;
 
 use super::super::approval;
-use super::super::begin::BeginAt;
-use super::super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
+use super::super::begin::StartPoint;
+use super::super::command::{
+    AcceptedCommand, CommandReply, Inbox, Refusal, RunCommand, RunnerRequest, answer,
+};
 use super::super::heartbeat::Heartbeat;
 use super::super::outcome::{Pause, RunResult};
-use super::super::wait::{TooLong, Wait};
-use super::next::{Next, planned};
-use super::{Choice, LoopEnd, Turn};
+use super::super::wait::{Wait, WaitExceeded};
+use super::next::{NextStep, planned};
+use super::{ChosenCodon, LoopAction, RunLoopExit};
 use crate::codon::RunContext;
 
 /// Waits for a command.
@@ -26,21 +28,21 @@ pub(super) async fn idle(
     inbox: &mut Inbox,
     state: &HankweaveState,
     thread: &ExecutionThread,
-    next: &Next,
+    next: &NextStep,
     reason: IdleReason,
-) -> Turn {
+) -> LoopAction {
     let message = match next {
-        Next::Chosen(entry, _) | Next::Codon(entry, _) => format!("{} is next", entry.codon_id),
-        Next::Asked(entry, question) => format!("{} waits for an approval: {question}", entry.codon_id),
-        Next::Try(retry, _) => format!("{} can be tried again", retry.entry.codon_id),
-        Next::Blocked(id) => format!("{id} failed; it can be run again"),
-        Next::Nothing => "every codon of the plan has ended".to_owned(),
+        NextStep::Chosen(entry, _) | NextStep::Codon(entry, _) => format!("{} is next", entry.codon_id),
+        NextStep::Asked(entry, question) => format!("{} waits for an approval: {question}", entry.codon_id),
+        NextStep::Try(retry, _) => format!("{} can be tried again", retry.entry.codon_id),
+        NextStep::Blocked(id) => format!("{id} failed; it can be run again"),
+        NextStep::Nothing => "every codon of the plan has ended".to_owned(),
     };
     context.publish(Event::ServerIdle { reason, message }).await;
     // After a failure, and for an answer, the run only waits while a user may send a command.
     let may_be_left = match next {
-        Next::Blocked(_) => !context.options.attended && context.options.autostart,
-        Next::Asked(..) => !approval::is_attended(context),
+        NextStep::Blocked(_) => !context.options.attended && context.options.autostart,
+        NextStep::Asked(..) => !approval::is_attended(context),
         _ => false,
     };
     loop {
@@ -48,18 +50,18 @@ pub(super) async fn idle(
         let request = tokio::select! {
             biased;
             request = next_command(context, inbox) => request,
-            () = context.presence.deserted(), if may_be_left => return Turn::Decide,
+            () = context.presence.deserted(), if may_be_left => return LoopAction::Decide,
         };
-        let Some(Request { command, reply }) = request else {
-            return Turn::Decide;
+        let Some(RunnerRequest { command, reply }) = request else {
+            return LoopAction::Decide;
         };
         match command {
-            Command::Next => {
+            RunCommand::Next => {
                 if start(next, reply) {
-                    return Turn::Run;
+                    return LoopAction::Run;
                 }
             }
-            Command::Answer {
+            RunCommand::Answer {
                 codon_id,
                 granted,
                 reason,
@@ -71,27 +73,27 @@ pub(super) async fn idle(
                     }
                 }
             },
-            Command::Redo => match thread.codons.first() {
+            RunCommand::Redo => match thread.codons.first() {
                 Some(newest) => {
                     let codon_id = newest.codon.codon_id().clone();
                     let skip_rig = false;
-                    return Turn::Leave(LoopEnd::Again(
-                        BeginAt::Again,
+                    return LoopAction::Leave(RunLoopExit::Again(
+                        StartPoint::Again,
                         reply,
-                        Choice { codon_id, skip_rig },
+                        ChosenCodon { codon_id, skip_rig },
                     ));
                 }
                 None => answer(reply, Err(Refusal::NothingToRedo)),
             },
-            Command::Start { codon_id, skip_rig } => {
-                if let Some(turn) = take(state, Choice { codon_id, skip_rig }, reply) {
+            RunCommand::Start { codon_id, skip_rig } => {
+                if let Some(turn) = take(state, ChosenCodon { codon_id, skip_rig }, reply) {
                     return turn;
                 }
             }
-            Command::RollBack { target, restart } => {
-                return Turn::Leave(LoopEnd::RollBack(reply, target, restart));
+            RunCommand::RollBack { target, restart } => {
+                return LoopAction::Leave(RunLoopExit::RollBack(reply, target, restart));
             }
-            Command::Skip | Command::ForceStop { .. } => answer(reply, Err(Refusal::NothingRunning)),
+            RunCommand::Skip | RunCommand::ForceStop { .. } => answer(reply, Err(Refusal::NothingRunning)),
         }
     }
 }
@@ -101,7 +103,7 @@ pub(super) async fn idle(
 /// # Cancel safety
 ///
 /// Nothing is lost when the future is dropped.
-async fn next_command(context: &RunContext, inbox: &mut Inbox) -> Option<Request> {
+async fn next_command(context: &RunContext, inbox: &mut Inbox) -> Option<RunnerRequest> {
     tokio::select! {
         biased;
         () = context.shutdown.requested() => None,
@@ -111,23 +113,25 @@ async fn next_command(context: &RunContext, inbox: &mut Inbox) -> Option<Request
 }
 
 /// Starts what is next, or says why it cannot.
-fn start(next: &Next, reply: Reply) -> bool {
+fn start(next: &NextStep, reply: CommandReply) -> bool {
     let result = match next {
-        Next::Chosen(entry, _) | Next::Codon(entry, _) => Ok(entry.codon_id.clone()),
-        Next::Try(retry, _) => Ok(retry.entry.codon_id.clone()),
-        Next::Asked(entry, _) => Err(Refusal::ApprovalRequired(entry.codon_id.clone())),
-        Next::Blocked(id) => Err(Refusal::Blocked(id.clone())),
-        Next::Nothing => Err(Refusal::NothingNext),
+        NextStep::Chosen(entry, _) | NextStep::Codon(entry, _) => Ok(entry.codon_id.clone()),
+        NextStep::Try(retry, _) => Ok(retry.entry.codon_id.clone()),
+        NextStep::Asked(entry, _) => Err(Refusal::ApprovalRequired(entry.codon_id.clone())),
+        NextStep::Blocked(id) => Err(Refusal::Blocked(id.clone())),
+        NextStep::Nothing => Err(Refusal::NothingNext),
     };
     let starts = result.is_ok();
-    answer(reply, result.map(Accepted::Starting));
+    answer(reply, result.map(AcceptedCommand::Starting));
     starts
 }
 
 /// The codon that waits for an approval, if it is the `wanted` one or none is named.
-fn asked<'n>(next: &'n Next, wanted: Option<&CodonId>) -> Option<&'n CodonId> {
+fn asked<'n>(next: &'n NextStep, wanted: Option<&CodonId>) -> Option<&'n CodonId> {
     match next {
-        Next::Asked(entry, _) => Some(&entry.codon_id).filter(|id| wanted.is_none_or(|wanted| wanted == *id)),
+        NextStep::Asked(entry, _) => {
+            Some(&entry.codon_id).filter(|id| wanted.is_none_or(|wanted| wanted == *id))
+        }
         _ => None,
     }
 }
@@ -138,22 +142,22 @@ async fn settle(
     id: &CodonId,
     granted: bool,
     reason: Option<String>,
-    reply: Reply,
-) -> Option<Turn> {
+    reply: CommandReply,
+) -> Option<LoopAction> {
     let (result, turn) = match approval::record(&context.manager, id, granted, reason).await {
         Err(error) => (Err(Refusal::NotRecorded(error)), None),
         Ok(()) if granted => (
-            Ok(Accepted::Starting(id.clone())),
-            Some(Turn::Approved(id.clone())),
+            Ok(AcceptedCommand::Starting(id.clone())),
+            Some(LoopAction::Approved(id.clone())),
         ),
-        Ok(()) => (Ok(Accepted::Denied(id.clone())), Some(Turn::Decide)),
+        Ok(()) => (Ok(AcceptedCommand::Denied(id.clone())), Some(LoopAction::Decide)),
     };
     answer(reply, result);
     turn
 }
 
 /// Accepts a codon that was chosen by a command, or refuses it (WIRE-12).
-fn take(state: &HankweaveState, choice: Choice, reply: Reply) -> Option<Turn> {
+fn take(state: &HankweaveState, choice: ChosenCodon, reply: CommandReply) -> Option<LoopAction> {
     let id = &choice.codon_id;
     if planned(state, id).is_none() {
         answer(reply, Err(Refusal::UnknownCodon(choice.codon_id)));
@@ -162,10 +166,14 @@ fn take(state: &HankweaveState, choice: Choice, reply: Reply) -> Option<Turn> {
     let newest_run = state.runs.front();
     let has_ended = newest_run.is_some_and(|run| run.codons.iter().any(|codon| codon.codon_id() == id));
     if has_ended {
-        return Some(Turn::Leave(LoopEnd::Again(BeginAt::Anew, reply, choice)));
+        return Some(LoopAction::Leave(RunLoopExit::Again(
+            StartPoint::Anew,
+            reply,
+            choice,
+        )));
     }
-    answer(reply, Ok(Accepted::Starting(id.clone())));
-    Some(Turn::Choose(choice))
+    answer(reply, Ok(AcceptedCommand::Starting(id.clone())));
+    Some(LoopAction::Choose(choice))
 }
 
 /// Waits until another try is due.
@@ -176,12 +184,12 @@ pub(super) async fn wait_for_retry(
     state: &HankweaveState,
     retry: &Retry,
     failed: Option<Instant>,
-) -> Turn {
+) -> LoopAction {
     let id = &retry.entry.codon_id;
     let mut wait = match Wait::begin(context, retry, failed) {
         Ok(wait) => wait,
-        Err(TooLong { why, needed }) => {
-            return Turn::Leave(LoopEnd::Over(RunResult::Paused(Pause {
+        Err(WaitExceeded { why, needed }) => {
+            return LoopAction::Leave(RunLoopExit::Over(RunResult::Paused(Pause {
                 codon: id.clone(),
                 by: InterruptedBy::UsageLimit,
                 why,
@@ -206,39 +214,39 @@ pub(super) async fn wait_for_retry(
             biased;
             request = next_command(context, inbox) => request,
             over = wait.go_on() => match over {
-                true => return Turn::Run,
+                true => return LoopAction::Run,
                 false => {
                     context.publish(Event::Info { message: wait.words() }).await;
                     continue;
                 }
             },
         };
-        let Some(Request { command, reply }) = request else {
-            return Turn::Decide;
+        let Some(RunnerRequest { command, reply }) = request else {
+            return LoopAction::Decide;
         };
         match command {
-            Command::Next | Command::Redo => {
-                answer(reply, Ok(Accepted::Starting(id.clone())));
-                return Turn::Run;
+            RunCommand::Next | RunCommand::Redo => {
+                answer(reply, Ok(AcceptedCommand::Starting(id.clone())));
+                return LoopAction::Run;
             }
-            Command::Start { codon_id, skip_rig } => {
-                if let Some(turn) = take(state, Choice { codon_id, skip_rig }, reply) {
+            RunCommand::Start { codon_id, skip_rig } => {
+                if let Some(turn) = take(state, ChosenCodon { codon_id, skip_rig }, reply) {
                     return turn;
                 }
             }
-            Command::ForceStop { .. } if context.is_attended() => {
-                answer(reply, Ok(Accepted::Stopping(id.clone())));
-                return Turn::Pause;
+            RunCommand::ForceStop { .. } if context.is_attended() => {
+                answer(reply, Ok(AcceptedCommand::Stopping(id.clone())));
+                return LoopAction::Pause;
             }
-            Command::ForceStop { .. } => {
-                answer(reply, Ok(Accepted::Stopping(id.clone())));
-                return Turn::Leave(LoopEnd::Over(RunResult::Failed(id.clone())));
+            RunCommand::ForceStop { .. } => {
+                answer(reply, Ok(AcceptedCommand::Stopping(id.clone())));
+                return LoopAction::Leave(RunLoopExit::Over(RunResult::Failed(id.clone())));
             }
-            Command::RollBack { target, restart } => {
-                return Turn::Leave(LoopEnd::RollBack(reply, target, restart));
+            RunCommand::RollBack { target, restart } => {
+                return LoopAction::Leave(RunLoopExit::RollBack(reply, target, restart));
             }
-            Command::Answer { codon_id, .. } => answer(reply, Err(Refusal::NotAsked(codon_id))),
-            Command::Skip => answer(reply, Err(Refusal::NothingRunning)),
+            RunCommand::Answer { codon_id, .. } => answer(reply, Err(Refusal::NotAsked(codon_id))),
+            RunCommand::Skip => answer(reply, Err(Refusal::NothingRunning)),
         }
     }
 }

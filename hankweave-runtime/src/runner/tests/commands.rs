@@ -13,7 +13,9 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::options::Recovery;
-use crate::runner::{Accepted, Command, Commander, Refusal, RollbackTarget, RunError, RunOutcome, RunResult};
+use crate::runner::{
+    AcceptedCommand, Commander, Refusal, RollbackTarget, RunCommand, RunError, RunOutcome, RunResult,
+};
 use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{Delivery, StateManager, Subscription};
 
@@ -68,12 +70,12 @@ impl Live {
             .await;
     }
 
-    pub(super) async fn send(&self, command: Command) -> Result<Accepted, Refusal> {
+    pub(super) async fn send(&self, command: RunCommand) -> Result<AcceptedCommand, Refusal> {
         self.commander.send(command).await
     }
 
     /// The command is refused with this code.
-    pub(super) async fn refused(&self, command: Command, code: &str) {
+    pub(super) async fn refused(&self, command: RunCommand, code: &str) {
         let refusal = self.send(command).await.unwrap_err();
         assert_eq!(refusal.code(), code, "{refusal}");
         assert!(!refusal.hint().is_empty());
@@ -93,15 +95,15 @@ fn to(id: &str) -> RollbackTarget {
     RollbackTarget::Codon(id.parse().unwrap(), CodonPoint::End)
 }
 
-pub(super) fn back(id: &str, restart: bool) -> Command {
-    Command::RollBack {
+pub(super) fn back(id: &str, restart: bool) -> RunCommand {
+    RunCommand::RollBack {
         target: to(id),
         restart,
     }
 }
 
-fn force() -> Command {
-    Command::ForceStop { reason: None }
+fn force() -> RunCommand {
+    RunCommand::ForceStop { reason: None }
 }
 
 /// The statuses of the newest run's codons, as `a completed`.
@@ -118,11 +120,11 @@ async fn a_running_codon_is_skipped_and_the_next_one_starts() {
     let stage = Stage::new(&["one", "wait", "three"]);
     let mut live = live(&stage).await;
     live.started("b").await;
-    live.refused(Command::Next, "CODON_RUNNING").await;
-    live.refused(Command::Redo, "CODON_RUNNING").await;
+    live.refused(RunCommand::Next, "CODON_RUNNING").await;
+    live.refused(RunCommand::Redo, "CODON_RUNNING").await;
     live.refused(back("a", false), "CODON_RUNNING").await;
-    let skipped = live.send(Command::Skip).await.unwrap();
-    assert_eq!(skipped, Accepted::Stopping("b".parse().unwrap()));
+    let skipped = live.send(RunCommand::Skip).await.unwrap();
+    assert_eq!(skipped, AcceptedCommand::Stopping("b".parse().unwrap()));
     let (commander, manager) = (live.commander.clone(), live.manager.clone());
     let outcome = live.task.await.unwrap().unwrap();
     assert_eq!(outcome.result, RunResult::Completed);
@@ -136,7 +138,7 @@ async fn a_running_codon_is_skipped_and_the_next_one_starts() {
             && skipped.skipped_during == hankweave_core::codon::CodonPhase::Running
     );
     assert_eq!(
-        commander.send(Command::Next).await.unwrap_err().code(),
+        commander.send(RunCommand::Next).await.unwrap_err().code(),
         "RUN_ENDED"
     );
 }
@@ -149,7 +151,7 @@ async fn a_codon_that_was_stopped_by_force_waits_for_a_redo() {
     stage.options.attended = true;
     let mut live = live(&stage).await;
     live.started("b").await;
-    live.send(Command::ForceStop {
+    live.send(RunCommand::ForceStop {
         reason: Some("too slow".to_owned()),
     })
     .await
@@ -162,15 +164,15 @@ async fn a_codon_that_was_stopped_by_force_waits_for_a_redo() {
     let reason = &failed.failure_reason;
     assert_eq!((failed.exit_code, reason.retriable), (-1, true));
     assert_eq!(reason.message.as_deref(), Some("Force stopped: too slow"));
-    live.refused(Command::Next, "CODON_FAILED").await;
-    live.refused(Command::Skip, "NOTHING_RUNNING").await;
+    live.refused(RunCommand::Next, "CODON_FAILED").await;
+    live.refused(RunCommand::Skip, "NOTHING_RUNNING").await;
 
     assert_eq!(
-        live.send(Command::Redo).await.unwrap(),
-        Accepted::Starting("b".parse().unwrap())
+        live.send(RunCommand::Redo).await.unwrap(),
+        AcceptedCommand::Starting("b".parse().unwrap())
     );
     live.started("b").await;
-    live.send(Command::Skip).await.unwrap();
+    live.send(RunCommand::Skip).await.unwrap();
     let manager = live.manager.clone();
     assert_eq!(live.task.await.unwrap().unwrap().result, RunResult::Completed);
     let state = manager.snapshot();
@@ -206,18 +208,18 @@ async fn without_autostart_every_codon_waits_for_its_command() {
     stage.options.autostart = false;
     let mut live = live(&stage).await;
     live.idle(IdleReason::Startup).await;
-    live.refused(Command::Redo, "NOTHING_TO_REDO").await;
+    live.refused(RunCommand::Redo, "NOTHING_TO_REDO").await;
     live.refused(force(), "NOTHING_RUNNING").await;
     assert_eq!(
-        live.send(Command::Next).await.unwrap(),
-        Accepted::Starting("a".parse().unwrap())
+        live.send(RunCommand::Next).await.unwrap(),
+        AcceptedCommand::Starting("a".parse().unwrap())
     );
     live.idle(IdleReason::CodonCompleted).await;
     assert_eq!(codons(&live.state()), ["a completed"]);
-    live.send(Command::Next).await.unwrap();
+    live.send(RunCommand::Next).await.unwrap();
     live.idle(IdleReason::AllCodonsCompleted).await;
-    live.refused(Command::Next, "NOTHING_NEXT").await;
-    live.send(Command::Redo).await.unwrap();
+    live.refused(RunCommand::Next, "NOTHING_NEXT").await;
+    live.send(RunCommand::Redo).await.unwrap();
     live.idle(IdleReason::AllCodonsCompleted).await;
     assert_eq!(codons(&live.state()), ["b completed"]);
     assert_eq!(stage.done(), "one\ntwo\ntwo\n");
@@ -232,16 +234,16 @@ async fn a_run_that_is_taken_over_ends_as_its_newest_codon_did() {
     let mut stage = Stage::new(&["one", "wait"]);
     stage.options.autostart = false;
     let mut live = live(&stage).await;
-    live.send(Command::Next).await.unwrap();
+    live.send(RunCommand::Next).await.unwrap();
     live.idle(IdleReason::CodonCompleted).await;
-    live.send(Command::Redo).await.unwrap();
+    live.send(RunCommand::Redo).await.unwrap();
     live.idle(IdleReason::CodonCompleted).await;
     assert_eq!(live.state().runs[1].status, RunStatus::Completed);
-    live.send(Command::Next).await.unwrap();
+    live.send(RunCommand::Next).await.unwrap();
     live.started("b").await;
     live.send(force()).await.unwrap();
     live.idle(IdleReason::CodonCompleted).await;
-    live.send(Command::Redo).await.unwrap();
+    live.send(RunCommand::Redo).await.unwrap();
     live.started("b").await;
     assert_eq!(live.state().runs[1].status, RunStatus::Failed);
     live.stop().await;
@@ -255,12 +257,12 @@ async fn a_live_run_goes_back_and_on_again() {
     stage.options.autostart = false;
     let mut live = live(&stage).await;
     for reason in [IdleReason::CodonCompleted, IdleReason::AllCodonsCompleted] {
-        live.send(Command::Next).await.unwrap();
+        live.send(RunCommand::Next).await.unwrap();
         live.idle(reason).await;
     }
     live.refused(back("nobody", true), "ROLLBACK_FAILED").await;
     assert_eq!(live.state().runs.len(), 1, "what is refused closes no run");
-    let Accepted::RolledBack(rollback) = live.send(back("a", false)).await.unwrap() else {
+    let AcceptedCommand::RolledBack(rollback) = live.send(back("a", false)).await.unwrap() else {
         panic!("not accepted");
     };
     assert_eq!(
@@ -279,7 +281,7 @@ async fn a_live_run_goes_back_and_on_again() {
         fresh => panic!("{fresh:?}"),
     };
     assert_eq!(reason, Some(ContinuationReason::Rollback));
-    live.send(Command::Next).await.unwrap();
+    live.send(RunCommand::Next).await.unwrap();
     live.idle(IdleReason::AllCodonsCompleted).await;
     assert_eq!(stage.done(), "one\ntwo\n");
     live.stop().await;
@@ -296,7 +298,7 @@ async fn after_a_forced_stop_a_run_with_autostart_goes_back_and_starts_by_itself
     live.send(back("a", true)).await.unwrap();
     live.started("b").await;
     assert_eq!(stage.done(), "one\nwait\n");
-    live.send(Command::Skip).await.unwrap();
+    live.send(RunCommand::Skip).await.unwrap();
     assert_eq!(live.task.await.unwrap().unwrap().result, RunResult::Completed);
 }
 
@@ -309,7 +311,7 @@ async fn a_failure_that_could_be_mended_keeps_an_attended_run_alive() {
     stage.options.attended = true;
     let mut live = live(&stage).await;
     live.idle(IdleReason::CodonCompleted).await;
-    live.send(Command::Redo).await.unwrap();
+    live.send(RunCommand::Redo).await.unwrap();
     live.idle(IdleReason::CodonCompleted).await;
     assert_eq!(codons(&live.state()), ["a failed"]);
     assert!(matches!(live.stop().await.result, RunResult::Stopped(_)));
@@ -323,10 +325,10 @@ async fn a_retry_that_waits_can_be_hastened_and_called_off() {
     let mut live = live(&stage).await;
     let waits = |event: &Event| matches!(event, Event::Info { message } if message.contains("tried again"));
     live.until(waits).await;
-    live.refused(Command::Skip, "NOTHING_RUNNING").await;
+    live.refused(RunCommand::Skip, "NOTHING_RUNNING").await;
     assert_eq!(
-        live.send(Command::Next).await.unwrap(),
-        Accepted::Starting("a".parse().unwrap())
+        live.send(RunCommand::Next).await.unwrap(),
+        AcceptedCommand::Starting("a".parse().unwrap())
     );
     live.until(waits).await;
     live.send(force()).await.unwrap();
@@ -361,8 +363,8 @@ async fn after_a_failure_a_run_goes_back_or_on_from_where_it_stopped() {
     }
 }
 
-fn start(id: &str, skip_rig: bool) -> Command {
-    Command::Start {
+fn start(id: &str, skip_rig: bool) -> RunCommand {
+    RunCommand::Start {
         codon_id: id.parse().unwrap(),
         skip_rig,
     }
@@ -377,9 +379,9 @@ async fn any_codon_of_the_plan_can_be_started_and_what_follows_it_is_next() {
     live.idle(IdleReason::Startup).await;
     live.refused(start("z", false), "UNKNOWN_CODON").await;
     let accepted = live.send(start("b", false)).await.unwrap();
-    assert_eq!(accepted, Accepted::Starting("b".parse().unwrap()));
+    assert_eq!(accepted, AcceptedCommand::Starting("b".parse().unwrap()));
     live.idle(IdleReason::CodonCompleted).await;
-    live.send(Command::Next).await.unwrap();
+    live.send(RunCommand::Next).await.unwrap();
     live.idle(IdleReason::AllCodonsCompleted).await;
     assert_eq!(codons(&live.state()), ["b completed", "c completed"]);
 
@@ -394,7 +396,7 @@ async fn any_codon_of_the_plan_can_be_started_and_what_follows_it_is_next() {
     assert_eq!((source, *reason), (&expected, Some(ContinuationReason::Retry)));
     assert_eq!(state.runs[1].status, RunStatus::Completed);
     assert_eq!(codons(&state), ["b completed"]);
-    live.send(Command::Redo).await.unwrap();
+    live.send(RunCommand::Redo).await.unwrap();
     live.idle(IdleReason::CodonCompleted).await;
     live.stop().await;
     assert_eq!(stage.done(), "two\nthree\ntwo\ntwo\n");
@@ -406,7 +408,7 @@ async fn a_chosen_codon_that_failed_is_run_again_by_the_next_start_and_not_every
     stage.options.autostart = false;
     let mut live = live(&stage).await;
     live.idle(IdleReason::Startup).await;
-    for command in [Command::Next, Command::Next, start("b", false)] {
+    for command in [RunCommand::Next, RunCommand::Next, start("b", false)] {
         live.send(command).await.unwrap();
         live.idle(IdleReason::CodonCompleted).await;
     }
@@ -433,7 +435,7 @@ async fn a_chosen_codon_goes_on_with_the_conversation_before_it_and_may_leave_it
     let mut live = live(&stage).await;
     live.idle(IdleReason::Startup).await;
     for _ in 0..2 {
-        live.send(Command::Next).await.unwrap();
+        live.send(RunCommand::Next).await.unwrap();
         live.until(|event| matches!(event, Event::ServerIdle { .. }))
             .await;
     }
@@ -444,7 +446,7 @@ async fn a_chosen_codon_goes_on_with_the_conversation_before_it_and_may_leave_it
     let CodonExecution::Completed(chosen) = state.runs[0].codons[0].as_ref() else {
         panic!("{:?}", state.runs[0].codons)
     };
-    assert_eq!(chosen.previous_session_id, Some(chosen.claude_session_id.clone()));
+    assert_eq!(chosen.previous_session_id, Some(chosen.agent_session_id.clone()));
     assert_eq!(chosen.rig_setup_checkpoint, None);
     live.stop().await;
     let rig = std::fs::read_to_string(stage.work().join("rig.txt")).unwrap();

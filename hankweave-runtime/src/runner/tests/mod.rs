@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use hankweave_core::agent::{
-    AgentEvent, Capabilities, CostReport, ExitOutcome, FailureReason, Launch, ProcessExit, Verdict,
+    AgentEvent, Capabilities, CostReporting, ExitOutcome, FailureReason, Launch, ProcessExit, Verdict,
 };
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
@@ -123,7 +123,7 @@ impl AgentDriver for Actor {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             resume: true,
-            cost: CostReport::Exact,
+            cost: CostReporting::Exact,
             model_choice: true,
             system_prompt: true,
             ..Capabilities::NONE

@@ -9,10 +9,11 @@ use hankweave_core::thread::CodonPoint;
 use super::commands::{Live, back, live};
 use super::*;
 use crate::checkpoint::{
-    Change, Checkpoint, CheckpointError, CheckpointRequest, HistoryError, InitialRequest, KnownCheckpoints,
-    ObjectError, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest, SkipReason, TreePath,
+    Checkpoint, CheckpointError, CheckpointRequest, CheckpointsBySha, HistoryError, InitialRequest,
+    ObjectError, PathChange, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
+    SkipReason, TreePath,
 };
-use crate::runner::{Accepted, Command, RollbackError, RollbackTarget, RunError, RunResult};
+use crate::runner::{AcceptedCommand, RollbackError, RollbackTarget, RunCommand, RunError, RunResult};
 use crate::shutdown::Shutdown;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::run::RunStatus;
@@ -60,7 +61,7 @@ impl CheckpointStore for Troubled {
             _ => self.store.create(request),
         }
     }
-    fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
+    fn known(&self) -> Result<CheckpointsBySha, HistoryError> {
         self.store.known()
     }
     fn contains(&self, sha: &CheckpointSha) -> Result<bool, HistoryError> {
@@ -69,7 +70,7 @@ impl CheckpointStore for Troubled {
     fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError> {
         self.store.verify(shas)
     }
-    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError> {
+    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {
         self.store.diff(from, to)
     }
     fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
@@ -132,7 +133,7 @@ async fn a_restore_that_broke_off_is_finished_by_the_next_start() {
     stage.write(&["one", "again"], &json!({}));
     hankweave.close().await.unwrap();
     let known = stage.checkpoints.known().unwrap();
-    let recovery = |known: &KnownCheckpoints| known.values().filter(|it| it.kind() == "safety").count();
+    let recovery = |known: &CheckpointsBySha| known.values().filter(|it| it.kind() == "safety").count();
     assert!(known.contains_key(&safety) && recovery(&known) == 1);
     let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
     assert_eq!((outcome.result, outcome.codons.len()), (RunResult::Completed, 1));
@@ -276,12 +277,12 @@ async fn a_run_whose_files_stay_as_they_are_goes_on() {
 #[tokio::test]
 async fn a_live_run_goes_back_to_its_beginning_and_forward_again() {
     let (stage, mut live) = open_run(0).await;
-    let to = |sha: &CheckpointSha| Command::RollBack {
+    let to = |sha: &CheckpointSha| RunCommand::RollBack {
         target: RollbackTarget::Checkpoint(sha.as_str().to_owned()),
         restart: false,
     };
     let initial = live.state().initial_checkpoint.clone().unwrap();
-    let Ok(Accepted::RolledBack(back_there)) = live.send(to(&initial)).await else {
+    let Ok(AcceptedCommand::RolledBack(back_there)) = live.send(to(&initial)).await else {
         panic!("there is a way back to {initial}");
     };
     live.idle(IdleReason::RollbackCompleted).await;

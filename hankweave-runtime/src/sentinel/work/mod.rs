@@ -13,24 +13,24 @@ use hankweave_core::cost::Usd;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::SentinelId;
 use hankweave_core::sentinel::model::Conversation;
-use hankweave_core::sentinel::{Engine, Failures, Reports, Tracked};
+use hankweave_core::sentinel::{Failures, ReportToWebsocket, SentinelEngine, Tracked};
 use hankweave_core::wire::Event;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use self::turns::{Done, Turn};
-use self::watching::Changed;
-use super::{Backend, Context, Ending, Loadable, Records};
+use self::turns::{Turn, TurnResult};
+use self::watching::ChangedFiles;
+use super::{Context, Loadable, SentinelBackend, SentinelShutdown, SentinelTotals};
 use crate::state_manager::{Delivery, Subscription, Ticket};
 
 /// One sentinel at work.
 struct Running {
     loadable: Loadable,
-    reports: Reports,
-    engine: Engine,
+    reports: ReportToWebsocket,
+    engine: SentinelEngine,
     tracked: Tracked,
     failures: Failures,
-    /// What it remembers, if it does.
+    /// Memory, if there is one.
     conversation: Option<Conversation>,
     /// It waits for an answer, or for the disk.
     busy: bool,
@@ -42,25 +42,25 @@ impl Running {
     /// Whether its answers cost something: those of a model, and those of a command that has said so.
     fn costs(&self) -> bool {
         match self.loadable.backend {
-            Backend::Model(_) => true,
-            Backend::Command => self.tracked.tally.cost > Usd::ZERO,
+            SentinelBackend::Model(_) => true,
+            SentinelBackend::Command => self.tracked.tally.cost > Usd::ZERO,
         }
     }
 }
 
-pub(super) struct Work {
+pub(super) struct SentinelLoop {
     context: Context,
     sentinels: Vec<Running>,
     events: Subscription,
     /// Files of the workspace that the sentinels write themselves.
     own_files: BTreeSet<String>,
-    /// What has changed since the tree of files was last told.
-    changed: Changed,
+    /// Changes since the tree of files was last sent.
+    changed: ChangedFiles,
     begun: Instant,
-    waits: FuturesUnordered<BoxFuture<'static, (Turn, Done)>>,
+    waits: FuturesUnordered<BoxFuture<'static, (Turn, TurnResult)>>,
     /// The figures as they were last sent to the state document; they outlive a panic of this task.
-    figures: watch::Sender<Records>,
-    ending: Ending,
+    figures: watch::Sender<SentinelTotals>,
+    ending: SentinelShutdown,
     /// The record that they are loaded.
     loading: Option<Ticket>,
     /// The number of the last event that was seen.
@@ -69,13 +69,13 @@ pub(super) struct Work {
     stopped: bool,
 }
 
-impl Work {
+impl SentinelLoop {
     pub(super) fn new(
         context: Context,
         sentinels: Vec<Loadable>,
         events: Subscription,
         own_files: BTreeSet<String>,
-        figures: watch::Sender<Records>,
+        figures: watch::Sender<SentinelTotals>,
     ) -> Self {
         let now = context.world.clock.now();
         let one = |loadable: Loadable| Running {
@@ -83,7 +83,7 @@ impl Work {
                 .settings
                 .report_to_websocket
                 .over(loadable.config.report_to_websocket.unwrap_or_default()),
-            engine: Engine::new(&loadable.config),
+            engine: SentinelEngine::new(&loadable.config),
             tracked: Tracked::new(&loadable.config, now),
             failures: Failures::none(&loadable.config),
             conversation: loadable.config.conversational.as_ref().map(Conversation::new),
@@ -96,11 +96,11 @@ impl Work {
             context,
             events,
             own_files,
-            changed: Changed::default(),
+            changed: ChangedFiles::default(),
             begun: Instant::now(),
             waits: FuturesUnordered::new(),
             figures,
-            ending: Ending::None,
+            ending: SentinelShutdown::None,
             loading: None,
             seen: 0,
             stopped: false,
@@ -130,7 +130,7 @@ impl Work {
     }
 
     /// Works until it is told to end.
-    pub(super) async fn run(mut self, mut asked: watch::Receiver<Ending>) {
+    pub(super) async fn run(mut self, mut asked: watch::Receiver<SentinelShutdown>) {
         // What was on its way when they were loaded is not theirs to see.
         if let Some(loading) = self.loading.take()
             && let Ok(loaded) = loading.await
@@ -148,7 +148,7 @@ impl Work {
                 biased;
                 changed = asked.changed() => {
                     self.ending = *asked.borrow_and_update();
-                    if changed.is_err() || self.ending == Ending::Now {
+                    if changed.is_err() || self.ending == SentinelShutdown::Now {
                         break;
                     }
                     self.sentinels.iter_mut().for_each(|one| one.tracked.drain());
@@ -177,7 +177,7 @@ impl Work {
     /// Whether everything was seen and nothing waits any more.
     fn is_drained(&self) -> bool {
         let idle = |one: &Running| !one.tracked.is_active() || one.engine.waiting() == 0;
-        self.ending != Ending::None
+        self.ending != SentinelShutdown::None
             && self.stopped
             && self.waits.is_empty()
             && self.sentinels.iter().all(idle)
@@ -192,8 +192,8 @@ impl Work {
 
     fn deadline(&self) -> Option<Instant> {
         match self.ending {
-            Ending::Drain { deadline, .. } => Some(deadline),
-            Ending::None | Ending::Now => None,
+            SentinelShutdown::Drain { deadline, .. } => Some(deadline),
+            SentinelShutdown::None | SentinelShutdown::Now => None,
         }
     }
 
@@ -243,7 +243,7 @@ impl Work {
 
     /// Sends the figures of all sentinels to the state document.
     pub(super) async fn record(&mut self) -> Ticket {
-        let records = Records {
+        let records = SentinelTotals {
             states: self.sentinels.iter().map(|one| one.tracked.record()).collect(),
             cost: self.sentinels.iter().map(|one| one.tracked.tally.cost).sum(),
         };

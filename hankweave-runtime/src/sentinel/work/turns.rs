@@ -1,4 +1,4 @@
-//! What a sentinel does when it acts: it asks, pays, keeps the answer and tells of it.
+//! Turn of a sentinel: it asks, pays, keeps the answer and reports it.
 
 use std::io;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use hankweave_core::codon::UnloadReason;
 use hankweave_core::cost::Usd;
 use hankweave_core::sentinel::model::{Conversation, Exchange};
-use hankweave_core::sentinel::{Answer, Ask, Firing};
+use hankweave_core::sentinel::{Ask, Firing, SentinelAnswer};
 use hankweave_core::wire::{Event, SentinelTokens};
 
 use super::super::call::CallError;
 use super::super::command;
-use super::super::model::{Asked, Bill, Judged};
-use super::super::{Backend, Context, Demand};
-use super::Work;
+use super::super::model::{AnswerCheck, Bill, PendingQuestion};
+use super::super::{Context, SentinelBackend, SentinelRequest};
+use super::SentinelLoop;
 use crate::state_manager::Ticket;
 
 /// Which sentinel it was, how often it was triggered and on how many events it acts.
@@ -26,16 +26,16 @@ pub(super) struct Turn {
     pub(super) costs: bool,
 }
 
-/// What a sentinel had to wait for.
-pub(super) enum Done {
-    Answered(Answer),
+/// Result that a sentinel had to wait for.
+pub(super) enum TurnResult {
+    Answered(SentinelAnswer),
     /// A model answered, which has a price, whatever the answer is worth.
-    Judged(Box<Asked>, Bill, Judged),
+    Judged(Box<PendingQuestion>, Bill, AnswerCheck),
     Failed(CallError),
-    Written(Answer, io::Result<()>),
+    Written(SentinelAnswer, io::Result<()>),
 }
 
-impl Work {
+impl SentinelLoop {
     /// The sentinels that are idle act, each once.
     pub(super) async fn begin_turns(&mut self) {
         for index in 0..self.sentinels.len() {
@@ -75,8 +75,10 @@ impl Work {
         self.wait_for(turn, async move {
             recorded.await?;
             match backend {
-                Backend::Command => Ok(Done::Answered(command::call(context, config, firing).await?)),
-                Backend::Model(model) => {
+                SentinelBackend::Command => Ok(TurnResult::Answered(
+                    command::call(context, config, firing).await?,
+                )),
+                SentinelBackend::Model(model) => {
                     let world = context.clone();
                     let asked = move || model.question(&world, &firing, before.unwrap_or_default());
                     ask(context.world.blocking.run(asked).await?, &context).await
@@ -86,7 +88,7 @@ impl Work {
     }
 
     /// Asks a model once more for what has not its form.
-    fn call_again(&self, turn: Turn, asked: Asked, recorded: Ticket) {
+    fn call_again(&self, turn: Turn, asked: PendingQuestion, recorded: Ticket) {
         let context = self.context.clone();
         self.wait_for(turn, async move {
             recorded.await?;
@@ -94,30 +96,34 @@ impl Work {
         });
     }
 
-    fn wait_for(&self, turn: Turn, done: impl Future<Output = Result<Done, CallError>> + Send + 'static) {
+    fn wait_for(
+        &self,
+        turn: Turn,
+        done: impl Future<Output = Result<TurnResult, CallError>> + Send + 'static,
+    ) {
         self.waits.push(Box::pin(async move {
-            (turn, done.await.unwrap_or_else(Done::Failed))
+            (turn, done.await.unwrap_or_else(TurnResult::Failed))
         }));
     }
 
-    pub(super) async fn end_turn(&mut self, turn: Turn, done: Done) {
+    pub(super) async fn end_turn(&mut self, turn: Turn, done: TurnResult) {
         match done {
-            Done::Answered(answer) => {
+            TurnResult::Answered(answer) => {
                 self.count(turn, 0);
                 let cost = answer.cost;
                 self.answered(turn, answer, cost).await;
             }
-            Done::Judged(asked, bill, judged) => {
+            TurnResult::Judged(asked, bill, judged) => {
                 self.count(turn, bill.uncounted);
                 self.judged(turn, *asked, bill.cost, judged).await;
             }
-            Done::Failed(CallError::Withheld(_)) => self.withheld(turn).await,
-            Done::Failed(error) => {
+            TurnResult::Failed(CallError::Withheld(_)) => self.withheld(turn).await,
+            TurnResult::Failed(error) => {
                 self.count(turn, error.uncounted(turn.costs));
                 self.unanswered(turn.index, &error).await;
             }
-            Done::Written(answer, Ok(())) => self.tell_output(turn, answer).await,
-            Done::Written(answer, Err(error)) => {
+            TurnResult::Written(answer, Ok(())) => self.tell_output(turn, answer).await,
+            TurnResult::Written(answer, Err(error)) => {
                 let message = format!("the answer could not be kept: {error}");
                 self.failed(turn.index, "file-write-failed", true, message).await;
                 self.tell_output(turn, answer).await;
@@ -141,15 +147,15 @@ impl Work {
         drop(self.record().await);
     }
 
-    /// What a model said is paid first; what has not its form is repaired once (SENT-17).
-    async fn judged(&mut self, turn: Turn, asked: Asked, cost: Usd, judged: Judged) {
+    /// Pays the reply first; one that does not have its form is repaired once (SENT-17).
+    async fn judged(&mut self, turn: Turn, asked: PendingQuestion, cost: Usd, judged: AnswerCheck) {
         match judged {
-            Judged::Answer(answer) => {
+            AnswerCheck::Answer(answer) => {
                 if let Some(conversation) = &mut self.sentinels[turn.index].conversation {
                     let (question, answer) = (asked.prompt, answer.text.clone());
                     conversation.add(Exchange { question, answer });
                 }
-                let answer = Answer {
+                let answer = SentinelAnswer {
                     cost: asked.cost,
                     cost_is_lower_bound: asked.uncounted > 0,
                     tokens: asked.tokens,
@@ -157,7 +163,7 @@ impl Work {
                 };
                 self.answered(turn, answer, cost).await;
             }
-            Judged::Flawed(said, why) if !asked.is_repaired => {
+            AnswerCheck::Flawed(said, why) if !asked.is_repaired => {
                 drop(self.paid(turn.index, cost).await);
                 let one = &mut self.sentinels[turn.index];
                 if !one.tracked.is_active() {
@@ -172,11 +178,11 @@ impl Work {
                 let recorded = self.record().await;
                 self.call_again(turn, asked.repaired(said, &why), recorded);
             }
-            Judged::Flawed(_, why) => {
+            AnswerCheck::Flawed(_, why) => {
                 drop(self.paid(turn.index, cost).await);
                 self.unanswered(turn.index, &CallError::Form(why)).await;
             }
-            Judged::Refused(why) => {
+            AnswerCheck::Refused(why) => {
                 drop(self.paid(turn.index, cost).await);
                 self.unanswered(turn.index, &CallError::Refused(why)).await;
             }
@@ -195,7 +201,7 @@ impl Work {
     }
 
     /// Its costs are durable before an answer is kept.
-    async fn answered(&mut self, turn: Turn, answer: Answer, cost: Usd) {
+    async fn answered(&mut self, turn: Turn, answer: SentinelAnswer, cost: Usd) {
         self.sentinels[turn.index].failures.succeeded();
         let recorded = self.paid(turn.index, cost).await;
         if answer.text.is_empty() {
@@ -206,14 +212,14 @@ impl Work {
         let outputs = self.sentinels[turn.index].loadable.outputs.clone();
         self.waits.push(Box::pin(async move {
             if let Err(error) = recorded.await {
-                return (turn, Done::Written(answer, Err(io::Error::other(error))));
+                return (turn, TurnResult::Written(answer, Err(io::Error::other(error))));
             }
             let (disk, at, kept) = (Arc::clone(&world.disk), world.clock.now(), answer.clone());
             let written = world
                 .blocking
                 .run(move || outputs.write(&*disk, &dir, &kept, at))
                 .await;
-            (turn, Done::Written(answer, written))
+            (turn, TurnResult::Written(answer, written))
         }));
     }
 
@@ -236,7 +242,7 @@ impl Work {
         };
         context.publish(Event::Info { message }).await;
         if may {
-            (context.demand)(Demand::Asked(ask, format!("sentinel {id}{why}")));
+            (context.demand)(SentinelRequest::Asked(ask, format!("sentinel {id}{why}")));
         }
     }
 
@@ -271,7 +277,9 @@ impl Work {
                 let kind = (reason == UnloadReason::FatalError).then_some("configuration");
                 self.unload(index, reason, kind).await;
                 if fails {
-                    (self.context.demand)(Demand::Failed(format!("sentinel {id} failed: {message}")));
+                    (self.context.demand)(SentinelRequest::Failed(format!(
+                        "sentinel {id} failed: {message}"
+                    )));
                 }
             }
             None => drop(self.record().await),
@@ -293,7 +301,7 @@ impl Work {
         }
     }
 
-    async fn tell_output(&mut self, turn: Turn, answer: Answer) {
+    async fn tell_output(&mut self, turn: Turn, answer: SentinelAnswer) {
         let one = &mut self.sentinels[turn.index];
         one.busy = false;
         if one.reports.outputs.unwrap_or(true) {
@@ -320,7 +328,7 @@ impl Work {
     }
 }
 
-async fn ask(asked: Asked, context: &Context) -> Result<Done, CallError> {
+async fn ask(asked: PendingQuestion, context: &Context) -> Result<TurnResult, CallError> {
     let (asked, bill, judged) = asked.ask(context).await?;
-    Ok(Done::Judged(Box::new(asked), bill, judged))
+    Ok(TurnResult::Judged(Box::new(asked), bill, judged))
 }

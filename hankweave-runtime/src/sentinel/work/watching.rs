@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use hankweave_core::sentinel::Seen;
+use hankweave_core::sentinel::ObservedEvent;
 
-use super::super::Ending;
-use super::{Running, Work};
+use super::super::SentinelShutdown;
+use super::{Running, SentinelLoop};
 use crate::state_manager::Events;
 
 /// Tells of one file that has changed.
@@ -16,12 +16,12 @@ const TREE_UPDATED: &str = "filetree.updated";
 
 /// Whose files have changed.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Changed {
+pub(super) struct ChangedFiles {
     pub(super) own: bool,
     pub(super) others: bool,
 }
 
-impl Work {
+impl SentinelLoop {
     /// Shows the events to the sentinels that wait for such.
     pub(super) fn see(&mut self, events: &Events) {
         let now = self.begun.elapsed();
@@ -35,7 +35,8 @@ impl Work {
             if !tells_of_files && !self.sentinels.iter().any(interested) {
                 continue;
             }
-            let Some(event) = Seen::from_line(line.text()).filter(|event| !self.is_their_own_doing(event))
+            let Some(event) =
+                ObservedEvent::from_line(line.text()).filter(|event| !self.is_their_own_doing(event))
             else {
                 continue;
             };
@@ -48,7 +49,7 @@ impl Work {
     }
 
     /// Whether it tells of what the sentinels have written: nobody is to act on what it has done itself.
-    fn is_their_own_doing(&mut self, event: &Seen) -> bool {
+    fn is_their_own_doing(&mut self, event: &ObservedEvent) -> bool {
         if event.kind == FILE_UPDATED {
             let path = event.data.get("path").and_then(|path| path.as_str());
             let is_own = path.is_some_and(|path| self.own_files.contains(path));
@@ -59,12 +60,12 @@ impl Work {
         if event.kind != TREE_UPDATED {
             return false;
         }
-        let Changed { own, others } = std::mem::take(&mut self.changed);
+        let ChangedFiles { own, others } = std::mem::take(&mut self.changed);
         own && !others
     }
 
     pub(super) fn look_whether_all_is_seen(&mut self) {
-        if matches!(self.ending, Ending::Drain { until, .. } if self.seen >= until) {
+        if matches!(self.ending, SentinelShutdown::Drain { until, .. } if self.seen >= until) {
             self.stop_listening();
         }
     }

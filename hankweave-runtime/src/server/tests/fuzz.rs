@@ -30,7 +30,7 @@ fn no_damage_to_a_head_lets_somebody_in_without_a_token_or_panics() {
     let variables = [(TOKEN_VARIABLE, TOKENS[0]), (READ_ONLY_TOKEN_VARIABLE, TOKENS[1])];
     let world = World::with_environment(Environment::from_iter(variables));
     let gate = Gate {
-        tokens: Tokens::load(&world, folder.path()).unwrap(),
+        tokens: AccessTokens::load(&world, folder.path()).unwrap(),
         port: 4_000,
         origins: Vec::new(),
     };
@@ -63,9 +63,9 @@ fn no_damage_to_frames_makes_a_message_of_nothing_or_panics() {
             let (mut client, server) = tokio::io::duplex(bytes.len() + 64 * 1_024);
             client.write_all(bytes).await.unwrap();
             client.shutdown().await.unwrap();
-            let limits = Limits {
+            let limits = ServerLimits {
                 inbound_bytes: 100,
-                ..Limits::default()
+                ..ServerLimits::default()
             };
             let mut socket = ClientSocket::new(Box::new(server), Vec::new(), limits.socket()).await;
             let outbox = Outbox::new(1, 1);

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::*;
-use crate::runner::Command;
+use crate::runner::RunCommand;
 use crate::world::net::MemoryNet;
 
 type Socket = WebSocketStream<DuplexStream>;
@@ -69,7 +69,10 @@ async fn whoever_never_shakes_hands_is_left() {
     let (live, net) = in_memory(waiting(&["one"])).await;
     let (mut socket, begin) = (connect(&live, &net).await, Instant::now());
     assert_eq!(closed(&mut socket).await, Some(1008));
-    assert_eq!(begin.elapsed().as_secs(), Limits::default().handshake.as_secs());
+    assert_eq!(
+        begin.elapsed().as_secs(),
+        ServerLimits::default().handshake.as_secs()
+    );
     live.stop().await;
 }
 
@@ -94,7 +97,7 @@ async fn strangers_do_not_keep_out_whoever_has_a_token() {
     assert!(answers[0].starts_with("HTTP/1.1 503 "), "{}", answers[0]);
     half_open[199].read_to_string(&mut answers[1]).await.unwrap();
     assert!(answers[1].starts_with("HTTP/1.1 408 "), "{}", answers[1]);
-    assert_eq!(begin.elapsed().as_secs(), Limits::default().head.as_secs());
+    assert_eq!(begin.elapsed().as_secs(), ServerLimits::default().head.as_secs());
     live.stop().await;
 }
 
@@ -105,7 +108,7 @@ async fn whoever_says_nothing_is_left_and_whoever_reads_says_enough() {
     // A client that reads answers the server's questions by itself; one that does not read answers nothing.
     let mut reader = enter(&live, &net, json!({"mode": "readonly"})).await;
     let mut dead = enter(&live, &net, json!({"mode": "readonly"})).await;
-    let long = Limits::default().silence * 5;
+    let long = ServerLimits::default().silence * 5;
     let left = tokio::time::timeout(long, closed(&mut reader)).await;
     assert!(left.is_err(), "left with {left:?}");
     let mut heard = Vec::new();
@@ -186,7 +189,7 @@ async fn whoever_does_not_get_everything_in_time_is_told_that_at_the_end() {
 
 /// Ends the last codon, and returns how long the run takes from there to its end.
 async fn skip_to_the_end(live: Live) -> Duration {
-    while live.commander.send(Command::Skip).await.is_err() {
+    while live.commander.send(RunCommand::Skip).await.is_err() {
         // The codon has not begun.
         tokio::task::yield_now().await;
     }
@@ -202,7 +205,7 @@ async fn a_run_that_ends_by_itself_stays_for_those_who_listen_and_for_nobody_els
     let mut deaf = enter(&live, &net, json!({"mode": "readonly"})).await;
     until(&mut deaf, "server.ready").await;
     let elapsed = skip_to_the_end(live).await;
-    let answer = Limits::default().final_pong;
+    let answer = ServerLimits::default().final_pong;
     assert!(elapsed >= answer && elapsed <= 2 * answer, "{elapsed:?}");
     drop(deaf);
 
@@ -224,9 +227,9 @@ async fn whoever_has_left_a_question_open_while_the_run_went_on_keeps_nobody_at_
     let arriving = mute.get_mut().read_exact(&mut heard);
     let (_, arrived) = tokio::join!(live.chatter(40, 1_000), arriving);
     arrived.unwrap();
-    tokio::time::sleep(Limits::default().first_pong).await;
+    tokio::time::sleep(ServerLimits::default().first_pong).await;
     let elapsed = skip_to_the_end(live).await;
-    assert!(elapsed < Limits::default().final_pong, "{elapsed:?}");
+    assert!(elapsed < ServerLimits::default().final_pong, "{elapsed:?}");
     drop(mute);
 }
 
@@ -237,8 +240,8 @@ async fn whoever_takes_nothing_when_the_run_ends_keeps_nobody() {
     let deaf = enter(&live, &net, json!({"mode": "readonly"})).await;
     // More than the system takes for it.
     live.chatter(100, 1_000).await;
-    tokio::time::sleep(Limits::default().final_pong).await;
+    tokio::time::sleep(ServerLimits::default().final_pong).await;
     let elapsed = skip_to_the_end(live).await;
-    assert!(elapsed < Limits::default().final_pong, "{elapsed:?}");
+    assert!(elapsed < ServerLimits::default().final_pong, "{elapsed:?}");
     drop(deaf);
 }

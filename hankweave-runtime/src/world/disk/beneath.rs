@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::path::Arg;
 
-use super::{FileKind, Folder, Found};
+use super::{FileKind, Folder, OpenedEntry};
 
 /// Why there is no way to a path beneath a folder.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ impl From<PathError> for io::Error {
     }
 }
 
-/// What becomes of folders on the way that are not there.
+/// Treatment of missing folders on the path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Absent {
     Refused,
@@ -73,7 +73,7 @@ impl dyn Folder + '_ {
     /// # Errors
     ///
     /// [`PathError`] when nothing is there, or no way without a link leads there.
-    pub fn find(&self, path: &Path) -> Result<Found, PathError> {
+    pub fn find(&self, path: &Path) -> Result<OpenedEntry, PathError> {
         self.at(path, |folder, name| folder.open(name))
     }
 
@@ -82,7 +82,7 @@ impl dyn Folder + '_ {
     /// # Errors
     ///
     /// As `find`, except that nothing is there.
-    pub fn look(&self, path: &Path) -> Result<Option<Found>, PathError> {
+    pub fn look(&self, path: &Path) -> Result<Option<OpenedEntry>, PathError> {
         match self.find(path) {
             Err(PathError::Missing) => Ok(None),
             found => found.map(Some),
@@ -102,7 +102,7 @@ impl dyn Folder + '_ {
         self.reach(path, Absent::Refused, act)
     }
 
-    /// The same for an entry to make: folders that are missing on the way are made.
+    /// Makes an entry: missing folders on the path are made.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl dyn Folder + '_ {
     }
 }
 
-/// What a walk beneath a [`Folder`] shows its entries to.
+/// Visitor of the entries in a walk below a [`Folder`].
 pub type Visit<'v, E> =
     dyn FnMut(&dyn Folder, &Path, io::Result<&OsStr>) -> Result<Option<Box<dyn Folder>>, E> + 'v;
 
@@ -202,9 +202,9 @@ fn enter(folder: &dyn Folder, name: &OsStr, absent: Absent) -> Result<Box<dyn Fo
     }?;
     let name = || name.to_string_lossy().into_owned();
     match found {
-        Found::Folder(inner) => Ok(inner),
-        Found::Other(FileKind::Link) => Err(PathError::Link { name: name() }),
-        Found::File(_) | Found::Other(_) => Err(PathError::NotAFolder { name: name() }),
+        OpenedEntry::Folder(inner) => Ok(inner),
+        OpenedEntry::Other(FileKind::Link) => Err(PathError::Link { name: name() }),
+        OpenedEntry::File(_) | OpenedEntry::Other(_) => Err(PathError::NotAFolder { name: name() }),
     }
 }
 
@@ -277,7 +277,10 @@ mod tests {
     #[test]
     fn no_way_leads_out_of_a_folder() {
         let (place, folder) = stage();
-        assert!(matches!(folder.find("a/b/file".as_ref()), Ok(Found::File(_))));
+        assert!(matches!(
+            folder.find("a/b/file".as_ref()),
+            Ok(OpenedEntry::File(_))
+        ));
         for (path, kind) in [
             ("a/out/secret", io::ErrorKind::NotADirectory),
             ("a/b/file/x", io::ErrorKind::NotADirectory),
@@ -313,8 +316,8 @@ mod tests {
         let visited: io::Result<()> = folder.walk(&mut |folder, path, name| {
             seen.push(path.display().to_string());
             match folder.open(name?)? {
-                Found::Folder(inner) => Ok(Some(inner)),
-                Found::File(_) | Found::Other(_) => Ok(None),
+                OpenedEntry::Folder(inner) => Ok(Some(inner)),
+                OpenedEntry::File(_) | OpenedEntry::Other(_) => Ok(None),
             }
         });
         visited.unwrap();

@@ -1,4 +1,4 @@
-//! What a copy of a folder of the hank leaves out (HANK-15).
+//! Entries that a copy of a hank's folder leaves out (HANK-15).
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -8,12 +8,12 @@ use std::path::Path;
 use hankweave_core::hank::reserved::is_git;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::{Folder, Found};
+use super::{Folder, OpenedEntry};
 
 /// Largest `.gitignore` that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What counts where the hank has no `.gitignore`: what makes a copy large, or belongs to one machine.
+/// Default rules where the hank has no `.gitignore`: entries that make a copy large, or belong to one machine.
 const DEFAULTS: &str = "node_modules/\n.hankweave/\n.DS_Store\n__pycache__/\n*.log\ndist/\nbuild/\ntarget/\n.venv/\nvenv/\ncoverage/\n.cache/\n";
 
 /// The rules of one hank: its own `.gitignore`, even an empty one, or the built-in ones. Git's own files never belong to a copy.
@@ -31,7 +31,7 @@ impl CopyRules {
         let text = match hank.open(OsStr::new(".gitignore")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => DEFAULTS.to_owned(),
             Err(error) => return Err(error),
-            Ok(Found::File(file)) => {
+            Ok(OpenedEntry::File(file)) => {
                 let mut text = Vec::new();
                 file.content.take(MAX_BYTES + 1).read_to_end(&mut text)?;
                 if text.len() as u64 > MAX_BYTES {
@@ -39,7 +39,9 @@ impl CopyRules {
                 }
                 String::from_utf8_lossy(&text).into_owned()
             }
-            Ok(Found::Folder(_) | Found::Other(_)) => return Err(invalid("is not a regular file")),
+            Ok(OpenedEntry::Folder(_) | OpenedEntry::Other(_)) => {
+                return Err(invalid("is not a regular file"));
+            }
         };
         let mut builder = GitignoreBuilder::new("");
         for line in text.lines() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::{AppendFile, DirLock, Disk, Folder, Found, Metadata, OpenFile, SharedFile, SyncFile};
+use super::{AppendFile, DirLock, Disk, Folder, Metadata, OpenFile, OpenedEntry, SharedFile, SyncFile};
 
 /// Passes everything on to another disk until the planned fault, and counts what it sees.
 ///
@@ -267,11 +267,11 @@ impl Folder for FaultyFolder {
         step: remove(name: &OsStr) -> ();
     }
 
-    fn open(&self, name: &OsStr) -> io::Result<Found> {
+    fn open(&self, name: &OsStr) -> io::Result<OpenedEntry> {
         self.faults.reading()?;
         Ok(match self.inner.open(name)? {
-            Found::Folder(inner) => Found::Folder(Self::boxed(inner, &self.faults)),
-            Found::File(file) => Found::File(OpenFile {
+            OpenedEntry::Folder(inner) => OpenedEntry::Folder(Self::boxed(inner, &self.faults)),
+            OpenedEntry::File(file) => OpenedEntry::File(OpenFile {
                 content: Box::new(FaultyContent {
                     inner: file.content,
                     faults: Arc::clone(&self.faults),

@@ -17,7 +17,7 @@ pub trait Folder: Send + Sync + Debug {
     /// # Errors
     ///
     /// What the system says, also when there is nothing.
-    fn open(&self, name: &OsStr) -> io::Result<Found>;
+    fn open(&self, name: &OsStr) -> io::Result<OpenedEntry>;
 
     /// The names of all entries, sorted.
     ///
@@ -26,7 +26,7 @@ pub trait Folder: Send + Sync + Debug {
     /// What the system says.
     fn names(&self) -> io::Result<Vec<OsString>>;
 
-    /// Where a link points, as it is written.
+    /// Returns the target of a link, as written.
     ///
     /// # Errors
     ///
@@ -121,9 +121,9 @@ pub trait SharedFile: Send + Debug {
     fn sync_data(&self) -> io::Result<()>;
 }
 
-/// What [`Folder::open`] found.
+/// Result of [`Folder::open`].
 #[derive(Debug)]
-pub enum Found {
+pub enum OpenedEntry {
     /// A regular file.
     File(OpenFile),
     /// A directory.

@@ -1,4 +1,4 @@
-//! Where an operation on a path happens: beneath `.hankweave` no link is followed on the way (X5).
+//! Resolved path of an operation: below `.hankweave` no link on the path is followed (X5).
 //!
 //! Whoever can write into the state directory could put a link in the place of a folder of ours, and what we write would appear elsewhere. So what
 //! lies in there is reached name by name from the open directory. Other paths are the user's, whose links count.
@@ -16,25 +16,25 @@ use super::beneath::{descend, open_folder_in};
 
 /// An open directory, and what is named in it; or a path of the user's as it is.
 #[derive(Debug)]
-pub(super) struct Place<'p> {
+pub(super) struct ResolvedPath<'p> {
     folder: Option<OwnedFd>,
     name: &'p Path,
 }
 
-/// What becomes of folders on the way that are not there.
+/// Treatment of missing folders on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+enum MissingFolders {
     Refuse,
     Make,
 }
 
-impl<'p> Place<'p> {
+impl<'p> ResolvedPath<'p> {
     /// The place of `path`, whose folder must exist.
     pub(super) fn of(path: &'p Path) -> io::Result<Self> {
-        Self::reach(path, Missing::Refuse)
+        Self::reach(path, MissingFolders::Refuse)
     }
 
-    fn reach(path: &'p Path, missing: Missing) -> io::Result<Self> {
+    fn reach(path: &'p Path, missing: MissingFolders) -> io::Result<Self> {
         let Some(state_dir) = state_dir_of(path) else {
             return Ok(Self {
                 folder: None,
@@ -48,7 +48,7 @@ impl<'p> Place<'p> {
             open_folder_in(CWD, state_dir)?,
             names,
             |parent, name, error| match error {
-                Errno::NOENT if missing == Missing::Make => {
+                Errno::NOENT if missing == MissingFolders::Make => {
                     make(parent, name)?;
                     open_folder_in(parent, name)
                 }
@@ -84,7 +84,7 @@ impl<'p> Place<'p> {
 
 /// Makes the directory `path` beneath a state directory, with the parents that it lacks; `false` when it belongs elsewhere.
 pub(super) fn make_dirs_of_ours(path: &Path) -> io::Result<bool> {
-    let place = Place::reach(path, Missing::Make)?;
+    let place = ResolvedPath::reach(path, MissingFolders::Make)?;
     if place.is_ours() {
         make(place.folder(), place.name().as_os_str())?;
         open_folder_in(place.folder(), place.name())?;

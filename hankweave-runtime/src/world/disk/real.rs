@@ -15,9 +15,9 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
-use super::place::{Place, make_dirs_of_ours, state_dir_of};
+use super::place::{ResolvedPath, make_dirs_of_ours, state_dir_of};
 use super::real_folder::RealFolder;
-use super::{AppendFile, DirLock, Disk, Folder, HeldLock, Metadata, SyncFile};
+use super::{AppendFile, DirLock, DirLockGuard, Disk, Folder, Metadata, SyncFile};
 
 /// The real file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,7 +53,7 @@ impl Disk for RealDisk {
 
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK;
-        let mut file = File::from(Place::of(path)?.open(flags, PRIVATE)?);
+        let mut file = File::from(ResolvedPath::of(path)?.open(flags, PRIVATE)?);
         let length = regular(&file)?;
         file.seek(SeekFrom::Start(length))?;
         Ok(RealAppendFile::boxed(file, length))
@@ -65,7 +65,7 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let (from, to) = (Place::of(from)?, Place::of(to)?);
+        let (from, to) = (ResolvedPath::of(from)?, ResolvedPath::of(to)?);
         Ok(renameat(from.folder(), from.name(), to.folder(), to.name())?)
     }
 
@@ -77,7 +77,7 @@ impl Disk for RealDisk {
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        let place = Place::of(path)?;
+        let place = ResolvedPath::of(path)?;
         Ok(unlinkat(place.folder(), place.name(), AtFlags::empty())?)
     }
 
@@ -86,7 +86,7 @@ impl Disk for RealDisk {
     }
 
     fn create_dir_private(&self, path: &Path) -> io::Result<()> {
-        let place = Place::of(path)?;
+        let place = ResolvedPath::of(path)?;
         Ok(mkdirat(place.folder(), place.name(), Mode::RWXU)?)
     }
 
@@ -115,7 +115,7 @@ impl Disk for RealDisk {
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        let place = Place::of(path)?;
+        let place = ResolvedPath::of(path)?;
         let seen = statat(place.folder(), place.name(), AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(Metadata {
             kind: FileType::from_raw_mode(seen.st_mode).into(),
@@ -161,7 +161,7 @@ const SENT_AT_ONCE: u64 = 256 << 10;
 struct RealAppendFile {
     file: Arc<RealSyncFile>,
     length: u64,
-    /// What is in front of this is on its way to the disk, or there already.
+    /// Offset up to which the file is on its way to the disk, or there already.
     sent: u64,
 }
 
@@ -244,7 +244,7 @@ impl Drop for LockedDirectory {
     }
 }
 
-impl HeldLock for LockedDirectory {
+impl DirLockGuard for LockedDirectory {
     fn still_guards(&self) -> bool {
         match (self.directory.metadata(), fs::symlink_metadata(&self.path)) {
             (Ok(locked), Ok(named)) => (locked.dev(), locked.ino()) == (named.dev(), named.ino()),
@@ -279,12 +279,12 @@ const PRIVATE: u32 = 0o600;
 /// Makes a file that must not exist yet.
 pub(crate) fn new_file(path: &Path, mode: u32) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-    Ok(Place::of(path)?.open(flags, mode)?.into())
+    Ok(ResolvedPath::of(path)?.open(flags, mode)?.into())
 }
 
 /// Opens a regular file for reading, without waiting for the other end of a FIFO.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    if_regular(Place::of(path)?.open(OFlags::RDONLY | OFlags::NONBLOCK, 0))
+    if_regular(ResolvedPath::of(path)?.open(OFlags::RDONLY | OFlags::NONBLOCK, 0))
 }
 
 /// The same for the file `name` in an open folder.
@@ -306,7 +306,7 @@ fn if_regular(opened: rustix::io::Result<OwnedFd>) -> io::Result<File> {
 /// Opens a directory; the links of a path are the user's, but for those in a state directory.
 fn open_folder(path: &Path) -> io::Result<RealFolder> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let place = Place::of(path)?;
+    let place = ResolvedPath::of(path)?;
     let opened = match place.is_ours() {
         true => place.open(flags, 0),
         false => retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())),
@@ -315,7 +315,7 @@ fn open_folder(path: &Path) -> io::Result<RealFolder> {
 }
 
 fn link(from: &Path, to: &Path) -> io::Result<()> {
-    let (from, to) = (Place::of(from)?, Place::of(to)?);
+    let (from, to) = (ResolvedPath::of(from)?, ResolvedPath::of(to)?);
     Ok(linkat(
         from.folder(),
         from.name(),
@@ -341,7 +341,7 @@ fn not_regular() -> io::Error {
 
 /// Opens a directory, and no link to one.
 pub(crate) fn open_dir(path: &Path) -> io::Result<File> {
-    let opened = Place::of(path)?.open(OFlags::RDONLY | OFlags::DIRECTORY, 0);
+    let opened = ResolvedPath::of(path)?.open(OFlags::RDONLY | OFlags::DIRECTORY, 0);
     Ok(opened?.into())
 }
 

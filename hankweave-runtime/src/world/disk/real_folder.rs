@@ -14,7 +14,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::beneath::open_folder_in;
-use super::{FileKind, Folder, Found, OpenFile, SharedFile};
+use super::{FileKind, Folder, OpenFile, OpenedEntry, SharedFile};
 
 /// Holds the descriptor, so that the directory stays the same one whatever happens to its path.
 #[derive(Debug)]
@@ -56,26 +56,26 @@ impl Drop for RealFolder {
 }
 
 impl Folder for RealFolder {
-    fn open(&self, name: &OsStr) -> io::Result<Found> {
+    fn open(&self, name: &OsStr) -> io::Result<OpenedEntry> {
         single(name)?;
         // Looked at first, because merely opening some devices does something.
         match self.kind(name)? {
             FileKind::File | FileKind::Directory => {}
-            other => return Ok(Found::Other(other)),
+            other => return Ok(OpenedEntry::Other(other)),
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = match openat(&self.descriptor, name, flags, Mode::empty()) {
-            Err(Errno::LOOP) => return Ok(Found::Other(FileKind::Link)),
+            Err(Errno::LOOP) => return Ok(OpenedEntry::Other(FileKind::Link)),
             opened => opened?,
         };
         let mode = fstat(&opened)?.st_mode;
         Ok(match FileType::from_raw_mode(mode).into() {
-            FileKind::File => Found::File(OpenFile {
+            FileKind::File => OpenedEntry::File(OpenFile {
                 mode: mode & 0o7777,
                 content: Box::new(File::from(opened)),
             }),
-            FileKind::Directory => Found::Folder(Box::new(Self::new(opened))),
-            other => Found::Other(other),
+            FileKind::Directory => OpenedEntry::Folder(Box::new(Self::new(opened))),
+            other => OpenedEntry::Other(other),
         })
     }
 
@@ -265,7 +265,7 @@ mod tests {
         }
         assert!(matches!(
             folder.open("link".as_ref()),
-            Ok(Found::Other(FileKind::Link))
+            Ok(OpenedEntry::Other(FileKind::Link))
         ));
         assert!(
             folder
@@ -333,7 +333,7 @@ mod tests {
         folder
             .create_file("run".as_ref(), 0o777, &mut &b"#!"[..])
             .unwrap();
-        let Found::File(file) = folder.open("run".as_ref()).unwrap() else {
+        let OpenedEntry::File(file) = folder.open("run".as_ref()).unwrap() else {
             panic!("it is a file")
         };
         assert_eq!(file.mode, 0o777);

@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 
 use hankweave_core::hank::reserved::RepositoryShape;
 
-use super::{Folder, Found};
+use super::{Folder, OpenedEntry};
 
 impl dyn Folder + '_ {
     /// Whether a folder on the way to `path`, this one among them, is a repository of git or would become one if something were at `path`.
@@ -26,9 +26,9 @@ impl dyn Folder + '_ {
                 return Ok(true);
             }
             inner = match folder.open(name) {
-                Ok(Found::Folder(next)) => Some(next),
+                Ok(OpenedEntry::Folder(next)) => Some(next),
                 // What is missing holds nothing, and what is no folder is refused by the write itself.
-                Ok(Found::File(_) | Found::Other(_)) => return Ok(false),
+                Ok(OpenedEntry::File(_) | OpenedEntry::Other(_)) => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
                 Err(error) => return Err(error),
             };

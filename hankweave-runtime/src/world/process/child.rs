@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::launch::command;
-use super::sweep::{self, Family, Look, Sought};
+use super::sweep::{self, ProcessSet, SweepDepth, SweepScan};
 use super::{CommandSpec, GroupSignal, ProcessControl, SpawnedProcess, Spawner, Stdin, Sweep};
 use crate::world::environment::Environment;
 
@@ -205,21 +205,21 @@ impl ChildControl {
         }
     }
 
-    /// What is left of this child now.
-    fn find(&self, look: Look<'_>) -> Sought {
-        let family = Family {
+    /// Returns the remains of this child now.
+    fn find(&self, look: SweepDepth<'_>) -> SweepScan {
+        let family = ProcessSet {
             marker: &self.marker,
             session: Some(self.leader.as_raw_nonzero().get()),
         };
         match (look, self.adopts) {
-            (Look::Everywhere, true) => family.find_with_orphans(&children()),
-            (Look::Everywhere, false) => family.find(),
-            (Look::HoldChildren(held), true) => sweep::hold_orphans(&children(), held),
-            (Look::HoldChildren(_), false) => Sought::default(),
+            (SweepDepth::Everywhere, true) => family.find_with_orphans(&children()),
+            (SweepDepth::Everywhere, false) => family.find(),
+            (SweepDepth::HoldChildren(held), true) => sweep::hold_orphans(&children(), held),
+            (SweepDepth::HoldChildren(_), false) => SweepScan::default(),
         }
     }
 
-    /// What is left of the time of a whole stop, which is short where the child took long to end.
+    /// Returns the remaining time of a whole stop, which is short where the child took long to end.
     fn time_to_sweep(&self) -> Duration {
         let since = self.asked.get().map(Instant::elapsed).unwrap_or_default();
         WHOLE_STOP.saturating_sub(since).max(sweep::DEADLINE)
@@ -232,7 +232,7 @@ impl Drop for ChildControl {
         if self.exit.is_none() {
             // Nobody is left to be told, and there is nothing else to try.
             let _ = self.signal_group(GroupSignal::Kill);
-            self.find(Look::Everywhere).kill();
+            self.find(SweepDepth::Everywhere).kill();
         }
         // Its number stays noted as long as it may still be reaped.
         if matches!(self.child.try_wait(), Ok(Some(_))) {

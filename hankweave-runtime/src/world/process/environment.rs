@@ -1,4 +1,4 @@
-//! What a child gets to see of our environment.
+//! Environment of a child.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -26,7 +26,7 @@ pub fn environment(inherited: &Environment, own: &BTreeMap<String, String>) -> B
 
 const PREFIX: &str = "HANKWEAVE_";
 
-/// What follows the prefix in hankweave's own variables (CLI-21), and in those that it sets for agents.
+/// Names after the prefix in hankweave's own variables (CLI-21), and in those that it sets for agents.
 const OWN: [&str; 10] = [
     "EXECUTION",
     "PORT",

@@ -16,7 +16,7 @@ const FIRST_OTHER: c_uint = 3;
 /// Signals are numbered from 1; the ones from here on are those of real time, which nobody ignores for us.
 const AFTER_LAST_SIGNAL: c_int = 32;
 
-/// What starts a program as S1 wants: in a session of its own, ended when the thread that starts it is, with
+/// Starts a program as S1 requires: in a session of its own, ended together with the thread that starts it, with
 /// nothing inherited but the three standard descriptors, default signals and umask 077. Whoever drops the child kills it.
 #[expect(
     unsafe_code,

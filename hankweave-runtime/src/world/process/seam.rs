@@ -46,7 +46,7 @@ pub trait Spawner: Send + Sync + fmt::Debug {
     fn sweep<'a>(&'a self, marker: &'a str) -> BoxFuture<'a, Sweep>;
 }
 
-/// What is to be started.
+/// Command to start.
 #[derive(Debug, Clone)]
 pub struct CommandSpec {
     /// Path of the program.
@@ -57,7 +57,7 @@ pub struct CommandSpec {
     pub env: BTreeMap<OsString, OsString>,
     /// The folder in which it runs.
     pub work_dir: PathBuf,
-    /// What it reads.
+    /// Standard input.
     pub stdin: Stdin,
     /// Text that no other process tree has; every descendant that keeps its environment can be found by it.
     pub marker: String,
@@ -70,7 +70,7 @@ pub enum Stdin {
     Closed,
     /// These bytes and then the end. A child that does not read them to the end is no error.
     Bytes(Vec<u8>),
-    /// What is written to [`SpawnedProcess::stdin`], until that is dropped: for a child that is talked to. Others would wait for it.
+    /// Open until [`SpawnedProcess::stdin`] is dropped: for a child that takes messages. Others would wait for it.
     Open,
 }
 

@@ -23,7 +23,7 @@ pub async fn stop(control: &mut dyn ProcessControl, grace: Duration) -> io::Resu
     ask(control, &[GroupSignal::Terminate], grace).await
 }
 
-/// The same for a program that still says what it has used when it is interrupted: SIGINT first, and SIGTERM after half of `grace`.
+/// Stops a program that still reports its usage when it is interrupted: SIGINT first, and SIGTERM after half of `grace`.
 ///
 /// # Errors
 ///

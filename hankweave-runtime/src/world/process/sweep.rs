@@ -22,7 +22,7 @@ pub(super) const DEADLINE: Duration = Duration::from_millis(2_500);
 /// How often the process table is read while killed processes disappear.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// What a sweep did.
+/// Result of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sweep {
     /// Processes that were killed.
@@ -34,43 +34,43 @@ pub struct Sweep {
 /// How many looks in a row have to find nothing.
 const LOOKS: u32 = 2;
 
-/// What names a process for good: numbers are used again.
-type Name = (i32, u64);
+/// Unique name of a process: numbers are reused.
+type ProcessKey = (i32, u64);
 
 /// How closely one looks.
 #[derive(Debug)]
-pub(super) enum Look<'h> {
+pub(super) enum SweepDepth<'h> {
     /// At the whole process table.
     Everywhere,
     /// At our children alone, which takes a small part of the time: a descendant whose parent has ended is one by then. Those that are not held yet
     /// are held as soon as they are seen, and those that have ended are reaped.
-    HoldChildren(&'h mut BTreeSet<Name>),
+    HoldChildren(&'h mut BTreeSet<ProcessKey>),
 }
 
 /// Kills and reaps every process that carries `marker`, with its descendants, until none is left or 2.5 seconds are
 /// over. Recovery uses it for the agents of a server that crashed.
 pub async fn sweep_marked(marker: &str) -> Sweep {
     sweep_all(DEADLINE, |look| match look {
-        Look::Everywhere => Family {
+        SweepDepth::Everywhere => ProcessSet {
             marker,
             session: None,
         }
         .find(),
-        Look::HoldChildren(_) => Sought::default(),
+        SweepDepth::HoldChildren(_) => SweepScan::default(),
     })
     .await
 }
 
-/// What a sweep found in one look at the process table.
+/// Result of one look at the process table.
 #[derive(Debug, Default)]
-pub(super) struct Sought {
+pub(super) struct SweepScan {
     /// To be killed.
     living: Vec<Process>,
     /// Adopted ones that have ended, some while the table was read: what such a one started last may be missing in it, and is ours by now.
     ended: Vec<i32>,
 }
 
-impl Sought {
+impl SweepScan {
     fn is_nothing(&self) -> bool {
         self.living.is_empty() && self.ended.is_empty()
     }
@@ -85,7 +85,7 @@ impl Sought {
 }
 
 /// Kills and reaps what `find` finds, until two looks in a row find nothing or the time is over.
-pub(super) async fn sweep_all(limit: Duration, find: impl Fn(Look<'_>) -> Sought) -> Sweep {
+pub(super) async fn sweep_all(limit: Duration, find: impl Fn(SweepDepth<'_>) -> SweepScan) -> Sweep {
     let deadline = Instant::now() + limit;
     let mut killed = BTreeSet::new();
     let mut looks = 0;
@@ -104,7 +104,7 @@ pub(super) async fn sweep_all(limit: Duration, find: impl Fn(Look<'_>) -> Sought
     }
     let survivors = match looks {
         LOOKS => 0,
-        _ => find(Look::Everywhere).living.len(),
+        _ => find(SweepDepth::Everywhere).living.len(),
     };
     Sweep {
         killed: killed.len(),
@@ -117,13 +117,13 @@ pub(super) async fn sweep_all(limit: Duration, find: impl Fn(Look<'_>) -> Sought
 /// A process that starts another and ends is gone before it can be killed, and so is the next one. One that is held starts nothing more, not even when the
 /// signal comes in the middle of it, so one looks again at once until each of these chains is held. Our children come first: each chain that is held
 /// there leaves the processors to us, and what it has left behind would make the look at the whole table a long one.
-async fn hold(find: &impl Fn(Look<'_>) -> Sought, deadline: Instant) -> Sought {
+async fn hold(find: &impl Fn(SweepDepth<'_>) -> SweepScan, deadline: Instant) -> SweepScan {
     let mut held = BTreeSet::new();
     loop {
-        while !find(Look::HoldChildren(&mut held)).is_nothing() && Instant::now() < deadline {
+        while !find(SweepDepth::HoldChildren(&mut held)).is_nothing() && Instant::now() < deadline {
             yield_now().await;
         }
-        let found = find(Look::Everywhere);
+        let found = find(SweepDepth::Everywhere);
         let mut is_calm = found.ended.is_empty();
         for process in &found.living {
             if held.insert(process.name()) {
@@ -174,7 +174,7 @@ impl Process {
         })
     }
 
-    fn name(&self) -> Name {
+    fn name(&self) -> ProcessKey {
         (self.pid, self.start_time)
     }
 
@@ -217,15 +217,15 @@ fn read(pid: i32, name: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What belongs to one run: what carries its marker, what is in its session, and what these have started.
+/// Processes of one run: those that carry its marker, those in its session, and all that these have started.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Family<'a> {
+pub(super) struct ProcessSet<'a> {
     pub(super) marker: &'a str,
     /// The session of a child of this process; none in the search for what an earlier process has left.
     pub(super) session: Option<i32>,
 }
 
-impl Family<'_> {
+impl ProcessSet<'_> {
     /// When the first of it may have started. What is older needs no look at its environment, which takes the longest.
     fn begin(&self) -> u64 {
         let of_ours = self.session.and_then(|_| Process::read(own_pid()));
@@ -238,22 +238,22 @@ impl Family<'_> {
     }
 
     /// The living ones.
-    pub(super) fn find(&self) -> Sought {
+    pub(super) fn find(&self) -> SweepScan {
         let (all, begin) = (others(), self.begin());
         let roots = all.iter().filter(|process| self.has(process, begin));
         let roots = roots.map(|process| process.pid).collect();
-        Sought {
+        SweepScan {
             living: with_descendants(all, roots),
             ended: Vec::new(),
         }
     }
 
-    /// The same, and every child of ours that is not in `owned`: an orphan that we have adopted, whatever its environment says, but for
+    /// Finds also every child of ours that is not in `owned`: an orphan that we have adopted, whatever its environment is, except for
     /// [`SPARED_MARKER`] (S2).
     ///
     /// When this finds nothing, nothing is left. A descendant that lived when the look began has a child of ours above it or is one, which nobody else
     /// can reap: it is read as living, or as ended and looked behind again.
-    pub(super) fn find_with_orphans(&self, owned: &BTreeSet<i32>) -> Sought {
+    pub(super) fn find_with_orphans(&self, owned: &BTreeSet<i32>) -> SweepScan {
         let own_pid = own_pid();
         let (all, begin) = (others(), self.begin());
         let adopted = |process: &&Process| process.parent == own_pid && !owned.contains(&process.pid);
@@ -263,7 +263,7 @@ impl Family<'_> {
         };
         let roots = all.iter().filter(is_root).map(|process| process.pid).collect();
         let ended = all.iter().filter(adopted).filter(|process| !process.lives);
-        Sought {
+        SweepScan {
             ended: ended.map(|process| process.pid).collect(),
             living: with_descendants(all, roots),
         }
@@ -273,8 +273,8 @@ impl Family<'_> {
 /// Holds the orphans among our children that are not `held` yet, each as soon as it is seen, reaps those that have ended, and returns both.
 ///
 /// Whoever looks competes with what it looks for, so little is done for each: most have ended, and a child that nobody else reaps keeps its number.
-pub(super) fn hold_orphans(owned: &BTreeSet<i32>, held: &mut BTreeSet<Name>) -> Sought {
-    let mut found = Sought::default();
+pub(super) fn hold_orphans(owned: &BTreeSet<i32>, held: &mut BTreeSet<ProcessKey>) -> SweepScan {
+    let mut found = SweepScan::default();
     for pid in our_children() {
         if owned.contains(&pid) || held.range((pid, 0)..=(pid, u64::MAX)).next().is_some() {
             continue;
@@ -392,7 +392,7 @@ mod tests {
         waitid(WaitId::Pid(Pid::from_raw(pid).unwrap()), ended).unwrap();
         // Children of other tests are owned by nobody either.
         let found = |owned: &[i32]| {
-            let nobody = Family {
+            let nobody = ProcessSet {
                 marker: "nobody's",
                 session: None,
             };
@@ -417,7 +417,7 @@ mod tests {
             sleep.arg("600").env(MARKER_VARIABLE, marker).spawn().unwrap()
         };
         let mut children = [child(SPARED_MARKER), child("a run's")];
-        let nobody = Family {
+        let nobody = ProcessSet {
             marker: "nobody's",
             session: None,
         };

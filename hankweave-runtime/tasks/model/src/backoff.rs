@@ -15,7 +15,7 @@ impl Default for Tries {
 }
 
 impl Tries {
-    /// So many tries.
+    /// Returns the delay before attempt `number`.
     ///
     /// # Errors
     ///

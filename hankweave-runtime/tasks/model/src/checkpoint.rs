@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::checksum::digest;
 use crate::error::TaskError;
-use crate::logs::{Level, LogEntry, lines};
+use crate::logs::{LogEntry, LogLevel, lines};
 use crate::state::TaskState;
 use crate::task::TaskStatus;
 
@@ -57,10 +57,10 @@ impl fmt::Display for CheckpointId {
     }
 }
 
-/// What a checkpoint says about itself; it is written last.
+/// Manifest of a checkpoint; it is written last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Manifest {
+pub struct TaskCheckpointManifest {
     /// The form of this page, 1.
     pub manifest_version: u32,
     /// Its name.
@@ -80,7 +80,7 @@ pub struct Manifest {
     pub state_version: Option<u64>,
 }
 
-impl Manifest {
+impl TaskCheckpointManifest {
     /// That of these files.
     #[must_use]
     pub fn of(
@@ -126,14 +126,14 @@ impl Manifest {
 
 /// A checkpoint of which nothing is missing or spoiled.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checkpoint {
-    /// What it says about itself.
-    pub manifest: Manifest,
+pub struct TaskCheckpoint {
+    /// Manifest.
+    pub manifest: TaskCheckpointManifest,
     state: TaskState,
     logs: String,
 }
 
-impl Checkpoint {
+impl TaskCheckpoint {
     /// Checks what was read from the folder of a checkpoint of this task: `manifest.json`, and the files beside it by their names.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl Checkpoint {
             id: id.to_string(),
             file: file.to_owned(),
         };
-        let manifest = Manifest::read(id, task_id, manifest)?;
+        let manifest = TaskCheckpointManifest::read(id, task_id, manifest)?;
         for (name, sum) in &manifest.checksums {
             if files.get(name).is_none_or(|bytes| digest(bytes) != *sum) {
                 return Err(corrupt(name));
@@ -175,7 +175,7 @@ impl Checkpoint {
         &self.state
     }
 
-    /// What a restore writes over a task of this status and version in the registry, whose log is `live_log`: the data come back, and the lines that the
+    /// Returns the effect of a restore on a task with this status and version in the registry, whose log is `live_log`: the data come back, and the lines that the
     /// log lacks; to restore twice adds a second note and nothing else (TASK-19).
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl Checkpoint {
         (state.status, state.version, state.last_updated) = (status, Some(version + 1), now);
         let note = LogEntry {
             timestamp: now,
-            level: Level::Info,
+            level: LogLevel::Info,
             message: "Checkpoint restored".to_owned(),
             data: Some(json!({"checkpointId": self.manifest.id})),
             seq: None,
@@ -207,12 +207,12 @@ impl Checkpoint {
     }
 }
 
-/// What a restore writes.
+/// Effect of a restore.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Restored {
     /// The new state.
     pub state: TaskState,
-    /// What is appended to logs.jsonl.
+    /// Text to append to logs.jsonl.
     pub log: String,
 }
 
@@ -260,12 +260,12 @@ mod tests {
     }
 
     fn manifest(files: &BTreeMap<String, Vec<u8>>) -> Value {
-        let manifest = Manifest::of(id(), TASK, Timestamp::from_millis(0), None, files);
+        let manifest = TaskCheckpointManifest::of(id(), TASK, Timestamp::from_millis(0), None, files);
         serde_json::to_value(manifest).unwrap()
     }
 
-    fn check(manifest: &Value, files: &BTreeMap<String, Vec<u8>>) -> Result<Checkpoint, TaskError> {
-        Checkpoint::check(id(), TASK, manifest.to_string().as_bytes(), files)
+    fn check(manifest: &Value, files: &BTreeMap<String, Vec<u8>>) -> Result<TaskCheckpoint, TaskError> {
+        TaskCheckpoint::check(id(), TASK, manifest.to_string().as_bytes(), files)
     }
 
     // covers: TASK-18

@@ -11,20 +11,20 @@ const METADATA: &str = "**Metadata**:";
 
 /// One decision.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decision {
+pub struct AgentDecision {
     /// When it was made.
     pub timestamp: Timestamp,
     /// Who made it, in one line.
     pub agent: String,
-    /// What was decided, in one line.
+    /// Decision, in one line.
     pub decision: String,
     /// Why, in any number of lines.
     pub reasoning: String,
-    /// Whatever belongs to it.
+    /// Further data.
     pub metadata: Option<Map<String, Value>>,
 }
 
-impl Decision {
+impl AgentDecision {
     /// The section that is appended.
     ///
     /// # Errors
@@ -76,11 +76,11 @@ impl Decision {
     }
 }
 
-/// What a page of decisions says.
+/// Contents of a page of decisions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decisions {
     /// The decisions in their order.
-    pub entries: Vec<Decision>,
+    pub entries: Vec<AgentDecision>,
     /// How many sections could not be read.
     pub broken: usize,
 }
@@ -102,7 +102,7 @@ impl Decisions {
         }
         let mut page = Self::default();
         for (time, body) in sections {
-            match Decision::read(time, &body) {
+            match AgentDecision::read(time, &body) {
                 Some(decision) => page.entries.push(decision),
                 None => page.broken += 1,
             }
@@ -128,7 +128,7 @@ fn unescaped(line: &str) -> &str {
     rest.unwrap_or(line)
 }
 
-/// Where a line begins with `mark`.
+/// Returns the offset of the line that begins with `mark`.
 fn line_start(text: &str, mark: &str) -> Option<usize> {
     let mut at = 0;
     text.split_inclusive('\n').find_map(|line| {
@@ -144,8 +144,8 @@ mod tests {
 
     use super::*;
 
-    fn decision(reasoning: &str, metadata: Option<Value>) -> Decision {
-        Decision {
+    fn decision(reasoning: &str, metadata: Option<Value>) -> AgentDecision {
+        AgentDecision {
             timestamp: Timestamp::from_millis(1_770_110_100_250),
             agent: "agent-1".into(),
             decision: " Use caching ".into(),
@@ -181,7 +181,7 @@ mod tests {
             }
         }
         written.push(decision("", None));
-        let page: Result<String, _> = written.iter().map(Decision::section).collect();
+        let page: Result<String, _> = written.iter().map(AgentDecision::section).collect();
         let read = Decisions::read(&page.unwrap());
         assert_eq!((read.broken, read.entries.len()), (0, written.len()));
         assert_eq!(read.entries, written);

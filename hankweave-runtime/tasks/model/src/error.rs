@@ -1,4 +1,4 @@
-//! What can go wrong, each with a code that never changes.
+//! Errors, each with a code that never changes.
 
 use hankweave_core::id::InvalidId;
 
@@ -8,7 +8,7 @@ pub enum TaskError {
     /// Another holder lives whose mode excludes this one.
     #[error("`{resource}` is held by {existing_owner}")]
     ResourceLocked {
-        /// What was asked for.
+        /// Requested resource.
         resource: String,
         /// Who has it.
         existing_owner: String,
@@ -16,27 +16,27 @@ pub enum TaskError {
     /// Only others hold it.
     #[error("`{resource}` is held by others only")]
     LockNotHeld {
-        /// What was to be released.
+        /// Resource to release.
         resource: String,
     },
     /// The lock is over, so its holder must stop writing.
     #[error("the lock on `{resource}` is over")]
     LockTimeout {
-        /// What it was on.
+        /// Resource of the lock.
         resource: String,
     },
     /// The token belongs to no living holder, or a later one has written.
     #[error("token {token} for `{resource}` is stale")]
     StaleToken {
-        /// What was to be written.
+        /// Resource to write.
         resource: String,
-        /// What was shown.
+        /// Presented token.
         token: u64,
     },
     /// Somebody else has committed in between; read again.
     #[error("`{resource}` is at version {version}")]
     VersionConflict {
-        /// What was to be written.
+        /// Resource to write.
         resource: String,
         /// Its version now.
         version: u64,
@@ -44,9 +44,9 @@ pub enum TaskError {
     /// The holder has one that stands behind it.
     #[error("`{resource}` stands before `{held}`, which is held already; ask for both at once")]
     LockOrder {
-        /// What was asked for.
+        /// Requested resource.
         resource: String,
-        /// What the holder has.
+        /// Resource that the holder has.
         held: String,
     },
     /// An argument that makes no sense.
@@ -75,7 +75,7 @@ pub enum TaskError {
     /// No task can be called so (TASK-90).
     #[error("`{id}` is no id of a task: {reason}")]
     InvalidTaskId {
-        /// What was given.
+        /// Given id.
         id: String,
         /// The rule that it breaks.
         reason: &'static str,
@@ -117,7 +117,7 @@ pub enum TaskError {
         id: String,
         /// Its status.
         from: &'static str,
-        /// What was asked for.
+        /// Requested method.
         method: &'static str,
     },
     /// A hook forbids the step.
@@ -125,7 +125,7 @@ pub enum TaskError {
     HookVeto {
         /// Its name.
         hook: String,
-        /// What it says.
+        /// Reason.
         reason: String,
     },
     /// A hook took too long.

@@ -9,7 +9,7 @@ use crate::logs::LogEntry;
 /// A try of a task, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Execution {
+pub struct TaskExecution {
     /// 1 for the first; a task that was resumed without a start in between leaves a number out.
     pub attempt: u32,
     /// Who worked on it.
@@ -20,20 +20,20 @@ pub struct Execution {
     pub ended_at: Option<Timestamp>,
     /// `running`, or how it ended.
     pub status: String,
-    /// What went wrong, if it failed.
+    /// Error, if it failed.
     pub error: Option<String>,
 }
 
-/// What the lines of a log or of a registry say about tries. A resumption begins the next one, which nobody has started yet.
+/// Returns the attempts in the lines of a log or registry. A resumption begins the next one, which nobody has started yet.
 #[must_use]
-pub fn executions(lines: &[LogEntry]) -> Vec<Execution> {
+pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
     let (mut tries, mut attempt) = (Vec::new(), 1);
     for line in lines {
         let data = line.data.clone().unwrap_or_default();
         let text = |name: &str| data[name].as_str().map(str::to_owned);
         match text("toStatus").as_deref() {
             Some("pending") => attempt += u32::from(data["fromStatus"] != Value::Null),
-            Some("running") => tries.push(Execution {
+            Some("running") => tries.push(TaskExecution {
                 attempt,
                 agent_id: text("agentId").unwrap_or_default(),
                 started_at: line.timestamp,
@@ -48,7 +48,7 @@ pub fn executions(lines: &[LogEntry]) -> Vec<Execution> {
     tries
 }
 
-fn end(last: Option<&mut Execution>, at: Timestamp, status: &str, error: Option<String>) {
+fn end(last: Option<&mut TaskExecution>, at: Timestamp, status: &str, error: Option<String>) {
     if let Some(last) = last.filter(|last| last.ended_at.is_none()) {
         (last.ended_at, last.error) = (Some(at), error);
         status.clone_into(&mut last.status);
@@ -60,7 +60,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::logs::Level;
+    use crate::logs::LogLevel;
 
     // covers: TASK-106
     #[test]
@@ -79,7 +79,7 @@ mod tests {
             .zip(data)
             .map(|(millis, data)| LogEntry {
                 timestamp: Timestamp::from_millis(millis),
-                level: Level::Info,
+                level: LogLevel::Info,
                 message: String::new(),
                 data: Some(data),
                 seq: None,

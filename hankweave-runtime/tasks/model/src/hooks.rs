@@ -1,4 +1,4 @@
-//! What runs before and after the steps of a task, and in which order (TASK-17).
+//! Hooks before and after the steps of a task, and their order (TASK-17).
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// How long one hook may take.
 pub const LONGEST_HOOK: Duration = Duration::from_secs(30);
 
-/// Where hooks stand by default; lower numbers run first.
+/// Default priority of hooks; lower numbers run first.
 pub const DEFAULT_PRIORITY: i64 = 10;
 
 /// The moments at which hooks run: before the lock of the task is taken, and after it was given back.
@@ -80,7 +80,7 @@ impl HookPoint {
     }
 }
 
-/// What follows the failure of a hook. Whatever it is, the failure is logged.
+/// Action after the failure of a hook. The failure is logged in any case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HookPolicy {
     /// The other hooks run, and the step is taken.
@@ -109,9 +109,9 @@ pub struct Hook<H> {
     pub point: HookPoint,
     /// Lower numbers run first.
     pub priority: i64,
-    /// What follows its failure.
+    /// Action after its failure.
     pub policy: HookPolicy,
-    /// What runs.
+    /// Hook to run.
     pub run: H,
 }
 

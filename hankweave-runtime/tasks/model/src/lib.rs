@@ -1,4 +1,4 @@
-//! What decides when many workers share tasks: who holds a lock and may write, and what the files of a task look like (TASK-1 to TASK-22, TASK-40 to TASK-48).
+//! Decisions for workers that share tasks: lock holders, write permission, and the format of a task's files (TASK-1 to TASK-22, TASK-40 to TASK-48).
 //!
 //! Nothing here reads a clock or touches a disk: points in time are given, texts go in and come out.
 
@@ -23,16 +23,16 @@ mod state;
 pub mod task;
 
 pub use backoff::Tries;
-pub use checkpoint::{Checkpoint, CheckpointId, Manifest, Restored};
+pub use checkpoint::{CheckpointId, Restored, TaskCheckpoint, TaskCheckpointManifest};
 pub use checksum::{canonical, read_object, seal, verify};
-pub use decisions::{Decision, Decisions};
+pub use decisions::{AgentDecision, Decisions};
 pub use error::TaskError;
-pub use executions::{Execution, executions};
+pub use executions::{TaskExecution, executions};
 pub use hooks::{DEFAULT_PRIORITY, Hook, HookId, HookPoint, HookPolicy, Hooks, LONGEST_HOOK};
 pub use locks::LockTable;
-pub use logs::{Level, LogEntry, LogFold, LogQuery, Logs, lines};
+pub use logs::{LogEntry, LogFold, LogLevel, LogQuery, TaskLogPage, lines};
 pub use plan::plan;
-pub use resource::{Demand, Held, Holder, Resource};
+pub use resource::{Holder, LockDemand, LockGrant, Resource};
 pub use rotation::Retention;
-pub use schedule::{BETWEEN_INTERRUPTIONS, INTERRUPTED_AFTER, Risk, Stake, interruption_counts};
+pub use schedule::{BETWEEN_INTERRUPTIONS, INTERRUPTED_AFTER, Risk, UnsavedWork, interruption_counts};
 pub use state::TaskState;

@@ -9,14 +9,14 @@ use hankweave_core::time::Timestamp;
 
 use crate::error::TaskError;
 use crate::lock::LockMode;
-use crate::resource::{Demand, Held, Holder, Resource};
+use crate::resource::{Holder, LockDemand, LockGrant, Resource};
 
 /// All locks of a registry. Every method is one atomic step.
 #[derive(Debug, Clone, Default)]
 pub struct LockTable {
     /// Those that somebody holds, or held when they were last looked at.
     resources: HashMap<Arc<str>, Resource>,
-    /// The same by who holds them, in the order of their bytes.
+    /// Locks by holder, in byte order.
     by_holder: HashMap<Holder, BTreeSet<Arc<str>>>,
     last_token: u64,
     /// The highest version of all resources that were forgotten; every other one begins there, so that no version comes twice (TASK-14).
@@ -45,9 +45,9 @@ impl LockTable {
         mode: LockMode,
         lease: Option<Duration>,
         now: Timestamp,
-    ) -> Result<Held, TaskError> {
+    ) -> Result<LockGrant, TaskError> {
         let token = self.next_token();
-        let demand = Demand { holder, mode, lease };
+        let demand = LockDemand { holder, mode, lease };
         let answer = self.change(resource, |entry| entry.acquire(resource, demand, token, now));
         if !answer.as_ref().is_ok_and(|held| held.token == token) {
             self.last_token -= 1;
@@ -77,7 +77,7 @@ impl LockTable {
         let known = self.resources.remove_entry(name);
         let (name, before) = known.unwrap_or_else(|| (Arc::from(name), Resource::default()));
         let is_in =
-            |resource: &Resource, own: &Held| resource.held.iter().any(|held| held.holder == own.holder);
+            |resource: &Resource, own: &LockGrant| resource.held.iter().any(|held| held.holder == own.holder);
         for gone in before.held.iter().filter(|held| !is_in(&after, held)) {
             self.unindex(&gone.holder, &name);
         }
@@ -148,7 +148,7 @@ impl LockTable {
         mode: LockMode,
         lease: Option<Duration>,
         now: Timestamp,
-    ) -> Result<Vec<(String, Held)>, TaskError> {
+    ) -> Result<Vec<(String, LockGrant)>, TaskError> {
         let mut taken = Vec::new();
         let ordered: BTreeSet<&str> = resources.iter().copied().collect();
         for resource in ordered {
@@ -217,9 +217,9 @@ impl LockTable {
 
     /// Everything that somebody holds or held when it was last looked at, in the order of the bytes of its name.
     #[must_use]
-    pub fn held(&self) -> Vec<(&str, &Held)> {
+    pub fn held(&self) -> Vec<(&str, &LockGrant)> {
         let each = self.resources.iter();
-        let mut held: Vec<(&str, &Held)> = each
+        let mut held: Vec<(&str, &LockGrant)> = each
             .flat_map(|(name, entry)| entry.held.iter().map(move |held| (&**name, held)))
             .collect();
         held.sort_by_key(|(name, held)| (*name, held.token));
@@ -236,7 +236,7 @@ impl LockTable {
         self.remove(|held| *held.holder.owner == *owner)
     }
 
-    fn remove(&mut self, is_removed: impl Fn(&Held) -> bool) -> usize {
+    fn remove(&mut self, is_removed: impl Fn(&LockGrant) -> bool) -> usize {
         let is_touched = |entry: &Resource| entry.held.iter().any(&is_removed);
         let touched = self.resources.iter().filter(|(_, entry)| is_touched(entry));
         let touched: Vec<Arc<str>> = touched.map(|(name, _)| name.clone()).collect();

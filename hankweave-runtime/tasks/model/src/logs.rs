@@ -7,12 +7,12 @@ use serde_json::Value;
 /// How much a line matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// What happens.
+pub enum LogLevel {
+    /// Normal event.
     Info,
-    /// What should be looked at.
+    /// Event to check.
     Warning,
-    /// What went wrong.
+    /// Failure.
     Error,
     /// For those who look for a mistake.
     Debug,
@@ -24,10 +24,10 @@ pub struct LogEntry {
     /// When it happened.
     pub timestamp: Timestamp,
     /// How much it matters.
-    pub level: Level,
-    /// What happened.
+    pub level: LogLevel,
+    /// Message.
     pub message: String,
-    /// What belongs to it.
+    /// Data of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// Its number in the registry, for a line that tells of a change there.
@@ -39,12 +39,12 @@ pub struct LogEntry {
 #[derive(Debug, Clone, Default)]
 pub struct LogQuery {
     /// Only this level.
-    pub level: Option<Level>,
+    pub level: Option<LogLevel>,
     /// Not before.
     pub start: Option<Timestamp>,
     /// Not after.
     pub end: Option<Timestamp>,
-    /// So many of those are left out.
+    /// Number of those that are skipped.
     pub offset: usize,
     /// At most so many after that.
     pub limit: Option<usize>,
@@ -58,16 +58,16 @@ impl LogQuery {
     }
 }
 
-/// What a log says.
+/// Contents of a log.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Logs {
+pub struct TaskLogPage {
     /// The lines that were wanted.
     pub entries: Vec<LogEntry>,
     /// How many lines could not be read.
     pub broken: usize,
 }
 
-impl Logs {
+impl TaskLogPage {
     /// Reads a log; a line that is torn or no entry costs no other line (TASK-10).
     #[must_use]
     pub fn read(text: &str, query: &LogQuery) -> Self {
@@ -82,14 +82,14 @@ impl Logs {
 pub struct LogFold {
     query: LogQuery,
     left_out: usize,
-    logs: Logs,
+    logs: TaskLogPage,
 }
 
 impl LogFold {
     /// Before the first line.
     #[must_use]
     pub fn new(query: LogQuery) -> Self {
-        let logs = Logs {
+        let logs = TaskLogPage {
             entries: Vec::new(),
             broken: 0,
         };
@@ -129,9 +129,9 @@ impl LogFold {
         }
     }
 
-    /// What the log says.
+    /// Returns the contents of the log.
     #[must_use]
-    pub fn finish(self) -> Logs {
+    pub fn finish(self) -> TaskLogPage {
         self.logs
     }
 }
@@ -139,7 +139,7 @@ impl LogFold {
 /// How long a line is as a rule, in bytes.
 const USUAL_LENGTH: usize = 256;
 
-/// What one write appends for these entries (TASK-9). A file that is `torn`, without a newline at its end, gets one first.
+/// Returns the text that one write appends for these entries (TASK-9). A file that is `torn`, without a newline at its end, gets one first.
 ///
 /// # Errors
 ///
@@ -160,7 +160,7 @@ pub fn lines(entries: &[LogEntry], torn: bool) -> serde_json::Result<String> {
 mod tests {
     use super::*;
 
-    fn entry(millis: i64, level: Level) -> LogEntry {
+    fn entry(millis: i64, level: LogLevel) -> LogEntry {
         LogEntry {
             timestamp: Timestamp::from_millis(millis),
             level,
@@ -173,11 +173,11 @@ mod tests {
     // covers: TASK-9, TASK-10
     #[test]
     fn a_torn_line_costs_only_itself() {
-        let (first, second) = (entry(1, Level::Info), entry(2, Level::Error));
+        let (first, second) = (entry(1, LogLevel::Info), entry(2, LogLevel::Error));
         let mut file = lines(std::slice::from_ref(&first), false).unwrap();
         file.push_str("{\"timestamp\":\"20");
         file.push_str(&lines(std::slice::from_ref(&second), true).unwrap());
-        let read = Logs::read(&file, &LogQuery::default());
+        let read = TaskLogPage::read(&file, &LogQuery::default());
         assert_eq!((read.entries, read.broken), (vec![first, second], 1));
         assert_eq!(lines(&[], true).unwrap(), "");
     }
@@ -185,17 +185,17 @@ mod tests {
     // covers: TASK-10
     #[test]
     fn filters_come_first_then_offset_then_limit_and_a_limit_of_none_is_none() {
-        let entries: Vec<_> = (0..6).map(|millis| entry(millis, Level::Info)).collect();
+        let entries: Vec<_> = (0..6).map(|millis| entry(millis, LogLevel::Info)).collect();
         let file = lines(&entries, false).unwrap();
         let mut query = LogQuery {
             start: Some(Timestamp::from_millis(1)),
             end: Some(Timestamp::from_millis(4)),
             offset: 1,
             limit: Some(2),
-            level: Some(Level::Info),
+            level: Some(LogLevel::Info),
         };
-        assert_eq!(Logs::read(&file, &query).entries, entries[2..4]);
+        assert_eq!(TaskLogPage::read(&file, &query).entries, entries[2..4]);
         query.limit = Some(0);
-        assert_eq!(Logs::read(&file, &query).entries, []);
+        assert_eq!(TaskLogPage::read(&file, &query).entries, []);
     }
 }

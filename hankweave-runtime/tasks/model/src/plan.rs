@@ -5,18 +5,18 @@ use std::fmt::{self, Display, Write};
 use hankweave_core::cost::Usd;
 use serde_json::{Map, Value};
 
-use crate::executions::{Execution, executions};
+use crate::executions::{TaskExecution, executions};
 use crate::logs::LogEntry;
 use crate::registry::{TaskCost, TaskRow};
 use crate::task::{TaskRecord, TaskStatus};
 
 /// A try with the codons that ended in it.
-struct Attempt<'l> {
-    execution: Execution,
+struct PlanAttempt<'l> {
+    execution: TaskExecution,
     codons: Vec<&'l Map<String, Value>>,
 }
 
-impl Attempt<'_> {
+impl PlanAttempt<'_> {
     fn cost(&self) -> Usd {
         self.codons.iter().map(|codon| cost(codon)).sum()
     }
@@ -61,7 +61,7 @@ fn write_head(page: &mut String, row: &TaskRow) -> fmt::Result {
     write_json(page, record.metadata())
 }
 
-fn write_attempt(page: &mut String, attempt: &Attempt<'_>) -> fmt::Result {
+fn write_attempt(page: &mut String, attempt: &PlanAttempt<'_>) -> fmt::Result {
     let execution = &attempt.execution;
     let (number, status) = (execution.attempt, &execution.status);
     writeln!(page, "\n## Attempt {number}: {status}\n")?;
@@ -89,7 +89,7 @@ fn write_attempt(page: &mut String, attempt: &Attempt<'_>) -> fmt::Result {
 }
 
 /// The last part, which only a task has that has ended.
-fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[Attempt<'_>]) -> fmt::Result {
+fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[PlanAttempt<'_>]) -> fmt::Result {
     let status = row.record.status();
     if matches!(status, TaskStatus::Pending | TaskStatus::Running) {
         return Ok(());
@@ -97,7 +97,7 @@ fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[Attempt<'_>]) -> 
     writeln!(page, "\n## Outcome: {status}\n")?;
     item(page, "Attempts", attempts.len())?;
     // The log does not have what a codon cost that was cut off.
-    let of_codons = || attempts.iter().map(Attempt::cost).sum::<Usd>().to_string();
+    let of_codons = || attempts.iter().map(PlanAttempt::cost).sum::<Usd>().to_string();
     let noted = TaskCost::of(&row.record).map(|noted| noted.cost.told(noted.cost_is_lower_bound));
     item(page, "Cost", noted.unwrap_or_else(of_codons))?;
     match &row.record {
@@ -109,10 +109,10 @@ fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[Attempt<'_>]) -> 
     }
 }
 
-fn attempts(log: &[LogEntry]) -> Vec<Attempt<'_>> {
+fn attempts(log: &[LogEntry]) -> Vec<PlanAttempt<'_>> {
     let with_codons = executions(log).into_iter().zip(codons(log));
     with_codons
-        .map(|(execution, codons)| Attempt { execution, codons })
+        .map(|(execution, codons)| PlanAttempt { execution, codons })
         .collect()
 }
 
@@ -150,7 +150,7 @@ fn write_json(page: &mut String, value: &impl serde::Serialize) -> fmt::Result {
     writeln!(page, "```json\n{text}\n```")
 }
 
-/// What people and agents chose stays in its line, and moves no cursor of a terminal.
+/// Makes text of people and agents safe: it stays in its line, and moves no cursor of a terminal.
 fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
@@ -162,8 +162,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::logs::Level;
-    use crate::registry::{Change, NewTask};
+    use crate::logs::LogLevel;
+    use crate::registry::{NewTask, RegistryChange};
     use crate::task::{Complete, Fail, Start, TaskTransition};
 
     /// A task that fails once and completes then, with a codon in each try.
@@ -185,7 +185,7 @@ mod tests {
         }
 
         fn step(&mut self, step: TaskTransition) {
-            let change = Change {
+            let change = RegistryChange {
                 id: self.row.id().clone(),
                 expected_version: self.row.version,
                 token: 1,
@@ -206,7 +206,7 @@ mod tests {
         fn codon(&mut self, success: bool) {
             self.log.push(LogEntry {
                 timestamp: Timestamp::from_millis(1),
-                level: Level::Info,
+                level: LogLevel::Info,
                 message: "Codon draft ended".to_owned(),
                 data: Some(json!({"id": "draft", "success": success, "cost": 0.25, "duration": 7})),
                 seq: None,

@@ -30,7 +30,7 @@ impl Holder {
 /// One lock that somebody has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Held {
+pub struct LockGrant {
     /// Who has it.
     #[serde(flatten)]
     pub holder: Holder,
@@ -47,7 +47,7 @@ pub struct Held {
     pub expires_at: Option<Timestamp>,
 }
 
-impl Held {
+impl LockGrant {
     /// Whether it is still held, at its last moment included (TASK-4).
     #[must_use]
     pub fn lives(&self, now: Timestamp) -> bool {
@@ -55,9 +55,9 @@ impl Held {
     }
 }
 
-/// What is asked of a resource.
+/// Request for a resource.
 #[derive(Debug, Clone, Copy)]
-pub struct Demand<'a> {
+pub struct LockDemand<'a> {
     /// Who asks.
     pub holder: &'a Holder,
     /// How it is shared.
@@ -70,7 +70,7 @@ pub struct Demand<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resource {
     /// Those who hold it, or held it when it was last looked at.
-    pub held: Vec<Held>,
+    pub held: Vec<LockGrant>,
     /// How often it was committed to.
     pub version: u64,
     /// The highest token that has written.
@@ -86,16 +86,16 @@ impl Resource {
     pub fn acquire(
         &mut self,
         name: &str,
-        demand: Demand<'_>,
+        demand: LockDemand<'_>,
         token: u64,
         now: Timestamp,
-    ) -> Result<Held, TaskError> {
+    ) -> Result<LockGrant, TaskError> {
         self.held.retain(|held| held.lives(now));
-        let Demand { holder, mode, lease } = demand;
+        let LockDemand { holder, mode, lease } = demand;
         let expires_at = lease.map(|lease| now.after(lease));
-        let own = |held: &Held| held.holder == *holder && held.mode == mode;
-        let excludes = |held: &Held| mode == LockMode::Exclusive || held.mode == LockMode::Exclusive;
-        let is_in_the_way = |held: &&Held| !own(held) && (held.holder == *holder || excludes(held));
+        let own = |held: &LockGrant| held.holder == *holder && held.mode == mode;
+        let excludes = |held: &LockGrant| mode == LockMode::Exclusive || held.mode == LockMode::Exclusive;
+        let is_in_the_way = |held: &&LockGrant| !own(held) && (held.holder == *holder || excludes(held));
         if let Some(other) = self.held.iter().find(is_in_the_way) {
             return Err(TaskError::ResourceLocked {
                 resource: name.to_owned(),
@@ -108,7 +108,7 @@ impl Resource {
             held.expires_at = expires_at;
             return Ok(held.clone());
         }
-        let held = Held {
+        let held = LockGrant {
             holder: holder.clone(),
             mode,
             token,
@@ -130,7 +130,7 @@ impl Resource {
         name: &str,
         holder: &Holder,
         now: Timestamp,
-    ) -> Result<Option<Held>, TaskError> {
+    ) -> Result<Option<LockGrant>, TaskError> {
         self.held.retain(|held| held.lives(now));
         let is_free = self.held.is_empty();
         let Some(place) = self.held.iter().position(|held| held.holder == *holder) else {
@@ -178,7 +178,7 @@ impl Resource {
     pub fn check_writer(&self, name: &str, token: u64, now: Timestamp) -> Result<(), TaskError> {
         let mut living = self.held.iter().filter(|held| held.lives(now));
         let held = living.find(|held| held.token == token);
-        let is_fenced_off = |held: &Held| held.mode == LockMode::Exclusive && token < self.written;
+        let is_fenced_off = |held: &LockGrant| held.mode == LockMode::Exclusive && token < self.written;
         match held {
             Some(held) if !is_fenced_off(held) => Ok(()),
             _ => Err(TaskError::StaleToken {

@@ -12,7 +12,7 @@ const MONDAY: u64 = 4;
 /// How many are kept; one that any of the numbers keeps stays, unless all of them together are too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// So many of the newest.
+    /// Number of the newest ones.
     pub last: usize,
     /// The newest of each of so many days (UTC) that have one.
     pub days: usize,

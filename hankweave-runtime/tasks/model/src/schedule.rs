@@ -8,9 +8,9 @@ pub const INTERRUPTED_AFTER: Duration = Duration::from_secs(5 * 60);
 /// On interruptions at most one is made in this time.
 pub const BETWEEN_INTERRUPTIONS: Duration = Duration::from_secs(30);
 
-/// What has happened since the last checkpoint.
+/// Events since the last checkpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Stake {
+pub struct UnsavedWork {
     /// Operations of agents.
     pub operations: u64,
     /// Files that changed.
@@ -50,7 +50,7 @@ impl Risk {
     }
 }
 
-impl Stake {
+impl UnsavedWork {
     /// Points, by which the risk is told.
     #[must_use]
     pub fn score(&self) -> u32 {
@@ -106,11 +106,11 @@ mod tests {
     // covers: TASK-48
     #[test]
     fn the_more_is_at_stake_the_sooner_a_checkpoint_is_due() {
-        let nothing = Stake::default();
+        let nothing = UnsavedWork::default();
         assert_eq!((nothing.score(), nothing.risk()), (0, Risk::Low));
         for (stake, score, risk, due) in [
             (
-                Stake {
+                UnsavedWork {
                     operations: 14,
                     ..nothing
                 },
@@ -119,7 +119,7 @@ mod tests {
                 30,
             ),
             (
-                Stake {
+                UnsavedWork {
                     operations: 15,
                     failures: 2,
                     ..nothing
@@ -129,7 +129,7 @@ mod tests {
                 15,
             ),
             (
-                Stake {
+                UnsavedWork {
                     operations: 60,
                     files: 150,
                     complexity: 0.8,
@@ -140,7 +140,7 @@ mod tests {
                 5,
             ),
             (
-                Stake {
+                UnsavedWork {
                     operations: 120,
                     files: 600,
                     duration: minutes(90),
@@ -151,7 +151,7 @@ mod tests {
                 1,
             ),
             (
-                Stake {
+                UnsavedWork {
                     failures: 8,
                     complexity: 0.7,
                     ..nothing
@@ -161,7 +161,7 @@ mod tests {
                 15,
             ),
             (
-                Stake {
+                UnsavedWork {
                     duration: minutes(45),
                     files: 30,
                     ..nothing

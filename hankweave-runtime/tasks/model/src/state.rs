@@ -9,11 +9,11 @@ use crate::checksum::{read_object, seal, verify};
 use crate::error::TaskError;
 use crate::task::TaskStatus;
 
-/// What other programs wrote in the place of a checksum.
+/// Value of other programs in place of a checksum.
 const NO_CHECKSUM: &str =
     "000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000";
 
-/// What a task has come to; names that others wrote are kept.
+/// State of a task; unknown names of other programs are kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskState {
@@ -21,7 +21,7 @@ pub struct TaskState {
     pub task_id: TaskId,
     /// Its status when this was written; the registry's counts.
     pub status: TaskStatus,
-    /// What it has come to; this counts.
+    /// Data; these count.
     #[serde(default)]
     pub data: Map<String, Value>,
     /// When this was written.

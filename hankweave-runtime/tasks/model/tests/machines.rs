@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use hankweave_core::attempt::Attempt;
+use hankweave_core::attempt::AttemptNumber;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::lock::{self, LOCK, Lock, LockFailure, LockMode, LockRecord, Unlocked};
@@ -81,7 +81,7 @@ fn a_lock_is_tried_again_until_it_is_had_and_a_renewal_moves_its_end() {
     let again = waiting.retry();
     assert_eq!(
         again.attempt,
-        Attempt::from(asked_for_lock().wait(lock::Wait { retry_at: at(1) }).attempt)
+        AttemptNumber::from(asked_for_lock().wait(lock::Wait { retry_at: at(1) }).attempt)
     );
     let mut acquired = again.acquire(lock::Acquire {
         token: 7,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The success of a codon. Another success of the same codon, behind a rollback, has another run or another beginning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Success {
+pub(crate) struct CompletedCodon {
     run_id: RunId,
     pub(crate) codon_id: CodonId,
     start_time: Timestamp,
@@ -18,7 +18,7 @@ pub(crate) struct Success {
     cost: Usd,
 }
 
-impl Success {
+impl CompletedCodon {
     /// Whether both tell of the same execution of a codon.
     pub(crate) fn is(&self, other: &Self) -> bool {
         (&self.run_id, &self.codon_id, self.start_time) == (&other.run_id, &other.codon_id, other.start_time)
@@ -26,7 +26,7 @@ impl Success {
 }
 
 /// All that this history tells, the oldest first.
-pub(crate) fn successes(state: &HankweaveState) -> Vec<Success> {
+pub(crate) fn successes(state: &HankweaveState) -> Vec<CompletedCodon> {
     // The newest run stands first, in it the oldest codon.
     let codons = state
         .runs
@@ -35,7 +35,7 @@ pub(crate) fn successes(state: &HankweaveState) -> Vec<Success> {
         .flat_map(|run| run.codons.iter().map(move |codon| (&run.run_id, codon)));
     codons
         .filter_map(|(run_id, codon)| match codon.as_ref() {
-            CodonExecution::Completed(completed) => Some(Success {
+            CodonExecution::Completed(completed) => Some(CompletedCodon {
                 run_id: run_id.clone(),
                 codon_id: completed.codon_id.clone(),
                 start_time: completed.start_time,

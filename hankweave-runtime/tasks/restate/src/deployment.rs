@@ -15,7 +15,7 @@ pub enum RegisterError {
     /// It was not reached.
     #[error("Restate at {admin} does not answer: {source}")]
     Away {
-        /// Where it should be.
+        /// Expected address.
         admin: String,
         /// Why.
         source: HttpError,
@@ -23,11 +23,11 @@ pub enum RegisterError {
     /// It says no.
     #[error("Restate refuses the workers at {address} with {status}: {message}")]
     Refused {
-        /// Where the workers are.
+        /// Address of the workers.
         address: String,
         /// The status of HTTP.
         status: u16,
-        /// What it says.
+        /// Message.
         message: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What all executions of one worker have in common.
+//! Common parts of one worker's executions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::sync::Arc;
 use hankweave_runtime::Shutdown;
 use hankweave_runtime::world::World;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_tasks::layers::Layers;
-use hankweave_tasks::worker::{Figures, Orphans, WorkerOptions};
+use hankweave_tasks::layers::TaskLayers;
+use hankweave_tasks::worker::{OrphanPolicyConfig, WorkerMetrics, WorkerOptions};
 use tokio::sync::Semaphore;
 
 /// A worker beneath Restate: what all its executions have in common.
-pub struct Engine {
-    pub(crate) layers: Layers,
+pub struct RestateEngine {
+    pub(crate) layers: TaskLayers,
     pub(crate) world: World,
     pub(crate) options: WorkerOptions,
     pub(crate) told: Arc<dyn Fn(&TaskRow) + Send + Sync>,
-    pub(crate) figures: Figures,
+    pub(crate) figures: WorkerMetrics,
     pub(crate) shutdown: Shutdown,
     /// One for each task that may run at once.
     pub(crate) room: Arc<Semaphore>,
 }
 
-impl fmt::Debug for Engine {
+impl fmt::Debug for RestateEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
             .field("options", &self.options)
@@ -30,12 +30,12 @@ impl fmt::Debug for Engine {
     }
 }
 
-impl Engine {
+impl RestateEngine {
     /// A worker whose files are beneath the root of `layers`. `told` hears of each step of a task and must not take long. What becomes of orphans is Restate's matter, so what
     /// `options` say of them does not count.
     #[must_use]
     pub fn new(
-        layers: Layers,
+        layers: TaskLayers,
         world: World,
         options: WorkerOptions,
         told: impl Fn(&TaskRow) + Send + Sync + 'static,
@@ -44,7 +44,7 @@ impl Engine {
         let options = WorkerOptions {
             jobs: 1,
             once: true,
-            orphans: Orphans::Leave,
+            orphans: OrphanPolicyConfig::Leave,
             ..options
         };
         Self {
@@ -52,15 +52,15 @@ impl Engine {
             world,
             options,
             told: Arc::new(told),
-            figures: Figures::default(),
+            figures: WorkerMetrics::default(),
             shutdown: Shutdown::new(),
             room,
         }
     }
 
-    /// What all its executions count and time.
+    /// Returns the figures of all its executions.
     #[must_use]
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> WorkerMetrics {
         self.figures.clone()
     }
 }

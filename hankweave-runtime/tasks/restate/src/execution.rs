@@ -5,14 +5,14 @@ use std::sync::Arc;
 use hankweave_task_model::TaskError;
 use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::layers::{LayerError, TaskFiles};
-use hankweave_tasks::worker::{Worked, Worker};
-use hankweave_tasks::{Coordinator, Memory, Recorder, Report, Reports, publish};
+use hankweave_tasks::worker::{Worker, WorkerSummary};
+use hankweave_tasks::{Coordinator, Memory, RecordRequest, RecordRequests, Recorder, publish};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::codons::{Success, successes};
-use crate::engine::Engine;
-use crate::kept::{Kept, Step};
+use crate::codons::{CompletedCodon, successes};
+use crate::engine::RestateEngine;
+use crate::kept::{DurableStep, RestateTask};
 
 /// Why this worker cannot go on with a task; Restate tries again, here or elsewhere.
 #[derive(Debug, thiserror::Error)]
@@ -30,29 +30,29 @@ pub(crate) enum Interrupted {
 }
 
 /// An execution; dropping it kills its run.
-pub(crate) struct Execution {
-    engine: Arc<Engine>,
+pub(crate) struct RestateExecution {
+    engine: Arc<RestateEngine>,
     files: TaskFiles,
-    working: Option<Working>,
-    /// What its runs have come to, as far as the worker has told.
-    successes: Vec<Success>,
+    working: Option<ActiveWorker>,
+    /// Results of its runs, as reported by the worker.
+    successes: Vec<CompletedCodon>,
     is_called_off: bool,
 }
 
 /// A worker that has the task.
-struct Working {
+struct ActiveWorker {
     /// Dropped first: a worker that waits for its report to be recorded must not take the end of that for an answer.
-    worked: AbortOnDropHandle<Result<Worked, TaskError>>,
+    worked: AbortOnDropHandle<Result<WorkerSummary, TaskError>>,
     coordinator: Arc<Memory>,
-    reports: Reports,
-    /// What the worker waits for.
-    report: Option<Report>,
+    reports: RecordRequests,
+    /// Report that the worker waits for.
+    report: Option<RecordRequest>,
     has_ended: bool,
     _room: OwnedSemaphorePermit,
 }
 
-impl Execution {
-    pub(crate) fn new(engine: Arc<Engine>, kept: &Kept) -> Self {
+impl RestateExecution {
+    pub(crate) fn new(engine: Arc<RestateEngine>, kept: &RestateTask) -> Self {
         let files = engine.layers.task(kept.task.id().clone());
         Self {
             engine,
@@ -68,7 +68,7 @@ impl Execution {
     /// # Cancel safety
     ///
     /// Nothing is lost.
-    pub(crate) async fn next(&mut self, kept: &Kept) -> Result<Step, Interrupted> {
+    pub(crate) async fn next(&mut self, kept: &RestateTask) -> Result<DurableStep, Interrupted> {
         loop {
             if let Some(step) = self.unrecorded(kept).await? {
                 return Ok(step);
@@ -97,14 +97,14 @@ impl Execution {
         Ok(())
     }
 
-    /// The same when nothing is recorded any more; waits until the run has stopped.
+    /// Abandons the task when nothing is recorded any more; waits until the run has stopped.
     pub(crate) async fn abandon(&mut self) -> Result<(), Interrupted> {
         self.call_off().await?;
         self.end_worker().await
     }
 
     /// Lets the files of a task that has ended follow what is recorded, also when the worker that should have done so is gone.
-    pub(crate) async fn finish(&mut self, kept: &Kept) -> Result<(), Interrupted> {
+    pub(crate) async fn finish(&mut self, kept: &RestateTask) -> Result<(), Interrupted> {
         self.end_worker().await?;
         let recorded = Memory::holding(self.engine.world.clock.clone(), &kept.task, kept.log.clone());
         let token = Some(kept.task.fencing_token);
@@ -121,9 +121,9 @@ impl Execution {
     }
 
     /// Codons come before the steps behind them: when the task has ended, nothing is missing.
-    async fn unrecorded(&self, kept: &Kept) -> Result<Option<Step>, Interrupted> {
+    async fn unrecorded(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
         if let Some(success) = self.successes.iter().find(|success| !kept.has(success)) {
-            return Ok(Some(Step::Codon(success.clone())));
+            return Ok(Some(DurableStep::Codon(success.clone())));
         }
         let Some(working) = &self.working else {
             return Ok(None);
@@ -134,7 +134,7 @@ impl Execution {
             return Ok(None);
         };
         let lines = working.coordinator.log_lines(id.clone(), kept.last_line());
-        Ok(Some(Step::Task(row, lines.await?)))
+        Ok(Some(DurableStep::Task(row, lines.await?)))
     }
 
     /// Lets the worker go on until it has something to record, or has ended.
@@ -149,8 +149,8 @@ impl Execution {
         Ok(())
     }
 
-    /// What has to become of the task before somebody works on it.
-    fn without_worker(&self, kept: &Kept) -> Result<Option<Step>, Interrupted> {
+    /// Returns the necessary step of the task before a worker runs it.
+    fn without_worker(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
         let now = self.engine.world.clock.now();
         match kept.task.record.status() {
             TaskStatus::Pending | TaskStatus::Running if self.is_called_off => Ok(Some(kept.call_off(now)?)),
@@ -159,7 +159,7 @@ impl Execution {
         }
     }
 
-    async fn begin(&mut self, kept: &Kept) -> Result<(), Interrupted> {
+    async fn begin(&mut self, kept: &RestateTask) -> Result<(), Interrupted> {
         let engine = &self.engine;
         let room = tokio::select! {
             () = engine.shutdown.requested() => return Err(Interrupted::Stopping),
@@ -181,7 +181,7 @@ impl Execution {
         .recorded_by(recorder);
         let shutdown = engine.shutdown.clone();
         let worked = tokio::spawn(async move { worker.work(&shutdown).await });
-        self.working = Some(Working {
+        self.working = Some(ActiveWorker {
             worked: AbortOnDropHandle::new(worked),
             coordinator,
             reports,
@@ -193,7 +193,7 @@ impl Execution {
     }
 
     /// Why there is no step behind the last one of a worker that has ended. Another call begins anew; Restate waits before it when the remote is away (TASK-119).
-    fn end(&mut self, kept: &Kept) -> Interrupted {
+    fn end(&mut self, kept: &RestateTask) -> Interrupted {
         self.working = None;
         match (self.engine.shutdown.cause(), kept.not_fetched()) {
             (Some(_), _) => Interrupted::Stopping,
@@ -203,7 +203,7 @@ impl Execution {
     }
 }
 
-impl Working {
+impl ActiveWorker {
     /// Lets the worker go on until it has something to record, or has ended.
     async fn wait(&mut self) -> Result<(), Interrupted> {
         self.report = None;

@@ -1,21 +1,21 @@
-//! What Restate keeps of a task, and how a durable step changes it.
+//! Data that Restate keeps of a task, and their changes by durable steps.
 
 use hankweave_core::time::Timestamp;
-use hankweave_task_model::registry::{Change, NewTask, TaskRow};
+use hankweave_task_model::registry::{NewTask, RegistryChange, TaskRow};
 use hankweave_task_model::task::{Fail, TaskStatus, TaskTransition};
 use hankweave_task_model::{LogEntry, TaskError};
 use hankweave_tasks::worker::NOT_FETCHED;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::codons::Success;
+use crate::codons::CompletedCodon;
 
 /// A task as its virtual object has it: what a registry would keep, and the codons that succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct RestateTask {
     pub(crate) task: TaskRow,
     pub(crate) log: Vec<LogEntry>,
-    pub(crate) codons: Vec<Success>,
+    pub(crate) codons: Vec<CompletedCodon>,
     /// The invocation that works on it or did so last.
     pub(crate) invocation: String,
 }
@@ -23,14 +23,14 @@ pub(crate) struct Kept {
 /// The result of a durable step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Step {
+pub(crate) enum DurableStep {
     /// The task has taken steps, about which the log says this.
     Task(TaskRow, Vec<LogEntry>),
     /// A codon has succeeded.
-    Codon(Success),
+    Codon(CompletedCodon),
 }
 
-impl Kept {
+impl RestateTask {
     pub(crate) fn new(task: NewTask, now: Timestamp) -> Self {
         let (task, created) = TaskRow::new(task, 0, now);
         Self {
@@ -41,13 +41,13 @@ impl Kept {
         }
     }
 
-    pub(crate) fn take(&mut self, step: Step) {
+    pub(crate) fn take(&mut self, step: DurableStep) {
         match step {
-            Step::Task(task, lines) => {
+            DurableStep::Task(task, lines) => {
                 self.task = task;
                 self.log.extend(lines);
             }
-            Step::Codon(success) => self.codons.push(success),
+            DurableStep::Codon(success) => self.codons.push(success),
         }
     }
 
@@ -66,7 +66,7 @@ impl Kept {
         error.filter(|error| record.status() == TaskStatus::Pending && error.starts_with(NOT_FETCHED))
     }
 
-    pub(crate) fn has(&self, success: &Success) -> bool {
+    pub(crate) fn has(&self, success: &CompletedCodon) -> bool {
         self.codons.iter().any(|codon| codon.is(success))
     }
 
@@ -76,7 +76,7 @@ impl Kept {
     }
 
     /// Lets it wait for a worker: one that runs has lost its worker, any other had ended and is to go on.
-    pub(crate) fn wait_again(&self, now: Timestamp) -> Result<Step, TaskError> {
+    pub(crate) fn wait_again(&self, now: Timestamp) -> Result<DurableStep, TaskError> {
         let orphaned = TaskTransition::Fail(Fail {
             error: "ORPHANED".to_owned(),
         });
@@ -87,13 +87,13 @@ impl Kept {
     }
 
     /// Calls it off while nobody works on it.
-    pub(crate) fn call_off(&self, now: Timestamp) -> Result<Step, TaskError> {
+    pub(crate) fn call_off(&self, now: Timestamp) -> Result<DurableStep, TaskError> {
         self.change(vec![TaskTransition::Cancel], now)
     }
 
     /// Restate lets nobody else write meanwhile, so no token has to be asked for.
-    fn change(&self, steps: Vec<TaskTransition>, now: Timestamp) -> Result<Step, TaskError> {
-        let change = Change {
+    fn change(&self, steps: Vec<TaskTransition>, now: Timestamp) -> Result<DurableStep, TaskError> {
+        let change = RegistryChange {
             id: self.task.id().clone(),
             expected_version: self.task.version,
             token: self.task.fencing_token,
@@ -101,6 +101,6 @@ impl Kept {
             cost: None,
         };
         let changed = self.task.change(&change, now)?;
-        Ok(Step::Task(changed.row, changed.lines))
+        Ok(DurableStep::Task(changed.row, changed.lines))
     }
 }

@@ -29,7 +29,7 @@ use hankweave_runtime::Shutdown;
 use tokio::net::TcpListener;
 
 pub use deployment::{RegisterError, register};
-pub use engine::Engine;
+pub use engine::RestateEngine;
 
 /// How long executions may take, beyond the grace of their runs, to tell Restate that they go on elsewhere.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -38,14 +38,14 @@ const FAREWELL: Duration = Duration::from_secs(5);
 const CARRYING: Duration = Duration::from_secs(60);
 
 /// Answers Restate until it is asked to stop. Then runs are stopped in order, and Restate hands their tasks to another worker.
-pub async fn serve(engine: Engine, listener: TcpListener, shutdown: &Shutdown) {
+pub async fn serve(engine: RestateEngine, listener: TcpListener, shutdown: &Shutdown) {
     let carrying = engine
         .options
         .remote
         .as_ref()
         .map_or(Duration::ZERO, |_| CARRYING);
     let patience = engine.options.grace + FAREWELL + carrying;
-    let engine = Engine {
+    let engine = RestateEngine {
         shutdown: shutdown.clone(),
         ..engine
     };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hankweave_core::id::TaskId;
 use hankweave_task_model::registry::{NewTask, TaskRow};
 use hankweave_task_model::task::TaskRecord;
-use hankweave_tasks::worker::Order;
+use hankweave_tasks::worker::TaskSpec;
 use restate_sdk::endpoint::{Endpoint, ServiceOptions};
 use restate_sdk::prelude::*;
 use restate_sdk::service::IntoServiceDefinition;
@@ -17,9 +17,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-use crate::engine::Engine;
-use crate::execution::Execution;
-use crate::kept::{Kept, Step};
+use crate::engine::RestateEngine;
+use crate::execution::RestateExecution;
+use crate::kept::{DurableStep, RestateTask};
 
 /// Under which name Restate keeps what there is to know of the task.
 const KEPT: &str = "kept";
@@ -34,7 +34,7 @@ const LONGEST_STEP: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const TRIES: u64 = 1_000_000;
 
-/// What is to be run.
+/// Run to start.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct NewRun {
@@ -49,9 +49,9 @@ struct NewRun {
     metadata: Map<String, Value>,
 }
 
-struct HankweaveTask(Arc<Engine>);
+struct HankweaveTask(Arc<RestateEngine>);
 
-pub(crate) fn endpoint(engine: Arc<Engine>) -> Endpoint {
+pub(crate) fn endpoint(engine: Arc<RestateEngine>) -> Endpoint {
     let options = ServiceOptions::new()
         .inactivity_timeout(LONGEST_STEP)
         .abort_timeout(LONGEST_STEP)
@@ -69,13 +69,13 @@ impl HankweaveTask {
     /// Runs the hank of a new task, or goes on with a task where it was; for that, null is enough.
     #[handler]
     async fn run(&self, ctx: ObjectContext<'_>, Json(run): Json<Value>) -> HandlerResult<Json<TaskRow>> {
-        let mut kept = match ctx.get::<Json<Kept>>(KEPT).await? {
+        let mut kept = match ctx.get::<Json<RestateTask>>(KEPT).await? {
             Some(Json(kept)) => kept,
             None => {
                 let task = new_task(ctx.key(), run)?;
                 let clock = self.0.world.clock.clone();
                 let now = ctx.run(|| async move { Ok(Json(clock.now())) }).name("create");
-                Kept::new(task, now.await?.into_inner())
+                RestateTask::new(task, now.await?.into_inner())
             }
         };
         ctx.invocation_id().clone_into(&mut kept.invocation);
@@ -92,7 +92,7 @@ impl HankweaveTask {
 
     /// Calls a task off: its run is stopped in order.
     #[handler]
-    async fn cancel(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<Kept>> {
+    async fn cancel(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<RestateTask>> {
         let kept = known(ctx.get(KEPT).await?, ctx.key())?;
         if kept.has_ended() {
             let status = kept.task.record.status();
@@ -106,7 +106,7 @@ impl HankweaveTask {
 
     /// Waits until nobody works on the task any more, and tells how it stands. Restate puts it aside while it waits.
     #[handler(inactivity_timeout = "1m")]
-    async fn attach(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<Kept>> {
+    async fn attach(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<RestateTask>> {
         let kept = known(ctx.get(KEPT).await?, ctx.key())?;
         if !kept.has_ended() {
             // How it ended stands in the task.
@@ -121,18 +121,18 @@ impl HankweaveTask {
 
     /// Tells how the task stands: its row, its log and the codons that succeeded.
     #[handler]
-    async fn show(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<Kept>> {
+    async fn show(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<RestateTask>> {
         Ok(Json(known(ctx.get(KEPT).await?, ctx.key())?))
     }
 }
 
 /// Works on the task until it has ended, each step recorded before the next one. In a box, because the compiler sees only then that it may change threads.
 fn work<'ctx>(
-    engine: &'ctx Arc<Engine>,
+    engine: &'ctx Arc<RestateEngine>,
     ctx: &'ctx ObjectContext<'ctx>,
-    mut kept: Kept,
-) -> Pin<Box<dyn Future<Output = HandlerResult<Kept>> + Send + 'ctx>> {
-    let execution = Arc::new(Mutex::new(Execution::new(Arc::clone(engine), &kept)));
+    mut kept: RestateTask,
+) -> Pin<Box<dyn Future<Output = HandlerResult<RestateTask>> + Send + 'ctx>> {
+    let execution = Arc::new(Mutex::new(RestateExecution::new(Arc::clone(engine), &kept)));
     Box::pin(async move {
         for number in 1_u64.. {
             // Anew for each step: one that was waited on before would not hear what came in between.
@@ -141,7 +141,7 @@ fn work<'ctx>(
             let step =
                 ctx.run(move || async move { next(&mut *execution.lock().await, &known, cancel).await });
             let Json(step) = step.name(format!("step {number}")).await?;
-            let is_task = matches!(step, Step::Task(..));
+            let is_task = matches!(step, DurableStep::Task(..));
             kept.take(step);
             ctx.set(KEPT, Json(kept.clone()));
             if is_task && kept.has_ended() {
@@ -155,10 +155,10 @@ fn work<'ctx>(
 
 /// The next step; whoever cancels the task meanwhile is heard. An invocation that is cancelled from outside records nothing any more.
 async fn next(
-    execution: &mut Execution,
-    kept: &Kept,
+    execution: &mut RestateExecution,
+    kept: &RestateTask,
     cancel: impl Future<Output = Result<(), TerminalError>>,
-) -> HandlerResult<Json<Step>> {
+) -> HandlerResult<Json<DurableStep>> {
     let mut cancel = pin!(cancel);
     let mut has_heard = false;
     loop {
@@ -180,7 +180,7 @@ async fn next(
 }
 
 /// The task, which must be there.
-fn known(kept: Option<Json<Kept>>, key: &str) -> Result<Kept, TerminalError> {
+fn known(kept: Option<Json<RestateTask>>, key: &str) -> Result<RestateTask, TerminalError> {
     let missing = || refusal(404, &format!("there is no task {key} (TASK_NOT_FOUND)"));
     kept.map(Json::into_inner).ok_or_else(missing)
 }
@@ -197,7 +197,7 @@ fn new_task(key: &str, run: Value) -> Result<NewTask, TerminalError> {
     task.name = run.name.unwrap_or(task.name);
     task.owner = run.owner.unwrap_or(task.owner);
     (task.description, task.metadata) = (run.description, run.metadata);
-    let order = Order {
+    let order = TaskSpec {
         hank: run.hank,
         data: run.data,
         arguments: run.arguments,
@@ -205,7 +205,7 @@ fn new_task(key: &str, run: Value) -> Result<NewTask, TerminalError> {
     let put = order
         .put_into(&mut task.metadata)
         .map_err(|error| error.to_string());
-    put.and_then(|()| Order::read(&task.metadata)).map_err(wrong)?;
+    put.and_then(|()| TaskSpec::read(&task.metadata)).map_err(wrong)?;
     Ok(task)
 }
 

@@ -1,4 +1,4 @@
-//! Where Restate reaches the worker: HTTP/2 without TLS, a stream for each execution, which lives as long as both sides answer pings (TASK-89).
+//! Server for Restate: HTTP/2 without TLS, a stream for each execution, which lives as long as both sides answer pings (TASK-89).
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// Where hints come from: everybody who listens gets at least one behind each.
+/// Source of hints: every listener gets at least one after each change.
 #[derive(Debug, Default)]
 pub struct Hints(watch::Sender<u64>);
 

@@ -1,4 +1,4 @@
-//! What a coordinator is asked.
+//! Requests to a coordinator.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use hankweave_core::time::Timestamp;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{NewTask, TaskPatch, TaskRow};
 use hankweave_task_model::task::TaskStatus;
-use hankweave_task_model::{Demand, Held, Holder};
+use hankweave_task_model::{Holder, LockDemand, LockGrant};
 use serde::Serialize;
 
 /// Who holds a task exclusively, and for how long unless that is renewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hold {
+pub struct ExclusiveHold {
     /// Who.
     pub holder: Holder,
     /// How long; `None` for ever, which only a coordinator inside one process allows.
     pub lease: Option<Duration>,
 }
 
-impl Hold {
-    pub(crate) fn demand(&self) -> Demand<'_> {
-        Demand {
+impl ExclusiveHold {
+    pub(crate) fn demand(&self) -> LockDemand<'_> {
+        LockDemand {
             holder: &self.holder,
             mode: LockMode::Exclusive,
             lease: self.lease,
@@ -35,7 +35,7 @@ pub struct Create {
     /// The task.
     pub task: NewTask,
     /// Who holds it from the beginning, so that nobody claims it before its files are there.
-    pub hold: Option<Hold>,
+    pub hold: Option<ExclusiveHold>,
 }
 
 /// A task, and the lock on it if one was asked for.
@@ -44,7 +44,7 @@ pub struct Claimed {
     /// The task as it was when the lock was granted.
     pub row: TaskRow,
     /// The lock.
-    pub held: Option<Held>,
+    pub held: Option<LockGrant>,
 }
 
 /// Which tasks are meant; what is absent excludes none.
@@ -73,7 +73,7 @@ impl TaskFilter {
 pub struct ListQuery {
     /// Which.
     pub filter: TaskFilter,
-    /// So many of those are left out.
+    /// Number of those that are skipped.
     pub offset: u64,
     /// At most so many behind them.
     pub limit: Option<u64>,
@@ -81,7 +81,7 @@ pub struct ListQuery {
 
 /// A change of what people note about a task.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Update {
+pub struct UpdateTask {
     /// The task.
     pub id: TaskId,
     /// The fields.
@@ -90,13 +90,13 @@ pub struct Update {
     pub token: Option<u64>,
 }
 
-/// Whoever can work asks for a task.
+/// Request of a worker for a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Only tasks of this owner.
     pub owner: Option<String>,
     /// Who holds it then, and for how long.
-    pub hold: Hold,
+    pub hold: ExclusiveHold,
 }
 
 /// Somebody asks for a lock.
@@ -120,7 +120,7 @@ pub struct Acquire {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Acquired {
     /// The grant.
-    pub held: Held,
+    pub held: LockGrant,
     /// The version of the resource.
     pub version: u64,
     /// The task that was asked for.
@@ -151,8 +151,8 @@ pub struct Renew {
 
 /// Somebody has changed what a lock protects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Commit {
-    /// What.
+pub struct CommitRequest {
+    /// Resource.
     pub resource: String,
     /// The token of the grant.
     pub token: u64,
@@ -167,7 +167,7 @@ pub struct HeldLock {
     pub resource: String,
     /// The grant.
     #[serde(flatten)]
-    pub held: Held,
+    pub held: LockGrant,
 }
 
 impl HeldLock {

@@ -7,22 +7,22 @@ use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
 
 use super::locks::grant;
-use super::{Beside, Operation, Tried, Tx};
+use super::{ReadSet, Transaction, Tx, TxResult};
 use crate::coordinator::{Claim, Claimed};
 
-/// So many tasks are looked at for one claim: more than there are workers who claim at the same moment.
+/// Number of candidates for one claim: more than there are workers that claim at the same moment.
 const CANDIDATES: u32 = 64;
 
-impl Operation for Claim {
+impl Transaction for Claim {
     type Output = Option<Claimed>;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Option<Claimed>> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Option<Claimed>> {
         for id in tx.claimable(self.owner.as_deref(), CANDIDATES).await? {
             let name = TaskRow::lock_name(&id);
-            let beside = Beside {
+            let beside = ReadSet {
                 task: Some(&id),
                 token: true,
-                ..Beside::default()
+                ..ReadSet::default()
             };
             let Some(seen) = tx.see_if_free(&name, beside).await? else {
                 continue;
@@ -46,13 +46,13 @@ impl Operation for Claim {
     }
 }
 
-pub(super) struct Orphans(pub(super) Duration);
+pub(super) struct FindOrphans(pub(super) Duration);
 
-impl Operation for Orphans {
+impl Transaction for FindOrphans {
     type Output = Vec<TaskRow>;
     const WRITES: bool = false;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Vec<TaskRow>> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<TaskRow>> {
         let now = tx.now().await?;
         let ago = i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX);
         let before = Timestamp::from_millis(now.as_millis().saturating_sub(ago));

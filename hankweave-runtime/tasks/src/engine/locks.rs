@@ -1,20 +1,20 @@
 //! Locks: granting, renewing, giving back (TASK-1 to TASK-5, TASK-13, TASK-16, TASK-92, TASK-100).
 
 use hankweave_core::time::Timestamp;
-use hankweave_task_model::{Demand, Held, Resource, TaskError};
+use hankweave_task_model::{LockDemand, LockGrant, Resource, TaskError};
 
 use super::registry::not_found;
-use super::{Beside, Operation, Removed, Tried, Tx};
-use crate::coordinator::{Acquire, Acquired, Commit, HeldLock, Release, Renew};
+use super::{ReadSet, Removed, Transaction, Tx, TxResult};
+use crate::coordinator::{Acquire, Acquired, CommitRequest, HeldLock, Release, Renew};
 
 /// Grants a lock on a resource that was read in this transaction, with a token that was drawn in it.
 pub(super) async fn grant<T: Tx>(
     tx: &mut T,
     name: &str,
     resource: &mut Resource,
-    demand: Demand<'_>,
+    demand: LockDemand<'_>,
     token: u64,
-) -> Tried<Held> {
+) -> TxResult<LockGrant> {
     if demand.lease.is_none() && !T::ENDLESS {
         let text = "a lock that never expires is possible only inside one process; give it a lease";
         return Err(TaskError::InvalidArgument(text).into());
@@ -23,16 +23,16 @@ pub(super) async fn grant<T: Tx>(
     Ok(resource.acquire(name, demand, token, now)?)
 }
 
-impl Operation for Acquire {
+impl Transaction for Acquire {
     type Output = Acquired;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Acquired> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Acquired> {
         let (name, holder) = (&self.resource, &self.holder);
-        let beside = Beside {
+        let beside = ReadSet {
             task: self.task.as_ref(),
             behind: self.in_order.then_some(holder),
             token: true,
-            ..Beside::default()
+            ..ReadSet::default()
         };
         let seen = tx.see(name, beside).await?;
         if let (Some(id), None) = (&self.task, &seen.task) {
@@ -44,17 +44,24 @@ impl Operation for Acquire {
         }
         let (before, mut after) = (seen.resource.clone(), seen.resource);
         let (mode, lease) = (self.mode, self.lease);
-        let held = grant(tx, name, &mut after, Demand { holder, mode, lease }, seen.token).await?;
+        let held = grant(
+            tx,
+            name,
+            &mut after,
+            LockDemand { holder, mode, lease },
+            seen.token,
+        )
+        .await?;
         let (version, row) = (after.version, seen.task);
         tx.put_resource(name, &before, after).await?;
         Ok(Acquired { held, version, row })
     }
 }
 
-impl Operation for Release {
-    type Output = Option<Held>;
+impl Transaction for Release {
+    type Output = Option<LockGrant>;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Option<Held>> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Option<LockGrant>> {
         let before = tx.resource(&self.resource).await?;
         let mut after = before.clone();
         let released = after.release(&self.resource, &self.holder, tx.now().await?)?;
@@ -70,10 +77,10 @@ impl Operation for Release {
     }
 }
 
-impl Operation for Renew {
+impl Transaction for Renew {
     type Output = Timestamp;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Timestamp> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Timestamp> {
         let before = tx.resource(&self.resource).await?;
         let mut after = before.clone();
         let end = after.renew(&self.resource, self.token, self.lease, tx.now().await?)?;
@@ -82,10 +89,10 @@ impl Operation for Renew {
     }
 }
 
-impl Operation for Commit {
+impl Transaction for CommitRequest {
     type Output = u64;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<u64> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<u64> {
         let before = tx.resource(&self.resource).await?;
         let mut after = before.clone();
         let now = tx.now().await?;
@@ -106,27 +113,27 @@ impl Operation for Commit {
 
 pub(super) struct GetResource(pub(super) String);
 
-impl Operation for GetResource {
+impl Transaction for GetResource {
     type Output = Resource;
     const WRITES: bool = false;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Resource> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Resource> {
         tx.resource(&self.0).await
     }
 }
 
 pub(super) struct ListHeld;
 
-impl Operation for ListHeld {
+impl Transaction for ListHeld {
     type Output = Vec<HeldLock>;
     const WRITES: bool = false;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Vec<HeldLock>> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<HeldLock>> {
         tx.held().await
     }
 }
 
-async fn remove<T: Tx>(tx: &mut T, removed: Removed<'_>) -> Tried<u64> {
+async fn remove<T: Tx>(tx: &mut T, removed: Removed<'_>) -> TxResult<u64> {
     let mut number = 0;
     for name in tx.names_with(removed).await? {
         let before = tx.resource(&name).await?;
@@ -140,10 +147,10 @@ async fn remove<T: Tx>(tx: &mut T, removed: Removed<'_>) -> Tried<u64> {
 
 pub(super) struct CleanUp;
 
-impl Operation for CleanUp {
+impl Transaction for CleanUp {
     type Output = u64;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<u64> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<u64> {
         let now = tx.now().await?;
         remove(tx, Removed::Expired(now)).await
     }
@@ -155,10 +162,10 @@ impl Operation for CleanUp {
 
 pub(super) struct EmergencyCleanUp(pub(super) String);
 
-impl Operation for EmergencyCleanUp {
+impl Transaction for EmergencyCleanUp {
     type Output = u64;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<u64> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<u64> {
         remove(tx, Removed::OfOwner(&self.0)).await
     }
 

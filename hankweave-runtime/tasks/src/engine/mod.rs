@@ -1,4 +1,4 @@
-//! What every backend does alike: each operation reads, decides with the rules of [`hankweave_task_model`] and writes, inside one transaction that the backend
+//! Operations common to all backends: each reads, decides with the rules of [`hankweave_task_model`] and writes, inside one transaction that the backend
 //! brings (TASK-23).
 
 mod claims;
@@ -14,28 +14,28 @@ use std::future::Future;
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::{Held, Holder, LogEntry, Resource, TaskError};
+use hankweave_task_model::{Holder, LockGrant, LogEntry, Resource, TaskError};
 
 use crate::coordinator::{HeldLock, Hints, ListQuery, TaskFilter};
 
 /// Why an operation changed nothing.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum TxError {
     /// The rules say no.
     Refused(TaskError),
-    /// What is behind the backend does not answer; it may come back.
+    /// The service of the backend does not answer; it may come back.
     Away(String),
     /// It answered that it cannot, such as a text that is too large for it.
     Failed(String),
 }
 
-impl From<TaskError> for Trouble {
+impl From<TaskError> for TxError {
     fn from(error: TaskError) -> Self {
         Self::Refused(error)
     }
 }
 
-pub(crate) type Tried<T> = Result<T, Trouble>;
+pub(crate) type TxResult<T> = Result<T, TxError>;
 
 /// Whether tokens are looked at; tests show what happens when they are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) enum Removed<'a> {
 }
 
 impl Removed<'_> {
-    pub(crate) fn wants(self, held: &Held) -> bool {
+    pub(crate) fn wants(self, held: &LockGrant) -> bool {
         match self {
             Self::Expired(now) => !held.lives(now),
             Self::OfOwner(owner) => *held.holder.owner == *owner,
@@ -61,9 +61,9 @@ impl Removed<'_> {
     }
 }
 
-/// What is read beside a resource.
+/// Data read together with a resource.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Beside<'a> {
+pub(crate) struct ReadSet<'a> {
     /// A task; with `deleted`, also when it was deleted.
     pub(crate) task: Option<&'a TaskId>,
     pub(crate) deleted: bool,
@@ -75,7 +75,7 @@ pub(crate) struct Beside<'a> {
 
 /// A resource, and what was asked for beside it.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ResourceView {
     pub(crate) resource: Resource,
     pub(crate) task: Option<TaskRow>,
     pub(crate) deleted_at: Option<Timestamp>,
@@ -90,40 +90,42 @@ pub(crate) trait Tx: Send {
 
     fn fencing(&self) -> Fencing;
     /// The backend's own time; not before whatever was read.
-    fn now(&mut self) -> impl Future<Output = Tried<Timestamp>> + Send;
+    fn now(&mut self) -> impl Future<Output = TxResult<Timestamp>> + Send;
 
-    fn task(&mut self, id: &TaskId) -> impl Future<Output = Tried<Option<TaskRow>>> + Send;
-    fn deleted_at(&mut self, id: &TaskId) -> impl Future<Output = Tried<Option<Timestamp>>> + Send;
-    fn tasks(&mut self, query: &ListQuery) -> impl Future<Output = Tried<Vec<TaskRow>>> + Send;
-    fn count(&mut self, filter: &TaskFilter) -> impl Future<Output = Tried<u64>> + Send;
+    fn task(&mut self, id: &TaskId) -> impl Future<Output = TxResult<Option<TaskRow>>> + Send;
+    fn deleted_at(&mut self, id: &TaskId) -> impl Future<Output = TxResult<Option<Timestamp>>> + Send;
+    fn tasks(&mut self, query: &ListQuery) -> impl Future<Output = TxResult<Vec<TaskRow>>> + Send;
+    fn count(&mut self, filter: &TaskFilter) -> impl Future<Output = TxResult<u64>> + Send;
     /// Writes a task that this transaction has looked for, whether it was there or not, and adds these lines to its log.
-    fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> impl Future<Output = Tried<()>> + Send;
+    fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> impl Future<Output = TxResult<()>> + Send;
     /// Removes the task with its log lines; its id stays taken.
-    fn remove_task(&mut self, row: &TaskRow) -> impl Future<Output = Tried<()>> + Send;
+    fn remove_task(&mut self, row: &TaskRow) -> impl Future<Output = TxResult<()>> + Send;
     /// The ids of pending tasks that nobody holds, the oldest first.
     fn claimable(
         &mut self,
         owner: Option<&str>,
         limit: u32,
-    ) -> impl Future<Output = Tried<Vec<TaskId>>> + Send;
+    ) -> impl Future<Output = TxResult<Vec<TaskId>>> + Send;
     /// Running tasks that nobody holds and that were last changed before this, the oldest change first.
-    fn orphans(&mut self, before: Timestamp) -> impl Future<Output = Tried<Vec<TaskRow>>> + Send;
+    fn orphans(&mut self, before: Timestamp) -> impl Future<Output = TxResult<Vec<TaskRow>>> + Send;
 
-    fn log_lines(&mut self, id: &TaskId, behind: u64) -> impl Future<Output = Tried<Vec<LogEntry>>> + Send;
-    fn unwritten(&mut self, limit: u32) -> impl Future<Output = Tried<Vec<TaskRow>>> + Send;
-    fn mark_written(&mut self, id: &TaskId, seq: u64) -> impl Future<Output = Tried<()>> + Send;
+    fn log_lines(&mut self, id: &TaskId, behind: u64)
+    -> impl Future<Output = TxResult<Vec<LogEntry>>> + Send;
+    fn unwritten(&mut self, limit: u32) -> impl Future<Output = TxResult<Vec<TaskRow>>> + Send;
+    fn mark_written(&mut self, id: &TaskId, seq: u64) -> impl Future<Output = TxResult<()>> + Send;
 
-    fn resource(&mut self, name: &str) -> impl Future<Output = Tried<Resource>> + Send {
-        async move { Ok(self.see(name, Beside::default()).await?.resource) }
+    fn resource(&mut self, name: &str) -> impl Future<Output = TxResult<Resource>> + Send {
+        async move { Ok(self.see(name, ReadSet::default()).await?.resource) }
     }
     /// A resource with what is asked for beside it.
-    fn see(&mut self, name: &str, beside: Beside<'_>) -> impl Future<Output = Tried<Seen>> + Send;
-    /// The same, or `None` when somebody else works on it at this moment.
+    fn see(&mut self, name: &str, beside: ReadSet<'_>)
+    -> impl Future<Output = TxResult<ResourceView>> + Send;
+    /// Reads it, or returns `None` when another worker has it at this moment.
     fn see_if_free(
         &mut self,
         name: &str,
-        beside: Beside<'_>,
-    ) -> impl Future<Output = Tried<Option<Seen>>> + Send {
+        beside: ReadSet<'_>,
+    ) -> impl Future<Output = TxResult<Option<ResourceView>>> + Send {
         async move { self.see(name, beside).await.map(Some) }
     }
     fn put_resource(
@@ -131,26 +133,30 @@ pub(crate) trait Tx: Send {
         name: &str,
         before: &Resource,
         after: Resource,
-    ) -> impl Future<Output = Tried<()>> + Send;
-    fn held(&mut self) -> impl Future<Output = Tried<Vec<HeldLock>>> + Send;
+    ) -> impl Future<Output = TxResult<()>> + Send;
+    fn held(&mut self) -> impl Future<Output = TxResult<Vec<HeldLock>>> + Send;
     /// The names of resources with such locks, in the order of their bytes.
-    fn names_with(&mut self, removed: Removed<'_>) -> impl Future<Output = Tried<Vec<String>>> + Send;
+    fn names_with(&mut self, removed: Removed<'_>) -> impl Future<Output = TxResult<Vec<String>>> + Send;
 }
 
 /// A transaction in which no question takes a way of its own.
-pub(crate) trait Local: Tx {
-    fn known(&mut self, name: &str) -> Tried<Resource>;
+pub(crate) trait LocalTx: Tx {
+    fn known(&mut self, name: &str) -> TxResult<Resource>;
     /// Greater than every token before it.
-    fn next_token(&mut self) -> Tried<u64>;
+    fn next_token(&mut self) -> TxResult<u64>;
     /// The first resource behind this one that the holder has, unless it has this one, too.
-    fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>>;
+    fn held_behind(&mut self, name: &str, holder: &Holder) -> TxResult<Option<String>>;
 }
 
 /// [`Tx::see`], one question after the other.
-pub(crate) async fn see_locally<T: Local>(tx: &mut T, name: &str, beside: Beside<'_>) -> Tried<Seen> {
-    let mut seen = Seen {
+pub(crate) async fn see_locally<T: LocalTx>(
+    tx: &mut T,
+    name: &str,
+    beside: ReadSet<'_>,
+) -> TxResult<ResourceView> {
+    let mut seen = ResourceView {
         resource: tx.known(name)?,
-        ..Seen::default()
+        ..ResourceView::default()
     };
     if let Some(id) = beside.task {
         seen.task = tx.task(id).await?;
@@ -167,21 +173,21 @@ pub(crate) async fn see_locally<T: Local>(tx: &mut T, name: &str, beside: Beside
     Ok(seen)
 }
 
-/// What a coordinator can be asked, as one transaction. It may be performed again when the first time came to nothing.
-pub(crate) trait Operation: Send + Sync + 'static {
+/// Operation of a coordinator, as one transaction. It may be repeated when the first attempt failed.
+pub(crate) trait Transaction: Send + Sync + 'static {
     type Output: Send + 'static;
 
     /// Whether it may write.
     const WRITES: bool = true;
 
-    fn perform<T: Tx>(&self, tx: &mut T) -> impl Future<Output = Tried<Self::Output>> + Send;
+    fn perform<T: Tx>(&self, tx: &mut T) -> impl Future<Output = TxResult<Self::Output>> + Send;
 
     /// Whether somebody who waits for something to do should look again behind it.
     fn wakes(&self) -> bool {
         false
     }
 
-    /// What it is when the backend cannot do it, with the backend's words.
+    /// Returns the error when the backend cannot do it, with the backend's words.
     fn failed(&self, reason: String) -> TaskError {
         TaskError::LockBackendUnavailable(reason)
     }
@@ -189,16 +195,16 @@ pub(crate) trait Operation: Send + Sync + 'static {
 
 /// A place where transactions are possible.
 pub(crate) trait Backend: Send + Sync + fmt::Debug {
-    fn run<O: Operation>(&self, operation: O) -> impl Future<Output = Result<O::Output, TaskError>> + Send;
+    fn run<O: Transaction>(&self, operation: O) -> impl Future<Output = Result<O::Output, TaskError>> + Send;
     fn hints(&self) -> &Hints;
     fn close(&self) -> impl Future<Output = ()> + Send;
 }
 
 /// The error of an operation that came to nothing.
-pub(crate) fn error_of<O: Operation>(operation: &O, trouble: Trouble) -> TaskError {
+pub(crate) fn error_of<O: Transaction>(operation: &O, trouble: TxError) -> TaskError {
     match trouble {
-        Trouble::Refused(error) => error,
-        Trouble::Away(reason) => TaskError::LockBackendUnavailable(reason),
-        Trouble::Failed(reason) => operation.failed(reason),
+        TxError::Refused(error) => error,
+        TxError::Away(reason) => TaskError::LockBackendUnavailable(reason),
+        TxError::Failed(reason) => operation.failed(reason),
     }
 }

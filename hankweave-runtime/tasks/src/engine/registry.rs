@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
-use hankweave_task_model::registry::{Change, Changed, NewTask, TaskRow};
+use hankweave_task_model::registry::{ChangedTask, NewTask, RegistryChange, TaskRow};
 use hankweave_task_model::task::TaskStatus;
 use hankweave_task_model::{LogEntry, Resource, TaskError};
 
 use super::locks::grant;
-use super::{Beside, Fencing, Operation, Seen, Tried, Tx};
-use crate::coordinator::{Claimed, Create, ListQuery, TaskFilter, Update};
+use super::{Fencing, ReadSet, ResourceView, Transaction, Tx, TxResult};
+use crate::coordinator::{Claimed, Create, ListQuery, TaskFilter, UpdateTask};
 
 pub(super) fn not_found(id: &TaskId) -> TaskError {
     TaskError::TaskNotFound(id.as_str().to_owned())
@@ -21,13 +21,13 @@ fn update_failed(id: &TaskId, reason: String) -> TaskError {
     TaskError::TaskUpdateFailed { id, reason }
 }
 
-/// What there is of the lock of a task to be, with a token if that is wanted, or why its id cannot be used (TASK-120).
-async fn free_id<T: Tx>(tx: &mut T, id: &TaskId, token: bool) -> Tried<Result<Seen, String>> {
-    let beside = Beside {
+/// Returns the lock of a new task, with a token if requested, or why its id cannot be used (TASK-120).
+async fn free_id<T: Tx>(tx: &mut T, id: &TaskId, token: bool) -> TxResult<Result<ResourceView, String>> {
+    let beside = ReadSet {
         task: Some(id),
         deleted: true,
         token,
-        ..Beside::default()
+        ..ReadSet::default()
     };
     let seen = tx.see(&TaskRow::lock_name(id), beside).await?;
     Ok(match (&seen.task, seen.deleted_at) {
@@ -40,25 +40,25 @@ async fn free_id<T: Tx>(tx: &mut T, id: &TaskId, token: bool) -> Tried<Result<Se
 }
 
 /// The task and what there is of its lock.
-async fn known<T: Tx>(tx: &mut T, id: &TaskId, name: &str) -> Tried<(Resource, TaskRow)> {
-    let beside = Beside {
+async fn known<T: Tx>(tx: &mut T, id: &TaskId, name: &str) -> TxResult<(Resource, TaskRow)> {
+    let beside = ReadSet {
         task: Some(id),
-        ..Beside::default()
+        ..ReadSet::default()
     };
     let seen = tx.see(name, beside).await?;
     Ok((seen.resource, seen.task.ok_or_else(|| not_found(id))?))
 }
 
-async fn insert<T: Tx>(tx: &mut T, task: NewTask, token: u64) -> Tried<TaskRow> {
+async fn insert<T: Tx>(tx: &mut T, task: NewTask, token: u64) -> TxResult<TaskRow> {
     let (row, line) = TaskRow::new(task, token, tx.now().await?);
     tx.put_task(&row, &[line]).await?;
     Ok(row)
 }
 
-impl Operation for Create {
+impl Transaction for Create {
     type Output = Claimed;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Claimed> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Claimed> {
         let id = &self.task.id;
         let name = TaskRow::lock_name(id);
         let seen = free_id(tx, id, self.hold.is_some()).await?;
@@ -87,10 +87,10 @@ impl Operation for Create {
 
 pub(super) struct CreateAll(pub(super) Vec<NewTask>);
 
-impl Operation for CreateAll {
+impl Transaction for CreateAll {
     type Output = Vec<TaskRow>;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Vec<TaskRow>> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<TaskRow>> {
         let mut seen = BTreeSet::new();
         for NewTask { id, .. } in &self.0 {
             if !seen.insert(id) {
@@ -118,61 +118,61 @@ impl Operation for CreateAll {
     }
 }
 
-pub(super) struct Now;
+pub(super) struct GetTime;
 
-impl Operation for Now {
+impl Transaction for GetTime {
     type Output = Timestamp;
     const WRITES: bool = false;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Timestamp> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Timestamp> {
         tx.now().await
     }
 }
 
 pub(super) struct GetTask(pub(super) TaskId);
 
-impl Operation for GetTask {
+impl Transaction for GetTask {
     type Output = Option<TaskRow>;
     const WRITES: bool = false;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Option<TaskRow>> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Option<TaskRow>> {
         tx.task(&self.0).await
     }
 }
 
 pub(super) struct DeletedAt(pub(super) TaskId);
 
-impl Operation for DeletedAt {
+impl Transaction for DeletedAt {
     type Output = Option<Timestamp>;
     const WRITES: bool = false;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Option<Timestamp>> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Option<Timestamp>> {
         tx.deleted_at(&self.0).await
     }
 }
 
-impl Operation for ListQuery {
+impl Transaction for ListQuery {
     type Output = Vec<TaskRow>;
     const WRITES: bool = false;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Vec<TaskRow>> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<TaskRow>> {
         tx.tasks(self).await
     }
 }
 
-impl Operation for TaskFilter {
+impl Transaction for TaskFilter {
     type Output = u64;
     const WRITES: bool = false;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<u64> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<u64> {
         tx.count(self).await
     }
 }
 
-impl Operation for Update {
+impl Transaction for UpdateTask {
     type Output = TaskRow;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<TaskRow> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<TaskRow> {
         let name = TaskRow::lock_name(&self.id);
         let (locks, row) = known(tx, &self.id, &name).await?;
         let now = tx.now().await?;
@@ -189,10 +189,10 @@ impl Operation for Update {
     }
 }
 
-impl Operation for Change {
-    type Output = Changed;
+impl Transaction for RegistryChange {
+    type Output = ChangedTask;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Changed> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<ChangedTask> {
         let name = TaskRow::lock_name(&self.id);
         let (locks, row) = known(tx, &self.id, &name).await?;
         let now = tx.now().await?;
@@ -239,10 +239,10 @@ impl Operation for Change {
 
 pub(super) struct RequestCancel(pub(super) TaskId);
 
-impl Operation for RequestCancel {
+impl Transaction for RequestCancel {
     type Output = TaskRow;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<TaskRow> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<TaskRow> {
         let mut row = tx.task(&self.0).await?.ok_or_else(|| not_found(&self.0))?;
         if row.cancel_requested_at.is_none() {
             row.cancel_requested_at = Some(tx.now().await?);
@@ -260,27 +260,27 @@ impl Operation for RequestCancel {
     }
 }
 
-pub(super) struct LogLines {
+pub(super) struct GetLogLines {
     pub(super) id: TaskId,
     pub(super) behind: u64,
 }
 
-impl Operation for LogLines {
+impl Transaction for GetLogLines {
     type Output = Vec<LogEntry>;
     const WRITES: bool = false;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Vec<LogEntry>> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<LogEntry>> {
         tx.log_lines(&self.id, self.behind).await
     }
 }
 
 pub(super) struct Unwritten(pub(super) u32);
 
-impl Operation for Unwritten {
+impl Transaction for Unwritten {
     type Output = Vec<TaskRow>;
     const WRITES: bool = false;
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Vec<TaskRow>> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<TaskRow>> {
         tx.unwritten(self.0).await
     }
 }
@@ -290,10 +290,10 @@ pub(super) struct MarkWritten {
     pub(super) seq: u64,
 }
 
-impl Operation for MarkWritten {
+impl Transaction for MarkWritten {
     type Output = ();
 
-    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<()> {
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<()> {
         tx.mark_written(&self.id, self.seq).await
     }
 

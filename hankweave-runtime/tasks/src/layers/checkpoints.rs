@@ -6,17 +6,17 @@ use std::ffi::OsStr;
 use hankweave_runtime::world::disk::Folder;
 
 use super::error::LayerError;
-use super::figures::{Layer, Operation};
+use super::figures::{Layer, LayerOperation};
 use super::files::TaskFiles;
 use super::folder::{create, enter, enter_or_make, is_passing, read, read_unpacked};
 use super::{CHECKPOINTS, DECISIONS, LOGS, MANIFEST, STATE, UNFINISHED_FOLDER};
-use crate::model::{Checkpoint, CheckpointId, Manifest, TaskError};
+use crate::model::{CheckpointId, TaskCheckpoint, TaskCheckpointManifest, TaskError};
 
 /// The checkpoints of a task.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Checkpoints {
-    /// What each says about itself, the newest first.
-    pub valid: Vec<Manifest>,
+    /// Manifests, the newest first.
+    pub valid: Vec<TaskCheckpointManifest>,
     /// Folders without a manifest that fits, by name; nothing is done with them.
     pub invalid: Vec<String>,
 }
@@ -28,11 +28,11 @@ impl TaskFiles {
     ///
     /// Why the state cannot be read, [`LayerError::Load`] or [`LayerError::Save`]; there is then no new checkpoint.
     /// [`ResourceLocked`](TaskError::ResourceLocked) while somebody else writes.
-    pub fn create_checkpoint(&self, description: Option<&str>) -> Result<Manifest, LayerError> {
+    pub fn create_checkpoint(&self, description: Option<&str>) -> Result<TaskCheckpointManifest, LayerError> {
         self.create_checkpoint_under(None, description)
     }
 
-    /// The same under the lock with this token, unless the state was written under a later one (TASK-95).
+    /// Makes a checkpoint under the lock with this token, unless the state was written under a later one (TASK-95).
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl TaskFiles {
         &self,
         token: Option<u64>,
         description: Option<&str>,
-    ) -> Result<Manifest, LayerError> {
+    ) -> Result<TaskCheckpointManifest, LayerError> {
         let folder = self.lock()?;
         self.create_checkpoint_in(&*folder, token, description)
     }
@@ -51,8 +51,8 @@ impl TaskFiles {
         folder: &dyn Folder,
         token: Option<u64>,
         description: Option<&str>,
-    ) -> Result<Manifest, LayerError> {
-        self.traced(Layer::Checkpoints, Operation::Save, || {
+    ) -> Result<TaskCheckpointManifest, LayerError> {
+        self.traced(Layer::Checkpoints, LayerOperation::Save, || {
             let state = self.state_in(folder)?;
             let state = state.ok_or_else(|| TaskError::StateLoadFailed("there is none".to_owned()))?;
             token.map_or(Ok(()), |token| state.check_token(token))?;
@@ -66,7 +66,7 @@ impl TaskFiles {
             let now = self.now();
             let id = CheckpointId::next(now, newest);
             let mut manifest =
-                Manifest::of(id, self.id.as_str(), now, description.map(str::to_owned), &files);
+                TaskCheckpointManifest::of(id, self.id.as_str(), now, description.map(str::to_owned), &files);
             manifest.state_version = state.version;
             self.put_checkpoint(&*checkpoints, &manifest, &files)?;
             Ok(manifest)
@@ -87,7 +87,7 @@ impl TaskFiles {
     fn put_checkpoint(
         &self,
         checkpoints: &dyn Folder,
-        manifest: &Manifest,
+        manifest: &TaskCheckpointManifest,
         files: &BTreeMap<String, Vec<u8>>,
     ) -> Result<(), LayerError> {
         let text = serde_json::to_string_pretty(manifest)
@@ -118,9 +118,11 @@ impl TaskFiles {
     ///
     /// Returns [`LayerError::Load`].
     pub fn checkpoints(&self) -> Result<Checkpoints, LayerError> {
-        self.traced(Layer::Checkpoints, Operation::Load, || match self.open()? {
-            Some(folder) => self.checkpoints_in(&*folder),
-            None => Ok(Checkpoints::default()),
+        self.traced(Layer::Checkpoints, LayerOperation::Load, || {
+            match self.open()? {
+                Some(folder) => self.checkpoints_in(&*folder),
+                None => Ok(Checkpoints::default()),
+            }
         })
     }
 
@@ -148,7 +150,11 @@ impl TaskFiles {
         Ok(all)
     }
 
-    fn manifest(&self, checkpoints: &dyn Folder, id: CheckpointId) -> Result<Option<Manifest>, LayerError> {
+    fn manifest(
+        &self,
+        checkpoints: &dyn Folder,
+        id: CheckpointId,
+    ) -> Result<Option<TaskCheckpointManifest>, LayerError> {
         let bytes = || match enter(checkpoints, &id.to_string())? {
             Some(folder) => read(&*folder, MANIFEST),
             None => Ok(None),
@@ -156,7 +162,7 @@ impl TaskFiles {
         match bytes() {
             Err(error) if is_passing(&error) => Err(self.load(CHECKPOINTS)(error)),
             bytes => {
-                let read = |bytes: Vec<u8>| Manifest::read(id, self.id.as_str(), &bytes).ok();
+                let read = |bytes: Vec<u8>| TaskCheckpointManifest::read(id, self.id.as_str(), &bytes).ok();
                 Ok(bytes.ok().flatten().and_then(read))
             }
         }
@@ -167,8 +173,8 @@ impl TaskFiles {
     /// # Errors
     ///
     /// [`CheckpointNotFound`](TaskError::CheckpointNotFound), [`CheckpointCorrupt`](TaskError::CheckpointCorrupt) or [`LayerError::Load`].
-    pub fn read_checkpoint(&self, id: CheckpointId) -> Result<Checkpoint, LayerError> {
-        self.traced(Layer::Checkpoints, Operation::Load, || {
+    pub fn read_checkpoint(&self, id: CheckpointId) -> Result<TaskCheckpoint, LayerError> {
+        self.traced(Layer::Checkpoints, LayerOperation::Load, || {
             let not_found = || TaskError::CheckpointNotFound { id: id.to_string() };
             let folder = self.open()?.ok_or_else(not_found)?;
             self.read_checkpoint_in(&*folder, id)
@@ -179,14 +185,15 @@ impl TaskFiles {
         &self,
         folder: &dyn Folder,
         id: CheckpointId,
-    ) -> Result<Checkpoint, LayerError> {
+    ) -> Result<TaskCheckpoint, LayerError> {
         let not_found = || TaskError::CheckpointNotFound { id: id.to_string() };
         let checkpoints = enter(folder, CHECKPOINTS).map_err(self.load(CHECKPOINTS))?;
         let checkpoints = checkpoints.ok_or_else(not_found)?;
         let folder = enter(&*checkpoints, &id.to_string()).map_err(self.load(CHECKPOINTS))?;
         let folder = folder.ok_or_else(not_found)?;
         let bytes = read(&*folder, MANIFEST).map_err(self.load(CHECKPOINTS))?;
-        let manifest = Manifest::read(id, self.id.as_str(), bytes.as_deref().unwrap_or_default())?;
+        let manifest =
+            TaskCheckpointManifest::read(id, self.id.as_str(), bytes.as_deref().unwrap_or_default())?;
         let mut files = BTreeMap::new();
         for name in manifest.checksums.keys() {
             match read_unpacked(&*folder, name) {
@@ -197,6 +204,6 @@ impl TaskFiles {
             }
         }
         let manifest = bytes.unwrap_or_default();
-        Ok(Checkpoint::check(id, self.id.as_str(), &manifest, &files)?)
+        Ok(TaskCheckpoint::check(id, self.id.as_str(), &manifest, &files)?)
     }
 }

@@ -10,24 +10,24 @@ use serde_json::{Map, Value};
 
 use super::DECISIONS;
 use super::error::LayerError;
-use super::figures::{Layer, Operation};
+use super::figures::{Layer, LayerOperation};
 use super::files::TaskFiles;
 use super::folder::{enter, open, read};
 use super::lines::each_line;
-use crate::model::{Decision, Decisions};
+use crate::model::{AgentDecision, Decisions};
 
-/// Where agents work, beneath the folder of a task.
+/// Folder of the agents' work, inside the folder of a task.
 pub const WORKSPACE: &str = "workspace";
 
-/// Where they say what they decide, there: a JSON object a line.
+/// File of agents' decisions in the workspace: a JSON object a line.
 pub const SAID: &str = "decisions.jsonl";
 
-/// So much of it is read, in bytes.
+/// Read limit of the decisions file, in bytes.
 const MOST: u64 = 1 << 20;
 
 /// A decision as an agent says it.
 #[derive(Deserialize)]
-struct Said {
+struct DecisionLine {
     decision: String,
     #[serde(default)]
     reasoning: String,
@@ -36,10 +36,10 @@ struct Said {
     metadata: Option<Map<String, Value>>,
 }
 
-impl Said {
-    fn decision(self, agent: &str, now: Timestamp) -> Decision {
+impl DecisionLine {
+    fn decision(self, agent: &str, now: Timestamp) -> AgentDecision {
         let one_line = |text: String| text.replace('\n', " ");
-        Decision {
+        AgentDecision {
             timestamp: self.timestamp.unwrap_or(now),
             agent: one_line(self.agent.unwrap_or_else(|| agent.to_owned())),
             decision: one_line(self.decision),
@@ -49,8 +49,8 @@ impl Said {
     }
 }
 
-/// What makes a decision the same, whoever notes it and when.
-fn content(decision: &Decision) -> String {
+/// Returns the content that identifies a decision, whatever its source and time.
+fn content(decision: &AgentDecision) -> String {
     let metadata = decision.metadata.clone().map(Value::Object);
     Value::from(vec![
         decision.decision.clone().into(),
@@ -69,7 +69,7 @@ impl TaskFiles {
     /// As [`load_decisions`](Self::load_decisions) and [`append_decision`](Self::append_decision).
     pub fn take_over_decisions(&self, agent: &str) -> Result<usize, LayerError> {
         let (mut said, mut broken) = (Vec::new(), 0);
-        self.each_said(|line| match line.map(serde_json::from_slice::<Said>) {
+        self.each_said(|line| match line.map(serde_json::from_slice::<DecisionLine>) {
             Some(Ok(decision)) => said.push(decision.decision(agent, self.now())),
             _ if line.is_some_and(|line| line.trim_ascii().is_empty()) => {}
             _ => broken += 1,
@@ -115,8 +115,8 @@ impl TaskFiles {
     /// # Errors
     ///
     /// [`InvalidArgument`](crate::model::TaskError::InvalidArgument) when agent or decision have several lines, else [`LayerError::Save`].
-    pub fn append_decision(&self, decision: &Decision) -> Result<(), LayerError> {
-        self.traced(Layer::Decisions, Operation::Save, || {
+    pub fn append_decision(&self, decision: &AgentDecision) -> Result<(), LayerError> {
+        self.traced(Layer::Decisions, LayerOperation::Save, || {
             let section = decision.section()?;
             let folder = self.make()?;
             let add = || {
@@ -137,7 +137,7 @@ impl TaskFiles {
     ///
     /// Returns [`LayerError::Load`].
     pub fn load_decisions(&self) -> Result<Decisions, LayerError> {
-        self.traced(Layer::Decisions, Operation::Load, || {
+        self.traced(Layer::Decisions, LayerOperation::Load, || {
             let Some(folder) = self.open()? else {
                 return Ok(Decisions::default());
             };

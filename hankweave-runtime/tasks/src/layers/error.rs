@@ -7,7 +7,7 @@ use crate::model::TaskError;
 /// Why something was not done; what was there before is there still.
 #[derive(Debug, thiserror::Error)]
 pub enum LayerError {
-    /// What the files say, or what they may not become.
+    /// The files have a problem, or the change is not allowed.
     #[error(transparent)]
     Task(#[from] TaskError),
     /// The disk did not take it.

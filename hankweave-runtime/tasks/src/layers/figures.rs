@@ -16,9 +16,9 @@ pub enum Layer {
     Checkpoints,
 }
 
-/// What is done with it.
+/// Kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum LayerOperation {
     /// It is written.
     Save,
     /// It is read.
@@ -26,7 +26,7 @@ pub enum Operation {
 }
 
 const LAYERS: [Layer; 4] = [Layer::State, Layer::Logs, Layer::Decisions, Layer::Checkpoints];
-const OPERATIONS: [Operation; 2] = [Operation::Save, Operation::Load];
+const OPERATIONS: [LayerOperation; 2] = [LayerOperation::Save, LayerOperation::Load];
 
 impl Layer {
     /// Its name.
@@ -41,7 +41,7 @@ impl Layer {
     }
 }
 
-impl Operation {
+impl LayerOperation {
     /// Its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -53,7 +53,7 @@ impl Operation {
 }
 
 #[derive(Debug, Default)]
-struct Counter {
+struct LayerCounter {
     done: AtomicU64,
     failed: AtomicU64,
     micros: AtomicU64,
@@ -61,15 +61,15 @@ struct Counter {
 
 /// Figures that are added up over the life of a program.
 #[derive(Debug, Default)]
-pub(super) struct Figures([[Counter; 2]; 4]);
+pub(super) struct LayerMetrics([[LayerCounter; 2]; 4]);
 
-/// What has been done with one layer so far.
+/// Figures of one layer so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Figure {
+pub struct LayerMetric {
     /// With what.
     pub layer: Layer,
-    /// What.
-    pub operation: Operation,
+    /// Operation.
+    pub operation: LayerOperation,
     /// How often, failures included.
     pub done: u64,
     /// How often it failed.
@@ -78,8 +78,8 @@ pub struct Figure {
     pub took: Duration,
 }
 
-impl Figures {
-    pub(super) fn count(&self, layer: Layer, operation: Operation, took: Duration, failed: bool) {
+impl LayerMetrics {
+    pub(super) fn count(&self, layer: Layer, operation: LayerOperation, took: Duration, failed: bool) {
         let counter = &self.0[layer as usize][operation as usize];
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         counter.done.fetch_add(1, Ordering::Relaxed);
@@ -87,14 +87,14 @@ impl Figures {
         counter.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    pub(super) fn all(&self) -> Vec<Figure> {
+    pub(super) fn all(&self) -> Vec<LayerMetric> {
         let pairs = LAYERS
             .iter()
             .flat_map(|layer| OPERATIONS.map(|operation| (*layer, operation)));
         pairs
             .map(|(layer, operation)| {
                 let counter = &self.0[layer as usize][operation as usize];
-                Figure {
+                LayerMetric {
                     layer,
                     operation,
                     done: counter.done.load(Ordering::Relaxed),

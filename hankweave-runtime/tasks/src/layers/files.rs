@@ -13,19 +13,19 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::error::LayerError;
-use super::figures::{Figure, Figures, Layer, Operation};
+use super::figures::{Layer, LayerMetric, LayerMetrics, LayerOperation};
 use super::folder::{enter, enter_or_make};
-use crate::model::{Level, LogEntry, TaskError, Tries};
+use crate::model::{LogEntry, LogLevel, TaskError, Tries};
 
 /// The folders of all tasks.
 #[derive(Debug, Clone)]
-pub struct Layers {
+pub struct TaskLayers {
     pub(super) world: World,
     pub(super) root: PathBuf,
-    figures: Arc<Figures>,
+    figures: Arc<LayerMetrics>,
 }
 
-impl Layers {
+impl TaskLayers {
     /// Those beneath `root`, which is made when it is needed.
     #[must_use]
     pub fn new(world: World, root: impl Into<PathBuf>) -> Self {
@@ -36,24 +36,24 @@ impl Layers {
         }
     }
 
-    /// Where they are.
+    /// Returns the root folder.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// What was done with all files since this was made.
+    /// Returns the figures of all files since this was made.
     #[must_use]
-    pub fn figures(&self) -> Vec<Figure> {
+    pub fn figures(&self) -> Vec<LayerMetric> {
         self.figures.all()
     }
 
-    /// Where calls run that wait for the disk.
+    /// Returns the pool for calls that wait for the disk.
     pub(crate) fn blocking(&self) -> Blocking {
         self.world.blocking
     }
 
-    /// What they are reached through.
+    /// Returns the world through which they are reached.
     pub(crate) fn world(&self) -> &World {
         &self.world
     }
@@ -103,7 +103,7 @@ impl Layers {
 /// The files of one task.
 #[derive(Debug, Clone)]
 pub struct TaskFiles {
-    pub(super) layers: Layers,
+    pub(super) layers: TaskLayers,
     pub(super) id: Arc<TaskId>,
 }
 
@@ -122,7 +122,7 @@ impl TaskFiles {
 
     /// A line for the log, as of now.
     #[must_use]
-    pub fn entry(&self, level: Level, message: impl Into<String>, data: Option<Value>) -> LogEntry {
+    pub fn entry(&self, level: LogLevel, message: impl Into<String>, data: Option<Value>) -> LogEntry {
         LogEntry {
             timestamp: self.now(),
             level,
@@ -211,7 +211,7 @@ impl TaskFiles {
     pub(super) fn traced<T>(
         &self,
         layer: Layer,
-        operation: Operation,
+        operation: LayerOperation,
         act: impl FnOnce() -> Result<T, LayerError>,
     ) -> Result<T, LayerError> {
         let began = Instant::now();

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{self, Read};
 
-use hankweave_runtime::world::disk::{Folder, Found};
+use hankweave_runtime::world::disk::{Folder, OpenedEntry};
 use rustix::io::Errno;
 
 use super::{LARGEST, PACKED, UNFINISHED_FILE};
@@ -13,8 +13,8 @@ pub(super) fn enter(parent: &dyn Folder, name: &str) -> io::Result<Option<Box<dy
     match parent.open(OsStr::new(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         found => match found? {
-            Found::Folder(folder) => Ok(Some(folder)),
-            Found::File(_) | Found::Other(_) => Err(io::Error::new(
+            OpenedEntry::Folder(folder) => Ok(Some(folder)),
+            OpenedEntry::File(_) | OpenedEntry::Other(_) => Err(io::Error::new(
                 io::ErrorKind::NotADirectory,
                 format!("`{name}` is not a folder"),
             )),
@@ -22,7 +22,7 @@ pub(super) fn enter(parent: &dyn Folder, name: &str) -> io::Result<Option<Box<dy
     }
 }
 
-/// The same, made and durable when nothing is there.
+/// Enters the folder, made and durable when it does not exist.
 pub(super) fn enter_or_make(parent: &dyn Folder, name: &str) -> io::Result<Box<dyn Folder>> {
     if let Some(folder) = enter(parent, name)? {
         return Ok(folder);
@@ -40,8 +40,8 @@ pub(super) fn open(folder: &dyn Folder, name: &str) -> io::Result<Option<Box<dyn
     match folder.open(OsStr::new(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         found => match found? {
-            Found::File(file) => Ok(Some(file.content)),
-            Found::Folder(_) | Found::Other(_) => Err(io::Error::new(
+            OpenedEntry::File(file) => Ok(Some(file.content)),
+            OpenedEntry::Folder(_) | OpenedEntry::Other(_) => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!("`{name}` is not a regular file"),
             )),

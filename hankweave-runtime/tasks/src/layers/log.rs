@@ -9,11 +9,11 @@ use tokio::time::Instant;
 
 use super::LOGS;
 use super::error::LayerError;
-use super::figures::{Layer, Operation};
+use super::figures::{Layer, LayerOperation};
 use super::files::TaskFiles;
 use super::folder::open;
 use super::lines::each_line;
-use crate::model::{LogEntry, LogFold, LogQuery, Logs, TaskError, lines};
+use crate::model::{LogEntry, LogFold, LogQuery, TaskError, TaskLogPage, lines};
 
 /// How long a line may wait for its sync.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
@@ -75,8 +75,8 @@ impl TaskFiles {
     /// # Errors
     ///
     /// Returns [`LayerError::Load`].
-    pub fn load_log(&self, query: &LogQuery) -> Result<Logs, LayerError> {
-        self.traced(Layer::Logs, Operation::Load, || {
+    pub fn load_log(&self, query: &LogQuery) -> Result<TaskLogPage, LayerError> {
+        self.traced(Layer::Logs, LayerOperation::Load, || {
             let mut fold = LogFold::new(query.clone());
             self.each_log_line(|line| match line {
                 Some(line) => fold.line(line),
@@ -96,7 +96,7 @@ impl TaskFiles {
     ///
     /// Returns [`LayerError::Load`].
     pub fn log_seqs(&self) -> Result<BTreeSet<u64>, LayerError> {
-        self.traced(Layer::Logs, Operation::Load, || {
+        self.traced(Layer::Logs, LayerOperation::Load, || {
             let mut seqs = BTreeSet::new();
             self.each_log_line(|line| {
                 let entry = line.and_then(|line| serde_json::from_slice::<LogEntry>(line).ok());
@@ -140,7 +140,7 @@ impl TaskLog {
             durability,
             unsynced_since,
         } = self;
-        files.traced(Layer::Logs, Operation::Save, || {
+        files.traced(Layer::Logs, LayerOperation::Save, || {
             let is_torn = !matches!(file.last_byte().map_err(files.save(LOGS))?, None | Some(b'\n'));
             let text =
                 lines(entries, is_torn).map_err(|_| TaskError::StateSaveFailed("a log line is no JSON"))?;

@@ -24,12 +24,12 @@ mod tests;
 pub use checkpoints::Checkpoints;
 pub use decisions::{SAID, WORKSPACE};
 pub use error::LayerError;
-pub use figures::{Figure, Layer, Operation};
-pub use files::{Layers, TaskFiles};
+pub use figures::{Layer, LayerMetric, LayerOperation};
+pub use files::{TaskFiles, TaskLayers};
 pub use log::{Durability, TaskLog};
-pub use recover::{Recovered, RecoveredBy};
+pub use recover::{RecoveredBy, RecoveredTask};
 pub use restore::RestoreOptions;
-pub use sweep::Swept;
+pub use sweep::SweepReport;
 
 /// The names in the folder of a task.
 const STATE: &str = "state.json";
@@ -39,7 +39,7 @@ const PLAN: &str = "Plan.md";
 const CHECKPOINTS: &str = "checkpoints";
 const MANIFEST: &str = "manifest.json";
 
-/// What is being written is called so until it is whole; a sweep removes what a crash left of it.
+/// Name prefix of unfinished folders; a sweep removes those that a crash left.
 const UNFINISHED_FOLDER: &str = ".tmp-";
 const UNFINISHED_FILE: &str = ".tmp";
 

@@ -8,16 +8,16 @@ use serde_json::json;
 
 use super::STATE;
 use super::error::LayerError;
-use super::figures::{Layer, Operation};
+use super::figures::{Layer, LayerOperation};
 use super::files::TaskFiles;
 use super::folder::read;
-use super::restore::Next;
+use super::restore::RestoredState;
 use crate::model::task::TaskStatus;
-use crate::model::{CheckpointId, Level, LogEntry, TaskError, TaskState, lines};
+use crate::model::{CheckpointId, LogEntry, LogLevel, TaskError, TaskState, lines};
 
-/// What a recovery did.
+/// Result of a recovery.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recovered {
+pub struct RecoveredTask {
     /// From what.
     pub method: RecoveredBy,
     /// The state now.
@@ -66,8 +66,12 @@ impl TaskFiles {
     ///
     /// [`StateUnrecoverable`](TaskError::StateUnrecoverable), and nothing was touched; [`LayerError::Load`] and [`LayerError::Save`];
     /// [`ResourceLocked`](TaskError::ResourceLocked) while somebody else writes.
-    pub fn recover(&self, status: Option<TaskStatus>, token: Option<u64>) -> Result<Recovered, LayerError> {
-        self.traced(Layer::State, Operation::Save, || {
+    pub fn recover(
+        &self,
+        status: Option<TaskStatus>,
+        token: Option<u64>,
+    ) -> Result<RecoveredTask, LayerError> {
+        self.traced(Layer::State, LayerOperation::Save, || {
             // Nothing is made for a task that has nothing.
             if self.open()?.is_none() {
                 return Err(self.is_lost());
@@ -82,10 +86,10 @@ impl TaskFiles {
         folder: &dyn Folder,
         status: Option<TaskStatus>,
         token: Option<u64>,
-    ) -> Result<Recovered, LayerError> {
+    ) -> Result<RecoveredTask, LayerError> {
         match self.state_in(folder) {
             Ok(Some(state)) => {
-                return Ok(Recovered {
+                return Ok(RecoveredTask {
                     method: RecoveredBy::Nothing,
                     state,
                     kept: None,
@@ -98,7 +102,7 @@ impl TaskFiles {
         let kept = self.keep_broken(folder)?;
         self.put_state(folder, &state)?;
         self.add_to_log(folder, &log)?;
-        Ok(Recovered { method, state, kept })
+        Ok(RecoveredTask { method, state, kept })
     }
 
     fn told(
@@ -119,7 +123,7 @@ impl TaskFiles {
                 // It may be whole: an older one, or none, would cost what it has.
                 Err(error) => return Err(error),
             };
-            let next = Next {
+            let next = RestoredState {
                 status: status.unwrap_or(checkpoint.state().status),
                 version: checkpoint.state().version.unwrap_or(0),
                 token: token.max(checkpoint.state().fencing_token),
@@ -150,7 +154,7 @@ impl TaskFiles {
         if let RecoveredBy::Checkpoint(id) = method {
             data["checkpointId"] = json!(id.to_string());
         }
-        let note = self.entry(Level::Warning, "State recovered", Some(data));
+        let note = self.entry(LogLevel::Warning, "State recovered", Some(data));
         Ok(lines(&[note], false).map_err(|_| TaskError::StateSaveFailed("a log line is no JSON"))?)
     }
 

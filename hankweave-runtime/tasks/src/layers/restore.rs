@@ -6,11 +6,11 @@ use hankweave_runtime::world::disk::Folder;
 
 use super::LOGS;
 use super::error::LayerError;
-use super::figures::{Layer, Operation};
+use super::figures::{Layer, LayerOperation};
 use super::files::TaskFiles;
 use super::folder::read;
 use crate::model::task::TaskStatus;
-use crate::model::{Checkpoint, CheckpointId, TaskError, TaskState};
+use crate::model::{CheckpointId, TaskCheckpoint, TaskError, TaskState};
 
 /// How a checkpoint is restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,12 +45,12 @@ impl TaskFiles {
         id: CheckpointId,
         options: RestoreOptions,
     ) -> Result<TaskState, LayerError> {
-        self.traced(Layer::Checkpoints, Operation::Load, || {
+        self.traced(Layer::Checkpoints, LayerOperation::Load, || {
             let folder = self.lock()?;
             let checkpoint = self.read_checkpoint_in(&*folder, id)?;
             let present = self.state_in(&*folder)?;
             let status = options.status.or(present.as_ref().map(|state| state.status));
-            let next = Next {
+            let next = RestoredState {
                 status: status.unwrap_or(checkpoint.state().status),
                 version: present.as_ref().and_then(|state| state.version).unwrap_or(0),
                 token: options.token,
@@ -72,8 +72,8 @@ impl TaskFiles {
     pub(super) fn restored(
         &self,
         folder: &dyn Folder,
-        checkpoint: &Checkpoint,
-        next: Next,
+        checkpoint: &TaskCheckpoint,
+        next: RestoredState,
     ) -> Result<(TaskState, String), LayerError> {
         let live = read(folder, LOGS).map_err(self.load(LOGS))?.unwrap_or_default();
         let live = String::from_utf8_lossy(&live);
@@ -109,9 +109,9 @@ impl TaskFiles {
     }
 }
 
-/// What the state after a restore has that is not the checkpoint's.
+/// Parts of the state after a restore that are not the checkpoint's.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Next {
+pub(super) struct RestoredState {
     pub(super) status: TaskStatus,
     /// Of the state that was there.
     pub(super) version: u64,

@@ -5,7 +5,7 @@ use hankweave_runtime::world::disk::Folder;
 
 use super::STATE;
 use super::error::LayerError;
-use super::figures::{Layer, Operation};
+use super::figures::{Layer, LayerOperation};
 use super::files::TaskFiles;
 use super::folder::{read, replace};
 use crate::model::task::TaskStatus;
@@ -20,7 +20,7 @@ impl TaskFiles {
     /// the one that is there cannot be read; [`ResourceLocked`](TaskError::ResourceLocked) while somebody else writes. The old one is then in place,
     /// unless the very last step failed, the sync of its folder.
     pub fn save_state(&self, state: &TaskState) -> Result<(), LayerError> {
-        self.traced(Layer::State, Operation::Save, || {
+        self.traced(Layer::State, LayerOperation::Save, || {
             let folder = self.lock()?;
             if let Some(current) = self.state_in(&*folder)? {
                 current.may_become(state)?;
@@ -39,7 +39,7 @@ impl TaskFiles {
         token: Option<u64>,
         change: impl FnOnce(&mut TaskState),
     ) -> Result<TaskState, LayerError> {
-        self.traced(Layer::State, Operation::Save, || {
+        self.traced(Layer::State, LayerOperation::Save, || {
             let folder = self.lock()?;
             let current = self.state_in(&*folder)?;
             let new = || TaskState::new(TaskId::clone(&self.id), TaskStatus::Pending, self.now());
@@ -62,7 +62,7 @@ impl TaskFiles {
     ///
     /// [`StateLoadFailed`](TaskError::StateLoadFailed) or [`StateValidationFailed`](TaskError::StateValidationFailed). Nothing is repaired.
     pub fn load_state(&self) -> Result<Option<TaskState>, LayerError> {
-        self.traced(Layer::State, Operation::Load, || match self.open()? {
+        self.traced(Layer::State, LayerOperation::Load, || match self.open()? {
             Some(folder) => self.state_in(&*folder),
             None => Ok(None),
         })
@@ -74,7 +74,7 @@ impl TaskFiles {
     ///
     /// As [`load_state`](Self::load_state) and [`save_state`](Self::save_state).
     pub fn import_legacy_state(&self) -> Result<bool, LayerError> {
-        self.traced(Layer::State, Operation::Save, || {
+        self.traced(Layer::State, LayerOperation::Save, || {
             let folder = self.lock()?;
             let bytes = read(&*folder, STATE).map_err(self.load(STATE))?;
             let missing = || TaskError::StateLoadFailed("there is none".to_owned());

@@ -1,31 +1,31 @@
-//! What crashes left, and what is not wanted any more (TASK-50).
+//! Leftovers of crashes, and files that are no longer needed (TASK-50).
 
 use std::ffi::OsStr;
 
 use hankweave_runtime::world::disk::Folder;
 
 use super::error::LayerError;
-use super::files::{Layers, TaskFiles};
+use super::files::{TaskFiles, TaskLayers};
 use super::folder::enter;
 use super::{CHECKPOINTS, UNFINISHED_FILE, UNFINISHED_FOLDER};
 
-/// What a sweep did.
+/// Result of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// What it removed, as paths beneath the root.
+pub struct SweepReport {
+    /// Removed paths, relative to the root.
     pub removed: Vec<String>,
     /// The folders in which somebody works, which were left alone.
     pub held: Vec<String>,
 }
 
-impl Layers {
+impl TaskLayers {
     /// Removes what writers that are gone have not finished. Folders in which somebody writes at this moment are left alone.
     ///
     /// # Errors
     ///
     /// Returns [`LayerError::Load`] or [`LayerError::Save`].
-    pub fn sweep(&self) -> Result<Swept, LayerError> {
-        let mut swept = Swept::default();
+    pub fn sweep(&self) -> Result<SweepReport, LayerError> {
+        let mut swept = SweepReport::default();
         let Some(root) = self.open_root()? else {
             return Ok(swept);
         };
@@ -43,7 +43,7 @@ impl Layers {
 }
 
 impl TaskFiles {
-    fn sweep(&self, root: &dyn Folder, swept: &mut Swept) -> Result<(), LayerError> {
+    fn sweep(&self, root: &dyn Folder, swept: &mut SweepReport) -> Result<(), LayerError> {
         // A file or a link that is called like a task is nobody's folder.
         let Ok(Some(folder)) = enter(root, self.id.as_str()) else {
             return Ok(());
@@ -65,7 +65,12 @@ impl TaskFiles {
         Ok(())
     }
 
-    fn sweep_folder(&self, folder: &dyn Folder, place: &str, swept: &mut Swept) -> Result<(), LayerError> {
+    fn sweep_folder(
+        &self,
+        folder: &dyn Folder,
+        place: &str,
+        swept: &mut SweepReport,
+    ) -> Result<(), LayerError> {
         for name in folder.names().map_err(self.load(place))? {
             if is_unfinished(&name) {
                 folder.remove(&name).map_err(self.save(place))?;

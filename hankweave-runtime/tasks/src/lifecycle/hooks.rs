@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Lifecycle;
 
-/// What a hook is told.
+/// Input of a hook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookCall {
     /// The moment.
@@ -24,7 +24,7 @@ pub struct HookCall {
     pub about: Value,
 }
 
-/// What runs: it gives back why it failed, if it did.
+/// Function of a hook: it returns why it failed, if it did.
 #[derive(Clone)]
 pub struct HookRun(Arc<dyn Fn(HookCall) -> BoxFuture<'static, Result<(), String>> + Send + Sync>);
 

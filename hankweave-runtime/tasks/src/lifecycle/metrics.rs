@@ -1,4 +1,4 @@
-//! What is counted and timed about steps.
+//! Counts and times of steps.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const STATUSES: [TaskStatus; 6] = [
     TaskStatus::Deleted,
 ];
 
-/// What was counted and timed about steps.
+/// Counts and times of steps.
 #[derive(Debug, Default)]
 pub struct StepMetrics {
     to: [Counter; STATUSES.len()],

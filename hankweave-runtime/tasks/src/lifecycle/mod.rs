@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_task_model::lock::LockMode;
-use hankweave_task_model::registry::{Change, Changed, NewTask, TaskCost, TaskRow};
+use hankweave_task_model::registry::{ChangedTask, NewTask, RegistryChange, TaskCost, TaskRow};
 use hankweave_task_model::task::{TaskResult, TaskStatus};
 use hankweave_task_model::{CheckpointId, Holder, Hooks, TaskError};
 use tokio::time::{Instant, timeout};
 
-use crate::coordinator::{Coordinator, Create, Hold, Update};
-use crate::layers::{LayerError, Layers, RestoreOptions};
+use crate::coordinator::{Coordinator, Create, ExclusiveHold, UpdateTask};
+use crate::layers::{LayerError, RestoreOptions, TaskLayers};
 use crate::locks::{DEFAULT_LEASE, LockGuard, LockRequest, Locks};
 use crate::publish::publish;
 use crate::recorder::Recorder;
@@ -26,8 +26,8 @@ use crate::recorder::Recorder;
 pub use builtin::is_contained;
 pub use hooks::{HookCall, HookRun};
 pub use metrics::StepMetrics;
-pub use recover::{ORPHAN_AFTER, ORPHANED, Orphans, Recovered};
-pub use step::Step;
+pub use recover::{ORPHAN_AFTER, ORPHANED, OrphanAction, RecoveryReport};
+pub use step::TaskStep;
 
 /// How long a step may take, without the hooks behind it.
 pub const LONGEST_STEP: Duration = Duration::from_secs(60);
@@ -41,14 +41,19 @@ const TRIES: u32 = 5;
 struct Shared {
     coordinator: Arc<dyn Coordinator>,
     locks: Locks,
-    layers: Layers,
+    layers: TaskLayers,
     hooks: Mutex<Hooks<HookRun>>,
     metrics: Arc<StepMetrics>,
 }
 
 /// Moves tasks from status to status. Copies share their hooks and their figures.
 #[derive(Clone)]
-pub struct Lifecycle(Arc<Shared>, Option<Hold>, Option<Recorder>, Option<TaskCost>);
+pub struct Lifecycle(
+    Arc<Shared>,
+    Option<ExclusiveHold>,
+    Option<Recorder>,
+    Option<TaskCost>,
+);
 
 impl fmt::Debug for Lifecycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,16 +66,16 @@ impl fmt::Debug for Lifecycle {
 impl Lifecycle {
     /// One without hooks.
     #[must_use]
-    pub fn new(coordinator: Arc<dyn Coordinator>, locks: Locks, layers: Layers) -> Self {
+    pub fn new(coordinator: Arc<dyn Coordinator>, locks: Locks, layers: TaskLayers) -> Self {
         Self::counting_in(Arc::default(), coordinator, locks, layers)
     }
 
-    /// The same, which counts its steps where others do as well.
+    /// Counts its steps in shared figures.
     pub(crate) fn counting_in(
         metrics: Arc<StepMetrics>,
         coordinator: Arc<dyn Coordinator>,
         locks: Locks,
-        layers: Layers,
+        layers: TaskLayers,
     ) -> Self {
         let shared = Shared {
             coordinator,
@@ -82,13 +87,13 @@ impl Lifecycle {
         Self(Arc::new(shared), None, None, None)
     }
 
-    /// The same for somebody who holds the tasks already, as a worker does; each step gives the lock this lease anew.
+    /// Uses locks that the caller already holds, as a worker does; each step renews the lease.
     #[must_use]
-    pub fn held_by(&self, hold: Hold) -> Self {
+    pub fn held_by(&self, hold: ExclusiveHold) -> Self {
         Self(self.0.clone(), Some(hold), self.2.clone(), self.3)
     }
 
-    /// The same for somebody beneath an engine: the files follow a step when that is recorded (TASK-86).
+    /// Records steps with an engine: the files follow a step once it is recorded (TASK-86).
     #[must_use]
     pub fn recorded_by(&self, recorder: Recorder) -> Self {
         Self(self.0.clone(), self.1.clone(), Some(recorder), self.3)
@@ -111,7 +116,7 @@ impl Lifecycle {
         self.2.as_ref()
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn metrics(&self) -> &StepMetrics {
         &self.0.metrics
@@ -152,7 +157,7 @@ impl Lifecycle {
     /// [`TaskError::InvalidArgument`] in a hook that runs before a step of the same task (TASK-97);
     /// [`TaskError::HookVeto`], [`TaskError::HookTimeout`], [`TaskError::ResourceLocked`], [`TaskError::TaskNotFound`], [`TaskError::InvalidTransition`],
     /// [`TaskError::LockTimeout`] when it took too long or the lock was lost, or what the registry says.
-    pub async fn take(&self, id: &TaskId, step: &Step) -> Result<TaskRow, TaskError> {
+    pub async fn take(&self, id: &TaskId, step: &TaskStep) -> Result<TaskRow, TaskError> {
         hooks::refuse_within(id)?;
         let began = Instant::now();
         let call = |point| HookCall {
@@ -188,7 +193,7 @@ impl Lifecycle {
     ///
     /// As [`take`](Self::take).
     pub async fn start(&self, id: &TaskId, agent_id: AgentId) -> Result<TaskRow, TaskError> {
-        self.take(id, &Step::Start(agent_id)).await
+        self.take(id, &TaskStep::Start(agent_id)).await
     }
 
     /// The work on a running task is done.
@@ -197,7 +202,7 @@ impl Lifecycle {
     ///
     /// As [`take`](Self::take).
     pub async fn complete(&self, id: &TaskId, result: TaskResult) -> Result<TaskRow, TaskError> {
-        self.take(id, &Step::Complete(result)).await
+        self.take(id, &TaskStep::Complete(result)).await
     }
 
     /// The work on a running task failed.
@@ -206,7 +211,7 @@ impl Lifecycle {
     ///
     /// As [`take`](Self::take).
     pub async fn fail(&self, id: &TaskId, error: String) -> Result<TaskRow, TaskError> {
-        self.take(id, &Step::Fail(error)).await
+        self.take(id, &TaskStep::Fail(error)).await
     }
 
     /// Somebody calls a pending or running task off. One that a worker holds is refused: ask that worker, with [`Coordinator::request_cancel`].
@@ -215,7 +220,7 @@ impl Lifecycle {
     ///
     /// As [`take`](Self::take).
     pub async fn cancel(&self, id: &TaskId) -> Result<TaskRow, TaskError> {
-        self.take(id, &Step::Cancel).await
+        self.take(id, &TaskStep::Cancel).await
     }
 
     /// Removes a task that has ended, with its files; its id stays taken.
@@ -224,7 +229,7 @@ impl Lifecycle {
     ///
     /// As [`take`](Self::take).
     pub async fn delete(&self, id: &TaskId) -> Result<TaskRow, TaskError> {
-        self.take(id, &Step::Delete).await
+        self.take(id, &TaskStep::Delete).await
     }
 
     /// Takes a task up again that failed or was called off, from one of its checkpoints if that is asked for. It has no hooks. An orphan fails first, and has the
@@ -235,8 +240,8 @@ impl Lifecycle {
     /// As [`take`](Self::take), or why the checkpoint cannot be restored; then the task stays as it was.
     pub async fn resume(&self, id: &TaskId, checkpoint: Option<CheckpointId>) -> Result<TaskRow, TaskError> {
         let step = match self.is_orphan(id).await? {
-            true => Step::Requeue(ORPHANED.to_owned()),
-            false => Step::Resume,
+            true => TaskStep::Requeue(ORPHANED.to_owned()),
+            false => TaskStep::Resume,
         };
         match checkpoint {
             None => self.take(id, &step).await,
@@ -244,7 +249,7 @@ impl Lifecycle {
         }
     }
 
-    /// The same for an agent that begins to work on it at once, also when it waits already; no worker can claim it in between. It has the hooks of a start, and when
+    /// Resumes it for an agent that starts at once, also when it is pending; no worker can claim it in between. It has the hooks of a start, and when
     /// these forbid it the task stays where it was, but for an orphan, which waits then (TASK-115).
     ///
     /// # Errors
@@ -257,8 +262,8 @@ impl Lifecycle {
         agent_id: AgentId,
     ) -> Result<TaskRow, TaskError> {
         let steps = match self.is_orphan(id).await? {
-            true => vec![Step::Requeue(ORPHANED.to_owned()), Step::Start(agent_id)],
-            false => vec![Step::ResumeFor(agent_id)],
+            true => vec![TaskStep::Requeue(ORPHANED.to_owned()), TaskStep::Start(agent_id)],
+            false => vec![TaskStep::ResumeFor(agent_id)],
         };
         self.take_up(id, checkpoint, &steps).await
     }
@@ -268,10 +273,10 @@ impl Lifecycle {
         &self,
         id: &TaskId,
         checkpoint: Option<CheckpointId>,
-        steps: &[Step],
+        steps: &[TaskStep],
     ) -> Result<TaskRow, TaskError> {
         let (mut guard, mut row) = self.lock(id, SYSTEM).await?;
-        let hold = Hold {
+        let hold = ExclusiveHold {
             holder: guard.holder().clone(),
             lease: Some(DEFAULT_LEASE),
         };
@@ -327,7 +332,7 @@ impl Lifecycle {
     /// # Errors
     ///
     /// As [`Coordinator::update`].
-    pub async fn update(&self, update: Update) -> Result<TaskRow, TaskError> {
+    pub async fn update(&self, update: UpdateTask) -> Result<TaskRow, TaskError> {
         let row = self.0.coordinator.update(update).await?;
         let changes = row.version - row.status_version;
         if changes > MANY_CHANGES && changes.is_multiple_of(MANY_CHANGES) {
@@ -337,8 +342,8 @@ impl Lifecycle {
         Ok(row)
     }
 
-    fn hold(&self, who: &str) -> Hold {
-        let new = || Hold {
+    fn hold(&self, who: &str) -> ExclusiveHold {
+        let new = || ExclusiveHold {
             holder: self.0.locks.scope(&format!("lifecycle:{who}")),
             lease: Some(DEFAULT_LEASE),
         };
@@ -348,7 +353,7 @@ impl Lifecycle {
     async fn lock(&self, id: &TaskId, who: &str) -> Result<(LockGuard, TaskRow), TaskError> {
         let resource = TaskRow::lock_name(id);
         let request = self.0.locks.request(resource, "", LockMode::Exclusive);
-        let Hold { holder, lease } = self.hold(who);
+        let ExclusiveHold { holder, lease } = self.hold(who);
         let request = LockRequest {
             holder,
             lease,
@@ -362,7 +367,7 @@ impl Lifecycle {
         Ok((granted.guard, row))
     }
 
-    async fn locked_step(&self, id: &TaskId, step: &Step) -> Result<TaskRow, TaskError> {
+    async fn locked_step(&self, id: &TaskId, step: &TaskStep) -> Result<TaskRow, TaskError> {
         let (mut guard, mut row) = self.lock(id, step.who()).await?;
         let token = guard.token();
         let work = async {
@@ -380,10 +385,10 @@ impl Lifecycle {
         done.map(|(row, _)| row)
     }
 
-    async fn change(&self, row: &mut TaskRow, token: u64, step: &Step) -> Result<Changed, TaskError> {
+    async fn change(&self, row: &mut TaskRow, token: u64, step: &TaskStep) -> Result<ChangedTask, TaskError> {
         let began = Instant::now();
         for made in 1.. {
-            let change = Change {
+            let change = RegistryChange {
                 id: row.id().clone(),
                 expected_version: row.version,
                 token,
@@ -422,7 +427,7 @@ impl Lifecycle {
     }
 
     /// Says who was in the way of a step that did not end.
-    async fn too_long(&self, id: &TaskId, step: &Step) -> TaskError {
+    async fn too_long(&self, id: &TaskId, step: &TaskStep) -> TaskError {
         let resource = TaskRow::lock_name(id);
         let read = timeout(
             Duration::from_secs(1),
@@ -453,7 +458,7 @@ fn told(from: &str, row: &TaskRow, trigger: &str, began: Instant) {
     );
 }
 
-/// Whoever takes a step without saying who.
+/// Default name for the source of a step.
 const SYSTEM: &str = "system";
 
 fn unfiled(id: &TaskId, error: &LayerError) -> TaskError {

@@ -1,4 +1,4 @@
-//! What a start does before anything else: files follow the registry again, and running tasks that nobody holds are found (TASK-24, TASK-33, TASK-74).
+//! Start-up: files follow the registry again, and running tasks without a worker are found (TASK-24, TASK-33, TASK-74).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use hankweave_task_model::TaskError;
 use super::{Lifecycle, SYSTEM, unfiled};
 use crate::publish::publish;
 
-/// So many tasks are looked at in one start; the others follow at the next one.
+/// Number of tasks checked in one start; the others follow at the next one.
 const MOST: u32 = 10_000;
 
 /// How long a running task that nobody holds is left alone.
@@ -18,19 +18,19 @@ pub const ORPHAN_AFTER: Duration = Duration::from_secs(300);
 /// The error of a task whose worker is gone.
 pub const ORPHANED: &str = "ORPHANED";
 
-/// What becomes of running tasks that nobody holds.
+/// Action for running tasks without a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Orphans {
+pub enum OrphanAction {
     /// They fail with `ORPHANED`.
     Fail,
     /// They are only told of.
     Report,
 }
 
-/// What a start has found and mended.
+/// Findings and repairs of a start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recovered {
-    /// What writers before had not finished, removed; as paths beneath the root.
+pub struct RecoveryReport {
+    /// Unfinished files of earlier writers that were removed; as paths relative to the root.
     pub swept: Vec<String>,
     /// Tasks whose log lacked lines of the registry, or whose state said another status.
     pub followed: Vec<TaskId>,
@@ -46,16 +46,20 @@ impl Lifecycle {
     /// # Errors
     ///
     /// Returns what the registry says, or why the folder of all tasks cannot be read. Trouble with one task is logged.
-    pub async fn recover(&self, orphans: Orphans, orphan_after: Duration) -> Result<Recovered, TaskError> {
+    pub async fn recover(
+        &self,
+        orphans: OrphanAction,
+        orphan_after: Duration,
+    ) -> Result<RecoveryReport, TaskError> {
         let layers = self.0.layers.clone();
         let blocking = layers.blocking();
         let (swept, folders) = blocking
             .run(move || Ok((layers.sweep()?, layers.tasks()?)))
             .await
             .map_err(|error: crate::layers::LayerError| TaskError::StateLoadFailed(error.to_string()))?;
-        let mut recovered = Recovered {
+        let mut recovered = RecoveryReport {
             swept: swept.removed,
-            ..Recovered::default()
+            ..RecoveryReport::default()
         };
         for row in self.0.coordinator.unwritten(MOST).await? {
             self.mend(row.id(), &mut recovered).await;
@@ -65,7 +69,7 @@ impl Lifecycle {
         }
         for row in self.0.coordinator.orphans(orphan_after).await? {
             tracing::warn!(taskId = %row.id(), since = %row.updated_at, "a running task is held by nobody");
-            if orphans == Orphans::Fail {
+            if orphans == OrphanAction::Fail {
                 self.fail_orphan(row.id()).await;
             }
             recovered.orphans.push(row.id().clone());
@@ -81,7 +85,7 @@ impl Lifecycle {
     /// Returns what the registry says, or why the folder of all tasks cannot be read. Trouble with one task is logged.
     pub async fn follow_up(&self) -> Result<Vec<TaskId>, TaskError> {
         let unwritten = self.0.coordinator.unwritten(MOST).await?;
-        let mut recovered = Recovered::default();
+        let mut recovered = RecoveryReport::default();
         if unwritten.is_empty() {
             return Ok(recovered.followed);
         }
@@ -96,7 +100,7 @@ impl Lifecycle {
         Ok(recovered.followed)
     }
 
-    async fn compare(&self, id: &TaskId, recovered: &mut Recovered) -> Result<(), TaskError> {
+    async fn compare(&self, id: &TaskId, recovered: &mut RecoveryReport) -> Result<(), TaskError> {
         let files = self.0.layers.task(id.clone());
         let Some(row) = self.0.coordinator.task(id.clone()).await? else {
             if self.0.coordinator.deleted_at(id.clone()).await?.is_some() {
@@ -121,7 +125,7 @@ impl Lifecycle {
     }
 
     /// Lets the files of one task follow, under its lock.
-    async fn mend(&self, id: &TaskId, recovered: &mut Recovered) {
+    async fn mend(&self, id: &TaskId, recovered: &mut RecoveryReport) {
         match self.try_mend(id).await {
             Ok(()) => recovered.followed.push(id.clone()),
             Err(TaskError::ResourceLocked { .. }) => {}

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// A step that somebody wants to take.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum TaskStep {
     /// An agent begins to work on a pending task.
     Start(AgentId),
     /// The work on a running task is done.
@@ -27,7 +27,7 @@ pub enum Step {
     ResumeFor(AgentId),
 }
 
-impl Step {
+impl TaskStep {
     /// The name for it in logs and errors.
     #[must_use]
     pub const fn method(&self) -> &'static str {
@@ -43,7 +43,7 @@ impl Step {
         }
     }
 
-    /// Where it leads.
+    /// Returns the status after the step.
     #[must_use]
     pub const fn leads_to(&self) -> TaskStatus {
         match self {
@@ -64,7 +64,7 @@ impl Step {
         }
     }
 
-    /// What hooks are told about it.
+    /// Returns the description of the step for hooks.
     pub(super) fn about(&self) -> Value {
         match self {
             Self::Start(agent_id) | Self::ResumeFor(agent_id) => json!(agent_id),

@@ -16,9 +16,9 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy, LogQuery, TaskError};
 use serde_json::{Value, json};
 
-use super::{HookRun, Lifecycle, Orphans};
-use crate::coordinator::{Coordinator, Create, Update};
-use crate::layers::Layers;
+use super::{HookRun, Lifecycle, OrphanAction};
+use crate::coordinator::{Coordinator, Create, UpdateTask};
+use crate::layers::TaskLayers;
 use crate::locks::Locks;
 use crate::memory::Memory;
 use crate::testing::tell;
@@ -26,7 +26,7 @@ use crate::testing::tell;
 struct Stage {
     lifecycle: Lifecycle,
     coordinator: Arc<Memory>,
-    layers: Layers,
+    layers: TaskLayers,
     locks: Locks,
     /// What happened, in its order.
     trace: Trace,
@@ -49,7 +49,7 @@ impl Stage {
         };
         let coordinator = Arc::new(Memory::new(world.clock.clone()));
         let locks = Locks::new(coordinator.clone(), world.ids.clone());
-        let layers = Layers::new(world, folder.path().join("tasks"));
+        let layers = TaskLayers::new(world, folder.path().join("tasks"));
         let lifecycle = Lifecycle::new(coordinator.clone(), locks.clone(), layers.clone());
         Self {
             lifecycle,
@@ -271,7 +271,7 @@ async fn files_follow_each_step_and_a_start_mends_what_a_crash_left() {
     stage.layers.task(id("gone")).save_state(&state).unwrap();
     let recovered = stage
         .lifecycle
-        .recover(Orphans::Report, Duration::from_secs(300))
+        .recover(OrphanAction::Report, Duration::from_secs(300))
         .await
         .unwrap();
     assert_eq!(
@@ -288,7 +288,7 @@ async fn files_follow_each_step_and_a_start_mends_what_a_crash_left() {
     assert_eq!((late.len(), late[0].seq), (1, Some(1)));
     let again = stage
         .lifecycle
-        .recover(Orphans::Report, Duration::from_secs(300))
+        .recover(OrphanAction::Report, Duration::from_secs(300))
         .await
         .unwrap();
     assert!(again.followed.is_empty() && again.removed.is_empty());
@@ -353,7 +353,7 @@ async fn an_orphan_fails_and_a_note_that_changes_meanwhile_disturbs_no_step() {
     };
     let (coordinator, update) = (
         stage.coordinator.clone(),
-        Update {
+        UpdateTask {
             id: id("fix-3"),
             patch,
             token: None,
@@ -391,14 +391,14 @@ async fn an_orphan_fails_and_a_note_that_changes_meanwhile_disturbs_no_step() {
     tokio::time::sleep(Duration::from_millis(5)).await;
     let none = stage
         .lifecycle
-        .recover(Orphans::Fail, Duration::ZERO)
+        .recover(OrphanAction::Fail, Duration::ZERO)
         .await
         .unwrap();
     assert!(none.orphans.is_empty(), "somebody holds it");
     held.release(None).await.unwrap();
     let found = stage
         .lifecycle
-        .recover(Orphans::Fail, Duration::ZERO)
+        .recover(OrphanAction::Fail, Duration::ZERO)
         .await
         .unwrap();
     assert_eq!(found.orphans, [id("fix-3")]);

@@ -45,7 +45,7 @@ impl Locks {
 }
 
 impl LockBatch {
-    /// What is held, in the order in which it was taken.
+    /// Iterates over the held resources, in the order in which they were taken.
     pub fn resources(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(resource, _)| resource.as_str())
     }

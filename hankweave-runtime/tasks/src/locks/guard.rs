@@ -5,7 +5,7 @@ use std::time::Duration;
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::lock::{Acquired, Lock, Release as GiveBack};
-use hankweave_task_model::{Held, Holder, TaskError};
+use hankweave_task_model::{Holder, LockGrant, TaskError};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -47,7 +47,7 @@ impl LockGuard {
         }
     }
 
-    /// What whoever writes shows.
+    /// Returns the token that a writer presents.
     #[must_use]
     pub fn token(&self) -> u64 {
         self.token
@@ -195,7 +195,7 @@ impl LockGuard {
 }
 
 /// Takes the last step of the machine, and counts it.
-fn end(locks: &Locks, lock: Lock<Acquired>, since: Instant, released: &Result<Option<Held>, TaskError>) {
+fn end(locks: &Locks, lock: Lock<Acquired>, since: Instant, released: &Result<Option<LockGrant>, TaskError>) {
     let metrics = &locks.0.metrics;
     let (resource, owner, token) = (lock.resource.clone(), lock.owner.clone(), lock.token);
     let mode = lock.mode.as_str();

@@ -1,4 +1,4 @@
-//! What is known about locks.
+//! Figures of locks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Locks;
 use crate::metrics::{Counter, Timer};
 
-/// What one manager has counted.
+/// Counts of one manager.
 #[derive(Debug, Default)]
 pub struct LockMetrics {
     /// Locks that were granted.
@@ -66,7 +66,7 @@ pub struct OldestLock {
 }
 
 impl Locks {
-    /// What this manager has counted, and what everybody holds now (TASK-34).
+    /// Returns this manager's counts, and all currently held locks (TASK-34).
     ///
     /// # Errors
     ///

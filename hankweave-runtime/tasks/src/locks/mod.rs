@@ -48,7 +48,7 @@ pub struct LockRequest {
 
 /// A lock that was granted, and what was read with it.
 #[derive(Debug)]
-pub struct Granted {
+pub struct GrantedLock {
     /// Gives it back.
     pub guard: LockGuard,
     /// The version of the resource.
@@ -109,7 +109,7 @@ impl Locks {
         }
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn metrics(&self) -> &LockMetrics {
         &self.0.metrics
@@ -125,7 +125,7 @@ impl Locks {
     /// # Cancel safety
     ///
     /// A lock that is granted while nobody waits any more is held until its lease is over.
-    pub async fn acquire(&self, request: LockRequest) -> Result<Granted, TaskError> {
+    pub async fn acquire(&self, request: LockRequest) -> Result<GrantedLock, TaskError> {
         let asked = Instant::now();
         let LockRequest {
             resource,
@@ -137,8 +137,8 @@ impl Locks {
         let mut lock = Lock::new(resource.clone(), text(&holder.owner), text(&holder.scope), *mode);
         loop {
             match self.try_once(&request, lock, asked).await? {
-                Tried::Granted(granted) => return Ok(*granted),
-                Tried::Waiting(waiting, pause) => {
+                TryLock::Granted(granted) => return Ok(*granted),
+                TryLock::Waiting(waiting, pause) => {
                     self.0.metrics.waits.add(1);
                     sleep(pause).await;
                     self.0.metrics.retries.add(1);
@@ -153,7 +153,7 @@ impl Locks {
         request: &LockRequest,
         lock: Lock<Unlocked>,
         asked: Instant,
-    ) -> Result<Tried, TaskError> {
+    ) -> Result<TryLock, TaskError> {
         let acquire = Acquire {
             resource: request.resource.clone(),
             holder: request.holder.clone(),
@@ -175,7 +175,7 @@ impl Locks {
                 self.told(request, "success", Some(held.token), asked);
                 let guard = self.guard(request, lock, tried);
                 let (version, row) = (acquired.version, acquired.row);
-                return Ok(Tried::Granted(Box::new(Granted { guard, version, row })));
+                return Ok(TryLock::Granted(Box::new(GrantedLock { guard, version, row })));
             }
             Err(error) => error,
         };
@@ -183,7 +183,7 @@ impl Locks {
             self.0.metrics.conflicts.add(1);
             if let Some(pause) = self.pause(request, made) {
                 let retry_at = self.0.coordinator.now().await?.after(pause);
-                return Ok(Tried::Waiting(lock.wait(lock::Wait { retry_at }), pause));
+                return Ok(TryLock::Waiting(lock.wait(lock::Wait { retry_at }), pause));
             }
         }
         if let Some(reason) = failure(&error) {
@@ -223,7 +223,7 @@ impl Locks {
     pub fn adopt(
         &self,
         resource: String,
-        held: &hankweave_task_model::Held,
+        held: &hankweave_task_model::LockGrant,
         lease: Option<Duration>,
         asked: Instant,
     ) -> LockGuard {
@@ -289,8 +289,8 @@ impl Locks {
     }
 }
 
-enum Tried {
-    Granted(Box<Granted>),
+enum TryLock {
+    Granted(Box<GrantedLock>),
     Waiting(Lock<lock::Waiting>, Duration),
 }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, advance, sleep};
 
 use super::{LockRequest, Locks};
 use crate::coordinator::{Coordinator, Hints};
-use crate::engine::{Backend, Operation};
+use crate::engine::{Backend, Transaction};
 use crate::memory::Memory;
 use crate::testing::{Events, HOUR, PausedClock, SetClock};
 
@@ -288,7 +288,7 @@ struct NoReturns {
 }
 
 impl Backend for NoReturns {
-    async fn run<O: Operation>(&self, operation: O) -> Result<O::Output, TaskError> {
+    async fn run<O: Transaction>(&self, operation: O) -> Result<O::Output, TaskError> {
         let gives_back = std::any::type_name::<O>() == std::any::type_name::<crate::coordinator::Release>();
         if gives_back && self.is_away.load(Ordering::Relaxed) {
             return Err(TaskError::LockBackendUnavailable("planned".to_owned()));

@@ -1,4 +1,4 @@
-//! What is counted and timed about locks, steps and hooks, for whoever shows it.
+//! Counts and times of locks, steps and hooks, for display.
 
 mod page;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub(crate) use page::{Page, label};
+pub(crate) use page::{MetricsPage, label};
 
 /// Something that is counted.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Timer {
         self.microseconds.fetch_add(microseconds, Ordering::Relaxed);
     }
 
-    /// What has been timed so far.
+    /// Returns the times so far.
     #[must_use]
     pub fn read(&self) -> Timed {
         let classes = self.classes.each_ref().map(|class| class.load(Ordering::Relaxed));
@@ -56,7 +56,7 @@ impl Timer {
     }
 }
 
-/// What a [`Timer`] has seen.
+/// Times seen by a [`Timer`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Timed {
     /// How often.

@@ -6,15 +6,15 @@ use super::{CLASSES, Timed};
 
 /// A page that grows, one metric after the other.
 #[derive(Debug, Default)]
-pub(crate) struct Page(String);
+pub(crate) struct MetricsPage(String);
 
-impl Page {
+impl MetricsPage {
     /// A figure that only rises.
     pub(crate) fn counter(&mut self, name: &str, help: &str, value: impl Display) {
         self.counters(name, help, [(String::new(), value)]);
     }
 
-    /// The same with several values, each with its labels in braces.
+    /// Writes counters with several values, each with its labels in braces.
     pub(crate) fn counters<V: Display>(
         &mut self,
         name: &str,
@@ -103,7 +103,7 @@ mod tests {
     // covers: TASK-59
     #[test]
     fn classes_add_up_and_labels_are_escaped() {
-        let (mut page, timer) = (Page::default(), Timer::default());
+        let (mut page, timer) = (MetricsPage::default(), Timer::default());
         for millis in [1, 3, 60_000] {
             timer.add(Duration::from_millis(millis));
         }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use deadpool_postgres::{ClientWrapper, Object, Pool};
 
-use crate::engine::{Tried, Trouble};
+use crate::engine::{TxError, TxResult};
 
 /// Goes back to the pool, unless its transaction was left open: whoever waits for an operation may stop doing so at any moment. Then the connection is closed, and
 /// the database takes the transaction back.
@@ -14,8 +14,8 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    pub(super) async fn of(pool: &Pool) -> Tried<Self> {
-        let object = pool.get().await.map_err(Trouble::from)?;
+    pub(super) async fn of(pool: &Pool) -> TxResult<Self> {
+        let object = pool.get().await.map_err(TxError::from)?;
         Ok(Self {
             object: Some(object),
             open: AtomicBool::new(false),

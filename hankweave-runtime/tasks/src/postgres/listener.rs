@@ -18,21 +18,21 @@ use crate::coordinator::Hints;
 const IDLE: Duration = Duration::from_secs(30);
 /// How long to wait before the next try to connect.
 const AGAIN: Duration = Duration::from_secs(1);
-/// So long a hint waits for others that travel with it: each costs the database a commit.
+/// Time that a hint waits for others to be sent with it: each costs the database a commit.
 const TOGETHER: Duration = Duration::from_millis(10);
 
-/// Where the database is, and how the way there is encrypted.
-type Server = (Config, MakeRustlsConnect);
+/// Address of the database, and the encryption of the connection.
+type ConnectionConfig = (Config, MakeRustlsConnect);
 
 /// The task that listens.
-pub(super) struct Listener {
+pub(super) struct NotifyListener {
     outgoing: Arc<Notify>,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
-impl Listener {
-    pub(super) fn start(server: Server, pool: Pool, hints: Arc<Hints>) -> Self {
+impl NotifyListener {
+    pub(super) fn start(server: ConnectionConfig, pool: Pool, hints: Arc<Hints>) -> Self {
         let (outgoing, stop) = (Arc::new(Notify::new()), CancellationToken::new());
         let work = work(server, pool, hints, outgoing.clone());
         let stopped = stop.clone();
@@ -54,7 +54,7 @@ impl Listener {
     }
 }
 
-async fn work(server: Server, pool: Pool, hints: Arc<Hints>, outgoing: Arc<Notify>) {
+async fn work(server: ConnectionConfig, pool: Pool, hints: Arc<Hints>, outgoing: Arc<Notify>) {
     let listen = async {
         loop {
             if let Err(error) = listen(&server, &hints, &outgoing).await {
@@ -77,7 +77,7 @@ async fn close_idle(pool: &Pool) {
 }
 
 /// Listens until the connection breaks.
-async fn listen((config, secure): &Server, hints: &Hints, outgoing: &Notify) -> Result<(), Error> {
+async fn listen((config, secure): &ConnectionConfig, hints: &Hints, outgoing: &Notify) -> Result<(), Error> {
     let (client, mut connection) = config.connect(secure.clone()).await?;
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
     let hear = async {

@@ -23,12 +23,12 @@ use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::coordinator::Hints;
-use crate::engine::{Backend, Fencing, Operation, Tried, Trouble, error_of};
+use crate::engine::{Backend, Fencing, Transaction, TxError, TxResult, error_of};
 use lease::Lease;
-use listener::Listener;
+use listener::NotifyListener;
 use tx::PostgresTx;
 
-/// So many connections at most.
+/// Maximum number of connections.
 const MOST_CONNECTIONS: usize = 20;
 /// How long a connection is waited for.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ pub struct Postgres {
     pool: Pool,
     hints: Arc<Hints>,
     /// `None` once it is closed.
-    listener: Mutex<Option<Listener>>,
+    listener: Mutex<Option<NotifyListener>>,
     fencing: Fencing,
 }
 
@@ -76,7 +76,7 @@ impl Postgres {
             .map_err(refused)?;
         drop(connection);
         let hints = Arc::new(Hints::default());
-        let listener = Listener::start((config, secure), pool.clone(), hints.clone());
+        let listener = NotifyListener::start((config, secure), pool.clone(), hints.clone());
         Ok(Self {
             pool,
             hints,
@@ -86,7 +86,7 @@ impl Postgres {
     }
 
     /// Performs it once, and says whether it is worth another try at once.
-    async fn attempt<O: Operation>(&self, operation: &O) -> (Tried<O::Output>, bool) {
+    async fn attempt<O: Transaction>(&self, operation: &O) -> (TxResult<O::Output>, bool) {
         let lease = match Lease::of(&self.pool).await {
             Ok(lease) => lease,
             Err(trouble) => return (Err(trouble), false),
@@ -98,7 +98,7 @@ impl Postgres {
         });
         let done = performed.await;
         let silent = |_| {
-            Err(Trouble::Away(format!(
+            Err(TxError::Away(format!(
                 "it did not answer for {} s",
                 LONGEST.as_secs()
             )))
@@ -114,11 +114,11 @@ impl Postgres {
     }
 }
 
-fn unopened(trouble: Trouble) -> TaskError {
+fn unopened(trouble: TxError) -> TaskError {
     match trouble {
-        Trouble::Away(reason) => TaskError::LockBackendUnavailable(reason),
-        Trouble::Failed(reason) => TaskError::RegistryNotInitialized(reason),
-        Trouble::Refused(error) => error,
+        TxError::Away(reason) => TaskError::LockBackendUnavailable(reason),
+        TxError::Failed(reason) => TaskError::RegistryNotInitialized(reason),
+        TxError::Refused(error) => error,
     }
 }
 
@@ -145,7 +145,7 @@ impl fmt::Debug for Postgres {
 }
 
 impl Backend for Postgres {
-    async fn run<O: Operation>(&self, operation: O) -> Result<O::Output, TaskError> {
+    async fn run<O: Transaction>(&self, operation: O) -> Result<O::Output, TaskError> {
         for made in 1.. {
             let (done, again) = self.attempt(&operation).await;
             match done {

@@ -2,10 +2,10 @@
 
 use tokio_postgres::{Client, Error};
 
-/// Whoever changes the tables holds this lock of the database, so that of several programs that start at once one does it.
+/// Lock of the database for changes of its tables, so that of several programs that start at once one makes them.
 const MIGRATING: i64 = 0x6861_6E6B;
 
-/// What leads from each version of the tables to the next one.
+/// Migrations from each version of the tables to the next one.
 ///
 /// Lists, counts, claims and orphans find their tasks by the indexes (TASK-118).
 pub(super) const MIGRATIONS: [&str; 2] = [r#"

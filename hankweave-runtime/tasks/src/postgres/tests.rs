@@ -11,7 +11,7 @@ use hankweave_testing::postgres::{Cluster, Database, Secured};
 use tokio_postgres::SimpleQueryMessage;
 
 use super::Postgres;
-use crate::coordinator::{Acquire, Claim, Coordinator, Create, Hold, ListQuery, TaskFilter};
+use crate::coordinator::{Acquire, Claim, Coordinator, Create, ExclusiveHold, ListQuery, TaskFilter};
 use crate::locks::{LockRequest, Locks};
 use crate::testing::HOUR;
 use crate::testing::database::{jump, run, stop_clock};
@@ -100,7 +100,7 @@ async fn a_server_that_goes_away_and_comes_back_loses_nothing() {
         Err(skip) => return println!("{skip}"),
     };
     let registry = Postgres::open(&cluster.url("postgres")).await.unwrap();
-    let hold = Some(Hold {
+    let hold = Some(ExclusiveHold {
         holder: holder(),
         lease: Some(Duration::from_secs(300)),
     });
@@ -242,7 +242,7 @@ async fn lists_have_their_indexes_and_use_them() {
         25
     );
     assert_eq!(registry.unwritten(50).await.unwrap().len(), 21);
-    let hold = Hold {
+    let hold = ExclusiveHold {
         holder: holder(),
         lease: Some(Duration::from_secs(30)),
     };

@@ -13,9 +13,9 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// What of a certificate is looked at.
+/// Check of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trust {
+enum CertificateCheck {
     /// Nothing: whoever answers is believed.
     Anybody,
     /// That an authority which is trusted has signed it.
@@ -40,12 +40,12 @@ pub(super) fn read(url: &str) -> Result<(Config, MakeRustlsConnect), String> {
         }
     }
     let (known, trust) = match (mode.as_str(), &root) {
-        ("disable", _) => ("disable", Trust::Anybody),
-        ("allow" | "prefer", _) => ("prefer", Trust::Anybody),
+        ("disable", _) => ("disable", CertificateCheck::Anybody),
+        ("allow" | "prefer", _) => ("prefer", CertificateCheck::Anybody),
         // As other clients do: an authority that is named is meant.
-        ("require", None) => ("require", Trust::Anybody),
-        ("require" | "verify-ca", _) => ("require", Trust::Authority),
-        ("verify-full", _) => ("require", Trust::Host),
+        ("require", None) => ("require", CertificateCheck::Anybody),
+        ("require" | "verify-ca", _) => ("require", CertificateCheck::Authority),
+        ("verify-full", _) => ("require", CertificateCheck::Host),
         (other, _) => {
             return Err(format!(
                 "sslmode is disable, allow, prefer, require, verify-ca or verify-full, not `{other}`"
@@ -58,7 +58,7 @@ pub(super) fn read(url: &str) -> Result<(Config, MakeRustlsConnect), String> {
     Ok((config, MakeRustlsConnect::new(client(trust, root.as_deref())?)))
 }
 
-/// What stands behind `%` signs.
+/// Decodes `%` escapes.
 fn decoded(text: &str) -> Result<String, String> {
     let wrong = || format!("`{text}` in the URL is not encoded as URLs are");
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
@@ -79,23 +79,23 @@ fn decoded(text: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| wrong())
 }
 
-fn client(trust: Trust, root: Option<&str>) -> Result<ClientConfig, String> {
+fn client(trust: CertificateCheck, root: Option<&str>) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    if trust == Trust::Host {
+    if trust == CertificateCheck::Host {
         return Ok(builder.with_root_certificates(roots(root)?).with_no_client_auth());
     }
     let authority = match trust {
-        Trust::Authority => {
+        CertificateCheck::Authority => {
             let roots = Arc::new(roots(root)?);
             let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
             Some(verifier.map_err(|error| error.to_string())?)
         }
-        Trust::Anybody | Trust::Host => None,
+        CertificateCheck::Anybody | CertificateCheck::Host => None,
     };
-    let lenient = Arc::new(Lenient { provider, authority });
+    let lenient = Arc::new(RelaxedVerifier { provider, authority });
     Ok(builder
         .dangerous()
         .with_custom_certificate_verifier(lenient)
@@ -131,12 +131,12 @@ fn roots(root: Option<&str>) -> Result<RootCertStore, String> {
 
 /// Looks less closely than rustls does by itself, as `require` and `verify-ca` say.
 #[derive(Debug)]
-struct Lenient {
+struct RelaxedVerifier {
     provider: Arc<CryptoProvider>,
     authority: Option<Arc<WebPkiServerVerifier>>,
 }
 
-impl ServerCertVerifier for Lenient {
+impl ServerCertVerifier for RelaxedVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -1,10 +1,10 @@
-//! What an error of the database means for whoever asked.
+//! Meaning of a database error for the caller.
 
 use deadpool_postgres::PoolError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use crate::engine::Trouble;
+use crate::engine::TxError;
 
 /// Others were in the way: it comes to something else when it is done again.
 const IN_THE_WAY: [SqlState; 3] = [
@@ -31,7 +31,7 @@ pub(super) fn is_in_the_way(error: &Error) -> bool {
     error.code().is_some_and(|code| IN_THE_WAY.contains(code))
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for TxError {
     fn from(error: Error) -> Self {
         let Some(database) = error.as_db_error() else {
             return Self::Away(chain(&error));
@@ -58,7 +58,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-impl From<PoolError> for Trouble {
+impl From<PoolError> for TxError {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => error.into(),

@@ -1,17 +1,17 @@
-//! What operations read and write, as statements. Reads that belong together are sent together; writes wait for the commit and travel with it.
+//! Reads and writes of operations, as statements. Reads that belong together are sent together; writes wait for the commit and are sent with it.
 
 use futures_util::future::{join_all, try_join_all};
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::{Held, Holder, LogEntry, Resource};
+use hankweave_task_model::{Holder, LockGrant, LogEntry, Resource};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
 use super::lease::Lease;
 use super::trouble::is_in_the_way;
 use crate::coordinator::{HeldLock, ListQuery, TaskFilter};
-use crate::engine::{Beside, Fencing, Removed, Seen, Tried, Trouble, Tx};
+use crate::engine::{Fencing, ReadSet, Removed, ResourceView, Tx, TxError, TxResult};
 use crate::stored::{StoredHeld, StoredTask, integer, natural, read_id, read_line, time, written};
 
 const TASK: &str =
@@ -46,12 +46,12 @@ const BEHIND: &str = concat!(
 const WAIT_FOR: &str = "SELECT true FROM pg_advisory_xact_lock(hashtextextended($1, 4711))";
 const TRY: &str = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 4711))";
 
-/// So many writes travel together at most.
+/// Maximum number of writes sent together.
 const MOST_TOGETHER: usize = 16;
 
 /// A value of a statement that waits.
 #[derive(Debug)]
-enum Value {
+enum SqlValue {
     Text(String),
     Number(i64),
     Maybe(Option<i64>),
@@ -59,7 +59,7 @@ enum Value {
     Texts(Vec<String>),
 }
 
-impl Value {
+impl SqlValue {
     fn get(&self) -> &(dyn ToSql + Sync) {
         match self {
             Self::Text(text) => text,
@@ -71,41 +71,41 @@ impl Value {
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for SqlValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<i64> for Value {
+impl From<i64> for SqlValue {
     fn from(number: i64) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<Option<i64>> for Value {
+impl From<Option<i64>> for SqlValue {
     fn from(number: Option<i64>) -> Self {
         Self::Maybe(number)
     }
 }
 
-impl From<Vec<i64>> for Value {
+impl From<Vec<i64>> for SqlValue {
     fn from(numbers: Vec<i64>) -> Self {
         Self::Numbers(numbers)
     }
 }
 
-impl From<Vec<String>> for Value {
+impl From<Vec<String>> for SqlValue {
     fn from(texts: Vec<String>) -> Self {
         Self::Texts(texts)
     }
 }
 
 macro_rules! values {
-    ($($value:expr),* $(,)?) => { vec![$(Value::from($value)),*] };
+    ($($value:expr),* $(,)?) => { vec![$(SqlValue::from($value)),*] };
 }
 
-type Query<'a> = (&'a str, Vec<Value>);
+type Query<'a> = (&'a str, Vec<SqlValue>);
 
 /// One transaction.
 pub(super) struct PostgresTx<'a> {
@@ -130,7 +130,7 @@ impl<'a> PostgresTx<'a> {
     }
 
     /// Commits what was done, or takes it back.
-    pub(super) async fn end<T>(&mut self, done: Tried<T>) -> Tried<T> {
+    pub(super) async fn end<T>(&mut self, done: TxResult<T>) -> TxResult<T> {
         match done {
             Ok(output) => {
                 self.flush("COMMIT").await?;
@@ -151,13 +151,13 @@ impl<'a> PostgresTx<'a> {
         self.is_in_the_way
     }
 
-    fn trouble(&mut self, error: Error) -> Trouble {
+    fn trouble(&mut self, error: Error) -> TxError {
         self.is_in_the_way = is_in_the_way(&error);
         error.into()
     }
 
     /// Sends what waits, and then this; the transaction has ended behind a commit.
-    async fn flush(&mut self, last: &'static str) -> Tried<()> {
+    async fn flush(&mut self, last: &'static str) -> TxResult<()> {
         if !self.lease.is_open() {
             return Ok(());
         }
@@ -174,7 +174,7 @@ impl<'a> PostgresTx<'a> {
         }
         let values: Vec<Vec<&(dyn ToSql + Sync)>> = writes
             .iter()
-            .map(|(_, values)| values.iter().map(Value::get).collect())
+            .map(|(_, values)| values.iter().map(SqlValue::get).collect())
             .collect();
         let written = statements
             .iter()
@@ -196,7 +196,7 @@ impl<'a> PostgresTx<'a> {
         ended.map_err(|error| self.trouble(error))
     }
 
-    async fn write(&mut self, sql: &'static str, values: Vec<Value>) -> Tried<()> {
+    async fn write(&mut self, sql: &'static str, values: Vec<SqlValue>) -> TxResult<()> {
         self.writes.push((sql, values));
         match self.writes.len() >= MOST_TOGETHER {
             true => self.flush("").await,
@@ -205,7 +205,7 @@ impl<'a> PostgresTx<'a> {
     }
 
     /// Sends all of these at once, behind what waits; they are carried out one after the other.
-    async fn read(&mut self, queries: &[Query<'_>]) -> Tried<Vec<Vec<Row>>> {
+    async fn read(&mut self, queries: &[Query<'_>]) -> TxResult<Vec<Vec<Row>>> {
         if !self.writes.is_empty() {
             self.flush("").await?;
         }
@@ -221,7 +221,7 @@ impl<'a> PostgresTx<'a> {
         }
         let values: Vec<Vec<&(dyn ToSql + Sync)>> = queries
             .iter()
-            .map(|(_, values)| values.iter().map(Value::get).collect())
+            .map(|(_, values)| values.iter().map(SqlValue::get).collect())
             .collect();
         let read = statements
             .iter()
@@ -239,18 +239,23 @@ impl<'a> PostgresTx<'a> {
         read.map_err(|error| self.trouble(error))
     }
 
-    async fn one(&mut self, sql: &str, values: Vec<Value>) -> Tried<Vec<Row>> {
+    async fn one(&mut self, sql: &str, values: Vec<SqlValue>) -> TxResult<Vec<Row>> {
         let mut read = self.read(&[(sql, values)]).await?;
         Ok(read.pop().unwrap_or_default())
     }
 
-    async fn rows(&mut self, sql: &str, values: Vec<Value>) -> Tried<Vec<TaskRow>> {
+    async fn rows(&mut self, sql: &str, values: Vec<SqlValue>) -> TxResult<Vec<TaskRow>> {
         let rows = self.one(sql, values).await?;
         rows.iter().map(|row| stored_task(row).row()).collect()
     }
 
     /// The resource with what was asked for beside it, once this transaction has it for itself; unless it `waits` only when nobody else has it.
-    async fn owned(&mut self, name: &str, waits: bool, beside: Beside<'_>) -> Tried<Option<Seen>> {
+    async fn owned(
+        &mut self,
+        name: &str,
+        waits: bool,
+        beside: ReadSet<'_>,
+    ) -> TxResult<Option<ResourceView>> {
         let (lock, task) = match waits {
             true => (WAIT_FOR, task_by_id(self.for_update)),
             // Whoever does not get the resource must not be in the way of the one who has it.
@@ -273,7 +278,7 @@ impl<'a> PostgresTx<'a> {
         }
         let resource = self.stored_resource(&next(true))?;
         let task = next(beside.task.is_some());
-        Ok(Some(Seen {
+        Ok(Some(ResourceView {
             resource,
             task: task.first().map(|row| stored_task(row).row()).transpose()?,
             deleted_at: next(beside.deleted).first().map(|row| time(row.get(0))),
@@ -282,23 +287,23 @@ impl<'a> PostgresTx<'a> {
         }))
     }
 
-    fn stored_resource(&mut self, rows: &[Row]) -> Tried<Resource> {
+    fn stored_resource(&mut self, rows: &[Row]) -> TxResult<Resource> {
         let first = rows
             .first()
-            .ok_or_else(|| Trouble::Failed("the table of numbers is empty".to_owned()))?;
+            .ok_or_else(|| TxError::Failed("the table of numbers is empty".to_owned()))?;
         self.now = Some(time(first.get("now")));
         let held = rows
             .iter()
             .filter(|row| row.get::<_, Option<i64>>("token").is_some());
         let held = held.map(|row| Ok(stored_held(row).lock()?.held));
         Ok(Resource {
-            held: held.collect::<Tried<_>>()?,
+            held: held.collect::<TxResult<_>>()?,
             version: natural(first.get("version")),
             written: natural(first.get("written")),
         })
     }
 
-    async fn put_held(&mut self, name: &str, before: &[Held], after: &Resource) -> Tried<()> {
+    async fn put_held(&mut self, name: &str, before: &[LockGrant], after: &Resource) -> TxResult<()> {
         for gone in before
             .iter()
             .filter(|held| !after.held.iter().any(|kept| kept.token == held.token))
@@ -367,7 +372,7 @@ fn stored_held(row: &Row) -> StoredHeld {
 }
 
 /// The condition of a filter, and its values.
-fn condition(filter: &TaskFilter) -> (&'static str, Vec<Value>) {
+fn condition(filter: &TaskFilter) -> (&'static str, Vec<SqlValue>) {
     match (filter.status, filter.owner.as_deref()) {
         (None, None) => ("true", values![]),
         (Some(status), None) => ("status = $1", values![status.as_str()]),
@@ -383,7 +388,7 @@ impl Tx for PostgresTx<'_> {
         self.fencing
     }
 
-    async fn now(&mut self) -> Tried<Timestamp> {
+    async fn now(&mut self) -> TxResult<Timestamp> {
         if let Some(now) = self.now {
             return Ok(now);
         }
@@ -392,19 +397,19 @@ impl Tx for PostgresTx<'_> {
         Ok(*self.now.insert(time(now)))
     }
 
-    async fn task(&mut self, id: &TaskId) -> Tried<Option<TaskRow>> {
+    async fn task(&mut self, id: &TaskId) -> TxResult<Option<TaskRow>> {
         Ok(self
             .rows(&task_by_id(self.for_update), values![id.as_str()])
             .await?
             .pop())
     }
 
-    async fn deleted_at(&mut self, id: &TaskId) -> Tried<Option<Timestamp>> {
+    async fn deleted_at(&mut self, id: &TaskId) -> TxResult<Option<Timestamp>> {
         let rows = self.one(DELETED, values![id.as_str()]).await?;
         Ok(rows.first().map(|row| time(row.get(0))))
     }
 
-    async fn tasks(&mut self, query: &ListQuery) -> Tried<Vec<TaskRow>> {
+    async fn tasks(&mut self, query: &ListQuery) -> TxResult<Vec<TaskRow>> {
         let (condition, mut values) = condition(&query.filter);
         let place = values.len() + 1;
         let sql = format!(
@@ -416,7 +421,7 @@ impl Tx for PostgresTx<'_> {
         self.rows(&sql, values).await
     }
 
-    async fn count(&mut self, filter: &TaskFilter) -> Tried<u64> {
+    async fn count(&mut self, filter: &TaskFilter) -> TxResult<u64> {
         let (condition, values) = condition(filter);
         let rows = self
             .one(&format!("SELECT count(*) FROM tasks WHERE {condition}"), values)
@@ -424,14 +429,14 @@ impl Tx for PostgresTx<'_> {
         Ok(number(&rows))
     }
 
-    async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> Tried<()> {
+    async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> TxResult<()> {
         let sql = "WITH task AS (INSERT INTO tasks (id, created_at, status, owner, record, updated_at, version, status_version, fencing_token,
                 log_seq, written_seq, cancel_requested_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
             ON CONFLICT (id) DO UPDATE SET status = $3, owner = $4, record = $5, updated_at = $6, version = $7, status_version = $8,
                 fencing_token = $9, log_seq = $10, written_seq = $11, cancel_requested_at = $12)
             INSERT INTO lines (task, seq, line) SELECT $1, * FROM unnest($13::bigint[], $14::text[])";
         let (stored, record) = (StoredTask::of(row)?, &row.record);
-        let lines: Vec<(i64, String)> = lines.iter().map(written).collect::<Tried<_>>()?;
+        let lines: Vec<(i64, String)> = lines.iter().map(written).collect::<TxResult<_>>()?;
         let (numbers, texts): (Vec<i64>, Vec<String>) = lines.into_iter().unzip();
         let values = values![
             row.id().as_str(),
@@ -452,7 +457,7 @@ impl Tx for PostgresTx<'_> {
         self.write(sql, values).await
     }
 
-    async fn remove_task(&mut self, row: &TaskRow) -> Tried<()> {
+    async fn remove_task(&mut self, row: &TaskRow) -> TxResult<()> {
         let id = row.id().as_str();
         self.write("DELETE FROM tasks WHERE id = $1", values![id]).await?;
         self.write("DELETE FROM lines WHERE task = $1", values![id])
@@ -465,7 +470,7 @@ impl Tx for PostgresTx<'_> {
         .await
     }
 
-    async fn claimable(&mut self, owner: Option<&str>, limit: u32) -> Tried<Vec<TaskId>> {
+    async fn claimable(&mut self, owner: Option<&str>, limit: u32) -> TxResult<Vec<TaskId>> {
         const FREE: &str = concat!(
             "NOT EXISTS (SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at >= ",
             now!(),
@@ -483,7 +488,7 @@ impl Tx for PostgresTx<'_> {
         rows.iter().map(|row| read_id(row.get(0))).collect()
     }
 
-    async fn orphans(&mut self, before: Timestamp) -> Tried<Vec<TaskRow>> {
+    async fn orphans(&mut self, before: Timestamp) -> TxResult<Vec<TaskRow>> {
         let sql = format!(
             "SELECT {TASK} FROM tasks WHERE status = 'running' AND updated_at < $1 AND NOT EXISTS (
                 SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at >= $2))
@@ -493,18 +498,18 @@ impl Tx for PostgresTx<'_> {
         self.rows(&sql, values![before.as_millis(), now]).await
     }
 
-    async fn log_lines(&mut self, id: &TaskId, behind: u64) -> Tried<Vec<LogEntry>> {
+    async fn log_lines(&mut self, id: &TaskId, behind: u64) -> TxResult<Vec<LogEntry>> {
         let sql = "SELECT line FROM lines WHERE task = $1 AND seq > $2 ORDER BY seq";
         let rows = self.one(sql, values![id.as_str(), integer(behind)]).await?;
         rows.iter().map(|row| read_line(row.get(0))).collect()
     }
 
-    async fn unwritten(&mut self, limit: u32) -> Tried<Vec<TaskRow>> {
+    async fn unwritten(&mut self, limit: u32) -> TxResult<Vec<TaskRow>> {
         let sql = format!("SELECT {TASK} FROM tasks WHERE written_seq < log_seq ORDER BY id LIMIT $1");
         self.rows(&sql, values![i64::from(limit)]).await
     }
 
-    async fn mark_written(&mut self, id: &TaskId, seq: u64) -> Tried<()> {
+    async fn mark_written(&mut self, id: &TaskId, seq: u64) -> TxResult<()> {
         let sql = "UPDATE tasks SET written_seq = $2 WHERE id = $1 AND written_seq < $2";
         if !self.lease.is_open() {
             self.now().await?;
@@ -512,15 +517,15 @@ impl Tx for PostgresTx<'_> {
         self.write(sql, values![id.as_str(), integer(seq)]).await
     }
 
-    async fn see(&mut self, name: &str, beside: Beside<'_>) -> Tried<Seen> {
+    async fn see(&mut self, name: &str, beside: ReadSet<'_>) -> TxResult<ResourceView> {
         Ok(self.owned(name, true, beside).await?.unwrap_or_default())
     }
 
-    async fn see_if_free(&mut self, name: &str, beside: Beside<'_>) -> Tried<Option<Seen>> {
+    async fn see_if_free(&mut self, name: &str, beside: ReadSet<'_>) -> TxResult<Option<ResourceView>> {
         self.owned(name, false, beside).await
     }
 
-    async fn put_resource(&mut self, name: &str, before: &Resource, after: Resource) -> Tried<()> {
+    async fn put_resource(&mut self, name: &str, before: &Resource, after: Resource) -> TxResult<()> {
         self.put_held(name, &before.held, &after).await?;
         let numbers = (integer(after.version), integer(after.written));
         if after.held.is_empty() {
@@ -535,13 +540,13 @@ impl Tx for PostgresTx<'_> {
         Ok(())
     }
 
-    async fn held(&mut self) -> Tried<Vec<HeldLock>> {
+    async fn held(&mut self) -> TxResult<Vec<HeldLock>> {
         let sql = format!("SELECT {HELD} FROM locks ORDER BY resource, token");
         let rows = self.one(&sql, values![]).await?;
         rows.iter().map(|row| stored_held(row).lock()).collect()
     }
 
-    async fn names_with(&mut self, removed: Removed<'_>) -> Tried<Vec<String>> {
+    async fn names_with(&mut self, removed: Removed<'_>) -> TxResult<Vec<String>> {
         let (sql, values) = match removed {
             Removed::Expired(now) => (
                 "SELECT DISTINCT resource FROM locks WHERE expires_at < $1 ORDER BY resource",

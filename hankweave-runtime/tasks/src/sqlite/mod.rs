@@ -22,16 +22,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::coordinator::Hints;
-use crate::engine::{Backend, Fencing, Operation};
-use writer::{Job, Waiting, Writer};
+use crate::engine::{Backend, Fencing, Transaction};
+use writer::{SqliteWriter, Waiting, WriterJob};
 
-/// So many operations wait for the thread; whoever comes then waits for a place.
+/// Maximum number of queued operations; later callers wait.
 const MOST_WAITING: usize = 1024;
 
 /// A coordinator for all processes of one machine.
 pub struct Sqlite {
     /// `None` once it is closed.
-    jobs: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
+    jobs: Mutex<Option<mpsc::Sender<Box<dyn WriterJob>>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     hints: Arc<Hints>,
 }
@@ -69,7 +69,7 @@ impl Sqlite {
     fn on(connection: Connection, clock: Arc<dyn Clock>, fencing: Fencing) -> Self {
         let hints = Arc::new(Hints::default());
         let (jobs, waiting) = mpsc::channel(MOST_WAITING);
-        let writer = Writer {
+        let writer = SqliteWriter {
             connection,
             clock,
             fencing,
@@ -83,7 +83,7 @@ impl Sqlite {
         }
     }
 
-    fn jobs(&self) -> Option<mpsc::Sender<Box<dyn Job>>> {
+    fn jobs(&self) -> Option<mpsc::Sender<Box<dyn WriterJob>>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -95,7 +95,7 @@ impl fmt::Debug for Sqlite {
 }
 
 impl Backend for Sqlite {
-    async fn run<O: Operation>(&self, operation: O) -> Result<O::Output, TaskError> {
+    async fn run<O: Transaction>(&self, operation: O) -> Result<O::Output, TaskError> {
         let closed = || TaskError::LockBackendUnavailable("it is closed".to_owned());
         let (answer, answered) = oneshot::channel();
         let job = Box::new(Waiting::new(operation, answer));

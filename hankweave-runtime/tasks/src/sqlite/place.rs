@@ -1,4 +1,4 @@
-//! Where a registry file may lie: SQLite's locks and its shared memory hold on one machine only (TASK-26).
+//! Allowed paths of a registry file: SQLite's locks and its shared memory work on one machine only (TASK-26).
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ const OF_OTHERS: [(i64, &str); 14] = [
     (0x0BD0_0BD0, "Lustre"),
 ];
 
-/// What kind of file system of other machines this is, if it is one.
+/// Returns the kind of network file system, if it is one.
 fn of_others(magic: i64) -> Option<&'static str> {
     // Some architectures keep the number in 32 bits with a sign.
     let magic = magic & 0xFFFF_FFFF;

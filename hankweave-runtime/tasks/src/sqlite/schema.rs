@@ -12,7 +12,7 @@ const APPLICATION: i32 = 0x6861_6E6B;
 /// How long a process waits for the transaction of another one (TASK-101).
 const BUSY: Duration = Duration::from_secs(5);
 
-/// What leads from each version of the tables to the next one; the file says how many of them it has behind it.
+/// Migrations from each version of the tables to the next one; the file stores the number of those applied.
 const MIGRATIONS: [&str; 1] = ["
 CREATE TABLE numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO numbers VALUES ('token', 0), ('forgotten', 0);

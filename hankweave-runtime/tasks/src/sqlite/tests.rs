@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_runtime::world::clock::SystemClock;
-use hankweave_task_model::registry::{Change, NewTask};
+use hankweave_task_model::registry::{NewTask, RegistryChange};
 use hankweave_task_model::task::{Fail, Start, TaskTransition};
 use hankweave_task_model::{Holder, TaskError};
 
 use super::Sqlite;
-use crate::coordinator::{Claim, Coordinator, Create, Hold, ListQuery};
+use crate::coordinator::{Claim, Coordinator, Create, ExclusiveHold, ListQuery};
 
 /// The registry on which a copy of this test works until it is killed.
 const WORK_ON: &str = "HANKWEAVE_TEST_REGISTRY";
@@ -40,7 +40,7 @@ fn steps() -> Vec<TaskTransition> {
 
 /// Creates a task and changes it without end; says each time what was answered.
 async fn work(registry: &Sqlite, name: &str) {
-    let hold = Some(Hold {
+    let hold = Some(ExclusiveHold {
         holder: Holder::new(name, "1"),
         lease: Some(Duration::from_secs(300)),
     });
@@ -49,7 +49,7 @@ async fn work(registry: &Sqlite, name: &str) {
     let (mut row, token) = (created.row, created.held.unwrap().token);
     loop {
         println!("answered {name} {} {}.", row.version, row.log_seq);
-        let change = Change {
+        let change = RegistryChange {
             id: row.id().clone(),
             expected_version: row.version,
             token,
@@ -247,7 +247,7 @@ async fn another_writer_is_waited_for_and_then_the_registry_is_away_until_it_end
         assert_eq!(error.code(), "LOCK_BACKEND_UNAVAILABLE", "{error}");
     };
     away(create(&registry, "b").await);
-    let hold = Hold {
+    let hold = ExclusiveHold {
         holder: Holder::new("w", "1"),
         lease: Some(Duration::from_secs(30)),
     };

@@ -1,15 +1,15 @@
-//! What operations read and write, as statements.
+//! Reads and writes of operations, as statements.
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::clock::Clock;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::{Held, Holder, LogEntry, Resource};
+use hankweave_task_model::{Holder, LockGrant, LogEntry, Resource};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use crate::coordinator::{HeldLock, ListQuery, TaskFilter};
-use crate::engine::{Beside, Fencing, Local, Removed, Seen, Tried, Tx, see_locally};
+use crate::engine::{Fencing, LocalTx, ReadSet, Removed, ResourceView, Tx, TxResult, see_locally};
 use crate::stored::{StoredHeld, StoredTask, integer, natural, read_line, time, written};
 
 const TASK: &str =
@@ -32,7 +32,7 @@ impl<'a> SqliteTx<'a> {
         }
     }
 
-    fn execute(&mut self, sql: &str, values: impl Params) -> Tried<()> {
+    fn execute(&mut self, sql: &str, values: impl Params) -> TxResult<()> {
         self.connection.prepare_cached(sql)?.execute(values)?;
         Ok(())
     }
@@ -43,7 +43,7 @@ impl<'a> SqliteTx<'a> {
         sql: &str,
         values: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Tried<Option<T>> {
+    ) -> TxResult<Option<T>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.query_row(values, read).optional()?)
     }
@@ -53,29 +53,29 @@ impl<'a> SqliteTx<'a> {
         sql: &str,
         values: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Tried<Vec<T>> {
+    ) -> TxResult<Vec<T>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let rows = statement.query_map(values, read)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn rows(&mut self, sql: &str, values: impl Params) -> Tried<Vec<TaskRow>> {
+    fn rows(&mut self, sql: &str, values: impl Params) -> TxResult<Vec<TaskRow>> {
         let stored = self.all(sql, values, stored_task)?;
         stored.into_iter().map(StoredTask::row).collect()
     }
 
-    fn held_locks(&mut self, sql: &str, values: impl Params) -> Tried<Vec<HeldLock>> {
+    fn held_locks(&mut self, sql: &str, values: impl Params) -> TxResult<Vec<HeldLock>> {
         let stored = self.all(sql, values, stored_held)?;
         stored.into_iter().map(StoredHeld::lock).collect()
     }
 
-    fn number(&mut self, name: &str) -> Tried<u64> {
+    fn number(&mut self, name: &str) -> TxResult<u64> {
         let sql = "SELECT value FROM numbers WHERE name = ?1";
         let value = self.first(sql, [name], |row| row.get(0))?;
         Ok(natural(value.unwrap_or(0)))
     }
 
-    fn put_held(&mut self, name: &str, before: &[Held], after: &[Held]) -> Tried<()> {
+    fn put_held(&mut self, name: &str, before: &[LockGrant], after: &[LockGrant]) -> TxResult<()> {
         for gone in before
             .iter()
             .filter(|held| !after.iter().any(|kept| kept.token == held.token))
@@ -150,22 +150,22 @@ impl Tx for SqliteTx<'_> {
         self.fencing
     }
 
-    async fn now(&mut self) -> Tried<Timestamp> {
+    async fn now(&mut self) -> TxResult<Timestamp> {
         Ok(self.clock.now())
     }
 
-    async fn task(&mut self, id: &TaskId) -> Tried<Option<TaskRow>> {
+    async fn task(&mut self, id: &TaskId) -> TxResult<Option<TaskRow>> {
         let sql = format!("SELECT {TASK} FROM tasks WHERE id = ?1");
         let stored = self.first(&sql, [id.as_str()], stored_task)?;
         stored.map(StoredTask::row).transpose()
     }
 
-    async fn deleted_at(&mut self, id: &TaskId) -> Tried<Option<Timestamp>> {
+    async fn deleted_at(&mut self, id: &TaskId) -> TxResult<Option<Timestamp>> {
         let sql = "SELECT deleted_at FROM deleted WHERE id = ?1";
         Ok(self.first(sql, [id.as_str()], |row| row.get(0))?.map(time))
     }
 
-    async fn tasks(&mut self, query: &ListQuery) -> Tried<Vec<TaskRow>> {
+    async fn tasks(&mut self, query: &ListQuery) -> TxResult<Vec<TaskRow>> {
         let (condition, mut values) = condition(&query.filter);
         let sql = format!(
             "SELECT {TASK} FROM tasks WHERE {condition} ORDER BY created_at DESC, id LIMIT ? OFFSET ?"
@@ -175,14 +175,14 @@ impl Tx for SqliteTx<'_> {
         self.rows(&sql, rusqlite::params_from_iter(values))
     }
 
-    async fn count(&mut self, filter: &TaskFilter) -> Tried<u64> {
+    async fn count(&mut self, filter: &TaskFilter) -> TxResult<u64> {
         let (condition, values) = condition(filter);
         let sql = format!("SELECT count(*) FROM tasks WHERE {condition}");
         let number = self.first(&sql, rusqlite::params_from_iter(values), |row| row.get(0))?;
         Ok(natural(number.unwrap_or(0)))
     }
 
-    async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> Tried<()> {
+    async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> TxResult<()> {
         let sql = "INSERT INTO tasks (id, created_at, status, owner, record, updated_at, version, status_version, fencing_token, log_seq,
                 written_seq, cancel_requested_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
             ON CONFLICT (id) DO UPDATE SET status = ?3, owner = ?4, record = ?5, updated_at = ?6, version = ?7, status_version = ?8,
@@ -211,7 +211,7 @@ impl Tx for SqliteTx<'_> {
         Ok(())
     }
 
-    async fn remove_task(&mut self, row: &TaskRow) -> Tried<()> {
+    async fn remove_task(&mut self, row: &TaskRow) -> TxResult<()> {
         let id = row.id().as_str();
         self.execute("DELETE FROM tasks WHERE id = ?1", [id])?;
         self.execute("DELETE FROM lines WHERE task = ?1", [id])?;
@@ -222,7 +222,7 @@ impl Tx for SqliteTx<'_> {
         )
     }
 
-    async fn claimable(&mut self, owner: Option<&str>, limit: u32) -> Tried<Vec<TaskId>> {
+    async fn claimable(&mut self, owner: Option<&str>, limit: u32) -> TxResult<Vec<TaskId>> {
         let sql = "SELECT id FROM tasks WHERE status = 'pending' AND (?1 IS NULL OR owner = ?1) AND NOT EXISTS (
                 SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at >= ?2))
             ORDER BY created_at, id LIMIT ?3";
@@ -231,7 +231,7 @@ impl Tx for SqliteTx<'_> {
         ids.into_iter().map(crate::stored::read_id).collect()
     }
 
-    async fn orphans(&mut self, before: Timestamp) -> Tried<Vec<TaskRow>> {
+    async fn orphans(&mut self, before: Timestamp) -> TxResult<Vec<TaskRow>> {
         let sql = format!(
             "SELECT {TASK} FROM tasks WHERE status = 'running' AND updated_at < ?1 AND NOT EXISTS (
                 SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at >= ?2))
@@ -241,27 +241,27 @@ impl Tx for SqliteTx<'_> {
         self.rows(&sql, params![before.as_millis(), now])
     }
 
-    async fn log_lines(&mut self, id: &TaskId, behind: u64) -> Tried<Vec<LogEntry>> {
+    async fn log_lines(&mut self, id: &TaskId, behind: u64) -> TxResult<Vec<LogEntry>> {
         let sql = "SELECT line FROM lines WHERE task = ?1 AND seq > ?2 ORDER BY seq";
         let lines: Vec<String> = self.all(sql, params![id.as_str(), integer(behind)], |row| row.get(0))?;
         lines.iter().map(|line| read_line(line)).collect()
     }
 
-    async fn unwritten(&mut self, limit: u32) -> Tried<Vec<TaskRow>> {
+    async fn unwritten(&mut self, limit: u32) -> TxResult<Vec<TaskRow>> {
         let sql = format!("SELECT {TASK} FROM tasks WHERE written_seq < log_seq ORDER BY id LIMIT ?1");
         self.rows(&sql, [limit])
     }
 
-    async fn mark_written(&mut self, id: &TaskId, seq: u64) -> Tried<()> {
+    async fn mark_written(&mut self, id: &TaskId, seq: u64) -> TxResult<()> {
         let sql = "UPDATE tasks SET written_seq = ?2 WHERE id = ?1 AND written_seq < ?2";
         self.execute(sql, params![id.as_str(), integer(seq)])
     }
 
-    async fn see(&mut self, name: &str, beside: Beside<'_>) -> Tried<Seen> {
+    async fn see(&mut self, name: &str, beside: ReadSet<'_>) -> TxResult<ResourceView> {
         see_locally(self, name, beside).await
     }
 
-    async fn put_resource(&mut self, name: &str, before: &Resource, after: Resource) -> Tried<()> {
+    async fn put_resource(&mut self, name: &str, before: &Resource, after: Resource) -> TxResult<()> {
         self.put_held(name, &before.held, &after.held)?;
         let is_known = !before.held.is_empty();
         let is_changed = (before.version, before.written) != (after.version, after.written);
@@ -277,12 +277,12 @@ impl Tx for SqliteTx<'_> {
         }
     }
 
-    async fn held(&mut self) -> Tried<Vec<HeldLock>> {
+    async fn held(&mut self) -> TxResult<Vec<HeldLock>> {
         let sql = format!("SELECT {HELD} FROM locks ORDER BY resource, token");
         self.held_locks(&sql, [])
     }
 
-    async fn names_with(&mut self, removed: Removed<'_>) -> Tried<Vec<String>> {
+    async fn names_with(&mut self, removed: Removed<'_>) -> TxResult<Vec<String>> {
         match removed {
             Removed::Expired(now) => {
                 let sql = "SELECT DISTINCT resource FROM locks WHERE expires_at < ?1 ORDER BY resource";
@@ -296,8 +296,8 @@ impl Tx for SqliteTx<'_> {
     }
 }
 
-impl Local for SqliteTx<'_> {
-    fn known(&mut self, name: &str) -> Tried<Resource> {
+impl LocalTx for SqliteTx<'_> {
+    fn known(&mut self, name: &str) -> TxResult<Resource> {
         let sql = "SELECT version, written FROM resources WHERE name = ?1";
         let known = self.first(sql, [name], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let Some((version, written)) = known else {
@@ -316,13 +316,13 @@ impl Local for SqliteTx<'_> {
         })
     }
 
-    fn next_token(&mut self) -> Tried<u64> {
+    fn next_token(&mut self) -> TxResult<u64> {
         let sql = "UPDATE numbers SET value = value + 1 WHERE name = 'token' RETURNING value";
         let token = self.first(sql, [], |row| row.get(0))?;
         Ok(natural(token.unwrap_or(0)))
     }
 
-    fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>> {
+    fn held_behind(&mut self, name: &str, holder: &Holder) -> TxResult<Option<String>> {
         let sql = "SELECT resource FROM locks WHERE owner = ?1 AND scope = ?2 AND resource >= ?3
                 AND (expires_at IS NULL OR expires_at >= ?4) ORDER BY resource LIMIT 1";
         let now = self.clock.now().as_millis();

@@ -10,28 +10,28 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::tx::SqliteTx;
 use crate::coordinator::Hints;
-use crate::engine::{Fencing, Operation, Tried, Trouble, error_of};
+use crate::engine::{Fencing, Transaction, TxError, TxResult, error_of};
 
-/// So many operations are in one transaction: enough to share a sync among all who wait, few enough to answer soon.
+/// Number of operations in one transaction: enough to share a sync among all that wait, few enough to answer soon.
 const MOST_AT_ONCE: usize = 256;
 
 /// An operation that waits for the thread.
-pub(super) trait Job: Send {
+pub(super) trait WriterJob: Send {
     fn writes(&self) -> bool;
     /// Performs it; an error means that the whole transaction came to nothing.
-    fn perform(&mut self, tx: &mut SqliteTx<'_>) -> Tried<()>;
+    fn perform(&mut self, tx: &mut SqliteTx<'_>) -> TxResult<()>;
     /// Tells who waits what came of it, once it is durable; and whether others should hear of it.
     fn answer(self: Box<Self>) -> bool;
-    fn fail(self: Box<Self>, trouble: Trouble);
+    fn fail(self: Box<Self>, trouble: TxError);
 }
 
-pub(super) struct Waiting<O: Operation> {
+pub(super) struct Waiting<O: Transaction> {
     operation: O,
     done: Result<O::Output, TaskError>,
     answer: oneshot::Sender<Result<O::Output, TaskError>>,
 }
 
-impl<O: Operation> Waiting<O> {
+impl<O: Transaction> Waiting<O> {
     pub(super) fn new(operation: O, answer: oneshot::Sender<Result<O::Output, TaskError>>) -> Self {
         let done = Err(TaskError::LockBackendUnavailable(
             "it was not performed".to_owned(),
@@ -44,18 +44,18 @@ impl<O: Operation> Waiting<O> {
     }
 }
 
-impl<O: Operation> Job for Waiting<O> {
+impl<O: Transaction> WriterJob for Waiting<O> {
     fn writes(&self) -> bool {
         O::WRITES
     }
 
-    fn perform(&mut self, tx: &mut SqliteTx<'_>) -> Tried<()> {
+    fn perform(&mut self, tx: &mut SqliteTx<'_>) -> TxResult<()> {
         let done = self.operation.perform(tx).now_or_never();
         // SQLite answers before the call returns, so nothing is ever left to wait for.
-        match done.unwrap_or_else(|| Err(Trouble::Away("SQLite is busy".to_owned()))) {
+        match done.unwrap_or_else(|| Err(TxError::Away("SQLite is busy".to_owned()))) {
             Ok(output) => self.done = Ok(output),
             // It refuses before it writes.
-            Err(Trouble::Refused(error)) => self.done = Err(error),
+            Err(TxError::Refused(error)) => self.done = Err(error),
             Err(trouble) => return Err(trouble),
         }
         Ok(())
@@ -68,22 +68,22 @@ impl<O: Operation> Job for Waiting<O> {
         wakes
     }
 
-    fn fail(self: Box<Self>, trouble: Trouble) {
+    fn fail(self: Box<Self>, trouble: TxError) {
         let error = error_of(&self.operation, trouble);
         let _ = self.answer.send(Err(error));
     }
 }
 
-pub(super) struct Writer {
+pub(super) struct SqliteWriter {
     pub(super) connection: Connection,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) fencing: Fencing,
     pub(super) hints: Arc<Hints>,
 }
 
-impl Writer {
+impl SqliteWriter {
     /// Works until nobody can ask any more.
-    pub(super) async fn work(mut self, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
+    pub(super) async fn work(mut self, mut waiting: mpsc::Receiver<Box<dyn WriterJob>>) {
         let mut jobs = Vec::new();
         while waiting.recv_many(&mut jobs, MOST_AT_ONCE).await > 0 {
             self.carry_out(&mut jobs);
@@ -91,7 +91,7 @@ impl Writer {
     }
 
     /// All in one transaction; when that comes to nothing, each in one of its own, so that none fails for another's sake.
-    fn carry_out(&mut self, jobs: &mut Vec<Box<dyn Job>>) {
+    fn carry_out(&mut self, jobs: &mut Vec<Box<dyn WriterJob>>) {
         match self.together(jobs) {
             Ok(()) => self.answer(jobs.drain(..)),
             Err(_) if jobs.len() > 1 => {
@@ -103,7 +103,7 @@ impl Writer {
         }
     }
 
-    fn alone(&mut self, job: Box<dyn Job>) {
+    fn alone(&mut self, job: Box<dyn WriterJob>) {
         let mut job = [job];
         let done = self.together(&mut job);
         let [job] = job;
@@ -113,7 +113,7 @@ impl Writer {
         }
     }
 
-    fn answer(&self, jobs: impl IntoIterator<Item = Box<dyn Job>>) {
+    fn answer(&self, jobs: impl IntoIterator<Item = Box<dyn WriterJob>>) {
         let mut wakes = false;
         for job in jobs {
             wakes |= job.answer();
@@ -123,7 +123,7 @@ impl Writer {
         }
     }
 
-    fn together(&mut self, jobs: &mut [Box<dyn Job>]) -> Tried<()> {
+    fn together(&mut self, jobs: &mut [Box<dyn WriterJob>]) -> TxResult<()> {
         let writes = jobs.iter().any(|job| job.writes());
         let begin = if writes { "BEGIN IMMEDIATE" } else { "BEGIN" };
         self.execute(begin)?;
@@ -135,27 +135,27 @@ impl Writer {
         done
     }
 
-    fn perform(&mut self, jobs: &mut [Box<dyn Job>]) -> Tried<()> {
+    fn perform(&mut self, jobs: &mut [Box<dyn WriterJob>]) -> TxResult<()> {
         let mut tx = SqliteTx::new(&mut self.connection, &*self.clock, self.fencing);
         jobs.iter_mut().try_for_each(|job| job.perform(&mut tx))
     }
 
-    fn execute(&self, sql: &str) -> Tried<()> {
+    fn execute(&self, sql: &str) -> TxResult<()> {
         let mut statement = self.connection.prepare_cached(sql)?;
         statement.execute([])?;
         Ok(())
     }
 }
 
-fn again(trouble: &Trouble) -> Trouble {
+fn again(trouble: &TxError) -> TxError {
     match trouble {
-        Trouble::Refused(error) => Trouble::Refused(error.clone()),
-        Trouble::Away(reason) => Trouble::Away(reason.clone()),
-        Trouble::Failed(reason) => Trouble::Failed(reason.clone()),
+        TxError::Refused(error) => TxError::Refused(error.clone()),
+        TxError::Away(reason) => TxError::Away(reason.clone()),
+        TxError::Failed(reason) => TxError::Failed(reason.clone()),
     }
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for TxError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             // Somebody else has it, or its disk is full or does not do what it should; all of it may pass (TASK-101, TASK-117).

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use hankweave_core::document::HankweaveState;
 use hankweave_remote::{
-    Arrived, Cloning, Execution, Pulling, Push, Pushed, RemoteError, clone, list, pull, push,
+    CloneRequest, FetchedRun, PullRequest, PushRequest, Pushed, RemoteError, RemoteExecution, clone, list,
+    pull, push,
 };
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::error::chain;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::free_name;
-use hankweave_task_model::Level;
+use hankweave_task_model::LogLevel;
 use hankweave_task_model::registry::TaskRow;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
@@ -31,26 +32,26 @@ const KEEPING: Duration = Duration::from_secs(60);
 /// News that nobody has noted yet; more than these are only in the log of the worker.
 const MOST_NEWS: usize = 16;
 
-/// Where the run of a task goes, and under which token.
+/// Target of a task's run, and its token.
 #[derive(Debug, Clone)]
-pub(super) struct Route {
+pub(super) struct PushTarget {
     world: World,
     url: String,
-    execution: Execution,
+    execution: RemoteExecution,
     token: u64,
 }
 
 /// Something about the remote that is worth a line in the log of the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct News {
-    pub(super) level: Level,
+pub(super) struct SyncNote {
+    pub(super) level: LogLevel,
     pub(super) message: String,
 }
 
-/// What there is to tell while a run is carried.
+/// Messages while a run is carried.
 #[derive(Debug)]
-pub(super) enum Told {
-    News(News),
+pub(super) enum SyncEvent {
+    News(SyncNote),
     /// The remote has this history.
     Pushed(Box<HankweaveState>),
     /// The task has a later owner.
@@ -60,25 +61,25 @@ pub(super) enum Told {
 /// How carrying a run has ended.
 #[derive(Debug)]
 pub(super) struct Finished {
-    /// What is left to note.
-    pub(super) news: Vec<News>,
+    /// Notes to write.
+    pub(super) news: Vec<SyncNote>,
     /// The last history that the remote has got.
     pub(super) pushed: Option<HankweaveState>,
     pub(super) has_later_owner: bool,
 }
 
-impl Route {
+impl PushTarget {
     pub(super) fn new(world: &World, url: &str, row: &TaskRow, token: u64) -> Self {
         Self {
             world: world.clone(),
             url: url.to_owned(),
-            execution: Execution::of_task(row.id(), *row.record.created_at()),
+            execution: RemoteExecution::of_task(row.id(), *row.record.created_at()),
             token,
         }
     }
 
     /// Brings the run to `workspace` as far as the remote has it and this machine does not. What this machine has alone is pushed beside it first.
-    pub(super) async fn arrive(&self, workspace: &Path) -> Result<Option<News>, RemoteError> {
+    pub(super) async fn arrive(&self, workspace: &Path) -> Result<Option<SyncNote>, RemoteError> {
         let mut tries = 1;
         loop {
             match self.try_to_arrive(workspace).await {
@@ -92,13 +93,13 @@ impl Route {
         }
     }
 
-    async fn try_to_arrive(&self, workspace: &Path) -> Result<Option<News>, RemoteError> {
+    async fn try_to_arrive(&self, workspace: &Path) -> Result<Option<SyncNote>, RemoteError> {
         let there = list(&self.world, &self.url).await?;
         if !there.iter().any(|listed| listed.execution == self.execution) {
             return Ok(None);
         }
         let dir = ExecutionDir::new(workspace.to_owned());
-        let order = Pulling {
+        let order = PullRequest {
             url: Some(self.url.clone()),
             execution: Some(self.execution.clone()),
             token: self.token,
@@ -108,15 +109,15 @@ impl Route {
             Err(RemoteError::NothingRecorded) => self.clone_into(workspace).await?,
             arrived => arrived?,
         };
-        Ok(arrived.changed.then(|| News {
-            level: Level::Info,
+        Ok(arrived.changed.then(|| SyncNote {
+            level: LogLevel::Info,
             message: told(&arrived),
         }))
     }
 
-    /// What lies there without any record of a run makes way.
-    async fn clone_into(&self, workspace: &Path) -> Result<Arrived, RemoteError> {
-        let cloning = Cloning {
+    /// Clones into the workspace; entries there without a record of a run are moved away.
+    async fn clone_into(&self, workspace: &Path) -> Result<FetchedRun, RemoteError> {
+        let cloning = CloneRequest {
             url: self.url.clone(),
             wanted: Some(self.execution.to_string()),
             into: workspace.to_owned(),
@@ -140,7 +141,7 @@ impl Route {
     }
 
     async fn push(&self, dir: &ExecutionDir) -> Result<Pushed, RemoteError> {
-        let order = Push {
+        let order = PushRequest {
             url: Some(self.url.clone()),
             execution: Some(self.execution.clone()),
             token: self.token,
@@ -178,7 +179,7 @@ pub(super) fn is_passing(error: &RemoteError) -> bool {
     error.may_pass() || matches!(error, RemoteError::Live { .. })
 }
 
-fn told(arrived: &Arrived) -> String {
+fn told(arrived: &FetchedRun) -> String {
     let record = arrived.record.get(..12).unwrap_or(&arrived.record);
     let mut text = format!("Run fetched from its remote, record {record}");
     if let Some(checkpoint) = &arrived.checkpoint {
@@ -195,32 +196,32 @@ fn told(arrived: &Arrived) -> String {
 
 /// Pushes beside a run, each time that there is something new.
 #[derive(Debug)]
-pub(super) struct Carrier {
-    route: Route,
+pub(super) struct BackgroundPush {
+    route: PushTarget,
     workspace: PathBuf,
-    due: watch::Sender<Due>,
-    news: mpsc::Receiver<News>,
+    due: watch::Sender<PushDue>,
+    news: mpsc::Receiver<SyncNote>,
     pushed: watch::Receiver<Option<HankweaveState>>,
     superseded: CancellationToken,
     task: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Due {
-    /// So many checkpoints were made.
+enum PushDue {
+    /// Number of checkpoints made.
     Checkpoints(u64),
     /// The run has ended.
     Last,
 }
 
-impl Carrier {
+impl BackgroundPush {
     /// Begins with a push of what is there, so that the remote knows the token.
-    pub(super) fn start(route: Route, workspace: &Path) -> Self {
-        let (due, told) = watch::channel(Due::Checkpoints(0));
+    pub(super) fn start(route: PushTarget, workspace: &Path) -> Self {
+        let (due, told) = watch::channel(PushDue::Checkpoints(0));
         let (send, news) = mpsc::channel(MOST_NEWS);
         let (has_pushed, pushed) = watch::channel(None);
         let superseded = CancellationToken::new();
-        let work = Work {
+        let work = PushLoop {
             route: route.clone(),
             dir: ExecutionDir::new(workspace.to_owned()),
             due: told,
@@ -242,7 +243,7 @@ impl Carrier {
     /// A checkpoint was made.
     pub(super) fn checkpoint(&self) {
         self.due.send_modify(|due| {
-            if let Due::Checkpoints(number) = due {
+            if let PushDue::Checkpoints(number) = due {
                 *number += 1;
             }
         });
@@ -253,12 +254,12 @@ impl Carrier {
     /// # Cancel safety
     ///
     /// Nothing is lost.
-    pub(super) async fn next(&mut self) -> Told {
+    pub(super) async fn next(&mut self) -> SyncEvent {
         tokio::select! {
             biased;
-            () = self.superseded.cancelled() => Told::Superseded,
-            Some(news) = self.news.recv() => Told::News(news),
-            Some(history) = next_pushed(&mut self.pushed) => Told::Pushed(Box::new(history)),
+            () = self.superseded.cancelled() => SyncEvent::Superseded,
+            Some(news) = self.news.recv() => SyncEvent::News(news),
+            Some(history) = next_pushed(&mut self.pushed) => SyncEvent::Pushed(Box::new(history)),
         }
     }
 
@@ -277,7 +278,7 @@ impl Carrier {
     /// Pushing goes on; call nothing but [`give_up`](Self::give_up) then.
     pub(super) async fn finish(&mut self) -> Finished {
         // Whoever does not listen has ended.
-        let _ = self.due.send(Due::Last);
+        let _ = self.due.send(PushDue::Last);
         let mut rest = Vec::new();
         while let Some(told) = self.news.recv().await {
             rest.push(told);
@@ -301,28 +302,28 @@ async fn next_pushed(pushed: &mut watch::Receiver<Option<HankweaveState>>) -> Op
     pushed.borrow_and_update().clone()
 }
 
-struct Work {
-    route: Route,
+struct PushLoop {
+    route: PushTarget,
     dir: ExecutionDir,
-    due: watch::Receiver<Due>,
-    news: mpsc::Sender<News>,
+    due: watch::Receiver<PushDue>,
+    news: mpsc::Sender<SyncNote>,
     pushed: watch::Sender<Option<HankweaveState>>,
     superseded: CancellationToken,
 }
 
-impl Work {
+impl PushLoop {
     async fn work(mut self) {
         let mut failed = false;
         loop {
             let due = *self.due.borrow_and_update();
-            if due == Due::Last {
+            if due == PushDue::Last {
                 return self.last().await;
             }
             match self.push().await {
                 Ok(()) | Err(RemoteError::NothingRecorded) if !failed => {}
                 Ok(()) => {
                     failed = false;
-                    self.tell(Level::Info, "Run pushed again".to_owned());
+                    self.tell(LogLevel::Info, "Run pushed again".to_owned());
                 }
                 Err(error) => {
                     if self.is_over(&error) {
@@ -330,7 +331,7 @@ impl Work {
                     }
                     // Once, and not at each checkpoint.
                     if !failed {
-                        self.tell(Level::Warning, format!("Run not pushed: {}", chain(&error)));
+                        self.tell(LogLevel::Warning, format!("Run not pushed: {}", chain(&error)));
                     }
                     failed = true;
                 }
@@ -351,12 +352,12 @@ impl Work {
         let mut tries = 1;
         loop {
             match self.push().await {
-                Ok(()) => return self.tell(Level::Info, "Run pushed to its remote".to_owned()),
+                Ok(()) => return self.tell(LogLevel::Info, "Run pushed to its remote".to_owned()),
                 Err(RemoteError::NothingRecorded) => return,
                 Err(error) if self.is_over(&error) => return,
                 Err(error) if tries == LAST_TRIES || !is_passing(&error) => {
                     let told = format!("Run not pushed, it is on this machine alone: {}", chain(&error));
-                    return self.tell(Level::Error, told);
+                    return self.tell(LogLevel::Error, told);
                 }
                 Err(_) => {}
             }
@@ -370,14 +371,14 @@ impl Work {
         if !matches!(error, RemoteError::Superseded { .. }) {
             return false;
         }
-        self.tell(Level::Error, chain(error));
+        self.tell(LogLevel::Error, chain(error));
         self.superseded.cancel();
         true
     }
 
-    fn tell(&self, level: Level, message: String) {
+    fn tell(&self, level: LogLevel, message: String) {
         tracing::info!(execution = %self.route.execution, message, "remote");
         // A reader that is behind finds it in the log of the worker.
-        let _ = self.news.try_send(News { level, message });
+        let _ = self.news.try_send(SyncNote { level, message });
     }
 }

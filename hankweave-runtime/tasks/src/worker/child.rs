@@ -11,8 +11,8 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::process::{CommandSpec, SpawnedProcess, Stdin, stop};
 use tokio::time::timeout;
 
-use super::lines::Lines;
-use super::order::Order;
+use super::lines::BoundedLines;
+use super::order::TaskSpec;
 
 /// The longest event that is read, in bytes; of others the rest is left out, and then they are none.
 const LONGEST_EVENT: usize = 1 << 20;
@@ -27,14 +27,14 @@ const DRAINING: Duration = Duration::from_secs(2);
 /// A run; dropping it kills it and what it started.
 pub(super) struct Run {
     process: SpawnedProcess,
-    events: Lines,
-    messages: Option<Lines>,
+    events: BoundedLines,
+    messages: Option<BoundedLines>,
     last: VecDeque<String>,
 }
 
-/// What comes from a run.
+/// Event of a run's process.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum ChildEvent {
     /// A line of its events.
     Event(Vec<u8>),
     /// It has ended.
@@ -46,7 +46,7 @@ impl Run {
     pub(super) fn start(
         world: &World,
         program: &Path,
-        order: &Order,
+        order: &TaskSpec,
         execution: &Path,
         marker: String,
     ) -> io::Result<Self> {
@@ -66,8 +66,8 @@ impl Run {
         let messages = std::mem::replace(&mut process.stderr, closed());
         Ok(Self {
             process,
-            events: Lines::new(events, LONGEST_EVENT),
-            messages: Some(Lines::new(messages, LONGEST_MESSAGE)),
+            events: BoundedLines::new(events, LONGEST_EVENT),
+            messages: Some(BoundedLines::new(messages, LONGEST_MESSAGE)),
             last: VecDeque::new(),
         })
     }
@@ -82,13 +82,13 @@ impl Run {
     /// # Cancel safety
     ///
     /// Nothing is lost.
-    pub(super) async fn next(&mut self) -> io::Result<Said> {
+    pub(super) async fn next(&mut self) -> io::Result<ChildEvent> {
         loop {
             tokio::select! {
                 biased;
                 line = self.events.next() => match line? {
-                    Some(line) => return Ok(Said::Event(line)),
-                    None => return Ok(Said::Ended(self.process.control.wait().await?)),
+                    Some(line) => return Ok(ChildEvent::Event(line)),
+                    None => return Ok(ChildEvent::Ended(self.process.control.wait().await?)),
                 },
                 message = next_message(&mut self.messages) => self.note(message),
                 exit = self.process.control.wait() => return self.rest(exit?).await,
@@ -96,11 +96,11 @@ impl Run {
         }
     }
 
-    /// What was printed before the end and is not read yet comes first.
-    async fn rest(&mut self, exit: ProcessExit) -> io::Result<Said> {
+    /// Returns output that was printed before the end and is not read yet.
+    async fn rest(&mut self, exit: ProcessExit) -> io::Result<ChildEvent> {
         match timeout(DRAINING, self.events.next()).await {
-            Ok(Ok(Some(line))) => Ok(Said::Event(line)),
-            _ => Ok(Said::Ended(exit)),
+            Ok(Ok(Some(line))) => Ok(ChildEvent::Event(line)),
+            _ => Ok(ChildEvent::Ended(exit)),
         }
     }
 
@@ -131,7 +131,7 @@ impl Run {
     }
 }
 
-/// What names the place of a single run, of which a worker has several.
+/// Returns whether the variable names a path of a single run, of which a worker has several.
 fn is_for_one_run(name: &OsStr) -> bool {
     ["HANKWEAVE_EXECUTION", "HANKWEAVE_PORT", "HANKWEAVE_RUNTIME_PORT"]
         .iter()
@@ -139,7 +139,7 @@ fn is_for_one_run(name: &OsStr) -> bool {
 }
 
 /// The next message; `None` once, when there are no more, and then never again.
-async fn next_message(messages: &mut Option<Lines>) -> Option<Vec<u8>> {
+async fn next_message(messages: &mut Option<BoundedLines>) -> Option<Vec<u8>> {
     match messages {
         Some(lines) => lines.next().await.unwrap_or_default(),
         None => std::future::pending().await,

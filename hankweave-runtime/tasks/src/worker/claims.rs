@@ -11,12 +11,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::job::{Job, JobEnd};
-use super::metrics::{Figures, Metrics};
+use super::metrics::{Metrics, WorkerMetrics};
 use super::options::WorkerOptions;
 use super::orphans::look_after;
-use super::reach::Reach;
-use crate::coordinator::{Claim, Coordinator, Hold};
-use crate::layers::Layers;
+use super::reach::RemoteBackoff;
+use crate::coordinator::{Claim, Coordinator, ExclusiveHold};
+use crate::layers::TaskLayers;
 use crate::lifecycle::Lifecycle;
 use crate::locks::Locks;
 use crate::recorder::Recorder;
@@ -27,10 +27,10 @@ pub struct Worker {
     pub(super) coordinator: Arc<dyn Coordinator>,
     pub(super) locks: Locks,
     pub(super) lifecycle: Lifecycle,
-    pub(super) layers: Layers,
+    pub(super) layers: TaskLayers,
     pub(super) world: World,
     pub(super) options: Arc<WorkerOptions>,
-    pub(super) figures: Figures,
+    pub(super) figures: WorkerMetrics,
     told: Arc<dyn Fn(&TaskRow) + Send + Sync>,
     doubts_remote: bool,
 }
@@ -43,9 +43,9 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// What a worker has done in its life.
+/// Work of a worker in its life.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Worked {
+pub struct WorkerSummary {
     /// Tasks that completed.
     pub completed: u64,
     /// Tasks that failed.
@@ -58,7 +58,7 @@ pub struct Worked {
     pub lost: u64,
 }
 
-impl Worked {
+impl WorkerSummary {
     fn count(&mut self, end: JobEnd) {
         let number = match end {
             JobEnd::Completed => &mut self.completed,
@@ -76,19 +76,19 @@ impl Worker {
     #[must_use]
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
-        layers: Layers,
+        layers: TaskLayers,
         world: World,
         options: WorkerOptions,
     ) -> Self {
-        Self::counting_in(Figures::default(), coordinator, layers, world, options)
+        Self::counting_in(WorkerMetrics::default(), coordinator, layers, world, options)
     }
 
-    /// The same one, which counts where other workers of this process do as well.
+    /// Counts in figures shared with other workers of this process.
     #[must_use]
     pub fn counting_in(
-        figures: Figures,
+        figures: WorkerMetrics,
         coordinator: Arc<dyn Coordinator>,
-        layers: Layers,
+        layers: TaskLayers,
         world: World,
         options: WorkerOptions,
     ) -> Self {
@@ -113,7 +113,7 @@ impl Worker {
         }
     }
 
-    /// The same one, which tells about each step of its tasks; whoever is told must not take long.
+    /// Calls `told` with each step of its tasks; the callback must return quickly.
     #[must_use]
     pub fn telling(self, told: impl Fn(&TaskRow) + Send + Sync + 'static) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl Worker {
         }
     }
 
-    /// The same one, which goes on behind a step or a codon only when that is recorded (TASK-86).
+    /// Continues after a step or a codon only once that is recorded (TASK-86).
     #[must_use]
     pub fn recorded_by(self, recorder: Recorder) -> Self {
         Self {
@@ -131,7 +131,7 @@ impl Worker {
         }
     }
 
-    /// The same one, which asks its remote before it claims the first task: that did not answer a moment ago (TASK-119).
+    /// Asks its remote before it claims the first task: the remote did not answer a moment ago (TASK-119).
     #[must_use]
     pub fn doubting_remote(self, doubts_remote: bool) -> Self {
         Self {
@@ -146,7 +146,7 @@ impl Worker {
         &self.lifecycle
     }
 
-    /// What it has done so far.
+    /// Returns the figures so far.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.figures.tasks
@@ -162,7 +162,7 @@ impl Worker {
     /// # Errors
     ///
     /// Returns what the registry says, unless it is away and may come back.
-    pub async fn work(&self, shutdown: &Shutdown) -> Result<Worked, TaskError> {
+    pub async fn work(&self, shutdown: &Shutdown) -> Result<WorkerSummary, TaskError> {
         let cleaner = self.locks.start_cleaner();
         let worked = self.work_on(shutdown).await;
         cleaner.stop().await;
@@ -170,12 +170,12 @@ impl Worker {
         worked
     }
 
-    async fn work_on(&self, shutdown: &Shutdown) -> Result<Worked, TaskError> {
-        let mut worked = Worked::default();
+    async fn work_on(&self, shutdown: &Shutdown) -> Result<WorkerSummary, TaskError> {
+        let mut worked = WorkerSummary::default();
         let mut jobs = JoinSet::new();
         let mut changes = self.coordinator.changes();
         let mut follow_up = Instant::now();
-        let mut reach = Reach::new(self.doubts_remote);
+        let mut reach = RemoteBackoff::new(self.doubts_remote);
         let ended = loop {
             let looked = match shutdown.cause() {
                 Some(_) => break Ok(()),
@@ -214,7 +214,7 @@ impl Worker {
         &self,
         jobs: &mut JoinSet<JobEnd>,
         follow_up: &mut Instant,
-        reach: &mut Reach,
+        reach: &mut RemoteBackoff,
         shutdown: &Shutdown,
     ) -> Result<(), TaskError> {
         if Instant::now() >= *follow_up {
@@ -244,7 +244,7 @@ impl Worker {
         while jobs.len() < self.options.jobs {
             let asked = Instant::now();
             let lease = Some(self.options.lease);
-            let hold = Hold {
+            let hold = ExclusiveHold {
                 holder: self.holder(),
                 lease,
             };

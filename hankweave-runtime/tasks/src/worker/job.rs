@@ -15,22 +15,22 @@ use hankweave_core::machine::Extra;
 use hankweave_runtime::Shutdown;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::{TaskRecord, TaskResult};
-use hankweave_task_model::{Level, Retention, TaskError};
+use hankweave_task_model::{LogLevel, Retention, TaskError};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::called_off::called_off;
-use super::carry::{Carrier, Told};
-use super::child::{Run, Said};
+use super::carry::{BackgroundPush, SyncEvent};
+use super::child::{ChildEvent, Run};
 use super::claims::Worker;
-use super::order::Order;
-use super::progress::{Milestone, Progress};
+use super::order::TaskSpec;
+use super::progress::{Milestone, TaskProgress};
 use super::resources::Monitor;
-use super::schedule::{Cause, Schedule};
-use crate::coordinator::Hold;
+use super::schedule::{CheckpointCause, Schedule};
+use crate::coordinator::ExclusiveHold;
 use crate::layers::{Durability, LayerError, TaskFiles, TaskLog, WORKSPACE};
-use crate::lifecycle::{Lifecycle, Step};
+use crate::lifecycle::{Lifecycle, TaskStep};
 use crate::locks::LockGuard;
 use crate::publish::publish;
 use costs::CostLedger;
@@ -47,7 +47,7 @@ const HELD_WAIT: Duration = Duration::from_secs(1);
 /// How the error of a task begins that waits because its run could not be fetched (TASK-119).
 pub const NOT_FETCHED: &str = "NOT_FETCHED";
 
-/// What became of a task.
+/// Outcome of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobEnd {
     Completed,
@@ -62,14 +62,14 @@ pub(super) enum JobEnd {
 }
 
 /// How a run ended.
-enum Outcome {
+enum JobOutcome {
     Ended(ProcessExit, Vec<String>),
     CalledOff,
     Stopped,
     /// The remote says that the task has a later owner.
     Lost,
     NotStarted(String),
-    /// What another machine has done cannot be had now.
+    /// The work of another machine cannot be fetched now.
     NotFetched(String),
 }
 
@@ -115,20 +115,20 @@ pub(super) struct Job {
     files: TaskFiles,
     shutdown: Shutdown,
     called_off: CancellationToken,
-    progress: Progress,
+    progress: TaskProgress,
     /// Its costs, once an attempt was begun.
     ledger: Option<CostLedger>,
     schedule: Schedule,
     /// The run, while there is one: it outlives the work that is dropped when the lease is lost.
     run: Option<Run>,
     /// Pushes the run beside it, while there is a remote; what it has of a lost task is kept behind the work.
-    carrier: Option<Carrier>,
+    carrier: Option<BackgroundPush>,
 }
 
 impl Job {
     pub(super) fn new(worker: Worker, row: TaskRow, guard: &LockGuard, shutdown: Shutdown) -> Self {
         let files = worker.layers.task(row.id().clone());
-        let hold = Hold {
+        let hold = ExclusiveHold {
             holder: guard.holder().clone(),
             lease: Some(worker.options.lease),
         };
@@ -140,7 +140,7 @@ impl Job {
             files,
             shutdown,
             called_off: CancellationToken::new(),
-            progress: Progress::default(),
+            progress: TaskProgress::default(),
             ledger: None,
             schedule: Schedule::begin(),
             run: None,
@@ -184,19 +184,19 @@ impl Job {
     async fn run_task(&mut self) -> Result<JobEnd, JobError> {
         let agent_id = AgentId::new(&*self.worker.options.name)
             .map_err(|_| TaskError::InvalidArgument("a worker has a name"))?;
-        match self.step(Step::Start(agent_id)).await {
+        match self.step(TaskStep::Start(agent_id)).await {
             // A task that must not start would be claimed again and again.
             Err(vetoed @ (TaskError::HookVeto { .. } | TaskError::HookTimeout { .. })) => {
                 let result = json!({"success": false, "error": vetoed.to_string()});
                 self.save_progress(Some(result)).await?;
-                self.step(Step::Cancel).await?;
+                self.step(TaskStep::Cancel).await?;
                 return Ok(JobEnd::Cancelled);
             }
             started => started?,
         }
-        let outcome = match Order::read(self.row.record.metadata()) {
+        let outcome = match TaskSpec::read(self.row.record.metadata()) {
             Ok(order) => self.run_order(&order).await?,
-            Err(why) => Outcome::NotStarted(why),
+            Err(why) => JobOutcome::NotStarted(why),
         };
         self.settle_ledger().await;
         let Some((step, result, end)) = self.conclusion(outcome) else {
@@ -214,14 +214,14 @@ impl Job {
         }
         let told = hankweave_runtime::error::chain(&error);
         tracing::error!(taskId = %self.row.id(), error = told, "the task cannot go on here");
-        match self.step(Step::Fail(told)).await {
+        match self.step(TaskStep::Fail(told)).await {
             Ok(()) => JobEnd::Failed,
             Err(_) => JobEnd::Lost,
         }
     }
 
     /// Takes a step, and while the registry is away takes it again, as long as the lease lives.
-    async fn step(&mut self, step: Step) -> Result<(), TaskError> {
+    async fn step(&mut self, step: TaskStep) -> Result<(), TaskError> {
         let mut is_unsure = false;
         loop {
             let lifecycle = self.lifecycle.noting(self.ledger.map(|ledger| ledger.cost()));
@@ -244,7 +244,7 @@ impl Job {
     }
 
     /// The task, when a step was taken whose answer was lost; its files follow.
-    async fn taken_before(&mut self, step: &Step) -> Option<TaskRow> {
+    async fn taken_before(&mut self, step: &TaskStep) -> Option<TaskRow> {
         let coordinator = &*self.worker.coordinator;
         let row = coordinator.task(self.row.id().clone()).await.ok()??;
         if row.record.status() != step.leads_to() || row.fencing_token != self.token {
@@ -266,7 +266,7 @@ impl Job {
         run.last_messages().await;
     }
 
-    async fn run_order(&mut self, order: &Order) -> Result<Outcome, JobError> {
+    async fn run_order(&mut self, order: &TaskSpec) -> Result<JobOutcome, JobError> {
         let disk = self.worker.world.disk.clone();
         let workspace = self.files.path().join(WORKSPACE);
         let made = self
@@ -288,39 +288,43 @@ impl Job {
 
     async fn run_when_free(
         &mut self,
-        order: &Order,
+        order: &TaskSpec,
         execution: &Path,
         log: &mut TaskLog,
-    ) -> Result<Outcome, JobError> {
+    ) -> Result<JobOutcome, JobError> {
         for _ in 0..HELD_TRIES {
             match self.run_once(order, execution, log).await? {
-                Outcome::Ended(exit, _) if exit.code() == HELD => {}
+                JobOutcome::Ended(exit, _) if exit.code() == HELD => {}
                 outcome => return Ok(outcome),
             }
             tokio::select! {
-                () = self.called_off.cancelled() => return Ok(Outcome::CalledOff),
-                () = self.shutdown.requested() => return Ok(Outcome::Stopped),
+                () = self.called_off.cancelled() => return Ok(JobOutcome::CalledOff),
+                () = self.shutdown.requested() => return Ok(JobOutcome::Stopped),
                 () = sleep(HELD_WAIT) => {}
             }
         }
-        Ok(Outcome::NotStarted(
+        Ok(JobOutcome::NotStarted(
             "another run works in its workspace".to_owned(),
         ))
     }
 
     async fn run_once(
         &mut self,
-        order: &Order,
+        order: &TaskSpec,
         execution: &Path,
         log: &mut TaskLog,
-    ) -> Result<Outcome, JobError> {
+    ) -> Result<JobOutcome, JobError> {
         let options = &self.worker.options;
         // Of its own, so that a sweep takes no process of a worker that has lost the task or has it now.
         let marker = format!("task/{}/{}", self.row.id(), self.worker.world.ids.nonce());
         let started = Run::start(&self.worker.world, &options.program, order, execution, marker);
         match started {
             Ok(run) => self.run = Some(run),
-            Err(error) => return Ok(Outcome::NotStarted(format!("the run cannot be started: {error}"))),
+            Err(error) => {
+                return Ok(JobOutcome::NotStarted(format!(
+                    "the run cannot be started: {error}"
+                )));
+            }
         }
         let mut monitor = self.monitor();
         while let Some(run) = &mut self.run {
@@ -336,19 +340,19 @@ impl Job {
                     self.checkpoint_because(cause).await?;
                 }
                 told = told_by(&mut self.carrier) => match told {
-                    Told::News(news) => self.note(&news, log)?,
-                    Told::Pushed(history) => self.record(*history).await,
-                    Told::Superseded => return Ok(Outcome::Lost),
+                    SyncEvent::News(news) => self.note(&news, log)?,
+                    SyncEvent::Pushed(history) => self.record(*history).await,
+                    SyncEvent::Superseded => return Ok(JobOutcome::Lost),
                 },
                 said = run.next() => match said? {
-                    Said::Event(line) => self.take(&line, log).await?,
-                    Said::Ended(exit) => {
+                    ChildEvent::Event(line) => self.take(&line, log).await?,
+                    ChildEvent::Ended(exit) => {
                         log.sync()?;
                         let messages = match self.run.take() {
                             Some(run) => run.last_messages().await,
                             None => Vec::new(),
                         };
-                        return Ok(Outcome::Ended(exit, messages));
+                        return Ok(JobOutcome::Ended(exit, messages));
                     }
                 },
             }
@@ -357,8 +361,8 @@ impl Job {
         self.checkpoint_because(cause).await?;
         self.stop_run().await;
         Ok(match self.called_off.is_cancelled() {
-            true => Outcome::CalledOff,
-            false => Outcome::Stopped,
+            true => JobOutcome::CalledOff,
+            false => JobOutcome::Stopped,
         })
     }
 
@@ -372,7 +376,7 @@ impl Job {
         };
         let (level, message, data) = match &milestone {
             Milestone::Started(codon) => (
-                Level::Info,
+                LogLevel::Info,
                 format!("Codon {codon} started"),
                 json!({"codon": codon}),
             ),
@@ -380,12 +384,12 @@ impl Job {
                 codon,
                 success: true,
                 data,
-            } => (Level::Info, format!("Codon {codon} completed"), data.clone()),
+            } => (LogLevel::Info, format!("Codon {codon} completed"), data.clone()),
             Milestone::Ended {
                 codon,
                 success: false,
                 data,
-            } => (Level::Error, format!("Codon {codon} failed"), data.clone()),
+            } => (LogLevel::Error, format!("Codon {codon} failed"), data.clone()),
         };
         log.append(&[self.files.entry(level, message, Some(data))])?;
         self.report_costs();
@@ -405,7 +409,7 @@ impl Job {
         Ok(())
     }
 
-    async fn checkpoint_because(&mut self, cause: Option<Cause>) -> Result<(), LayerError> {
+    async fn checkpoint_because(&mut self, cause: Option<CheckpointCause>) -> Result<(), LayerError> {
         match cause {
             Some(cause) if self.worker.options.checkpoints_by_risk => {
                 self.checkpoint(cause.description().to_owned()).await
@@ -443,35 +447,35 @@ impl Job {
         Ok(())
     }
 
-    /// What the registry is told, what the state keeps, and what became of the task; nothing when it is somebody else's.
-    fn conclusion(&self, outcome: Outcome) -> Option<(Step, Value, JobEnd)> {
+    /// Returns the step for the registry, the value for the state, and the outcome of the job; none when the task is another worker's.
+    fn conclusion(&self, outcome: JobOutcome) -> Option<(TaskStep, Value, JobEnd)> {
         Some(match outcome {
-            Outcome::Ended(exit, messages) => {
+            JobOutcome::Ended(exit, messages) => {
                 let result = self.result(exit, messages);
                 let data = json!(result);
                 match exit.is_success() {
-                    true => (Step::Complete(result), data, JobEnd::Completed),
-                    false => (Step::Fail(told(exit, &result)), data, JobEnd::Failed),
+                    true => (TaskStep::Complete(result), data, JobEnd::Completed),
+                    false => (TaskStep::Fail(told(exit, &result)), data, JobEnd::Failed),
                 }
             }
-            Outcome::NotStarted(why) => {
+            JobOutcome::NotStarted(why) => {
                 let result = json!({"success": false, "error": why});
-                (Step::Fail(why), result, JobEnd::Failed)
+                (TaskStep::Fail(why), result, JobEnd::Failed)
             }
-            Outcome::NotFetched(why) => {
-                let step = Step::Requeue(format!("{NOT_FETCHED}: {why}"));
+            JobOutcome::NotFetched(why) => {
+                let step = TaskStep::Requeue(format!("{NOT_FETCHED}: {why}"));
                 (step, Value::Null, JobEnd::NotFetched)
             }
-            Outcome::CalledOff => {
+            JobOutcome::CalledOff => {
                 let result = json!({"success": false, "status": "cancelled", "data": self.figures()});
-                (Step::Cancel, result, JobEnd::Cancelled)
+                (TaskStep::Cancel, result, JobEnd::Cancelled)
             }
-            Outcome::Stopped => (
-                Step::Requeue("WORKER_STOPPED".to_owned()),
+            JobOutcome::Stopped => (
+                TaskStep::Requeue("WORKER_STOPPED".to_owned()),
                 Value::Null,
                 JobEnd::Requeued,
             ),
-            Outcome::Lost => return None,
+            JobOutcome::Lost => return None,
         })
     }
 
@@ -497,8 +501,8 @@ impl Job {
     }
 }
 
-/// What there is to tell about the remote, if there is one.
-async fn told_by(carrier: &mut Option<Carrier>) -> Told {
+/// Returns the messages about the remote, if there is one.
+async fn told_by(carrier: &mut Option<BackgroundPush>) -> SyncEvent {
     match carrier {
         Some(carrier) => carrier.next().await,
         None => std::future::pending().await,

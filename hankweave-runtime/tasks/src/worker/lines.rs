@@ -6,13 +6,13 @@ use std::pin::Pin;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// Reads line by line; of a line that is too long the rest is left out.
-pub(super) struct Lines {
+pub(super) struct BoundedLines {
     reader: BufReader<Pin<Box<dyn AsyncRead + Send>>>,
     line: Vec<u8>,
     longest: usize,
 }
 
-impl Lines {
+impl BoundedLines {
     pub(super) fn new(stream: Pin<Box<dyn AsyncRead + Send>>, longest: usize) -> Self {
         Self {
             reader: BufReader::with_capacity(64 << 10, stream),
@@ -54,7 +54,7 @@ mod tests {
     async fn a_long_line_takes_no_more_room_than_it_may() {
         let text = format!("one\n{}\n\nlast", "x".repeat(200_000));
         let stream = io::Cursor::new(text.into_bytes());
-        let mut lines = Lines::new(Box::pin(stream), 5);
+        let mut lines = BoundedLines::new(Box::pin(stream), 5);
         let mut read = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             read.push(String::from_utf8(line).unwrap());

@@ -7,16 +7,16 @@ use hankweave_core::cost::Usd;
 use tokio::time::timeout;
 
 use super::Worker;
-use super::resources::Usage;
-use crate::layers::{Figure, Layers};
+use super::resources::ResourceUsage;
+use crate::layers::{LayerMetric, TaskLayers};
 use crate::lifecycle::StepMetrics;
 use crate::locks::{LockMetrics, LockSummary, Locks};
-use crate::metrics::{Counter, Page, label};
+use crate::metrics::{Counter, MetricsPage, label};
 
 /// How long the registry may take to tell who holds what; without an answer the page has no such lines.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a worker has done so far.
+/// Figures of a worker.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// Tasks that it claimed.
@@ -29,24 +29,24 @@ pub struct Metrics {
     pub nano_dollars: Counter,
 }
 
-/// What all workers of a process count and time together: beneath an engine there is one for each task. Copies are the same figures.
+/// Figures of all workers of a process together: with an engine there is one for each task. Copies share the figures.
 #[derive(Debug, Clone, Default)]
-pub struct Figures {
+pub struct WorkerMetrics {
     pub(super) tasks: Arc<Metrics>,
     pub(super) steps: Arc<StepMetrics>,
-    pub(super) usage: Arc<Usage>,
+    pub(super) usage: Arc<ResourceUsage>,
 }
 
-impl Figures {
+impl WorkerMetrics {
     /// These, and those of the files, in the text form of Prometheus; of locks an engine has none.
     #[must_use]
-    pub fn page(&self, layers: &Layers) -> String {
-        let mut page = Page::default();
+    pub fn page(&self, layers: &TaskLayers) -> String {
+        let mut page = MetricsPage::default();
         self.write(&mut page, layers);
         page.text()
     }
 
-    fn write(&self, page: &mut Page, layers: &Layers) {
+    fn write(&self, page: &mut MetricsPage, layers: &TaskLayers) {
         self.tasks.write(page);
         write_steps(page, &self.steps);
         write_files(page, &layers.figures());
@@ -57,7 +57,7 @@ impl Figures {
 impl Worker {
     /// All that this worker counts and times, in the text form of Prometheus.
     pub async fn page(&self) -> String {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         self.figures.write(&mut page, &self.layers);
         write_locks(&mut page, self.locks.metrics());
         if let Some(summary) = summary(&self.locks).await {
@@ -68,7 +68,7 @@ impl Worker {
 }
 
 impl Metrics {
-    fn write(&self, page: &mut Page) {
+    fn write(&self, page: &mut MetricsPage) {
         let (claimed, ended) = (self.claimed.get(), self.ended.get());
         page.counter(
             "hankweave_tasks_claimed_total",
@@ -93,7 +93,7 @@ impl Metrics {
     }
 }
 
-fn write_steps(page: &mut Page, steps: &StepMetrics) {
+fn write_steps(page: &mut MetricsPage, steps: &StepMetrics) {
     let to = steps
         .by_status()
         .map(|(status, count)| (label("to", status.as_str()), count));
@@ -124,7 +124,7 @@ fn write_steps(page: &mut Page, steps: &StepMetrics) {
     );
 }
 
-fn write_locks(page: &mut Page, locks: &LockMetrics) {
+fn write_locks(page: &mut MetricsPage, locks: &LockMetrics) {
     for (name, help, counter) in [
         ("granted", "Locks that this worker was granted.", &locks.granted),
         (
@@ -159,8 +159,8 @@ async fn summary(locks: &Locks) -> Option<LockSummary> {
     timeout(PATIENCE, locks.summary()).await.ok()?.ok()
 }
 
-/// What everybody holds now, not only this worker.
-fn write_held(page: &mut Page, summary: &LockSummary) {
+/// Writes all held locks, not only those of this worker.
+fn write_held(page: &mut MetricsPage, summary: &LockSummary) {
     page.gauge(
         "hankweave_locks_active",
         "Locks that anybody holds now.",
@@ -180,8 +180,8 @@ fn write_held(page: &mut Page, summary: &LockSummary) {
     );
 }
 
-fn write_files(page: &mut Page, files: &[Figure]) {
-    type Value = fn(&Figure) -> f64;
+fn write_files(page: &mut MetricsPage, files: &[LayerMetric]) {
+    type Value = fn(&LayerMetric) -> f64;
     let columns: [(&str, &str, Value); 3] = [
         (
             "hankweave_persistence_operations_total",
@@ -200,7 +200,7 @@ fn write_files(page: &mut Page, files: &[Figure]) {
         ),
     ];
     for (name, help, value) in columns {
-        let labels = |figure: &Figure| {
+        let labels = |figure: &LayerMetric| {
             let (layer, operation) = (figure.layer.as_str(), figure.operation.as_str());
             format!("{{layer=\"{layer}\",operation=\"{operation}\"}}")
         };

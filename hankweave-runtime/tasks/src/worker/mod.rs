@@ -21,9 +21,9 @@ mod schedule;
 mod tests;
 
 pub use called_off::called_off;
-pub use claims::{Worked, Worker};
+pub use claims::{Worker, WorkerSummary};
 pub use job::NOT_FETCHED;
-pub use metrics::{Figures, Metrics};
-pub use options::{Orphans, USUAL_TRIES, WorkerOptions};
-pub use order::Order;
+pub use metrics::{Metrics, WorkerMetrics};
+pub use options::{OrphanPolicyConfig, USUAL_TRIES, WorkerOptions};
+pub use order::TaskSpec;
 pub use resources::Watch;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::resources::Watch;
 use crate::lifecycle::Lifecycle;
 
-/// What becomes of a task whose worker is gone (TASK-56).
+/// Action for a task without a worker (TASK-56).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Orphans {
+pub enum OrphanPolicyConfig {
     /// It waits for a worker again, unless it was tried so often already; then it fails.
     Requeue {
         /// The most tries of one task.
@@ -26,9 +26,9 @@ pub const USUAL_TRIES: u32 = 5;
 /// How a worker works.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// What it calls itself.
+    /// Name of the worker.
     pub name: String,
-    /// So many tasks at once, at least one.
+    /// Number of tasks to run concurrently, at least one.
     pub jobs: usize,
     /// How long a task is its own without a renewal, at least a few times what the registry takes to answer.
     pub lease: Duration,
@@ -36,8 +36,8 @@ pub struct WorkerOptions {
     pub once: bool,
     /// How long a task of a worker that is gone stays unchanged before it is an orphan.
     pub orphan_after: Duration,
-    /// What becomes of such a task.
-    pub orphans: Orphans,
+    /// Action for orphaned tasks.
+    pub orphans: OrphanPolicyConfig,
     /// The program that runs a hank: `hankweave` itself.
     pub program: PathBuf,
     /// The git remote to which runs are pushed and from which those of other machines are fetched, if there is one.
@@ -85,7 +85,7 @@ impl WorkerOptions {
             lease: Duration::from_secs(30),
             once: false,
             orphan_after: Duration::from_secs(5 * 60),
-            orphans: Orphans::Requeue { tries: USUAL_TRIES },
+            orphans: OrphanPolicyConfig::Requeue { tries: USUAL_TRIES },
             program: program.into(),
             remote: None,
             grace: Duration::from_secs(15),

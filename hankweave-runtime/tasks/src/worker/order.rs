@@ -1,19 +1,19 @@
-//! What a task is to do, as its metadata hold it.
+//! Run of a task, as its metadata hold it.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Where the order stands in the metadata.
+/// Key of the run in the metadata.
 const KEY: &str = "run";
 
-/// What a worker is to run.
+/// Run for a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
+pub struct TaskSpec {
     /// The hank, as an absolute path on the machine of the worker.
     pub hank: PathBuf,
-    /// What its agents may read.
+    /// Data that its agents may read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<PathBuf>,
     /// More arguments of `hankweave run`.
@@ -21,7 +21,7 @@ pub struct Order {
     pub arguments: Vec<String>,
 }
 
-impl Order {
+impl TaskSpec {
     /// Writes it into metadata.
     ///
     /// # Errors
@@ -71,15 +71,15 @@ mod tests {
 
     #[test]
     fn an_order_comes_back_from_the_metadata_or_says_what_is_wrong() {
-        let order = Order {
+        let order = TaskSpec {
             hank: "/h".into(),
             data: Some("/d".into()),
             arguments: vec!["--agent".into(), "scripted".into()],
         };
         let mut metadata = Map::new();
-        assert!(Order::read(&metadata).unwrap_err().contains("no `run`"));
+        assert!(TaskSpec::read(&metadata).unwrap_err().contains("no `run`"));
         order.put_into(&mut metadata).unwrap();
-        assert_eq!(Order::read(&metadata).unwrap(), order);
+        assert_eq!(TaskSpec::read(&metadata).unwrap(), order);
         let line = order.command_line(Path::new("/w"));
         assert_eq!(
             line,
@@ -101,7 +101,7 @@ mod tests {
             (json!({"hank": "h"}), "no absolute path"),
         ] {
             metadata.insert(KEY.into(), wrong);
-            assert!(Order::read(&metadata).unwrap_err().contains(why));
+            assert!(TaskSpec::read(&metadata).unwrap_err().contains(why));
         }
     }
 }

@@ -7,18 +7,18 @@ use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskRecord;
 
 use super::job::is_lost;
-use super::options::Orphans;
+use super::options::OrphanPolicyConfig;
 use crate::coordinator::Coordinator;
-use crate::lifecycle::{Lifecycle, ORPHANED, Step};
+use crate::lifecycle::{Lifecycle, ORPHANED, TaskStep};
 
 /// Takes every orphan on; another worker may be faster with some.
 pub(super) async fn look_after(
     coordinator: &dyn Coordinator,
     lifecycle: &Lifecycle,
     orphan_after: Duration,
-    orphans: Orphans,
+    orphans: OrphanPolicyConfig,
 ) -> Result<(), TaskError> {
-    if orphans == Orphans::Leave {
+    if orphans == OrphanPolicyConfig::Leave {
         return Ok(());
     }
     for row in coordinator.orphans(orphan_after).await? {
@@ -39,15 +39,15 @@ pub(super) async fn look_after(
     Ok(())
 }
 
-fn step(row: &TaskRow, orphans: Orphans) -> Option<Step> {
+fn step(row: &TaskRow, orphans: OrphanPolicyConfig) -> Option<TaskStep> {
     let TaskRecord::Running(running) = &row.record else {
         return None;
     };
     let error = ORPHANED.to_owned();
     Some(match orphans {
-        Orphans::Requeue { tries } if u64::from(running.attempt.number()) < u64::from(tries) => {
-            Step::Requeue(error)
+        OrphanPolicyConfig::Requeue { tries } if u64::from(running.attempt.number()) < u64::from(tries) => {
+            TaskStep::Requeue(error)
         }
-        _ => Step::Fail(error),
+        _ => TaskStep::Fail(error),
     })
 }

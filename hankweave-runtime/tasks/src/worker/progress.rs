@@ -1,4 +1,4 @@
-//! What the events of a run say about a task (TASK-54).
+//! Progress of a task from the events of its run (TASK-54).
 
 use hankweave_core::cost::Usd;
 use hankweave_task_model::registry::TaskCost;
@@ -15,21 +15,21 @@ pub(super) enum Milestone {
         codon: String,
         /// Whether it did what it should.
         success: bool,
-        /// What the event says about it.
+        /// Data of the event.
         data: Value,
     },
 }
 
 /// How far a run has come.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Progress {
+pub(super) struct TaskProgress {
     running: Option<String>,
     codons: Vec<Value>,
     cost: Usd,
     cost_is_lower_bound: bool,
 }
 
-impl Progress {
+impl TaskProgress {
     /// Takes one line that the run has printed; what is no event of a codon says nothing.
     pub(super) fn take(&mut self, line: &[u8]) -> Option<Milestone> {
         let event: Value = serde_json::from_slice(line).ok()?;
@@ -99,7 +99,7 @@ mod tests {
     // covers: TASK-54
     #[test]
     fn events_of_codons_are_counted_and_others_say_nothing() {
-        let mut progress = Progress::default();
+        let mut progress = TaskProgress::default();
         let mut take = |event: Value| progress.take(event.to_string().as_bytes());
         assert_eq!(take(json!({"type": "info", "data": {}})), None);
         let started = take(json!({"type": "codon.started", "data": {"codonId": "draft"}}));

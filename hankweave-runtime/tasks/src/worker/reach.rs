@@ -13,16 +13,16 @@ use super::carry::is_passing;
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// What is known of the way to the remote.
+/// Reachability of the remote.
 #[derive(Debug)]
-pub(super) struct Reach {
+pub(super) struct RemoteBackoff {
     /// When the remote is asked again that was away; `None` while it was there, as far as is known.
     again: Option<Instant>,
     /// How long is waited then.
     pause: Duration,
 }
 
-impl Reach {
+impl RemoteBackoff {
     /// A way that was there; with `doubted` the remote is asked before anything else.
     pub(super) fn new(doubted: bool) -> Self {
         Self {
@@ -71,7 +71,7 @@ mod tests {
     // covers: TASK-119
     #[tokio::test(start_paused = true)]
     async fn a_remote_that_is_away_is_asked_after_pauses_that_double_up_to_a_minute() {
-        let (mut reach, began) = (Reach::new(false), Instant::now());
+        let (mut reach, began) = (RemoteBackoff::new(false), Instant::now());
         let url = Some("/nowhere/that/is/asked.git");
         assert!(reach.is_open(&World::real(), url).await);
         let mut pauses = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hankweave_task_model::{INTERRUPTED_AFTER, Stake, interruption_counts};
+use hankweave_task_model::{INTERRUPTED_AFTER, UnsavedWork, interruption_counts};
 use tokio::time::Instant;
 
 /// How often it is looked whether one is due: what is at stake grows with time alone, too.
@@ -10,7 +10,7 @@ const LOOK: Duration = Duration::from_secs(60);
 
 /// Why a checkpoint is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum CheckpointCause {
     /// Enough is at stake.
     Due,
     /// The run has been silent for long.
@@ -19,7 +19,7 @@ pub(super) enum Cause {
     Stopped,
 }
 
-impl Cause {
+impl CheckpointCause {
     pub(super) const fn description(self) -> &'static str {
         match self {
             Self::Due => "as much as this is at stake",
@@ -29,14 +29,14 @@ impl Cause {
     }
 }
 
-/// What has happened since the last checkpoint.
+/// Events since the last checkpoint.
 #[derive(Debug)]
 pub(super) struct Schedule {
     last: Instant,
     heard: Instant,
     interrupted: Option<Instant>,
     looked: Instant,
-    stake: Stake,
+    stake: UnsavedWork,
 }
 
 impl Schedule {
@@ -47,7 +47,7 @@ impl Schedule {
             heard: now,
             interrupted: None,
             looked: now,
-            stake: Stake::default(),
+            stake: UnsavedWork::default(),
         }
     }
 
@@ -61,7 +61,7 @@ impl Schedule {
     /// A checkpoint was made.
     pub(super) fn made(&mut self) {
         self.last = Instant::now();
-        self.stake = Stake::default();
+        self.stake = UnsavedWork::default();
     }
 
     /// When to look next.
@@ -70,25 +70,26 @@ impl Schedule {
     }
 
     /// Looks whether a checkpoint is due.
-    pub(super) fn look(&mut self) -> Option<Cause> {
+    pub(super) fn look(&mut self) -> Option<CheckpointCause> {
         let now = Instant::now();
         self.looked = now;
         let since = now - self.last;
-        let stake = Stake {
+        let stake = UnsavedWork {
             duration: since,
             ..self.stake
         };
         if stake.is_due(since) {
-            return Some(Cause::Due);
+            return Some(CheckpointCause::Due);
         }
         // Silence of which the last checkpoint knows is no news.
         let is_silent = now - self.heard >= INTERRUPTED_AFTER && self.last < self.heard + INTERRUPTED_AFTER;
-        (is_silent && self.interruption(now)).then_some(Cause::Silent)
+        (is_silent && self.interruption(now)).then_some(CheckpointCause::Silent)
     }
 
     /// The run is being stopped; of a row of interruptions one gets a checkpoint.
-    pub(super) fn stopped(&mut self) -> Option<Cause> {
-        self.interruption(Instant::now()).then_some(Cause::Stopped)
+    pub(super) fn stopped(&mut self) -> Option<CheckpointCause> {
+        self.interruption(Instant::now())
+            .then_some(CheckpointCause::Stopped)
     }
 
     fn interruption(&mut self, now: Instant) -> bool {
@@ -128,16 +129,16 @@ mod tests {
             assert_eq!(schedule.look(), None);
         }
         advance(4 * MINUTE).await;
-        assert_eq!(schedule.look(), Some(Cause::Silent));
+        assert_eq!(schedule.look(), Some(CheckpointCause::Silent));
         schedule.made();
         advance(MINUTE).await;
         assert_eq!(schedule.look(), None, "it is as silent as before");
-        assert_eq!(schedule.stopped(), Some(Cause::Stopped));
+        assert_eq!(schedule.stopped(), Some(CheckpointCause::Stopped));
         assert_eq!(schedule.stopped(), None);
         for _ in 0..120 {
             schedule.heard(true);
         }
         advance(5 * MINUTE).await;
-        assert_eq!(schedule.look(), Some(Cause::Due));
+        assert_eq!(schedule.look(), Some(CheckpointCause::Due));
     }
 }

@@ -10,10 +10,10 @@ use jsonc_parser::ast::Value;
 
 use super::reference;
 use crate::hank::document::{SentinelEntry, SentinelSource};
-use crate::hank::keys::{self as hank_keys, Keys};
+use crate::hank::keys::{self as hank_keys, KeyTable};
 use crate::hank::paths;
-use crate::hank::problem::{Level, quoted};
-use crate::hank::reader::{Fields, Node, Reader, checked, choice, non_empty_list, one_or_more};
+use crate::hank::problem::{Severity, quoted};
+use crate::hank::reader::{HankReader, JsonNode, ObjectFields, checked, choice, non_empty_list, one_or_more};
 use crate::hank::template::check_prompt;
 
 /// The file that a sentinel is in; its references are relative to the folder of that file.
@@ -33,7 +33,7 @@ impl<'p> SentinelFile<'p> {
         Self { folder }
     }
 
-    fn reference(self, reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+    fn reference(self, reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
         if self.folder.is_empty() {
             return reference(reader, node);
         }
@@ -50,7 +50,7 @@ impl<'p> SentinelFile<'p> {
     }
 }
 
-pub(super) fn sentinels(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<SentinelEntry>> {
+pub(super) fn sentinels(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<SentinelEntry>> {
     let mut ids: Vec<String> = Vec::new();
     reader.list(node, |reader, node| {
         let entry = entry(reader, node)?;
@@ -67,7 +67,7 @@ pub(super) fn sentinels(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<
     })
 }
 
-fn entry(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<SentinelEntry> {
+fn entry(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<SentinelEntry> {
     let fields = reader.fields(node, &hank_keys::SENTINEL_ENTRY)?;
     let sentinel_config = fields.required(reader, "sentinelConfig", |reader, node| match node.value {
         Value::Object(_) => {
@@ -87,15 +87,15 @@ fn entry(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<SentinelEntry> {
     })
 }
 
-/// What a sentinel says about itself; returns its id.
+/// Reads the configuration of a sentinel; returns its id.
 pub(in crate::hank) fn config(
-    reader: &mut Reader<'_>,
-    node: &Node<'_>,
+    reader: &mut HankReader<'_>,
+    node: &JsonNode<'_>,
     file: SentinelFile<'_>,
 ) -> Option<String> {
     let fields = reader.fields(node, &hank_keys::SENTINEL)?;
     let id = fields.required(reader, "id", checked(check_id));
-    fields.required(reader, "name", Reader::non_empty);
+    fields.required(reader, "name", HankReader::non_empty);
     fields.required(reader, "trigger", trigger::trigger);
     fields.required(reader, "execution", trigger::execution);
     prompts(reader, &fields, file);
@@ -107,7 +107,7 @@ pub(in crate::hank) fn config(
     id
 }
 
-/// What only a sentinel that asks a model can have.
+/// Keys that only a sentinel with a model can have.
 const OF_MODELS: [&str; 9] = [
     "model",
     "endpoint",
@@ -121,8 +121,8 @@ const OF_MODELS: [&str; 9] = [
 ];
 
 /// A program of the author's own gets the events and needs nothing else (HANK-60).
-fn command(reader: &mut Reader<'_>, fields: &Fields<'_>) {
-    let words = non_empty_list(|reader: &mut Reader<'_>, node: &Node<'_>| reader.string(node));
+fn command(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
+    let words = non_empty_list(|reader: &mut HankReader<'_>, node: &JsonNode<'_>| reader.string(node));
     fields.optional(reader, "command", |reader, node| {
         let words = words(reader, node)?;
         match words.first() {
@@ -137,7 +137,7 @@ fn command(reader: &mut Reader<'_>, fields: &Fields<'_>) {
     }
 }
 
-fn asks_a_model(reader: &mut Reader<'_>, fields: &Fields<'_>) {
+fn asks_a_model(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
     match fields.get("model") {
         Some(_) => drop(fields.optional(reader, "model", model)),
         None => fields.missing(
@@ -155,7 +155,7 @@ fn asks_a_model(reader: &mut Reader<'_>, fields: &Fields<'_>) {
     }
 }
 
-fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+fn model(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> {
     let model = reader.non_empty(node)?;
     if !model.contains('/') {
         let message = "is written without its provider, such as `anthropic/claude-haiku-4-5`; the sentinel would be skipped";
@@ -164,16 +164,16 @@ fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
     Some(model)
 }
 
-fn prompts(reader: &mut Reader<'_>, fields: &Fields<'_>, file: SentinelFile<'_>) {
+fn prompts(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>, file: SentinelFile<'_>) {
     for key in ["systemPromptFile", "userPromptFile"] {
         let references = one_or_more(|reader, node| file.reference(reader, node));
         fields.optional(reader, key, references);
     }
-    fields.optional(reader, "systemPromptText", Reader::string);
+    fields.optional(reader, "systemPromptText", HankReader::string);
     fields.optional(reader, "userPromptText", |reader, node| {
         let text = reader.string(node)?;
         if let Err(wrong) = check_prompt(&text) {
-            reader.report_at(Level::Error, node, wrong.message, wrong.hint);
+            reader.report_at(Severity::Error, node, wrong.message, wrong.hint);
         }
         Some(text)
     });
@@ -181,11 +181,11 @@ fn prompts(reader: &mut Reader<'_>, fields: &Fields<'_>, file: SentinelFile<'_>)
 
 /// The fields of an object whose `tag` says which of a few kinds it is, with that kind.
 fn tagged<'n>(
-    reader: &mut Reader<'_>,
-    node: &Node<'n>,
+    reader: &mut HankReader<'_>,
+    node: &JsonNode<'n>,
     tag: &str,
-    kinds: &[(&'static str, &Keys)],
-) -> Option<(&'static str, Fields<'n>)> {
+    kinds: &[(&'static str, &KeyTable)],
+) -> Option<(&'static str, ObjectFields<'n>)> {
     let found = node.string_at(tag);
     let Some((name, keys)) = kinds.iter().find(|(name, _)| found == Some(*name)) else {
         let names: Vec<&str> = kinds.iter().map(|(name, _)| *name).collect();

@@ -3,15 +3,15 @@
 use super::{SentinelFile, keys, tagged};
 use crate::hank::read::at_least_one;
 use crate::hank::read::settings::dollars;
-use crate::hank::reader::{Fields, Node, Reader, choice, integer, list, non_empty_list};
+use crate::hank::reader::{HankReader, JsonNode, ObjectFields, choice, integer, list, non_empty_list};
 
-/// What the entry of a codon says about a sentinel.
-pub(super) fn entry(reader: &mut Reader<'_>, fields: &Fields<'_>) {
-    fields.optional(reader, "failCodonIfNotLoaded", Reader::boolean);
+/// Reads a codon's entry for a sentinel.
+pub(super) fn entry(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
+    fields.optional(reader, "failCodonIfNotLoaded", HankReader::boolean);
     fields.optional(reader, "outputPaths", |reader, node| {
         let fields = reader.fields(node, &keys::OUTPUT_PATHS)?;
         for key in keys::OUTPUT_PATHS.names() {
-            fields.optional(reader, key, Reader::non_empty);
+            fields.optional(reader, key, HankReader::non_empty);
         }
         Some(())
     });
@@ -23,9 +23,9 @@ pub(super) fn entry(reader: &mut Reader<'_>, fields: &Fields<'_>) {
     report(reader, fields);
 }
 
-/// What a sentinel says about itself, apart from its trigger and its prompts.
-pub(super) fn config(reader: &mut Reader<'_>, fields: &Fields<'_>, file: SentinelFile<'_>) {
-    fields.optional(reader, "description", Reader::string);
+/// Reads the configuration of a sentinel, apart from its trigger and prompts.
+pub(super) fn config(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>, file: SentinelFile<'_>) {
+    fields.optional(reader, "description", HankReader::string);
     fields.optional(reader, "endpoint", endpoint);
     fields.optional(reader, "conversational", conversational);
     let prompts = ["systemPromptFile", "systemPromptText"];
@@ -38,27 +38,27 @@ pub(super) fn config(reader: &mut Reader<'_>, fields: &Fields<'_>, file: Sentine
     fields.optional(reader, "errorHandling", |reader, node| {
         let fields = reader.fields(node, &keys::ERROR_HANDLING)?;
         fields.optional(reader, "maxConsecutiveFailures", at_least_one);
-        fields.optional(reader, "unloadOnFatalError", Reader::boolean);
+        fields.optional(reader, "unloadOnFatalError", HankReader::boolean);
         fields.optional(reader, "onError", choice(&[("ignore", ()), ("failCodon", ())]))
     });
     fields.optional(reader, "timeoutSeconds", integer(1..=3_600));
     fields.optional(reader, "maxDollars", dollars);
     fields.optional(reader, "llmParams", |reader, node| {
         let fields = reader.fields(node, &keys::LLM_PARAMS)?;
-        fields.optional(reader, "temperature", Reader::number);
+        fields.optional(reader, "temperature", HankReader::number);
         fields.optional(reader, "maxOutputTokens", at_least_one);
         fields.optional(reader, "maxRetries", integer(0..=10))
     });
     fields.optional(reader, "structuredOutput", |reader, node| {
         structured_output(reader, node, file)
     });
-    fields.optional(reader, "joinString", Reader::string);
+    fields.optional(reader, "joinString", HankReader::string);
     fields.optional(reader, "output", output);
     text_output_only(reader, fields);
     report(reader, fields);
 }
 
-fn endpoint(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
+fn endpoint(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     let fields = reader.fields(node, &keys::ENDPOINT)?;
     let languages = [("anthropic", ()), ("openai-chat", ()), ("openai-responses", ())];
     fields.optional(reader, "api", choice(&languages));
@@ -76,13 +76,13 @@ fn endpoint(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
             ),
         }
     });
-    fields.optional(reader, "keyVariable", Reader::non_empty);
+    fields.optional(reader, "keyVariable", HankReader::non_empty);
     Some(())
 }
 
-fn conversational(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
+fn conversational(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     let fields = reader.fields(node, &keys::CONVERSATIONAL)?;
-    fields.optional(reader, "continueOnError", Reader::boolean);
+    fields.optional(reader, "continueOnError", HankReader::boolean);
     fields.required(reader, "trimmingStrategy", |reader, node| {
         let strategies = [("maxTurns", &keys::MAX_TURNS), ("maxTokens", &keys::MAX_TOKENS)];
         let (key, fields) = tagged(reader, node, "type", &strategies)?;
@@ -93,12 +93,12 @@ fn conversational(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
 }
 
 /// One schema for an object or a list, the words for a choice, and nothing of the other.
-fn structured_output(reader: &mut Reader<'_>, node: &Node<'_>, file: SentinelFile<'_>) -> Option<()> {
+fn structured_output(reader: &mut HankReader<'_>, node: &JsonNode<'_>, file: SentinelFile<'_>) -> Option<()> {
     let fields = reader.fields(node, &keys::STRUCTURED_OUTPUT)?;
     let outputs = [("object", false), ("array", false), ("enum", true)];
     let is_choice = fields.required(reader, "output", choice(&outputs));
     for text in ["schemaStr", "schemaName", "schemaDescription"] {
-        fields.optional(reader, text, Reader::string);
+        fields.optional(reader, text, HankReader::string);
     }
     fields.optional(reader, "schemaFile", |reader, node| file.reference(reader, node));
     fields.optional(
@@ -122,10 +122,10 @@ fn structured_output(reader: &mut Reader<'_>, node: &Node<'_>, file: SentinelFil
     Some(())
 }
 
-fn output(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
+fn output(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     let fields = reader.fields(node, &keys::OUTPUT)?;
     for file in ["file", "lastValueFile"] {
-        fields.optional(reader, file, Reader::non_empty);
+        fields.optional(reader, file, HankReader::non_empty);
     }
     fields.optional(reader, "format", |reader, node| {
         let format = node.value.as_string_lit();
@@ -137,7 +137,7 @@ fn output(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
 }
 
 /// A structured output has its own format, and no string between its parts.
-fn text_output_only(reader: &mut Reader<'_>, fields: &Fields<'_>) {
+fn text_output_only(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
     if fields.get("structuredOutput").is_none() {
         return;
     }
@@ -152,11 +152,11 @@ fn text_output_only(reader: &mut Reader<'_>, fields: &Fields<'_>) {
     }
 }
 
-fn report(reader: &mut Reader<'_>, fields: &Fields<'_>) {
+fn report(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
     fields.optional(reader, "reportToWebsocket", |reader, node| {
         let fields = reader.fields(node, &keys::REPORT)?;
         for key in keys::REPORT.names() {
-            fields.optional(reader, key, Reader::boolean);
+            fields.optional(reader, key, HankReader::boolean);
         }
         Some(())
     });

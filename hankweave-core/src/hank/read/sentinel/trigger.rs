@@ -6,9 +6,11 @@ use super::events::{self, EventData};
 use super::{keys, tagged};
 use crate::hank::keys::did_you_mean;
 use crate::hank::problem::quoted;
-use crate::hank::reader::{Fields, Node, Reader, checked, choice, integer, list, non_empty_list};
+use crate::hank::reader::{
+    HankReader, JsonNode, ObjectFields, checked, choice, integer, list, non_empty_list,
+};
 
-pub(super) fn trigger(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
+pub(super) fn trigger(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     let kinds = [("event", &keys::EVENT), ("sequence", &keys::SEQUENCE)];
     let (kind, fields) = tagged(reader, node, "type", &kinds)?;
     match kind {
@@ -21,13 +23,13 @@ pub(super) fn trigger(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
     Some(())
 }
 
-fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) {
+fn sequence(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
     let interest = fields.required(reader, "interestFilter", |reader, node| {
         let filter = reader.fields(node, &keys::INTEREST)?;
         filter.required(reader, "on", event_types)
     });
-    let interest = interest.unwrap_or_else(|| vec![Watched::Anything]);
-    let step = |reader: &mut Reader<'_>, node: &Node<'_>| {
+    let interest = interest.unwrap_or_else(|| vec![TriggerEvent::Anything]);
+    let step = |reader: &mut HankReader<'_>, node: &JsonNode<'_>| {
         let step = reader.fields(node, &keys::PATTERN)?;
         let watched = step.required(reader, "type", |reader, node| {
             let watched = event_type(reader, node)?;
@@ -45,19 +47,19 @@ fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) {
     fields.required(reader, "pattern", non_empty_list(step));
     fields.optional(reader, "options", |reader, node| {
         let options = reader.fields(node, &keys::SEQUENCE_OPTIONS)?;
-        options.optional(reader, "consecutive", Reader::boolean)
+        options.optional(reader, "consecutive", HankReader::boolean)
     });
 }
 
-/// What a trigger names.
+/// Subject of a trigger.
 #[derive(Clone, Copy)]
-enum Watched {
+enum TriggerEvent {
     /// `*`, or a name that was refused already.
     Anything,
     Event(EventData),
 }
 
-impl Watched {
+impl TriggerEvent {
     /// Whether a trigger that names only `others` is shown what this names.
     fn is_among(self, others: &[Self]) -> bool {
         let Self::Event(event) = self else {
@@ -77,44 +79,44 @@ impl Watched {
     }
 }
 
-fn event_types(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<Watched>> {
+fn event_types(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<TriggerEvent>> {
     non_empty_list(event_type)(reader, node)
 }
 
 /// The name of an event, or `*` (HANK-52).
-fn event_type(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Watched> {
+fn event_type(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<TriggerEvent> {
     let name = reader.non_empty(node)?;
     if name == "*" {
-        return Some(Watched::Anything);
+        return Some(TriggerEvent::Anything);
     }
     let Some(event) = events::event(&name) else {
         let names: Vec<&str> = events::all().map(|event| event.name).collect();
         let all = || format!("events are {}, and `*` for all of them", names.join(", "));
         let hint = did_you_mean(&name, &names).unwrap_or_else(all);
         reader.refuse_with_hint::<()>(node, format!("there is no event {}", quoted(&name)), hint);
-        return Some(Watched::Anything);
+        return Some(TriggerEvent::Anything);
     };
     if let Some(why) = event.unseen() {
         reader.warning(node, why);
     }
-    Some(Watched::Event(event))
+    Some(TriggerEvent::Event(event))
 }
 
 /// Conditions on any of the events in `watched`; where that is empty, the list was refused already.
-fn conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, watched: &[Watched]) {
-    let condition = |reader: &mut Reader<'_>, node: &Node<'_>| condition(reader, node, watched);
+fn conditions(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>, watched: &[TriggerEvent]) {
+    let condition = |reader: &mut HankReader<'_>, node: &JsonNode<'_>| condition(reader, node, watched);
     fields.optional(reader, "conditions", list(condition));
 }
 
 /// A path that no watched event can have makes a condition that is never true (HANK-53).
-fn condition_path(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched]) -> Option<()> {
+fn condition_path(reader: &mut HankReader<'_>, node: &JsonNode<'_>, watched: &[TriggerEvent]) -> Option<()> {
     let path = reader.non_empty(node)?;
     if watched.is_empty() || watched.iter().any(|event| event.can_have(&path)) {
         return Some(());
     }
     let events = watched.iter().filter_map(|watched| match watched {
-        Watched::Anything => None,
-        Watched::Event(event) => Some(*event),
+        TriggerEvent::Anything => None,
+        TriggerEvent::Event(event) => Some(*event),
     });
     let names: Vec<&str> = events.clone().map(|event| event.name).collect();
     let mut fields: Vec<&str> = events.flat_map(EventData::fields).collect();
@@ -128,7 +130,7 @@ fn condition_path(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched])
     reader.refuse_with_hint(node, message, hint)
 }
 
-/// What the value of a condition must be.
+/// Required value of a condition.
 #[derive(Clone, Copy)]
 enum Operand {
     /// A string, a number, true, false or null.
@@ -150,7 +152,7 @@ const OPERATORS: [(&str, Operand); 8] = [
     ("lessThan", Operand::Number),
 ];
 
-fn condition(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched]) -> Option<()> {
+fn condition(reader: &mut HankReader<'_>, node: &JsonNode<'_>, watched: &[TriggerEvent]) -> Option<()> {
     let fields = reader.fields(node, &keys::CONDITION)?;
     fields.required(reader, "path", |reader, node| {
         condition_path(reader, node, watched)
@@ -178,7 +180,7 @@ fn check_regex(text: &str) -> Result<(), String> {
     Err(format!("is no regular expression: {kind}, at its character {at}"))
 }
 
-fn scalar(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
+fn scalar(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     match node.value {
         Value::Array(_) | Value::Object(_) => {
             reader.refuse(node, "must be a string, a number, true, false or null")
@@ -187,7 +189,7 @@ fn scalar(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
     }
 }
 
-pub(super) fn execution(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
+pub(super) fn execution(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     let strategies = [
         ("immediate", &keys::IMMEDIATE),
         ("debounce", &keys::TIMED),

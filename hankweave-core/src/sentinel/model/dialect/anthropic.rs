@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Question, Reply, Said, count, messages};
+use super::{ModelReply, Question, ReplyBody, count, messages};
 use crate::cost::TokenUsage;
 
 pub(super) fn body(question: &Question) -> Value {
@@ -21,15 +21,15 @@ pub(super) fn body(question: &Question) -> Value {
     body
 }
 
-pub(super) fn reply(read: &Value) -> Option<Reply> {
+pub(super) fn reply(read: &Value) -> Option<ModelReply> {
     let content = read["content"].as_array()?;
     let texts = content.iter().filter_map(|block| block["text"].as_str());
     let text: String = texts.collect();
     let called = content.iter().find(|block| block["type"] == "tool_use");
     let said = match called {
-        _ if read["stop_reason"] == "refusal" => Said::Refused(text),
-        Some(call) => Said::Object(call["input"].clone()),
-        None => Said::Text(text),
+        _ if read["stop_reason"] == "refusal" => ReplyBody::Refused(text),
+        Some(call) => ReplyBody::Object(call["input"].clone()),
+        None => ReplyBody::Text(text),
     };
     let usage = &read["usage"];
     let tokens = TokenUsage {
@@ -38,7 +38,7 @@ pub(super) fn reply(read: &Value) -> Option<Reply> {
         cache_creation_tokens: count(usage, &["cache_creation_input_tokens"]),
         cache_read_tokens: count(usage, &["cache_read_input_tokens"]),
     };
-    Some(Reply {
+    Some(ModelReply {
         said,
         tokens,
         cost: None,

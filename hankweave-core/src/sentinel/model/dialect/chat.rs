@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Question, Reply, Said, count, messages, system_with_form};
+use super::{ModelReply, Question, ReplyBody, count, messages, system_with_form};
 use crate::cost::{TokenUsage, Usd};
 
 pub(super) fn body(question: &Question) -> Value {
@@ -19,11 +19,11 @@ pub(super) fn body(question: &Question) -> Value {
     body
 }
 
-pub(super) fn reply(read: &Value) -> Option<Reply> {
+pub(super) fn reply(read: &Value) -> Option<ModelReply> {
     let message = read["choices"].get(0)?.get("message")?;
     let said = match (message["content"].as_str(), message["refusal"].as_str()) {
-        (_, Some(refusal)) => Said::Refused(refusal.to_owned()),
-        (text, None) => Said::Text(text.unwrap_or_default().to_owned()),
+        (_, Some(refusal)) => ReplyBody::Refused(refusal.to_owned()),
+        (text, None) => ReplyBody::Text(text.unwrap_or_default().to_owned()),
     };
     let usage = &read["usage"];
     let prompt = count(usage, &["prompt_tokens"]);
@@ -36,7 +36,7 @@ pub(super) fn reply(read: &Value) -> Option<Reply> {
         cache_read_tokens: cached,
         ..TokenUsage::ZERO
     };
-    Some(Reply {
+    Some(ModelReply {
         said,
         tokens,
         cost: billed(usage),

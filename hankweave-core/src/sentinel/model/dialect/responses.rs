@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Question, Reply, Said, count, messages};
+use super::{ModelReply, Question, ReplyBody, count, messages};
 use crate::cost::TokenUsage;
 
 pub(super) fn body(question: &Question) -> Value {
@@ -21,7 +21,7 @@ pub(super) fn body(question: &Question) -> Value {
     body
 }
 
-pub(super) fn reply(read: &Value) -> Option<Reply> {
+pub(super) fn reply(read: &Value) -> Option<ModelReply> {
     let items = read["output"].as_array()?.iter();
     let parts = || {
         items
@@ -36,8 +36,8 @@ pub(super) fn reply(read: &Value) -> Option<Reply> {
     let refusal = parts().find_map(|part| part["refusal"].as_str());
     let failure = read["error"]["message"].as_str();
     let said = match refusal.or(failure) {
-        Some(refusal) => Said::Refused(refusal.to_owned()),
-        None => Said::Text(texts),
+        Some(refusal) => ReplyBody::Refused(refusal.to_owned()),
+        None => ReplyBody::Text(texts),
     };
     let usage = &read["usage"];
     let prompt = count(usage, &["input_tokens"]);
@@ -48,7 +48,7 @@ pub(super) fn reply(read: &Value) -> Option<Reply> {
         cache_read_tokens: cached,
         ..TokenUsage::ZERO
     };
-    Some(Reply {
+    Some(ModelReply {
         said,
         tokens,
         cost: None,

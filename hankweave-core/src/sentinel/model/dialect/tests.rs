@@ -18,9 +18,9 @@ fn question() -> Question {
     }
 }
 
-fn form() -> Form {
+fn form() -> AnswerSchema {
     let config = json!({"output": "object", "schemaName": "verdict", "schemaDescription": "what to do"});
-    Form::of(
+    AnswerSchema::of(
         &serde_json::from_value(config).unwrap(),
         Some(r#"{"type": "object"}"#),
     )
@@ -84,7 +84,7 @@ fn a_form_is_asked_for_in_each_language() {
     assert_eq!(body(Api::OpenaiResponses)["text"]["format"], format);
 }
 
-fn read(api: Api, body: &Value) -> Reply {
+fn read(api: Api, body: &Value) -> ModelReply {
     read_reply(api, 200, None, body.to_string().as_bytes()).unwrap()
 }
 
@@ -105,18 +105,18 @@ fn an_answer_is_read_in_each_language_with_what_is_billed() {
     );
     assert_eq!(
         (reply.said, reply.tokens),
-        (Said::Text("Hello".to_owned()), tokens(5, 7, 11, 13))
+        (ReplyBody::Text("Hello".to_owned()), tokens(5, 7, 11, 13))
     );
     let call =
         json!([{"type": "text", "text": "so:"}, {"type": "tool_use", "name": "verdict", "input": {"a": 1}}]);
     assert_eq!(
         read(Api::Anthropic, &json!({"content": call})).said,
-        Said::Object(json!({"a": 1}))
+        ReplyBody::Object(json!({"a": 1}))
     );
     let refusal = json!({"content": [{"type": "text", "text": "no"}], "stop_reason": "refusal"});
     assert_eq!(
         read(Api::Anthropic, &refusal).said,
-        Said::Refused("no".to_owned())
+        ReplyBody::Refused("no".to_owned())
     );
 
     let usage = json!({"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 19, "prompt_tokens_details": {"cached_tokens": 4}});
@@ -124,12 +124,12 @@ fn an_answer_is_read_in_each_language_with_what_is_billed() {
     let reply = read(Api::OpenaiChat, &json!({"choices": choices, "usage": usage}));
     assert_eq!(
         (reply.said, reply.tokens),
-        (Said::Text("Hello".to_owned()), tokens(6, 9, 0, 4))
+        (ReplyBody::Text("Hello".to_owned()), tokens(6, 9, 0, 4))
     );
     let refusal = json!({"choices": [{"message": {"content": null, "refusal": "no"}}]});
     assert_eq!(
         read(Api::OpenaiChat, &refusal).said,
-        Said::Refused("no".to_owned())
+        ReplyBody::Refused("no".to_owned())
     );
 
     let usage = json!({"input_tokens": 10, "output_tokens": 3, "input_tokens_details": {"cached_tokens": 4}});
@@ -141,12 +141,12 @@ fn an_answer_is_read_in_each_language_with_what_is_billed() {
     );
     assert_eq!(
         (reply.said, reply.tokens),
-        (Said::Text("Hello".to_owned()), tokens(6, 3, 0, 4))
+        (ReplyBody::Text("Hello".to_owned()), tokens(6, 3, 0, 4))
     );
     let refusal = json!({"output": [{"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}]});
     assert_eq!(
         read(Api::OpenaiResponses, &refusal).said,
-        Said::Refused("no".to_owned())
+        ReplyBody::Refused("no".to_owned())
     );
 }
 
@@ -188,7 +188,7 @@ fn an_error_says_whether_to_ask_once_more_and_when() {
     let limited = refused(429, Some("30"), &told("rate_limit_error", "slow down"));
     assert_eq!(
         limited,
-        Refusal {
+        CallRefusal {
             message: "HTTP 429: slow down".to_owned(),
             retriable: true,
             retry_after: Some(Duration::from_secs(30)),
@@ -246,8 +246,8 @@ fn garbage_is_no_answer_and_never_a_panic() {
             "usage": {"input_tokens": -1, "prompt_tokens": "x"}});
         assert_eq!(
             read(api, &odd),
-            Reply {
-                said: Said::Text(String::new()),
+            ModelReply {
+                said: ReplyBody::Text(String::new()),
                 tokens: TokenUsage::ZERO,
                 cost: None,
             },

@@ -15,11 +15,11 @@ use hankweave_core::wire::{AgentAction, Event, FileAction};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::helpers::Helpers;
+use super::helpers::SubAgents;
 use crate::report::colours::style_of;
 use crate::report::say::say;
 use crate::report::words::{answer, at_its_budget, duration, excerpt, standing, tokens};
-use crate::screen::{Text, columns};
+use crate::screen::{SafeText, columns};
 
 /// How many lines of what runs are kept, to be said when it fails.
 const KEPT: usize = 20;
@@ -35,7 +35,7 @@ pub(super) struct Current {
     pub(super) began: Timestamp,
     pub(super) status: CodonStatus,
     pub(super) cost: Usd,
-    /// What its sentinels have cost besides.
+    /// Additional cost of its sentinels.
     pub(super) of_sentinels: Usd,
     /// These have cost more than is known.
     sentinels_cost_more: bool,
@@ -45,16 +45,16 @@ pub(super) struct Current {
     /// How many tokens the conversation has, of how many that fit in.
     pub(super) context: Option<(u64, u64)>,
     checkpoint: Option<CheckpointSha>,
-    /// What the agent itself, its rig and its run said and did last, newest last.
+    /// Last lines of the agent itself, its rig and its run, newest last.
     pub(super) lines: VecDeque<String>,
-    /// The same with what sub-agents did.
+    /// Last lines of sub-agents, newest last.
     last: VecDeque<String>,
-    pub(super) helpers: Helpers,
-    /// What each of its sentinels said last, the one that spoke last at the end.
+    pub(super) helpers: SubAgents,
+    /// Last words of each sentinel, the most recent one at the end.
     pub(super) sentinels: Vec<(SentinelId, String)>,
 }
 
-/// What the metadata of an end may tell.
+/// Metadata of the end of a codon.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct EndMetadata {
@@ -89,7 +89,7 @@ impl Current {
             checkpoint: None,
             lines: VecDeque::new(),
             last: VecDeque::new(),
-            helpers: Helpers::default(),
+            helpers: SubAgents::default(),
             sentinels: Vec::new(),
         }
     }
@@ -135,7 +135,7 @@ impl Current {
         }
     }
 
-    /// What the codon has cost so far, with its sentinels.
+    /// Describes the cost of the codon so far, with its sentinels.
     pub(super) fn told_cost(&self) -> String {
         (self.cost + self.of_sentinels).told(self.is_lower_bound || self.sentinels_cost_more)
     }
@@ -146,7 +146,7 @@ impl Current {
         status: CodonStatus,
         end: &EndMetadata,
         at: Timestamp,
-        said: &mut Text,
+        said: &mut SafeText,
     ) -> fmt::Result {
         let interrupted = end.interrupted_by();
         let mark = match status {
@@ -219,7 +219,7 @@ fn push(lines: &mut VecDeque<String>, line: String) {
     }
 }
 
-/// What stands beside a sentinel, which is there from the moment it watches.
+/// Returns the words of a sentinel, which is listed from the moment it watches.
 fn words_of_sentinel(event: &Event) -> Option<(&SentinelId, String)> {
     Some(match event {
         Event::SentinelLoaded { sentinel_id, .. } => (sentinel_id, "watches".to_owned()),
@@ -233,7 +233,7 @@ fn words_of_sentinel(event: &Event) -> Option<(&SentinelId, String)> {
     })
 }
 
-/// What stands on the screen while a codon runs.
+/// Returns the line of an event for the screen while a codon runs.
 fn line_of(event: &Event) -> Option<String> {
     match event {
         Event::AssistantAction {

@@ -1,4 +1,4 @@
-//! What takes its time, with how much of it is done or how long it lasts (CLI-36).
+//! Lengthy activities, with their progress or duration (CLI-36).
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use hankweave_runtime::checkpoint::Counts;
 
 use crate::report::words::duration;
 
-/// What was told last of something that takes its time.
+/// Last report of a lengthy activity.
 #[derive(Debug, Clone)]
-pub(super) struct Doing {
+pub(super) struct LongOperation {
     pub(super) kind: ProgressKind,
     pub(super) subject: Option<String>,
     pub(super) done: Option<u64>,
@@ -21,7 +21,7 @@ pub(super) struct Doing {
     pub(super) until: Option<Timestamp>,
 }
 
-impl Doing {
+impl LongOperation {
     /// The wait for the end of a usage limit.
     pub(super) fn limit(since: Timestamp, until: Timestamp) -> Self {
         Self {
@@ -109,8 +109,13 @@ mod tests {
         Timestamp::from_millis(millis)
     }
 
-    fn doing(kind: ProgressKind, subject: Option<&str>, counts: (u64, u64), until: Option<i64>) -> Doing {
-        Doing {
+    fn doing(
+        kind: ProgressKind,
+        subject: Option<&str>,
+        counts: (u64, u64),
+        until: Option<i64>,
+    ) -> LongOperation {
+        LongOperation {
             kind,
             subject: subject.map(str::to_owned),
             done: Some(counts.0),
@@ -133,7 +138,7 @@ mod tests {
     #[test]
     fn every_wait_says_how_long_it_lasts_or_how_far_it_is() {
         let now = at(12_000);
-        let words = |doing: Doing| doing.words(now, 4);
+        let words = |doing: LongOperation| doing.words(now, 4);
         assert_eq!(
             words(doing(ProgressKind::Checkpoint, None, (2, 4), None)),
             "checkpoint ━━── 2 of 4 files"
@@ -160,9 +165,12 @@ mod tests {
             "tried again in 0.4 s (retry 1 of 3)"
         );
         assert_eq!(
-            words(Doing::limit(at(0), at(72_000))),
+            words(LongOperation::limit(at(0), at(72_000))),
             "the usage limit ends in 1 min 0 s"
         );
-        assert!(Doing::limit(at(0), at(5)).is_over(now) && !Doing::limit(at(0), at(13_000)).is_over(now));
+        assert!(
+            LongOperation::limit(at(0), at(5)).is_over(now)
+                && !LongOperation::limit(at(0), at(13_000)).is_over(now)
+        );
     }
 }

@@ -7,9 +7,9 @@ use anstyle::{AnsiColor, Style};
 use hankweave_core::time::Timestamp;
 
 use super::current::Current;
-use super::progress::Progress;
+use super::progress::LiveProgress;
 use crate::report::words::{duration, standing, tokens};
-use crate::screen::{Room, Text};
+use crate::screen::{SafeText, ScreenSize};
 
 /// The most lines of what an agent said and did.
 const LINES: usize = 6;
@@ -32,15 +32,15 @@ const TURNING: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '�
 /// How long each of them stands, in milliseconds.
 const TURN: u128 = 120;
 
-/// What stands at the foot of the screen at `now`, at most as many lines as there is room for. Longer lines are for the caller to cut.
-pub(super) fn draw(progress: &Progress, room: Room, now: Timestamp) -> Text {
-    let mut text = Text::default();
+/// Returns the lines at the foot of the screen at `now`, as many as there is room for. The caller cuts longer lines.
+pub(super) fn draw(progress: &LiveProgress, room: ScreenSize, now: Timestamp) -> SafeText {
+    let mut text = SafeText::default();
     // Writing to a text cannot fail.
     let _ = write_all(progress, room, now, &mut text);
     text
 }
 
-fn write_all(progress: &Progress, room: Room, now: Timestamp, text: &mut Text) -> fmt::Result {
+fn write_all(progress: &LiveProgress, room: ScreenSize, now: Timestamp, text: &mut SafeText) -> fmt::Result {
     let coming = progress.coming();
     let doing = progress.doing.as_ref().filter(|doing| !doing.is_over(now));
     let doing = doing.map(|doing| doing.words(now, (room.columns / 4).min(BAR)));
@@ -83,7 +83,7 @@ fn write_all(progress: &Progress, room: Room, now: Timestamp, text: &mut Text) -
     }
 }
 
-fn write_dim(text: &mut Text, line: fmt::Arguments<'_>) -> fmt::Result {
+fn write_dim(text: &mut SafeText, line: fmt::Arguments<'_>) -> fmt::Result {
     text.styled(Style::new().dimmed(), one_line(&line.to_string()))?;
     writeln!(text)
 }
@@ -92,7 +92,7 @@ fn one_line(line: &str) -> String {
     line.replace(['\n', '\t'], " ")
 }
 
-fn write_current(current: &Current, room: Room, now: Timestamp, text: &mut Text) -> fmt::Result {
+fn write_current(current: &Current, room: ScreenSize, now: Timestamp, text: &mut SafeText) -> fmt::Result {
     let lived = now.since(current.began);
     let turn = TURNING[(lived.as_millis() / TURN) as usize % TURNING.len()];
     let title = room.columns.saturating_sub(30).clamp(8, 24);
@@ -109,7 +109,7 @@ fn write_current(current: &Current, room: Room, now: Timestamp, text: &mut Text)
 }
 
 /// `4 of 9 · 12:31 · $1.24 of $5.00 · ctx 61 % · next: review`
-fn write_foot(progress: &Progress, now: Timestamp, text: &mut Text) -> fmt::Result {
+fn write_foot(progress: &LiveProgress, now: Timestamp, text: &mut SafeText) -> fmt::Result {
     let mut parts = vec![format!("{} of {}", progress.done, progress.plan.len())];
     if let Some(began) = progress.began {
         parts.push(clock(now.since(began)));

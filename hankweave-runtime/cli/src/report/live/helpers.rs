@@ -14,31 +14,31 @@ const MOST: usize = 32;
 
 /// The sub-agents that work.
 #[derive(Debug, Default)]
-pub(super) struct Helpers {
-    working: Vec<Helper>,
+pub(super) struct SubAgents {
+    working: Vec<SubAgent>,
     /// Tool uses without an answer, with their title and who uses them.
-    uses: VecDeque<Use>,
+    uses: VecDeque<SubAgentStart>,
 }
 
 #[derive(Debug)]
-struct Use {
+struct SubAgentStart {
     id: String,
     title: String,
     by: Option<String>,
 }
 
 #[derive(Debug)]
-struct Helper {
+struct SubAgent {
     /// The tool use that started it.
     id: String,
     title: String,
     /// The sub-agent that started it, if it was not the agent itself.
     by: Option<String>,
-    /// What it said or did last.
+    /// Last words or action.
     last: String,
 }
 
-impl Helpers {
+impl SubAgents {
     /// Takes an event in, with the line that stands for it; whether a sub-agent did it.
     pub(super) fn take(&mut self, event: &Event, line: Option<&str>) -> bool {
         match event {
@@ -77,7 +77,7 @@ impl Helpers {
     }
 
     fn remember(&mut self, id: &str, title: &str, by: Option<&str>) {
-        self.uses.push_back(Use {
+        self.uses.push_back(SubAgentStart {
             id: id.to_owned(),
             title: title.to_owned(),
             by: by.map(str::to_owned),
@@ -103,7 +103,7 @@ impl Helpers {
             return None;
         }
         let started = self.uses.iter().find(|used| used.id == id);
-        self.working.push(Helper {
+        self.working.push(SubAgent {
             id: id.to_owned(),
             title: started.map_or_else(|| "sub-agent".to_owned(), |used| used.title.clone()),
             by: started.and_then(|used| used.by.clone()),
@@ -140,7 +140,7 @@ impl Helpers {
     }
 }
 
-impl Helper {
+impl SubAgent {
     fn line(&self, depth: usize) -> String {
         let gap = "  ".repeat(depth.min(4));
         format!("{gap}└ {}: {}", self.title, self.last)
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_sub_agent_stands_below_who_started_it_until_it_has_answered() {
-        let mut helpers = Helpers::default();
+        let mut helpers = SubAgents::default();
         assert!(!helpers.take(&uses("t1", "look at tests", None), Some("Task")));
         assert!(helpers.lines().is_empty(), "it has done nothing yet");
         assert!(helpers.take(&uses("t2", "count", Some("t1")), Some("Task count")));
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_circle_of_starters_and_thousands_of_them_are_told_all_the_same() {
-        let mut helpers = Helpers::default();
+        let mut helpers = SubAgents::default();
         helpers.take(&uses("a", "a", Some("b")), None);
         helpers.take(&uses("b", "b", Some("a")), None);
         helpers.lines();

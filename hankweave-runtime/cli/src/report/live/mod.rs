@@ -19,22 +19,22 @@ use hankweave_core::wire::JournalEntry;
 use hankweave_runtime::checkpoint::Counts;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 
-use self::doing::Doing;
+use self::doing::LongOperation;
 use self::draw::{BAR, draw};
-use self::progress::Progress;
+use self::progress::LiveProgress;
 use crate::report::title::Loops;
-use crate::screen::{Foot, Text, tell};
+use crate::screen::{Footer, SafeText, tell};
 
-/// What the events of a run do not tell.
+/// Facts about a run that its events do not report.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
-    /// What all of it may cost.
+pub(crate) struct LiveContext {
+    /// Total budget.
     pub(crate) ceiling: Option<Usd>,
     /// How often each loop goes round at most.
     pub(crate) loops: Loops,
 }
 
-impl Known {
+impl LiveContext {
     pub(crate) fn of(ceiling: Ceiling, hank: Option<&Hank>) -> Self {
         let items = hank.map_or(&[][..], |hank| &hank.items);
         let limited = |found: &LoopConfig| Some((found.id.clone(), found.most_iterations()?));
@@ -52,15 +52,15 @@ impl Known {
 /// Takes the moving part off the terminal when it is dropped.
 #[derive(Debug)]
 pub(crate) struct LiveView {
-    progress: Arc<Mutex<Progress>>,
-    _foot: Foot,
+    progress: Arc<Mutex<LiveProgress>>,
+    _foot: Footer,
 }
 
 impl LiveView {
-    pub(super) fn show(known: Known) -> Self {
-        let progress = Arc::new(Mutex::new(Progress::new(known)));
+    pub(super) fn show(known: LiveContext) -> Self {
+        let progress = Arc::new(Mutex::new(LiveProgress::new(known)));
         let shown = Arc::clone(&progress);
-        let foot = Foot::show(move |room| draw(&lock(&shown), room, now()));
+        let foot = Footer::show(move |room| draw(&lock(&shown), room, now()));
         Self {
             progress,
             _foot: foot,
@@ -74,7 +74,7 @@ impl LiveView {
     pub(super) fn event(&self, entry: &JournalEntry) {
         // The progress must be free again when something is written, since that draws.
         let said = lock(&self.progress).event(entry);
-        if said != Text::default() {
+        if said != SafeText::default() {
             tell(said);
         }
     }
@@ -82,7 +82,7 @@ impl LiveView {
     /// Shows how much is left of a usage limit, until the next codon starts.
     pub(super) fn count_down(&self, left: Duration) {
         let now = now();
-        lock(&self.progress).doing = Some(Doing::limit(now, now.after(left)));
+        lock(&self.progress).doing = Some(LongOperation::limit(now, now.after(left)));
     }
 
     /// Shows from when on it is called how much is left until what still runs is ended.
@@ -93,12 +93,12 @@ impl LiveView {
 }
 
 /// Shows a bar for files that are taken back, as long as it is kept.
-pub(crate) fn restoring(counts: impl Fn() -> Option<Counts> + Clone + Send + Sync + 'static) -> Foot {
+pub(crate) fn restoring(counts: impl Fn() -> Option<Counts> + Clone + Send + Sync + 'static) -> Footer {
     let since = now();
-    Foot::show(move |room| {
-        let mut text = Text::default();
+    Footer::show(move |room| {
+        let mut text = SafeText::default();
         if let Some(counts) = counts() {
-            let doing = Doing::restore(since, counts);
+            let doing = LongOperation::restore(since, counts);
             // Writing to a text cannot fail.
             let _ = text.write_str(&doing.words(now(), (room.columns / 4).min(BAR)));
         }
@@ -106,7 +106,7 @@ pub(crate) fn restoring(counts: impl Fn() -> Option<Counts> + Clone + Send + Syn
     })
 }
 
-fn lock(progress: &Mutex<Progress>) -> std::sync::MutexGuard<'_, Progress> {
+fn lock(progress: &Mutex<LiveProgress>) -> std::sync::MutexGuard<'_, LiveProgress> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

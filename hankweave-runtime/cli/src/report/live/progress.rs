@@ -14,16 +14,16 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::CodonSummary;
 
-use super::Known;
+use super::LiveContext;
 use super::current::{Current, EndMetadata};
-use super::doing::Doing;
+use super::doing::LongOperation;
 use crate::report::title::title;
 use crate::report::words::budget;
-use crate::screen::Text;
+use crate::screen::SafeText;
 
 #[derive(Debug, Default)]
-pub(super) struct Progress {
-    pub(super) known: Known,
+pub(super) struct LiveProgress {
+    pub(super) known: LiveContext,
     /// When the run began.
     pub(super) began: Option<Timestamp>,
     pub(super) plan: Vec<Planned>,
@@ -32,16 +32,16 @@ pub(super) struct Progress {
     /// How many entries of the plan are done; the current one is behind them.
     pub(super) done: usize,
     pub(super) current: Option<Current>,
-    /// What all runs have cost so far, and what of that belongs to runs that are not continued.
+    /// Cost of all runs so far, and the part of runs that are not continued.
     spent: Usd,
     uncounted: Usd,
     /// Something has cost more than is known.
     pub(super) is_lower_bound: bool,
     /// The codons that a rollback is about to take back, newest first.
     leaving: Vec<CodonId>,
-    /// What takes its time now.
-    pub(super) doing: Option<Doing>,
-    /// What still runs is ended then, because somebody has asked the run to stop.
+    /// Current lengthy activity.
+    pub(super) doing: Option<LongOperation>,
+    /// End of the grace period after a stop was requested.
     pub(super) stops_at: Option<Timestamp>,
 }
 
@@ -52,15 +52,15 @@ pub(super) struct Planned {
     pub(super) title: String,
 }
 
-impl Progress {
-    pub(super) fn new(known: Known) -> Self {
+impl LiveProgress {
+    pub(super) fn new(known: LiveContext) -> Self {
         Self {
             known,
             ..Self::default()
         }
     }
 
-    /// Where the run begins, or where it stands when somebody comes to look.
+    /// Sets the start of the run, or its current state for a client that connects later.
     pub(super) fn begin(&mut self, state: &HankweaveState) {
         self.spent = state.total_spend();
         self.uncounted = self
@@ -95,13 +95,13 @@ impl Progress {
         self.plan.iter().position(|planned| planned.id == *id)
     }
 
-    /// What people call a codon.
+    /// Returns the title of a codon.
     fn title<'a>(&'a self, id: &'a CodonId) -> &'a str {
         self.place(id)
             .map_or(id.as_str(), |place| &self.plan[place].title)
     }
 
-    /// What counts against the ceiling.
+    /// Returns the spending that counts against the total budget.
     pub(super) fn counted(&self) -> Usd {
         self.spent.saturating_sub(self.uncounted)
     }
@@ -113,14 +113,14 @@ impl Progress {
     }
 
     /// Takes an event in; returns what stays on the terminal because of it.
-    pub(super) fn event(&mut self, entry: &JournalEntry) -> Text {
-        let mut said = Text::default();
+    pub(super) fn event(&mut self, entry: &JournalEntry) -> SafeText {
+        let mut said = SafeText::default();
         // Writing to a text cannot fail.
         let _ = self.take(entry, &mut said);
         said
     }
 
-    fn take(&mut self, entry: &JournalEntry, said: &mut Text) -> fmt::Result {
+    fn take(&mut self, entry: &JournalEntry, said: &mut SafeText) -> fmt::Result {
         if ends_what_is_done(&entry.event) {
             self.doing = None;
         }
@@ -155,7 +155,7 @@ impl Progress {
                 ends_at,
                 ..
             } => {
-                self.doing = Some(Doing {
+                self.doing = Some(LongOperation {
                     kind: *kind,
                     subject: subject.clone(),
                     done: *done,
@@ -202,7 +202,7 @@ impl Progress {
         }
     }
 
-    fn transition(&mut self, event: &StateEvent, at: Timestamp, said: &mut Text) -> fmt::Result {
+    fn transition(&mut self, event: &StateEvent, at: Timestamp, said: &mut SafeText) -> fmt::Result {
         match event {
             StateEvent::RunStarted {
                 starting_conditions, ..
@@ -255,7 +255,13 @@ impl Progress {
         self.current = Some(Current::new(id.clone(), title, at));
     }
 
-    fn end(&mut self, status: CodonStatus, end: &EndMetadata, at: Timestamp, said: &mut Text) -> fmt::Result {
+    fn end(
+        &mut self,
+        status: CodonStatus,
+        end: &EndMetadata,
+        at: Timestamp,
+        said: &mut SafeText,
+    ) -> fmt::Result {
         let Some(current) = self.current.take() else {
             return Ok(());
         };
@@ -264,7 +270,7 @@ impl Progress {
         }
         let limit = end.failure_reason.as_ref().and_then(|reason| reason.retry_at);
         let limit = limit.filter(|limit| *limit > at);
-        self.doing = limit.map(|limit| Doing::limit(at, limit));
+        self.doing = limit.map(|limit| LongOperation::limit(at, limit));
         current.say_end(status, end, at, said)
     }
 }

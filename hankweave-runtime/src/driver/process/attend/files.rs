@@ -10,7 +10,7 @@ use hankweave_core::hank::exclude::DATA;
 use hankweave_core::hank::reserved::check_written;
 
 use crate::world::World;
-use crate::world::disk::{Disk, FileKind, Folder, Found};
+use crate::world::disk::{Disk, FileKind, Folder, OpenedEntry};
 
 /// The largest file that is looked at, in bytes.
 const MOST_SEEN: u64 = 64 << 20;
@@ -23,20 +23,20 @@ const NEW_FILE: u32 = 0o644;
 
 /// The folder in which an agent works.
 #[derive(Debug, Clone)]
-pub(super) struct Workspace {
+pub(super) struct AgentFiles {
     world: World,
     root: PathBuf,
 }
 
 /// A way that leads to a file of somebody.
-enum Place {
+enum RequestedPath {
     /// Beneath the workspace.
     Own(PathBuf),
     /// Beneath the data, which may only be read.
     Data(PathBuf),
 }
 
-impl Workspace {
+impl AgentFiles {
     pub(super) fn new(world: &World, root: PathBuf) -> Self {
         let world = world.clone();
         Self { world, root }
@@ -84,19 +84,19 @@ impl Workspace {
     fn read_now(&self, path: &Path, line: Option<u64>, limit: Option<u64>) -> Result<String, String> {
         let place = self.place(path)?;
         let (root, path) = match &place {
-            Place::Own(path) => (self.root.clone(), path),
-            Place::Data(path) => (self.disk().real_path(&self.root.join(DATA)).map_err(told)?, path),
+            RequestedPath::Own(path) => (self.root.clone(), path),
+            RequestedPath::Data(path) => (self.disk().real_path(&self.root.join(DATA)).map_err(told)?, path),
         };
         let folder = self.disk().open_folder(&root).map_err(told)?;
         match folder.find(path).map_err(|error| told(error.into()))? {
-            Found::File(file) => text(file.content, line, limit),
-            Found::Folder(_) => Err("is a folder".to_owned()),
-            Found::Other(kind) => Err(not_a_file(kind)),
+            OpenedEntry::File(file) => text(file.content, line, limit),
+            OpenedEntry::Folder(_) => Err("is a folder".to_owned()),
+            OpenedEntry::Other(kind) => Err(not_a_file(kind)),
         }
     }
 
     fn write_now(&self, path: &Path, content: &str) -> Result<(), String> {
-        let Place::Own(path) = self.place(path)? else {
+        let RequestedPath::Own(path) = self.place(path)? else {
             return Err("is of the data, which is only read".to_owned());
         };
         check_written(path.as_os_str().as_bytes())?;
@@ -107,9 +107,9 @@ impl Workspace {
         let new = format!(".hankweave-{}.tmp", self.world.ids.nonce());
         let written = folder.make(&path, |folder: &dyn Folder, name| {
             let mode = match folder.open(name) {
-                Ok(Found::File(file)) => file.mode,
-                Ok(Found::Folder(_)) => return Err(io::ErrorKind::IsADirectory.into()),
-                Ok(Found::Other(kind)) => return Err(io::Error::other(not_a_file(kind))),
+                Ok(OpenedEntry::File(file)) => file.mode,
+                Ok(OpenedEntry::Folder(_)) => return Err(io::ErrorKind::IsADirectory.into()),
+                Ok(OpenedEntry::Other(kind)) => return Err(io::Error::other(not_a_file(kind))),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => NEW_FILE,
                 Err(error) => return Err(error),
             };
@@ -119,7 +119,7 @@ impl Workspace {
     }
 
     fn folder_now(&self, path: &Path) -> Result<PathBuf, String> {
-        let Place::Own(path) = self.place(path)? else {
+        let RequestedPath::Own(path) = self.place(path)? else {
             return Err("is of the data, which is only read".to_owned());
         };
         let folder = self.disk().open_folder(&self.root).map_err(told)?;
@@ -127,8 +127,8 @@ impl Workspace {
         Ok(self.root.join(path))
     }
 
-    /// Where a path leads by its words; whether there is a link on the way is seen when it is gone.
-    fn place(&self, path: &Path) -> Result<Place, String> {
+    /// Resolves a path by its words; a link on the path is noticed when it is opened.
+    fn place(&self, path: &Path) -> Result<RequestedPath, String> {
         let real = || self.disk().real_path(&self.root).ok();
         let inner = match path.strip_prefix(&self.root) {
             Ok(inner) => Some(inner.to_owned()),
@@ -138,8 +138,10 @@ impl Workspace {
         let mut parts = inner.components();
         match parts.next() {
             Some(Component::Normal(first)) if first == STATE_DIR => Err("belongs to hankweave".to_owned()),
-            Some(Component::Normal(first)) if first == DATA => Ok(Place::Data(parts.as_path().to_owned())),
-            _ => Ok(Place::Own(inner)),
+            Some(Component::Normal(first)) if first == DATA => {
+                Ok(RequestedPath::Data(parts.as_path().to_owned()))
+            }
+            _ => Ok(RequestedPath::Own(inner)),
         }
     }
 }
@@ -199,7 +201,7 @@ mod tests {
     use super::*;
     use crate::world::disk::RealDisk;
 
-    fn stage() -> (tempfile::TempDir, Workspace) {
+    fn stage() -> (tempfile::TempDir, AgentFiles) {
         let place = tempfile::tempdir().unwrap();
         for folder in ["work/in/side", "work/.hankweave", "data"] {
             fs::create_dir_all(place.path().join(folder)).unwrap();
@@ -210,16 +212,16 @@ mod tests {
         symlink("../secret", place.path().join("work/way-out")).unwrap();
         symlink("..", place.path().join("work/up")).unwrap();
         symlink("../data", place.path().join("work").join(DATA)).unwrap();
-        let workspace = Workspace::new(&World::real(), place.path().join("work"));
+        let workspace = AgentFiles::new(&World::real(), place.path().join("work"));
         (place, workspace)
     }
 
-    async fn read(workspace: &Workspace, path: &str) -> Result<String, String> {
+    async fn read(workspace: &AgentFiles, path: &str) -> Result<String, String> {
         let path = workspace.root.join(path).to_string_lossy().into_owned();
         workspace.read(path, None, None).await
     }
 
-    async fn write(workspace: &Workspace, path: &str) -> Result<(), String> {
+    async fn write(workspace: &AgentFiles, path: &str) -> Result<(), String> {
         let path = workspace.root.join(path).to_string_lossy().into_owned();
         workspace.write(path, "new".to_owned()).await
     }

@@ -11,13 +11,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use hankweave_core::agent::Order;
-use hankweave_core::agent::acp::{BAD_PARAMS, Deed, FAILED, error_line, result_line};
+use hankweave_core::agent::AcpAction;
+use hankweave_core::agent::acp::{AcpRequest, BAD_PARAMS, FAILED, error_line, result_line};
 use serde_json::{Value, json};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
-use self::files::Workspace;
+use self::files::AgentFiles;
 use self::terminals::Terminals;
 use super::host::ProcessHost;
 
@@ -28,37 +28,37 @@ pub(super) type AgentInput = Pin<Box<dyn AsyncWrite + Send>>;
 pub(super) const WAITING_ORDERS: usize = 4;
 
 /// Talks to one agent.
-pub(super) struct Attendant {
+pub(super) struct AcpHost {
     /// `None` when the agent no longer listens, or is to hear nothing more.
     input: Option<AgentInput>,
-    workspace: Workspace,
+    workspace: AgentFiles,
     terminals: Terminals,
-    /// What asks the agent to stop.
+    /// Message that asks the agent to stop.
     stop_with: Option<String>,
     is_stopping: bool,
 }
 
-/// Where the agent works, and as what its processes are known.
+/// Working directory of the agent, and the mark of its processes.
 #[derive(Debug, Clone)]
-pub(super) struct Surroundings {
+pub(super) struct AgentEnvironment {
     pub(super) work_dir: PathBuf,
     pub(super) env: BTreeMap<OsString, OsString>,
     pub(super) marker: String,
 }
 
 /// How the attendant and whoever ends the process know of each other.
-pub(super) struct Signs {
+pub(super) struct StopSignals {
     /// The agent is to stop what it does.
     pub(super) stopping: watch::Receiver<bool>,
     /// The work of the agent is over.
     pub(super) over: watch::Sender<bool>,
 }
 
-impl Attendant {
-    pub(super) fn new(host: &ProcessHost, input: AgentInput, place: Surroundings) -> Self {
+impl AcpHost {
+    pub(super) fn new(host: &ProcessHost, input: AgentInput, place: AgentEnvironment) -> Self {
         Self {
             input: Some(input),
-            workspace: Workspace::new(host.world(), place.work_dir.clone()),
+            workspace: AgentFiles::new(host.world(), place.work_dir.clone()),
             terminals: Terminals::new(host.clone(), place),
             stop_with: None,
             is_stopping: false,
@@ -66,7 +66,7 @@ impl Attendant {
     }
 
     /// Works until nothing more can be ordered. What was started is killed when this is dropped.
-    pub(super) async fn attend(mut self, mut orders: mpsc::Receiver<Vec<Order>>, mut signs: Signs) {
+    pub(super) async fn attend(mut self, mut orders: mpsc::Receiver<Vec<AcpAction>>, mut signs: StopSignals) {
         loop {
             // Every arm is cancel safe: they only wait, or take nothing before they return.
             tokio::select! {
@@ -90,19 +90,19 @@ impl Attendant {
         }
     }
 
-    async fn carry_out(&mut self, order: Order, over: &watch::Sender<bool>) {
+    async fn carry_out(&mut self, order: AcpAction, over: &watch::Sender<bool>) {
         match order {
-            Order::Say(line) => self.say(line).await,
-            Order::Permit { answer, stopped } => {
+            AcpAction::Say(line) => self.say(line).await,
+            AcpAction::Permit { answer, stopped } => {
                 let line = if self.is_stopping { stopped } else { answer };
                 self.say(line).await;
             }
-            Order::StopWith(line) => self.stop_with = Some(line),
-            Order::Over => {
+            AcpAction::StopWith(line) => self.stop_with = Some(line),
+            AcpAction::Over => {
                 self.input = None;
                 over.send_replace(true);
             }
-            Order::Do { id, what } => {
+            AcpAction::Do { id, what } => {
                 if let Some(done) = self.act(&id, what).await {
                     self.say(done.into_line(&id)).await;
                 }
@@ -111,17 +111,17 @@ impl Attendant {
     }
 
     /// Does what the agent asks for; `None` when it is answered later.
-    async fn act(&mut self, id: &Value, what: Deed) -> Option<Done> {
+    async fn act(&mut self, id: &Value, what: AcpRequest) -> Option<RequestResult> {
         match what {
-            Deed::Read { path, line, limit } => {
+            AcpRequest::Read { path, line, limit } => {
                 let read = self.workspace.read(path, line, limit).await;
-                Some(Done::of(read.map(|content| json!({"content": content}))))
+                Some(RequestResult::of(read.map(|content| json!({"content": content}))))
             }
-            Deed::Write { path, content } => {
+            AcpRequest::Write { path, content } => {
                 let written = self.workspace.write(path, content).await;
-                Some(Done::of(written.map(|()| json!({}))))
+                Some(RequestResult::of(written.map(|()| json!({}))))
             }
-            Deed::Start {
+            AcpRequest::Start {
                 command,
                 args,
                 env,
@@ -133,15 +133,19 @@ impl Attendant {
                     self.terminals
                         .start(command, args, env, folder, output_byte_limit)
                 });
-                Some(Done::of(started.map(|name| json!({"terminalId": name}))))
+                Some(RequestResult::of(started.map(|name| json!({"terminalId": name}))))
             }
-            Deed::Output(name) => Some(Done::known(self.terminals.output(&name))),
-            Deed::Wait(name) => match self.terminals.wait(&name, id) {
-                Some(status) => status.map(Done::Result),
-                None => Some(Done::known(None)),
+            AcpRequest::Output(name) => Some(RequestResult::known(self.terminals.output(&name))),
+            AcpRequest::Wait(name) => match self.terminals.wait(&name, id) {
+                Some(status) => status.map(RequestResult::Result),
+                None => Some(RequestResult::known(None)),
             },
-            Deed::Kill(name) => Some(Done::known(self.terminals.kill(&name).then(|| json!({})))),
-            Deed::Release(name) => Some(Done::known(self.terminals.release(&name).then(|| json!({})))),
+            AcpRequest::Kill(name) => Some(RequestResult::known(
+                self.terminals.kill(&name).then(|| json!({})),
+            )),
+            AcpRequest::Release(name) => Some(RequestResult::known(
+                self.terminals.release(&name).then(|| json!({})),
+            )),
         }
     }
 
@@ -165,13 +169,13 @@ impl Attendant {
     }
 }
 
-/// What came of a request.
-enum Done {
+/// Outcome of a request.
+enum RequestResult {
     Result(Value),
     Error(i64, String),
 }
 
-impl Done {
+impl RequestResult {
     fn of(result: Result<Value, String>) -> Self {
         result.map_or_else(|why| Self::Error(FAILED, why), Self::Result)
     }

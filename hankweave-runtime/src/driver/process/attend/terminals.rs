@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::super::host::ProcessHost;
-use super::Surroundings;
+use super::AgentEnvironment;
 use crate::world::process::{CommandSpec, GroupSignal, ProcessControl, SpawnedProcess, Stdin};
 
 /// How many there may be at the same time.
@@ -29,15 +29,15 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// The processes of one agent, by their names.
 pub(super) struct Terminals {
     host: ProcessHost,
-    place: Surroundings,
+    place: AgentEnvironment,
     open: BTreeMap<String, Terminal>,
-    /// What follows them; each tells its name when its process has ended.
+    /// Tasks that follow the processes; each returns its name when its process has ended.
     followers: JoinSet<String>,
     started: u64,
 }
 
 struct Terminal {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<TerminalOutput>>,
     kill: CancellationToken,
     /// Requests that wait for the end.
     waiting: Vec<Value>,
@@ -45,7 +45,7 @@ struct Terminal {
 
 /// The end of what a process has printed.
 #[derive(Debug)]
-struct Kept {
+struct TerminalOutput {
     output: Vec<u8>,
     most: usize,
     is_truncated: bool,
@@ -53,7 +53,7 @@ struct Kept {
 }
 
 impl Terminals {
-    pub(super) fn new(host: ProcessHost, place: Surroundings) -> Self {
+    pub(super) fn new(host: ProcessHost, place: AgentEnvironment) -> Self {
         Self {
             host,
             place,
@@ -121,7 +121,7 @@ impl Terminals {
         found.ok_or_else(|| format!("the program `{command}` was not found on PATH"))
     }
 
-    /// What a process has printed, and how it has ended; `None` when there is no such process.
+    /// Returns the output of a process and its exit; `None` when there is no such process.
     pub(super) fn output(&self, name: &str) -> Option<Value> {
         let kept = self.open.get(name)?.kept();
         let mut told =
@@ -148,7 +148,7 @@ impl Terminals {
         terminal.inspect(|terminal| terminal.kill.cancel()).is_some()
     }
 
-    /// The same, and forgets what it has printed.
+    /// Ends a process and forgets its output.
     pub(super) fn release(&mut self, name: &str) -> bool {
         let terminal = self.open.remove(name);
         terminal.inspect(|terminal| terminal.kill.cancel()).is_some()
@@ -178,7 +178,7 @@ impl Terminals {
 impl Terminal {
     fn new(limit: Option<u64>) -> Self {
         let most = limit.and_then(|limit| usize::try_from(limit).ok());
-        let kept = Kept {
+        let kept = TerminalOutput {
             output: Vec::new(),
             most: most.unwrap_or(MOST_OUTPUT).min(MOST_OUTPUT),
             is_truncated: false,
@@ -191,12 +191,12 @@ impl Terminal {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, TerminalOutput> {
         lock(&self.kept)
     }
 }
 
-impl Kept {
+impl TerminalOutput {
     fn push(&mut self, bytes: &[u8]) {
         self.output.extend_from_slice(bytes);
         let mut cut = self.output.len().saturating_sub(self.most);
@@ -213,7 +213,7 @@ impl Kept {
     }
 }
 
-fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+fn lock(kept: &Mutex<TerminalOutput>) -> MutexGuard<'_, TerminalOutput> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -221,7 +221,7 @@ fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
 async fn follow(
     name: String,
     process: SpawnedProcess,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<TerminalOutput>>,
     kill: CancellationToken,
     drain: std::time::Duration,
 ) -> String {
@@ -263,10 +263,10 @@ async fn end(control: &mut dyn ProcessControl, kill: &CancellationToken) -> Proc
     exit.unwrap_or(ProcessExit::Signaled(KILLED))
 }
 
-/// What is told of a process whose end could not be seen.
+/// Signal reported for a process whose end could not be seen.
 const KILLED: i32 = 9;
 
-async fn keep(mut pipe: Pin<Box<dyn AsyncRead + Send>>, kept: &Mutex<Kept>) {
+async fn keep(mut pipe: Pin<Box<dyn AsyncRead + Send>>, kept: &Mutex<TerminalOutput>) {
     let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     while pipe.read_buf(&mut chunk).await.is_ok_and(|read| read > 0) {
         lock(kept).push(&chunk);

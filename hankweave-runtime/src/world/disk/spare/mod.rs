@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::place::state_dir_of;
-use super::{DirLock, Disk, FileKind, HeldLock, RealDisk, parent, remove_if_present};
+use super::{DirLock, DirLockGuard, Disk, FileKind, RealDisk, parent, remove_if_present};
 
 pub use self::place::records_folder;
 pub use self::spared_disk::SparedDisk;
@@ -82,7 +82,7 @@ pub struct Spare {
     /// The copy of the state directory in it, of the same name.
     copy: PathBuf,
     /// Keeps others out while it is not dropped.
-    _lock: Arc<dyn HeldLock>,
+    _lock: Arc<dyn DirLockGuard>,
     tree: Tree,
     /// Something could not be kept twice, so nothing is put back any more.
     given_up: AtomicBool,
@@ -94,7 +94,7 @@ pub struct Spare {
 #[derive(Debug, Default)]
 struct Inner {
     /// The lock on the state directory, once it is taken.
-    guard: Option<Arc<dyn HeldLock>>,
+    guard: Option<Arc<dyn DirLockGuard>>,
     followed: Followed,
     /// Files that were put back and of which nobody has been told.
     put_back: Option<usize>,
@@ -186,7 +186,7 @@ impl Spares {
 }
 
 impl Spare {
-    fn new(state_dir: &Path, folder: PathBuf, copy: PathBuf, lock: Arc<dyn HeldLock>) -> Self {
+    fn new(state_dir: &Path, folder: PathBuf, copy: PathBuf, lock: Arc<dyn DirLockGuard>) -> Self {
         Self {
             state_dir: state_dir.to_owned(),
             folder,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use super::super::{DirLock, Disk, HeldLock, RealDisk};
+use super::super::{DirLock, DirLockGuard, Disk, RealDisk};
 use crate::world::environment::Environment;
 
 /// The file that tells people and later starts which workspace it is of.
@@ -20,7 +20,7 @@ const MAX_PATH_BYTES: u64 = 64 << 10;
 pub(super) struct Claimed {
     pub(super) folder: PathBuf,
     /// `None` when another process holds it.
-    pub(super) lock: Option<Arc<dyn HeldLock>>,
+    pub(super) lock: Option<Arc<dyn DirLockGuard>>,
     /// No other directory can have been called the same.
     pub(super) is_certain: bool,
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::{AppendFile, DirLock, Disk, Folder, HeldLock, Metadata, RealDisk};
+use super::super::{AppendFile, DirLock, DirLockGuard, Disk, Folder, Metadata, RealDisk};
 use super::file::SparedFile;
 use super::{MOST_TRIES, Spare, Spares};
 
@@ -187,7 +187,7 @@ impl Disk for SparedDisk {
 #[derive(Debug)]
 struct SparedLock(Arc<Spare>);
 
-impl HeldLock for SparedLock {
+impl DirLockGuard for SparedLock {
     fn still_guards(&self) -> bool {
         self.0.still_guards()
     }

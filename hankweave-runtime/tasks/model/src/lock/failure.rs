@@ -26,7 +26,7 @@ pub enum LockFailure {
     /// The place where locks are kept did not answer.
     #[error("the lock backend is unavailable: {message}")]
     LockBackendUnavailable {
-        /// What it said.
+        /// Message of the failure.
         message: String,
     },
 }

@@ -1,7 +1,7 @@
 //! The lock machine: 6 states, 6 edges, with a loop for tries (STATE-61, STATE-63).
 
 use super::{LockFailure, LockMode};
-use hankweave_core::attempt::{Attempt, SpentAttempt};
+use hankweave_core::attempt::{AttemptNumber, SpentAttempt};
 use hankweave_core::machine;
 use hankweave_core::time::Timestamp;
 
@@ -9,10 +9,10 @@ use hankweave_core::time::Timestamp;
 #[machine(Lock, tests, schema = "schema")]
 #[serde(tag = "state", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum LockRecord {
-    /// What every state knows.
+    /// Fields of every state.
     #[shared]
     Base {
-        /// What is locked, such as `task:{id}`.
+        /// Locked resource, such as `task:{id}`.
         resource: String,
         /// On whose behalf, such as `lifecycle:{agent}`.
         owner: String,
@@ -32,7 +32,7 @@ pub enum LockRecord {
     Unlocked {
         /// 1 at first, one more after each wait.
         #[carry]
-        attempt: Attempt,
+        attempt: AttemptNumber,
     },
 
     /// A try was made in vain; another follows.

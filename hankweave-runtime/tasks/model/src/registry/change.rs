@@ -5,13 +5,13 @@ use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::error::TaskError;
-use crate::logs::{Level, LogEntry};
+use crate::logs::{LogEntry, LogLevel};
 use crate::registry::{TaskCost, TaskRow};
 use crate::task::{TaskRecord, TaskStatus, TaskTransition};
 
 /// Steps that are taken at once, or not at all.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct RegistryChange {
     /// The task.
     pub id: TaskId,
     /// The version that was read under the lock.
@@ -26,21 +26,21 @@ pub struct Change {
 
 /// A task behind a change.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Changed {
+pub struct ChangedTask {
     /// The row as it is now; its status is `deleted` when the task is gone and its id stays taken.
     pub row: TaskRow,
-    /// What the log says about it, one line a step, numbered. A task that is gone has no log.
+    /// Lines of its log, one for each step, numbered. A deleted task has no log.
     pub lines: Vec<LogEntry>,
 }
 
 impl TaskRow {
-    /// What becomes of the task (TASK-20, TASK-21). Whether the token's holder lives is for whoever keeps the locks to say.
+    /// Applies a change to the task (TASK-20, TASK-21). The keeper of the locks checks whether the token's holder lives.
     ///
     /// # Errors
     ///
     /// Returns [`TaskError::StaleToken`], [`TaskError::VersionConflict`], [`TaskError::InvalidTransition`], or [`TaskError::InvalidArgument`] for a change without
     /// steps.
-    pub fn change(&self, change: &Change, now: Timestamp) -> Result<Changed, TaskError> {
+    pub fn change(&self, change: &RegistryChange, now: Timestamp) -> Result<ChangedTask, TaskError> {
         let resource = || Self::lock_name(&change.id);
         if change.token < self.fencing_token {
             let (resource, token) = (resource(), change.token);
@@ -64,7 +64,7 @@ impl TaskRow {
         let lines = steps
             .map(|step| row.step(step, now))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(Changed {
+        Ok(ChangedTask {
             row,
             lines: lines.into_iter().flatten().collect(),
         })
@@ -104,34 +104,34 @@ fn with_metadata(record: TaskRecord, name: &str, value: Value) -> Result<TaskRec
     super::patch::with_fields(record, [("metadata", Some(Value::Object(metadata)))])
 }
 
-/// What the log says about a step (TASK-91); nothing about the last one, which removes the log. Each line says where the task is now, because who has lost its state
+/// Returns the log line of a step (TASK-91); none for the last one, which removes the log. Each line has the task's status, because a reader that has lost the state
 /// reads that from its log.
-fn told(step: &TaskTransition, from: TaskStatus) -> Option<(Level, String, Value)> {
+fn told(step: &TaskTransition, from: TaskStatus) -> Option<(LogLevel, String, Value)> {
     let to = step.target().as_str();
     let from = from.as_str();
     Some(match step {
         TaskTransition::Start(start) => (
-            Level::Info,
+            LogLevel::Info,
             format!("Task started by agent {}", start.agent_id),
             json!({"fromStatus": from, "toStatus": to, "agentId": start.agent_id}),
         ),
         TaskTransition::Complete(complete) => (
-            Level::Info,
+            LogLevel::Info,
             "Task completed successfully".to_owned(),
             json!({"result": complete.result, "fromStatus": from, "toStatus": to}),
         ),
         TaskTransition::Fail(fail) => (
-            Level::Error,
+            LogLevel::Error,
             "Task failed".to_owned(),
             json!({"error": fail.error, "fromStatus": from, "toStatus": to}),
         ),
         TaskTransition::Cancel => (
-            Level::Warning,
+            LogLevel::Warning,
             "Task cancelled".to_owned(),
             json!({"fromStatus": from, "toStatus": to}),
         ),
         TaskTransition::Resume => (
-            Level::Info,
+            LogLevel::Info,
             "Task resumed".to_owned(),
             json!({"fromStatus": from, "toStatus": to}),
         ),

@@ -79,7 +79,7 @@ mod tests {
     use hankweave_core::time::Timestamp;
 
     use super::*;
-    use crate::registry::{Change, NewTask, TaskPatch, TaskRow};
+    use crate::registry::{NewTask, RegistryChange, TaskPatch, TaskRow};
     use crate::task::TaskTransition;
 
     // covers: TASK-121
@@ -94,7 +94,7 @@ mod tests {
             cost_is_lower_bound: false,
         };
         let noted = |row: &TaskRow, cost| {
-            let change = Change {
+            let change = RegistryChange {
                 id: row.id().clone(),
                 expected_version: row.version,
                 token: 0,
@@ -123,7 +123,7 @@ mod tests {
             cost_is_lower_bound: true,
             ..cost
         };
-        let resumed = Change {
+        let resumed = RegistryChange {
             id: read.id().clone(),
             expected_version: read.version,
             token: 0,

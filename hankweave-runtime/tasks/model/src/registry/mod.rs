@@ -1,11 +1,11 @@
-//! What a registry keeps of each task, and how a step changes it (TASK-20 to TASK-22). Where it is kept is another matter.
+//! Contents of a registry for each task, and their changes by steps (TASK-20 to TASK-22). Storage is separate.
 
 mod change;
 mod cost;
 mod patch;
 mod row;
 
-pub use change::{Change, Changed};
+pub use change::{ChangedTask, RegistryChange};
 pub use cost::TaskCost;
 pub use patch::{Patch, TaskPatch};
 pub use row::{NewTask, TaskRow};

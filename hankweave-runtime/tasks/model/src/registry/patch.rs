@@ -8,7 +8,7 @@ use crate::error::TaskError;
 use crate::registry::TaskRow;
 use crate::task::TaskRecord;
 
-/// What becomes of one field. In JSON: absent, `null`, or a value.
+/// Change of one field. In JSON: absent, `null`, or a value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Patch<T> {
     /// It stays as it is.
@@ -27,20 +27,20 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Patch<T> {
     }
 }
 
-/// What becomes of the fields of a task (TASK-22).
+/// Change of a task's fields (TASK-22).
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TaskPatch {
-    /// What people call it; its id when cleared.
+    /// Name for people; the id when cleared.
     #[serde(default)]
     pub name: Patch<String>,
-    /// What it is about.
+    /// Description.
     #[serde(default)]
     pub description: Patch<String>,
     /// Who is responsible for it; `system` when cleared.
     #[serde(default)]
     pub owner: Patch<String>,
-    /// Whatever its owner wants to note, as a whole.
+    /// Notes of its owner, as a whole.
     #[serde(default)]
     pub metadata: Patch<Map<String, Value>>,
     /// Only when the task has this version.
@@ -76,7 +76,7 @@ impl TaskRow {
     }
 }
 
-/// What a field becomes; `None` when it stays.
+/// Returns the new value of a field; `None` when it stays.
 fn value_of<T: Into<Value>>(patch: Patch<T>, default: Value) -> Option<Value> {
     match patch {
         Patch::Keep => None,

@@ -5,10 +5,10 @@ use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::logs::{Level, LogEntry};
+use crate::logs::{LogEntry, LogLevel};
 use crate::task::{Task, TaskRecord};
 
-/// Whoever is responsible when nobody is named.
+/// Default owner.
 pub(super) const DEFAULT_OWNER: &str = "system";
 
 /// A task that is to be created.
@@ -16,13 +16,13 @@ pub(super) const DEFAULT_OWNER: &str = "system";
 pub struct NewTask {
     /// Its id; none is used twice, not even that of a task that was deleted.
     pub id: TaskId,
-    /// What people call it.
+    /// Name for people.
     pub name: String,
-    /// What it is about.
+    /// Description.
     pub description: Option<String>,
     /// Who is responsible for it.
     pub owner: String,
-    /// Whatever its owner wants to note.
+    /// Notes of its owner.
     pub metadata: Map<String, Value>,
 }
 
@@ -70,7 +70,7 @@ impl TaskRow {
     pub fn new(task: NewTask, token: u64, now: Timestamp) -> (Self, LogEntry) {
         let created = LogEntry {
             timestamp: now,
-            level: Level::Info,
+            level: LogLevel::Info,
             message: "Task created".to_owned(),
             data: Some(json!({"name": task.name, "owner": task.owner, "toStatus": "pending"})),
             seq: Some(1),
@@ -101,7 +101,7 @@ impl TaskRow {
         self.record.id()
     }
 
-    /// What the lock of the task is on (TASK-23).
+    /// Returns the resource of the task's lock (TASK-23).
     #[must_use]
     pub fn lock_name(id: &TaskId) -> String {
         format!("task:{id}")

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::TaskResult;
-use hankweave_core::attempt::{Attempt, SpentAttempt};
+use hankweave_core::attempt::{AttemptNumber, SpentAttempt};
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::machine;
 use hankweave_core::machine::Extra;
@@ -16,20 +16,20 @@ use hankweave_core::time::Timestamp;
 #[machine(Task, tests, schema = "schema")]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum TaskRecord {
-    /// What every state knows.
+    /// Fields of every state.
     #[shared]
     Base {
         /// The task; an id is never used twice.
         id: TaskId,
-        /// What people call it.
+        /// Name for people.
         name: String,
-        /// What it is about.
+        /// Description.
         description: Option<String>,
         /// Who is responsible for it.
         owner: String,
         /// When it was created.
         created_at: Timestamp,
-        /// Whatever its owner wants to note.
+        /// Notes of its owner.
         #[serde(default)]
         metadata: Map<String, Value>,
         /// Names that others wrote; kept as they are.
@@ -43,7 +43,7 @@ pub enum TaskRecord {
     Pending {
         /// 1 at first, one more after each resume.
         #[carry]
-        attempt: Attempt,
+        attempt: AttemptNumber,
     },
 
     /// An agent works on it.
@@ -58,7 +58,7 @@ pub enum TaskRecord {
     #[to(delete("deleteTask()") => Deleted)]
     #[keeps(attempt, agent_id)]
     Completed {
-        /// What came out.
+        /// Result.
         result: TaskResult,
     },
 
@@ -69,7 +69,7 @@ pub enum TaskRecord {
         /// The try that failed.
         #[carry]
         attempt: SpentAttempt,
-        /// What went wrong.
+        /// Error.
         error: String,
     },
 

@@ -1,4 +1,4 @@
-//! What a task reports when it is done.
+//! Result of an ended task.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,10 +14,10 @@ pub struct TaskResult {
     /// The agent's own word for the outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Whatever the work produced.
+    /// Output of the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// What went wrong, for a result without success.
+    /// Error, for a result without success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// A sentence for people.

@@ -9,16 +9,16 @@ use hankweave_runtime::StopCause;
 use hankweave_runtime::world::World;
 use hankweave_task_model::LogQuery;
 use hankweave_task_model::registry::{NewTask, TaskCost};
-use hankweave_tasks::layers::{Layers, WORKSPACE};
-use hankweave_tasks::worker::{Order, WorkerOptions};
+use hankweave_tasks::layers::{TaskLayers, WORKSPACE};
+use hankweave_tasks::worker::{TaskSpec, WorkerOptions};
 use serde_json::json;
 
 use super::*;
 
 struct Stage {
     folder: tempfile::TempDir,
-    engine: Arc<Engine>,
-    kept: Kept,
+    engine: Arc<RestateEngine>,
+    kept: RestateTask,
 }
 
 /// A task, and an engine whose runs do what `script` says.
@@ -28,34 +28,34 @@ fn stage(script: &str) -> Stage {
     std::fs::write(&program, format!("#!/bin/sh\n{script}")).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
     let world = World::real();
-    let layers = Layers::new(world.clone(), folder.path().join("root"));
+    let layers = TaskLayers::new(world.clone(), folder.path().join("root"));
     let mut options = WorkerOptions::new("w1", program);
     options.look = Duration::from_millis(20);
     let mut task = NewTask::new(TaskId::new("report-7").unwrap());
-    let order = Order {
+    let order = TaskSpec {
         hank: folder.path().join("hank"),
         data: None,
         arguments: Vec::new(),
     };
     order.put_into(&mut task.metadata).unwrap();
     Stage {
-        kept: Kept::new(task, world.clock.now()),
-        engine: Arc::new(Engine::new(layers, world, options, |_| {})),
+        kept: RestateTask::new(task, world.clock.now()),
+        engine: Arc::new(RestateEngine::new(layers, world, options, |_| {})),
         folder,
     }
 }
 
 impl Stage {
-    fn execution(&self) -> Execution {
-        Execution::new(Arc::clone(&self.engine), &self.kept)
+    fn execution(&self) -> RestateExecution {
+        RestateExecution::new(Arc::clone(&self.engine), &self.kept)
     }
 
     /// Records the next step, and tells what it was.
-    async fn step(&mut self, execution: &mut Execution) -> String {
+    async fn step(&mut self, execution: &mut RestateExecution) -> String {
         let step = execution.next(&self.kept).await.unwrap();
         let told = match &step {
-            Step::Task(row, _) => row.record.status().to_string(),
-            Step::Codon(success) => success.codon_id.to_string(),
+            DurableStep::Task(row, _) => row.record.status().to_string(),
+            DurableStep::Codon(success) => success.codon_id.to_string(),
         };
         self.kept.take(step);
         told

@@ -5,12 +5,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hankweave_task_model::TaskError;
 use hankweave_task_model::lock::LockMode;
-use hankweave_task_model::registry::{Change, TaskRow};
+use hankweave_task_model::registry::{RegistryChange, TaskRow};
 use hankweave_task_model::task::TaskTransition;
 
 use super::history::{Call, Client, Event, Reply, Spec, is_linearizable};
 use super::place::{Place, fail, holder, id, start};
-use crate::coordinator::{Acquire, Commit, Coordinator, Release};
+use crate::coordinator::{Acquire, CommitRequest, Coordinator, Release};
 
 const CLIENTS: Client = 6;
 const CALLS: usize = 20;
@@ -108,7 +108,7 @@ async fn carry_out(coordinator: &dyn Coordinator, task: &str, client: Client, ca
         }
         Call::Evict(of) => Reply::Evicted(coordinator.emergency_clean_up(owner(*of)).await.unwrap()),
         Call::Commit { token, expected } => {
-            let commit = Commit {
+            let commit = CommitRequest {
                 resource,
                 token: *token,
                 expected_version: *expected,
@@ -120,7 +120,7 @@ async fn carry_out(coordinator: &dyn Coordinator, task: &str, client: Client, ca
         }
         Call::Change { token, expected } => {
             let steps = vec![start(), fail(), TaskTransition::Resume];
-            let change = Change {
+            let change = RegistryChange {
                 id: id(task),
                 expected_version: *expected,
                 token: *token,

@@ -1,13 +1,13 @@
 use std::time::Duration;
 
 use hankweave_task_model::lock::LockMode::{self, Collaborative, Exclusive};
-use hankweave_task_model::{Held, Holder, TaskError};
+use hankweave_task_model::{Holder, LockGrant, TaskError};
 use serde_json::Value;
 
 use super::place::{LEASE, Place, code, holder};
-use crate::coordinator::{Acquire, Commit, Release, Renew};
+use crate::coordinator::{Acquire, CommitRequest, Release, Renew};
 
-async fn ask(place: &Place, resource: &str, holder: Holder, mode: LockMode) -> Result<Held, TaskError> {
+async fn ask(place: &Place, resource: &str, holder: Holder, mode: LockMode) -> Result<LockGrant, TaskError> {
     let acquire = Acquire {
         resource: resource.to_owned(),
         holder,
@@ -83,7 +83,7 @@ pub(super) async fn a_lock_ends_and_its_holder_writes_no_more(place: Place) {
     place.pass(LEASE + Duration::from_millis(2)).await;
     assert_eq!(code(place.coordinator.renew(renew).await), "LOCK_TIMEOUT");
     let next = place.acquire("r", "quick").await.unwrap();
-    let commit = |token, expected_version| Commit {
+    let commit = |token, expected_version| CommitRequest {
         resource: "r".to_owned(),
         token,
         expected_version,
@@ -196,7 +196,7 @@ pub(super) async fn locks_are_removed_when_they_are_over_or_their_owner_is_gone(
 // covers: TASK-14
 pub(super) async fn no_version_of_a_forgotten_resource_comes_twice(place: Place) {
     let old = place.acquire("r", "a").await.unwrap();
-    let commit = |token, expected_version| Commit {
+    let commit = |token, expected_version| CommitRequest {
         resource: "r".to_owned(),
         token,
         expected_version,

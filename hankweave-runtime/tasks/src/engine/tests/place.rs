@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use hankweave_core::id::TaskId;
 use hankweave_task_model::lock::LockMode;
-use hankweave_task_model::registry::{Change, Changed, NewTask, TaskRow};
+use hankweave_task_model::registry::{ChangedTask, NewTask, RegistryChange, TaskRow};
 use hankweave_task_model::task::TaskTransition;
-use hankweave_task_model::{Held, Holder, TaskError};
+use hankweave_task_model::{Holder, LockGrant, TaskError};
 use hankweave_testing::postgres::Database;
 
-use crate::coordinator::{Acquire, Coordinator, Create, Hold, Release};
+use crate::coordinator::{Acquire, Coordinator, Create, ExclusiveHold, Release};
 use crate::engine::Fencing;
 use crate::memory::Memory;
 use crate::postgres::Postgres;
@@ -125,7 +125,7 @@ impl Place {
         self.coordinator.create(create).await.unwrap().row
     }
 
-    pub(super) async fn acquire(&self, resource: &str, owner: &str) -> Result<Held, TaskError> {
+    pub(super) async fn acquire(&self, resource: &str, owner: &str) -> Result<LockGrant, TaskError> {
         let acquire = Acquire {
             resource: resource.to_owned(),
             holder: holder(owner),
@@ -140,7 +140,7 @@ impl Place {
             .map(|acquired| acquired.held)
     }
 
-    pub(super) async fn release(&self, resource: &str, owner: &str) -> Result<Option<Held>, TaskError> {
+    pub(super) async fn release(&self, resource: &str, owner: &str) -> Result<Option<LockGrant>, TaskError> {
         let release = Release {
             resource: resource.to_owned(),
             holder: holder(owner),
@@ -154,8 +154,8 @@ impl Place {
         row: &TaskRow,
         token: u64,
         steps: impl IntoIterator<Item = TaskTransition>,
-    ) -> Result<Changed, TaskError> {
-        let change = Change {
+    ) -> Result<ChangedTask, TaskError> {
+        let change = RegistryChange {
             id: row.id().clone(),
             expected_version: row.version,
             token,
@@ -166,8 +166,8 @@ impl Place {
     }
 }
 
-pub(super) fn hold(owner: &str) -> Hold {
-    Hold {
+pub(super) fn hold(owner: &str) -> ExclusiveHold {
+    ExclusiveHold {
         holder: holder(owner),
         lease: Some(LEASE),
     }

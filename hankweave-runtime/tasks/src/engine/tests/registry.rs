@@ -1,13 +1,13 @@
 use std::time::Duration;
 
 use hankweave_core::cost::Usd;
-use hankweave_task_model::Level;
-use hankweave_task_model::registry::{Change, NewTask, Patch, TaskCost, TaskPatch, TaskRow};
+use hankweave_task_model::LogLevel;
+use hankweave_task_model::registry::{NewTask, Patch, RegistryChange, TaskCost, TaskPatch, TaskRow};
 use hankweave_task_model::task::{TaskStatus, TaskTransition};
 use serde_json::json;
 
 use super::place::{LEASE, Place, code, fail, hold, id, start, task};
-use crate::coordinator::{Create, ListQuery, TaskFilter, Update};
+use crate::coordinator::{Create, ListQuery, TaskFilter, UpdateTask};
 
 // covers: TASK-120
 pub(super) async fn a_task_is_created_once_and_its_id_stays_taken(place: Place) {
@@ -142,7 +142,7 @@ pub(super) async fn an_update_leaves_what_is_absent_and_clears_what_is_null(plac
         .unwrap()
         .row;
     let patch: TaskPatch = serde_json::from_value(json!({"name": "Write", "description": null})).unwrap();
-    let update = |patch: TaskPatch| Update {
+    let update = |patch: TaskPatch| UpdateTask {
         id: id("report-7"),
         patch,
         token: None,
@@ -172,13 +172,13 @@ pub(super) async fn an_update_leaves_what_is_absent_and_clears_what_is_null(plac
     };
     let row = place.coordinator.update(update(cleared)).await.unwrap();
     assert_eq!((row.record.owner(), row.version), (&"system".to_owned(), 3));
-    let nobody = Update {
+    let nobody = UpdateTask {
         id: id("nobody"),
         patch: TaskPatch::default(),
         token: None,
     };
     assert_eq!(code(place.coordinator.update(nobody).await), "TASK_NOT_FOUND");
-    let stranger = Update {
+    let stranger = UpdateTask {
         token: Some(u64::MAX >> 12),
         ..update(TaskPatch::default())
     };
@@ -251,8 +251,8 @@ pub(super) async fn each_step_has_its_log_line_and_lines_stay_until_the_task_is_
         .map(|line| (line.seq, line.level, line.message.as_str()))
         .collect();
     let expected = [
-        (Some(2), Level::Info, "Task started by agent writer"),
-        (Some(3), Level::Error, "Task failed"),
+        (Some(2), LogLevel::Info, "Task started by agent writer"),
+        (Some(3), LogLevel::Error, "Task failed"),
     ];
     assert_eq!(told, expected);
     let unwritten = place.coordinator.unwritten(10).await.unwrap();
@@ -291,7 +291,7 @@ pub(super) async fn what_a_task_has_cost_stays_with_it_whatever_its_steps(place:
         last_attempt_cost: Usd::from_micros(450_000),
         cost_is_lower_bound: true,
     };
-    let noting = |token| Change {
+    let noting = |token| RegistryChange {
         id: id("fix-3"),
         expected_version: running.version,
         token,

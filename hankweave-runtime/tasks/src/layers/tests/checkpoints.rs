@@ -4,7 +4,7 @@ use super::*;
 use crate::model::{CheckpointId, LogQuery, Retention};
 use crate::testing::{HOUR, SetClock};
 
-fn id(manifest: &crate::model::Manifest) -> CheckpointId {
+fn id(manifest: &crate::model::TaskCheckpointManifest) -> CheckpointId {
     CheckpointId::parse(&manifest.id).unwrap()
 }
 

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::task::TaskStatus;
-use crate::model::{Level, LogEntry, TaskError, TaskState};
+use crate::model::{LogEntry, LogLevel, TaskError, TaskState};
 
 const TASK: &str = "report-7";
 
@@ -101,7 +101,7 @@ fn unhindered<T>(mut work: impl FnMut() -> Result<T, LayerError>) -> Result<T, L
 }
 
 fn files_in(folder: &Path, world: World) -> TaskFiles {
-    Layers::new(world, folder.join("root")).task(TaskId::new(TASK).unwrap())
+    TaskLayers::new(world, folder.join("root")).task(TaskId::new(TASK).unwrap())
 }
 
 fn pages(state: &mut TaskState, pages: u64) {
@@ -110,11 +110,11 @@ fn pages(state: &mut TaskState, pages: u64) {
 }
 
 fn line(files: &TaskFiles, number: usize) -> LogEntry {
-    files.entry(Level::Info, format!("line {number}"), None)
+    files.entry(LogLevel::Info, format!("line {number}"), None)
 }
 
-fn decision() -> crate::model::Decision {
-    crate::model::Decision {
+fn decision() -> crate::model::AgentDecision {
+    crate::model::AgentDecision {
         timestamp: hankweave_core::time::Timestamp::from_millis(1_770_110_100_250),
         agent: "writer".into(),
         decision: "use ink".into(),

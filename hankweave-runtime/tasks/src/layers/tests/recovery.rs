@@ -56,7 +56,7 @@ fn without_a_checkpoint_the_log_tells_the_status_or_nothing_is_touched() {
     let changes = ["running", "failed"].map(|status| {
         stage
             .files
-            .entry(Level::Info, "changed", Some(json!({"toStatus": status})))
+            .entry(LogLevel::Info, "changed", Some(json!({"toStatus": status})))
     });
     stage.files.append_log(&changes).unwrap();
     stage.files.append_log(&[line(&stage.files, 1)]).unwrap();

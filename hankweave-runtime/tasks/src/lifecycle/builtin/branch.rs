@@ -6,15 +6,15 @@ use std::sync::Arc;
 use hankweave_core::thread::{build, position};
 use hankweave_remote::{RemoteError, history};
 use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::checkpoint::{ReviewBranch, Work};
+use hankweave_runtime::checkpoint::{ReviewBranch, ReviewRequest};
 use hankweave_runtime::error::chain;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy, Level};
+use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy, LogLevel};
 
 use super::{HookRun, Lifecycle};
-use crate::layers::{Layers, WORKSPACE};
+use crate::layers::{TaskLayers, WORKSPACE};
 
-/// Where the files of tasks are on their branches, each in a folder that is called like its task.
+/// Folder of tasks on their branches, each in a folder named after its task.
 const FOLDER: &str = ".task-memory";
 
 /// Behind the checkpoint before completion and the check of its files.
@@ -24,7 +24,7 @@ impl Lifecycle {
     /// Registers hooks that give each task the branch `task/ID` in this git repository: one that cannot have it does not start; it begins at HEAD when the task starts
     /// for the first time, and before an attempt ends it gets a commit with the files of the last checkpoint of the workspace, beneath `.task-memory/ID`.
     pub fn register_branch(&self, repository: &Path) {
-        let hook = |act: fn(&ReviewBranch, &Layers, &TaskRow) -> Result<(), String>| {
+        let hook = |act: fn(&ReviewBranch, &TaskLayers, &TaskRow) -> Result<(), String>| {
             on_branch(self, repository.into(), act)
         };
         let (before, after) = (HookPoint::BeforeStart, HookPoint::AfterStart);
@@ -51,7 +51,7 @@ impl Lifecycle {
 fn on_branch(
     lifecycle: &Lifecycle,
     repository: Arc<Path>,
-    act: fn(&ReviewBranch, &Layers, &TaskRow) -> Result<(), String>,
+    act: fn(&ReviewBranch, &TaskLayers, &TaskRow) -> Result<(), String>,
 ) -> HookRun {
     lifecycle.on_task(move |layers, row| {
         let branch = branch_of(repository.to_path_buf(), &row);
@@ -70,17 +70,21 @@ fn branch_of(repository: PathBuf, row: &TaskRow) -> ReviewBranch {
     }
 }
 
-/// Whoever looks for what the task has made looks into its log.
-fn note(layers: &Layers, row: &TaskRow, why: &str) {
+/// Logs the reason, where users look for the task's output.
+fn note(layers: &TaskLayers, row: &TaskRow, why: &str) {
     let files = layers.task(row.id().clone());
-    let line = files.entry(Level::Warning, format!("Its branch lacks something: {why}"), None);
+    let line = files.entry(
+        LogLevel::Warning,
+        format!("Its branch lacks something: {why}"),
+        None,
+    );
     if let Err(error) = files.append_log(&[line]) {
         tracing::warn!(taskId = %row.id(), %error, "the log of a task lacks a line about its branch");
     }
 }
 
 /// Shows what the last checkpoint holds; without one there is nothing to show.
-fn show(branch: &ReviewBranch, layers: &Layers, row: &TaskRow) -> Result<(), String> {
+fn show(branch: &ReviewBranch, layers: &TaskLayers, row: &TaskRow) -> Result<(), String> {
     let workspace = layers.task(row.id().clone()).path().join(WORKSPACE);
     let dir = ExecutionDir::new(workspace);
     let state = match history(layers.world(), &dir) {
@@ -90,7 +94,7 @@ fn show(branch: &ReviewBranch, layers: &Layers, row: &TaskRow) -> Result<(), Str
     let Some(checkpoint) = position(&state, &build(&state, None, None)) else {
         return Ok(());
     };
-    let work = Work {
+    let work = ReviewRequest {
         checkpoints: dir.checkpoints(),
         message: message(row, checkpoint.as_str()),
         checkpoint,

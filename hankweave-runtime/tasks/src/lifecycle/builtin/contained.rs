@@ -9,7 +9,7 @@ use hankweave_runtime::world::disk::FileKind;
 use hankweave_task_model::{HookPoint, HookPolicy};
 
 use super::{Lifecycle, VALIDATION};
-use crate::layers::{Layers, WORKSPACE};
+use crate::layers::{TaskLayers, WORKSPACE};
 
 /// Files that Docker and Podman put into their containers.
 const FILES: [&str; 2] = [".dockerenv", "run/.containerenv"];
@@ -20,7 +20,7 @@ const VARIABLE: &str = "container";
 /// Words in the control group of the first process, where that is not hidden.
 const GROUPS: [&str; 5] = ["docker", "kubepods", "containerd", "libpod", "lxc"];
 
-/// So much is read of the list of groups, in bytes.
+/// Read limit of the list of control groups, in bytes.
 const MOST: u64 = 64 << 10;
 
 impl Lifecycle {
@@ -41,7 +41,7 @@ impl Lifecycle {
 }
 
 /// Everything that is wrong; `root` is that of the file system.
-fn troubles(layers: &Layers, task: &TaskId, root: &Path) -> Vec<String> {
+fn troubles(layers: &TaskLayers, task: &TaskId, root: &Path) -> Vec<String> {
     let world = layers.world();
     let mut found = Vec::new();
     if !is_container(world, root) {
@@ -104,8 +104,8 @@ mod tests {
 
     const NO_VARIABLES: [(&str, &str); 0] = [];
 
-    fn layers(root: &Path, environment: Environment) -> Layers {
-        Layers::new(World::with_environment(environment), root.join("tasks"))
+    fn layers(root: &Path, environment: Environment) -> TaskLayers {
+        TaskLayers::new(World::with_environment(environment), root.join("tasks"))
     }
 
     // covers: TASK-111

@@ -14,7 +14,7 @@ use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy};
 
 use super::{HookCall, HookRun, Lifecycle};
-use crate::layers::{LayerError, Layers, TaskFiles};
+use crate::layers::{LayerError, TaskFiles, TaskLayers};
 
 /// The first of all.
 const FIRST: i64 = -100;
@@ -55,7 +55,7 @@ impl Lifecycle {
 
 impl Lifecycle {
     /// A hook that is told the task as its registry has it; of one that is gone there is nothing to do.
-    fn on_task<F>(&self, act: impl Fn(Layers, TaskRow) -> F + Clone + Send + Sync + 'static) -> HookRun
+    fn on_task<F>(&self, act: impl Fn(TaskLayers, TaskRow) -> F + Clone + Send + Sync + 'static) -> HookRun
     where
         F: Future<Output = Result<(), String>> + Send + 'static,
     {
@@ -74,7 +74,7 @@ impl Lifecycle {
 }
 
 async fn act_on(
-    layers: Layers,
+    layers: TaskLayers,
     id: TaskId,
     act: impl Fn(&TaskFiles) -> Result<(), LayerError> + Send + Sync + 'static,
 ) -> Result<(), String> {

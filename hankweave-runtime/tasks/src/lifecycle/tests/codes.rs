@@ -6,7 +6,7 @@ use hankweave_task_model::lock::LockMode::{Collaborative, Exclusive};
 use hankweave_task_model::{CheckpointId, Tries};
 
 use super::*;
-use crate::coordinator::{Commit, Renew};
+use crate::coordinator::{CommitRequest, Renew};
 use crate::layers::{LayerError, RestoreOptions};
 use crate::locks::LockRequest;
 use crate::sqlite::Sqlite;
@@ -85,7 +85,7 @@ async fn of_a_database_that_cannot(seen: &mut Seen) {
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch(cannot).unwrap();
     let locks = Locks::new(registry.clone(), World::real().ids);
-    let layers = Layers::new(World::real(), folder.path().join("tasks"));
+    let layers = TaskLayers::new(World::real(), folder.path().join("tasks"));
     let lifecycle = Lifecycle::new(registry.clone(), locks, layers);
     lifecycle.create(NewTask::new(id("fix-3"))).await.unwrap();
     lifecycle.cancel(&id("fix-3")).await.unwrap();
@@ -104,7 +104,7 @@ async fn of_a_database_that_cannot(seen: &mut Seen) {
 
 fn of_files(seen: &mut Seen) {
     let folder = tempfile::tempdir().unwrap();
-    let files = Layers::new(World::real(), folder.path()).task(id("fix-3"));
+    let files = TaskLayers::new(World::real(), folder.path()).task(id("fix-3"));
     seen.layer(files.recover(None, None));
     seen.layer(files.update_state(None, |state| {
         drop(state.data.insert("n".to_owned(), json!(1_u64 << 60)))
@@ -141,7 +141,7 @@ async fn of_steps(seen: &mut Seen) {
         if_version: Some(9),
         ..TaskPatch::default()
     };
-    let update = Update {
+    let update = UpdateTask {
         id: id("fix-3"),
         patch,
         token: None,
@@ -175,7 +175,7 @@ async fn of_locks(seen: &mut Seen) {
     };
     seen.task(locks.acquire(twice).await);
     seen.task(locks.acquire(request("a", "ann")).await);
-    let commit = Commit {
+    let commit = CommitRequest {
         resource: "m".to_owned(),
         token: held.token() + 1,
         expected_version: 0,

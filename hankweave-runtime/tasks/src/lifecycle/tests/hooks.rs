@@ -3,7 +3,7 @@
 use tokio::time::sleep;
 
 use super::*;
-use crate::lifecycle::{HookCall, ORPHANED, Step};
+use crate::lifecycle::{HookCall, ORPHANED, TaskStep};
 use crate::testing::{Event, Events};
 
 /// A hook that always works.
@@ -28,12 +28,26 @@ async fn at_each_of_the_ten_moments_hooks_are_told_the_task_and_what_it_is_about
     }
     let done = serde_json::from_value(json!({"success": true})).unwrap();
     for (name, steps) in [
-        ("a", vec![Step::Start(agent("coder")), Step::Complete(done)]),
+        (
+            "a",
+            vec![TaskStep::Start(agent("coder")), TaskStep::Complete(done)],
+        ),
         (
             "b",
-            vec![Step::Start(agent("coder")), Step::Fail(ORPHANED.to_owned())],
+            vec![
+                TaskStep::Start(agent("coder")),
+                TaskStep::Fail(ORPHANED.to_owned()),
+            ],
         ),
-        ("c", vec![Step::Cancel, Step::Resume, Step::Cancel, Step::Delete]),
+        (
+            "c",
+            vec![
+                TaskStep::Cancel,
+                TaskStep::Resume,
+                TaskStep::Cancel,
+                TaskStep::Delete,
+            ],
+        ),
     ] {
         stage.create(name).await;
         for step in steps {

@@ -1,37 +1,37 @@
 //! Which step is possible from where, and what the log says of each.
 
-use hankweave_task_model::{CheckpointId, Level};
+use hankweave_task_model::{CheckpointId, LogLevel};
 
 use super::*;
-use crate::coordinator::{Claim, Hold, Release};
-use crate::lifecycle::{ORPHANED, Step};
+use crate::coordinator::{Claim, ExclusiveHold, Release};
+use crate::lifecycle::{ORPHANED, TaskStep};
 use crate::testing::SetClock;
 
 fn result() -> hankweave_task_model::task::TaskResult {
     serde_json::from_value(json!({"success": true, "message": "all of it"})).unwrap()
 }
 
-fn steps() -> [Step; 8] {
+fn steps() -> [TaskStep; 8] {
     [
-        Step::Start(agent("coder")),
-        Step::Complete(result()),
-        Step::Fail("red".to_owned()),
-        Step::Requeue("red".to_owned()),
-        Step::Cancel,
-        Step::Delete,
-        Step::Resume,
-        Step::ResumeFor(agent("coder")),
+        TaskStep::Start(agent("coder")),
+        TaskStep::Complete(result()),
+        TaskStep::Fail("red".to_owned()),
+        TaskStep::Requeue("red".to_owned()),
+        TaskStep::Cancel,
+        TaskStep::Delete,
+        TaskStep::Resume,
+        TaskStep::ResumeFor(agent("coder")),
     ]
 }
 
 /// The steps that lead to each status, from the creation on.
-fn way_to(status: TaskStatus) -> Vec<Step> {
-    let start = Step::Start(agent("coder"));
+fn way_to(status: TaskStatus) -> Vec<TaskStep> {
+    let start = TaskStep::Start(agent("coder"));
     match status {
         TaskStatus::Running => vec![start],
-        TaskStatus::Completed => vec![start, Step::Complete(result())],
-        TaskStatus::Failed => vec![start, Step::Fail("red".to_owned())],
-        TaskStatus::Cancelled => vec![Step::Cancel],
+        TaskStatus::Completed => vec![start, TaskStep::Complete(result())],
+        TaskStatus::Failed => vec![start, TaskStep::Fail("red".to_owned())],
+        TaskStatus::Cancelled => vec![TaskStep::Cancel],
         _ => vec![],
     }
 }
@@ -92,16 +92,16 @@ async fn the_log_tells_of_each_step_who_took_it_and_what_came_of_it() {
     let mut task = NewTask::new(id("fix-3"));
     (task.name, task.owner) = ("Fix it".to_owned(), "ann".to_owned());
     stage.lifecycle.create(task).await.unwrap();
-    let start = || Step::Start(agent("coder"));
-    let fail = Step::Fail("red".to_owned());
+    let start = || TaskStep::Start(agent("coder"));
+    let fail = TaskStep::Fail("red".to_owned());
     for step in [
         start(),
         fail,
-        Step::Resume,
-        Step::Cancel,
-        Step::Resume,
+        TaskStep::Resume,
+        TaskStep::Cancel,
+        TaskStep::Resume,
         start(),
-        Step::Complete(result()),
+        TaskStep::Complete(result()),
     ] {
         stage.lifecycle.take(&id("fix-3"), &step).await.unwrap();
     }
@@ -109,26 +109,30 @@ async fn the_log_tells_of_each_step_who_took_it_and_what_came_of_it() {
     let entries = files.load_log(&LogQuery::default()).unwrap().entries;
     let expected = [
         (
-            Level::Info,
+            LogLevel::Info,
             "Task created",
             json!({"name": "Fix it", "owner": "ann"}),
         ),
         (
-            Level::Info,
+            LogLevel::Info,
             "Task started by agent coder",
             json!({"fromStatus": "pending", "toStatus": "running", "agentId": "coder"}),
         ),
-        (Level::Error, "Task failed", json!({"error": "red"})),
-        (Level::Info, "Task resumed", json!({"toStatus": "pending"})),
-        (Level::Warning, "Task cancelled", json!({"fromStatus": "pending"})),
-        (Level::Info, "Task resumed", json!({"fromStatus": "cancelled"})),
+        (LogLevel::Error, "Task failed", json!({"error": "red"})),
+        (LogLevel::Info, "Task resumed", json!({"toStatus": "pending"})),
         (
-            Level::Info,
+            LogLevel::Warning,
+            "Task cancelled",
+            json!({"fromStatus": "pending"}),
+        ),
+        (LogLevel::Info, "Task resumed", json!({"fromStatus": "cancelled"})),
+        (
+            LogLevel::Info,
             "Task started by agent coder",
             json!({"fromStatus": "pending"}),
         ),
         (
-            Level::Info,
+            LogLevel::Info,
             "Task completed successfully",
             json!({"result": {"success": true, "message": "all of it"}}),
         ),
@@ -153,7 +157,7 @@ async fn an_orphan_is_resumed_and_a_task_that_somebody_works_on_is_not() {
     let clock = SetClock::at_noon();
     let stage = Stage::by_clock(clock.clone());
     stage.create("fix-3").await;
-    let hold = Hold {
+    let hold = ExclusiveHold {
         holder: stage.locks.scope("lifecycle:coder"),
         lease: Some(Duration::from_secs(30)),
     };
@@ -203,7 +207,7 @@ async fn an_agent_takes_up_what_waits_failed_or_was_called_off_and_nobody_comes_
     let worker = HookRun::new(move |_| {
         let (coordinator, claimed, locks) = (coordinator.clone(), claimed.clone(), locks.clone());
         async move {
-            let hold = Hold {
+            let hold = ExclusiveHold {
                 holder: locks.scope("lifecycle:worker"),
                 lease: Some(Duration::from_secs(30)),
             };

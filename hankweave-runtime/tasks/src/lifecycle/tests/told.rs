@@ -22,7 +22,7 @@ async fn every_step_lock_and_file_is_logged_under_its_names_and_nothing_of_what_
         })
         .unwrap();
     files
-        .append_decision(&hankweave_task_model::Decision {
+        .append_decision(&hankweave_task_model::AgentDecision {
             timestamp: hankweave_core::time::Timestamp::from_millis(0),
             agent: "coder".to_owned(),
             decision: "a secret".to_owned(),
@@ -117,7 +117,7 @@ async fn a_task_that_changes_without_end_and_stays_where_it_is_is_reported() {
     let stage = Stage::new();
     stage.create("fix-3").await;
     let events = Events::capture();
-    let note = || Update {
+    let note = || UpdateTask {
         id: id("fix-3"),
         patch: TaskPatch::default(),
         token: None,

@@ -1,4 +1,4 @@
-//! What a job brings from a remote, what it takes there, and what an engine records of its run (TASK-60, TASK-61, TASK-75, TASK-86,
+//! Carrying: the runs a job fetches from a remote and pushes to it, and the records that an engine keeps of its run (TASK-60, TASK-61, TASK-75, TASK-86,
 //! TASK-119).
 
 use std::path::Path;
@@ -8,9 +8,9 @@ use hankweave_remote::{RemoteError, history};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::error::chain;
 
-use super::{Job, JobError, Outcome};
+use super::{Job, JobError, JobOutcome};
 use crate::layers::{LayerError, TaskLog, WORKSPACE};
-use crate::worker::carry::{Carrier, News, Route, is_passing};
+use crate::worker::carry::{BackgroundPush, PushTarget, SyncNote, is_passing};
 
 impl Job {
     /// Brings what another machine has done for the task (TASK-61), and begins to push what is done here. What this gives is how it ends at once.
@@ -18,36 +18,40 @@ impl Job {
         &mut self,
         execution: &Path,
         log: &mut TaskLog,
-    ) -> Result<Option<Outcome>, JobError> {
+    ) -> Result<Option<JobOutcome>, JobError> {
         let Some(url) = &self.worker.options.remote else {
             return Ok(None);
         };
-        let route = Route::new(&self.worker.world, url, &self.row, self.token);
+        let route = PushTarget::new(&self.worker.world, url, &self.row, self.token);
         let arrived = tokio::select! {
             biased;
-            () = self.called_off.cancelled() => return Ok(Some(Outcome::CalledOff)),
-            () = self.shutdown.requested() => return Ok(Some(Outcome::Stopped)),
+            () = self.called_off.cancelled() => return Ok(Some(JobOutcome::CalledOff)),
+            () = self.shutdown.requested() => return Ok(Some(JobOutcome::Stopped)),
             arrived = route.arrive(execution) => arrived,
         };
         match arrived {
             Ok(None) => {}
             Ok(Some(news)) => self.note(&news, log)?,
-            Err(RemoteError::Superseded { .. }) => return Ok(Some(Outcome::Lost)),
+            Err(RemoteError::Superseded { .. }) => return Ok(Some(JobOutcome::Lost)),
             Err(error) => {
                 let why = format!("the run cannot be fetched: {}", chain(&error));
                 return Ok(Some(match is_passing(&error) {
-                    true => Outcome::NotFetched(why),
-                    false => Outcome::NotStarted(why),
+                    true => JobOutcome::NotFetched(why),
+                    false => JobOutcome::NotStarted(why),
                 }));
             }
         }
-        self.carrier = Some(Carrier::start(route, execution));
+        self.carrier = Some(BackgroundPush::start(route, execution));
         Ok(None)
     }
 
     /// Pushes the rest of a run that has ended; what a later owner has is not ours.
-    pub(super) async fn carried(&mut self, outcome: Outcome, log: &mut TaskLog) -> Result<Outcome, JobError> {
-        if matches!(outcome, Outcome::Lost) {
+    pub(super) async fn carried(
+        &mut self,
+        outcome: JobOutcome,
+        log: &mut TaskLog,
+    ) -> Result<JobOutcome, JobError> {
+        if matches!(outcome, JobOutcome::Lost) {
             return Ok(outcome);
         }
         let Some(carrier) = &mut self.carrier else {
@@ -61,20 +65,20 @@ impl Job {
         }
         log.sync()?;
         if finished.has_later_owner {
-            return Ok(Outcome::Lost);
+            return Ok(JobOutcome::Lost);
         }
         if let Some(history) = finished.pushed {
             self.record(history).await;
         }
         // Nobody takes a task over that is completed, so it does not matter whether the remote has all of it.
-        if matches!(&outcome, Outcome::Ended(exit, _) if exit.is_success()) {
+        if matches!(&outcome, JobOutcome::Ended(exit, _) if exit.is_success()) {
             self.record_what_is_here().await;
         }
         Ok(outcome)
     }
 
     /// A line about the remote.
-    pub(super) fn note(&self, news: &News, log: &mut TaskLog) -> Result<(), LayerError> {
+    pub(super) fn note(&self, news: &SyncNote, log: &mut TaskLog) -> Result<(), LayerError> {
         log.append(&[self.files.entry(news.level, news.message.clone(), None)])
     }
 
@@ -85,7 +89,7 @@ impl Job {
         }
     }
 
-    /// The same for what is on this machine, unless it counts only once a remote has it (TASK-75).
+    /// Records the state on this machine, unless it counts only once a remote has it (TASK-75).
     pub(super) async fn record_what_is_here(&mut self) {
         if self.lifecycle.recorder().is_none() || self.carrier.is_some() {
             return;

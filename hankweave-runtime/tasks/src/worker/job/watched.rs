@@ -1,10 +1,10 @@
-//! What a job notes of what its run uses (TASK-110).
+//! Notes of a job on its run's resource usage (TASK-110).
 
 use tokio::time::{Instant, sleep_until};
 
 use super::Job;
 use crate::layers::{LayerError, TaskLog};
-use crate::model::Level;
+use crate::model::LogLevel;
 use crate::worker::resources::{Monitor, Warning};
 
 impl Job {
@@ -27,7 +27,7 @@ impl Job {
         let warnings = monitor.look(&self.worker.world, run.pid()).await;
         let note = |Warning { message, data }: Warning| {
             tracing::warn!(taskId = %self.row.id(), %data, "{message}");
-            self.files.entry(Level::Warning, message, Some(data))
+            self.files.entry(LogLevel::Warning, message, Some(data))
         };
         let lines: Vec<_> = warnings.into_iter().map(note).collect();
         log.append(&lines)

@@ -1,4 +1,4 @@
-//! What the processes of a run use, looked at while it goes on (TASK-110).
+//! Resource usage of a run's processes, sampled while it runs (TASK-110).
 
 mod system;
 
@@ -11,8 +11,8 @@ use hankweave_runtime::world::World;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::metrics::{Counter, Page, label};
-use system::{Limits, Used};
+use crate::metrics::{Counter, MetricsPage, label};
+use system::{ProcessTreeUsage, SystemLimits};
 
 /// How often it is looked, and from which share on a worker warns, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,14 +40,14 @@ impl Default for Watch {
 }
 
 /// One thing that may be short.
-struct Share {
+struct ResourceShare {
     name: &'static str,
     used: f64,
     limit: f64,
     warns_from: f64,
 }
 
-impl Share {
+impl ResourceShare {
     fn part(&self) -> f64 {
         self.used / self.limit
     }
@@ -65,16 +65,16 @@ impl Share {
 /// The names under which they are told, in the order of [`Monitor::shares`].
 const NAMES: [&str; 3] = ["memory", "processors", "processes"];
 
-/// What is worth a line in the log of the task.
+/// Warning for the log of the task.
 #[derive(Debug, PartialEq)]
 pub(super) struct Warning {
     pub(super) message: String,
     pub(super) data: Value,
 }
 
-/// What the runs of a worker use now, and how often that was too much.
+/// Current resource usage of a worker's runs, and how often it was too high.
 #[derive(Debug, Default)]
-pub(super) struct Usage {
+pub(super) struct ResourceUsage {
     now: Mutex<BTreeMap<TaskId, [f64; 3]>>,
     warnings: [Counter; 3],
 }
@@ -83,7 +83,7 @@ pub(super) struct Usage {
 pub(super) struct Monitor {
     watch: Watch,
     task: TaskId,
-    usage: Arc<Usage>,
+    usage: Arc<ResourceUsage>,
     next: Instant,
     /// When it was looked last, and the time that processors had worked by then.
     last: (Instant, Duration),
@@ -92,7 +92,7 @@ pub(super) struct Monitor {
 
 impl Monitor {
     /// For a run that begins now.
-    pub(super) fn begin(watch: Watch, task: TaskId, usage: Arc<Usage>) -> Self {
+    pub(super) fn begin(watch: Watch, task: TaskId, usage: Arc<ResourceUsage>) -> Self {
         let now = Instant::now();
         Self {
             watch,
@@ -113,12 +113,17 @@ impl Monitor {
     pub(super) async fn look(&mut self, world: &World, pid: u32) -> Vec<Warning> {
         self.next = Instant::now() + self.watch.every;
         let disk = world.disk.clone();
-        let look = move || (Used::beneath(pid), Limits::of_this_process(&*disk));
+        let look = move || {
+            (
+                ProcessTreeUsage::beneath(pid),
+                SystemLimits::of_this_process(&*disk),
+            )
+        };
         let (used, limits) = world.blocking.run(look).await;
         self.take(Instant::now(), used, limits)
     }
 
-    fn take(&mut self, now: Instant, used: Used, limits: Limits) -> Vec<Warning> {
+    fn take(&mut self, now: Instant, used: ProcessTreeUsage, limits: SystemLimits) -> Vec<Warning> {
         let shares = self.shares(now, used, limits);
         self.last = (now, used.worked);
         let figures = shares.each_ref().map(|share| share.used);
@@ -135,11 +140,11 @@ impl Monitor {
         warnings
     }
 
-    fn shares(&self, now: Instant, used: Used, limits: Limits) -> [Share; 3] {
+    fn shares(&self, now: Instant, used: ProcessTreeUsage, limits: SystemLimits) -> [ResourceShare; 3] {
         let (then, worked) = self.last;
         let elapsed = (now - then).max(Duration::from_millis(1));
         let processors = used.worked.saturating_sub(worked).div_duration_f64(elapsed);
-        let share = |place: usize, used, limit, warns_from| Share {
+        let share = |place: usize, used, limit, warns_from| ResourceShare {
             name: NAMES[place],
             used,
             limit,
@@ -164,12 +169,12 @@ impl Drop for Monitor {
     }
 }
 
-impl Usage {
+impl ResourceUsage {
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<TaskId, [f64; 3]>> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn write(&self, page: &mut Page) {
+    pub(super) fn write(&self, page: &mut MetricsPage) {
         let metrics = [
             (
                 "hankweave_task_memory_bytes",
@@ -201,7 +206,7 @@ impl Usage {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: SystemLimits = SystemLimits {
         memory: 1000,
         processors: 2,
         processes: 100,
@@ -210,13 +215,13 @@ mod tests {
     // covers: TASK-110
     #[tokio::test(start_paused = true)]
     async fn a_warning_comes_once_for_each_time_that_something_gets_short() {
-        let usage = Arc::new(Usage::default());
+        let usage = Arc::new(ResourceUsage::default());
         let task = TaskId::new("report-7").unwrap();
         let mut monitor = Monitor::begin(Watch::default(), task, usage.clone());
         let began = Instant::now();
         assert_eq!(monitor.next() - began, Duration::from_secs(5));
         let mut take = |seconds, memory, worked, processes| {
-            let used = Used {
+            let used = ProcessTreeUsage {
                 memory,
                 worked: Duration::from_secs(worked),
                 processes,
@@ -241,8 +246,8 @@ mod tests {
         assert_eq!(take(15, 990, 25, 90), [""; 0], "that is known");
         assert_eq!(take(20, 10, 25, 1), [""; 0]);
         assert_eq!(take(25, 999, 25, 1), ["The run uses 100 % of the memory"]);
-        let text = |usage: &Usage| {
-            let mut page = Page::default();
+        let text = |usage: &ResourceUsage| {
+            let mut page = MetricsPage::default();
             usage.write(&mut page);
             page.text()
         };

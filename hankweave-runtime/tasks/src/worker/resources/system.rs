@@ -1,4 +1,4 @@
-//! What Linux tells about processes and about what they may use (TASK-110).
+//! Resource usage and limits of processes on Linux (TASK-110).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,15 +9,15 @@ use procfs::process::{Process, Stat, all_processes};
 use procfs::sys::kernel::pid_max;
 use procfs::{Current as _, Meminfo, ProcessCGroup, page_size, ticks_per_second};
 
-/// Where control groups are.
+/// Folder of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// A longer text is no number, in bytes.
 const LONGEST_NUMBER: u64 = 64;
 
-/// What a process and everything beneath it use.
+/// Usage of a process and all processes below it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Used {
+pub(super) struct ProcessTreeUsage {
     /// In bytes; what several share counts for each.
     pub(super) memory: u64,
     /// How long processors have worked for them and for those of them that have ended.
@@ -26,9 +26,9 @@ pub(super) struct Used {
     pub(super) processes: u64,
 }
 
-/// What they may use.
+/// Limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct SystemLimits {
     /// In bytes.
     pub(super) memory: u64,
     pub(super) processors: usize,
@@ -36,7 +36,7 @@ pub(super) struct Limits {
     pub(super) processes: u64,
 }
 
-impl Used {
+impl ProcessTreeUsage {
     /// Of a process and its descendants; nothing when it is gone.
     pub(super) fn beneath(pid: u32) -> Self {
         // One that ends meanwhile is not there.
@@ -71,7 +71,7 @@ fn tree(root: u32, all: &[Stat]) -> BTreeSet<i32> {
     }
 }
 
-impl Limits {
+impl SystemLimits {
     /// Those of this process and its children: what their control groups allow, or else what the machine has.
     pub(super) fn of_this_process(disk: &dyn Disk) -> Self {
         let memory = Meminfo::current().map_or(u64::MAX, |memory| memory.mem_total);
@@ -137,7 +137,7 @@ mod tests {
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
             .unwrap();
-        let used = Used::beneath(child.id());
+        let used = ProcessTreeUsage::beneath(child.id());
         kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap();
         child.wait().unwrap();
         assert_eq!(used.processes, 2, "{used:?}");
@@ -145,8 +145,8 @@ mod tests {
             used.memory > 0 && used.worked > Duration::from_millis(20),
             "{used:?}"
         );
-        assert_eq!(Used::beneath(child.id()), Used::default());
-        let limits = Limits::of_this_process(&RealDisk);
+        assert_eq!(ProcessTreeUsage::beneath(child.id()), ProcessTreeUsage::default());
+        let limits = SystemLimits::of_this_process(&RealDisk);
         assert!(limits.memory > used.memory && limits.processes > 2 && limits.processors > 0);
     }
 

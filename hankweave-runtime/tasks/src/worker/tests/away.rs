@@ -31,9 +31,9 @@ async fn ends_while_away(stage: &Stage, leave: impl FnOnce(), come_back: impl Fn
             come_back();
         })
         .await;
-    let completed = Worked {
+    let completed = WorkerSummary {
         completed: 1,
-        ..Worked::default()
+        ..WorkerSummary::default()
     };
     assert_eq!(worked, completed, "{:?}", stage.status().await);
     assert_eq!(stage.status().await.0, TaskStatus::Completed);
@@ -100,7 +100,7 @@ async fn is_completed_by_another(stage: &Stage, leave: impl FnOnce(), come_back:
     assert_eq!(stage.status().await.0, TaskStatus::Running);
     let mut second = stage.worker.clone();
     let mut options = WorkerOptions::clone(&second.options);
-    (options.name, options.orphans) = ("w2".into(), Orphans::Requeue { tries: 5 });
+    (options.name, options.orphans) = ("w2".into(), OrphanPolicyConfig::Requeue { tries: 5 });
     second.options = Arc::new(options);
     std::fs::write(&program, format!("#!/bin/sh\n{CODON}")).unwrap();
     assert_eq!(second.work(&Shutdown::new()).await.unwrap().completed, 1);
@@ -112,7 +112,7 @@ async fn is_completed_by_another(stage: &Stage, leave: impl FnOnce(), come_back:
 }
 
 fn with_a_short_lease(options: &mut WorkerOptions) {
-    options.orphans = Orphans::Leave;
+    options.orphans = OrphanPolicyConfig::Leave;
     options.lease = Duration::from_secs(2);
 }
 

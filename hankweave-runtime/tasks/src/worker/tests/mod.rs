@@ -12,14 +12,14 @@ use hankweave_core::id::{AgentId, TaskId};
 use hankweave_runtime::world::World;
 use hankweave_runtime::{Shutdown, StopCause};
 use hankweave_task_model::lock::LockMode;
-use hankweave_task_model::registry::{Change, NewTask, TaskRow};
+use hankweave_task_model::registry::{NewTask, RegistryChange, TaskRow};
 use hankweave_task_model::task::{Start, TaskStatus, TaskTransition};
 use hankweave_task_model::{Holder, LogQuery, TaskState};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::coordinator::{Acquire, Claim, Coordinator, Create, Hold, Release};
-use crate::layers::{Layers, TaskFiles, WORKSPACE};
+use crate::coordinator::{Acquire, Claim, Coordinator, Create, ExclusiveHold, Release};
+use crate::layers::{TaskFiles, TaskLayers, WORKSPACE};
 use crate::memory::Memory;
 use crate::recorder::Recorder;
 
@@ -52,9 +52,9 @@ async fn stage_on(
     std::fs::write(&program, format!("#!/bin/sh\n{script}")).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
     let world = World::real();
-    let layers = Layers::new(world.clone(), folder.path().join("root"));
+    let layers = TaskLayers::new(world.clone(), folder.path().join("root"));
     let mut task = NewTask::new(TaskId::new("report-7").unwrap());
-    let order = Order {
+    let order = TaskSpec {
         hank: folder.path().join("hank"),
         data: None,
         arguments: Vec::new(),
@@ -96,7 +96,7 @@ impl Stage {
     }
 
     /// Lets the worker work beside what the test does, which tells it when to stop, if it is told.
-    async fn beside<T>(&self, act: impl AsyncFnOnce(&Shutdown) -> T) -> (Worked, T) {
+    async fn beside<T>(&self, act: impl AsyncFnOnce(&Shutdown) -> T) -> (WorkerSummary, T) {
         let shutdown = Shutdown::new();
         let (worked, acted) = tokio::join!(self.worker.work(&shutdown), act(&shutdown));
         (worked.unwrap(), acted)
@@ -142,9 +142,9 @@ async fn a_task_is_claimed_run_and_completed_with_what_it_did() {
     let (worked, ()) = stage.beside(async |_| ()).await;
     assert_eq!(
         worked,
-        Worked {
+        WorkerSummary {
             completed: 1,
-            ..Worked::default()
+            ..WorkerSummary::default()
         }
     );
     let (status, row) = stage.status().await;
@@ -291,7 +291,7 @@ async fn a_worker_that_is_stopped_lets_its_task_wait_for_another() {
 // covers: TASK-52, TASK-56
 #[tokio::test]
 async fn a_worker_that_loses_its_task_stops_the_run_and_writes_nothing_more() {
-    let stage = stage("", |options| options.orphans = Orphans::Leave).await;
+    let stage = stage("", |options| options.orphans = OrphanPolicyConfig::Leave).await;
     let folder = stage.folder.path().display().to_string();
     std::fs::write(
         stage.folder.path().join("hankweave"),
@@ -317,7 +317,7 @@ async fn a_worker_that_loses_its_task_stops_the_run_and_writes_nothing_more() {
     assert_eq!((stage.row().await, stage.state(), stage.lines()), before);
     let mut worker = stage.worker.clone();
     let mut options = WorkerOptions::clone(&worker.options);
-    (options.name, options.orphans) = ("w2".into(), Orphans::Requeue { tries: 5 });
+    (options.name, options.orphans) = ("w2".into(), OrphanPolicyConfig::Requeue { tries: 5 });
     std::fs::write(
         stage.folder.path().join("hankweave"),
         format!("#!/bin/sh\n{CODON}"),
@@ -335,9 +335,9 @@ async fn a_worker_that_loses_its_task_stops_the_run_and_writes_nothing_more() {
 // covers: TASK-56
 #[tokio::test]
 async fn a_task_that_was_orphaned_too_often_fails() {
-    for orphans in [Orphans::Requeue { tries: 1 }, Orphans::Fail] {
+    for orphans in [OrphanPolicyConfig::Requeue { tries: 1 }, OrphanPolicyConfig::Fail] {
         let stage = stage(CODON, |options| options.orphans = orphans).await;
-        let hold = Hold {
+        let hold = ExclusiveHold {
             holder: Holder::new("lifecycle:gone", "1"),
             lease: Some(Duration::from_secs(60)),
         };
@@ -353,7 +353,7 @@ async fn a_task_that_was_orphaned_too_often_fails() {
         let start = TaskTransition::Start(Start {
             agent_id: AgentId::new("gone").unwrap(),
         });
-        let change = Change {
+        let change = RegistryChange {
             id: stage.files.id().clone(),
             expected_version: 1,
             token: claimed.held.unwrap().token,
@@ -362,7 +362,7 @@ async fn a_task_that_was_orphaned_too_often_fails() {
         };
         stage.coordinator.change(change).await.unwrap();
         // With a living lease it is nobody's orphan, however old.
-        assert_eq!(stage.beside(async |_| ()).await.0, Worked::default());
+        assert_eq!(stage.beside(async |_| ()).await.0, WorkerSummary::default());
         assert_eq!(stage.status().await.0, TaskStatus::Running);
         let release = Release {
             resource: "task:report-7".into(),
@@ -371,7 +371,7 @@ async fn a_task_that_was_orphaned_too_often_fails() {
         };
         stage.coordinator.release(release).await.unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
-        assert_eq!(stage.beside(async |_| ()).await.0, Worked::default());
+        assert_eq!(stage.beside(async |_| ()).await.0, WorkerSummary::default());
         let (status, row) = stage.status().await;
         assert_eq!((status, &row["error"]), (TaskStatus::Failed, &json!("ORPHANED")));
         assert_eq!(
@@ -441,7 +441,7 @@ async fn a_task_that_was_kept_elsewhere_goes_on_with_its_lines_behind_its_token(
     });
     let token = acquired.await.unwrap().held.token;
     assert!(token > row.fencing_token, "{token}");
-    let resume = Change {
+    let resume = RegistryChange {
         id,
         expected_version: row.version,
         token,

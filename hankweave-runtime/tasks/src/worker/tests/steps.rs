@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hankweave_task_model::registry::Change;
+use hankweave_task_model::registry::RegistryChange;
 use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy, TaskError};
 
 use super::*;
 use crate::coordinator::Hints;
-use crate::engine::{Backend, Operation};
+use crate::engine::{Backend, Transaction};
 use crate::lifecycle::HookRun;
 
 fn refuses() -> HookRun {
@@ -51,12 +51,12 @@ struct Flaky {
 }
 
 impl Backend for Flaky {
-    async fn run<O: Operation>(&self, operation: O) -> Result<O::Output, TaskError> {
+    async fn run<O: Transaction>(&self, operation: O) -> Result<O::Output, TaskError> {
         let away = || TaskError::LockBackendUnavailable("planned".to_owned());
         if self.is_away.load(Ordering::Relaxed) {
             return Err(away());
         }
-        let is_step = std::any::type_name::<O>() == std::any::type_name::<Change>();
+        let is_step = std::any::type_name::<O>() == std::any::type_name::<RegistryChange>();
         let done = self.memory.run(operation).await?;
         match is_step && self.loses.swap(false, Ordering::Relaxed) {
             true => Err(away()),
@@ -173,7 +173,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
     let (lifecycle, id) = (stage.worker.lifecycle(), TaskId::new("left").unwrap());
     lifecycle.create(NewTask::new(id.clone())).await.unwrap();
     // As when its worker is killed behind the commit.
-    let hold = Hold {
+    let hold = ExclusiveHold {
         holder: Holder::new("lifecycle:gone", "1"),
         lease: Some(Duration::from_secs(60)),
     };
@@ -185,7 +185,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
     let start = Start {
         agent_id: AgentId::new("gone").unwrap(),
     };
-    let change = Change {
+    let change = RegistryChange {
         id: id.clone(),
         expected_version: claimed.row.version,
         token: claimed.held.unwrap().token,
