@@ -169,13 +169,13 @@ pub(crate) struct Setters {
 pub(crate) struct Live {
     pub(crate) start: Option<Expr>,
     pub(crate) setters: Setters,
-    /// What happens where the state that is left has the field as well.
+    /// Effect where the state that is left has the field as well.
     pub(crate) again: Again,
     /// The mark beside it that says where the value comes from.
     pub(crate) carry: Option<Carry>,
 }
 
-/// What becomes of a live field when its state is entered from one that has it.
+/// Effect on a live field when its state is entered from one that has it.
 #[derive(Default, Clone, Copy, PartialEq)]
 pub(crate) enum Again {
     /// The declaration does not say.

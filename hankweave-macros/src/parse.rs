@@ -176,7 +176,7 @@ impl Parse for MachineArguments {
     }
 }
 
-/// What is in the brackets of `derive(events(Eq), statuses(Enum))`.
+/// Parses the brackets of `derive(events(Eq), statuses(Enum))`.
 fn generated_derives(input: ParseStream<'_>, derives: &mut Derives) -> syn::Result<()> {
     const WORDS: &str = "what is generated derives more on demand: `derive(events(..), metadata(..), statuses(..), typed(..))`; the data of states has a `#[derive(..)]` below";
     let content;

@@ -74,7 +74,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Returns [`OpenError`]. Problems with the hank and its agents are found before anything is written.
+    /// Returns [`OpenExecutionError`]. Problems with the hank and its agents are found before anything is written.
     pub async fn open(self) -> Result<Hankweave, OpenExecutionError> {
         let (mut opened, lock) = recovery::open(self.0).await?;
         if let Err(error) = runner::go_on(&mut opened).await {

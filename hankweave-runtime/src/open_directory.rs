@@ -31,7 +31,7 @@ impl OpenDirectory {
     ///
     /// # Errors
     ///
-    /// Returns [`OpenError`].
+    /// Returns [`OpenExecutionError`].
     pub async fn open(world: World, dir: &Path, options: &RunOptions) -> Result<Self, OpenExecutionError> {
         let (possession, lock) = recovery::possess_without_hank(world, dir, options).await?;
         Ok(Self { possession, lock })

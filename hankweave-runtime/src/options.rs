@@ -36,7 +36,7 @@ pub struct RunOptions {
     /// word the run goes on in the session after a pause, and at the last success after everything else.
     pub recovery: Option<Recovery>,
     /// Codons start by themselves, and the run ends with the last one. Without it each waits for
-    /// [`Command::Next`](crate::Command::Next).
+    /// [`RunCommand::Next`](crate::RunCommand::Next).
     pub autostart: bool,
     /// Somebody is there who can send commands: a failure that another try could mend does not end the run.
     pub attended: bool,

@@ -103,7 +103,7 @@ impl ModelRate {
         per_million(parts, self.multiple(billed.tier), searches)
     }
 
-    /// What the tokens of a request of this tier cost, as a multiple of the standard price.
+    /// Returns the price of a token in this tier, as a multiple of the standard price.
     fn multiple(&self, tier: ServiceTier) -> TierMultiple {
         let multiple = match tier {
             ServiceTier::Priority => self.priority,

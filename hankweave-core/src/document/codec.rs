@@ -62,7 +62,7 @@ pub fn render(state: &HankweaveState) -> String {
     render_sized(state, 0)
 }
 
-/// The same with room for so many bytes from the start: a long text that grows takes three times its own memory.
+/// Renders with room for `expected_bytes` from the start: a long text that grows takes three times its own memory.
 #[must_use]
 pub fn render_sized(state: &HankweaveState, expected_bytes: usize) -> String {
     let mut text = Vec::with_capacity(expected_bytes);

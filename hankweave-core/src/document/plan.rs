@@ -92,7 +92,7 @@ impl PlannedCodon {
         globs.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// The same number for entries that share one configuration, and another one for all others.
+    /// Returns one number for entries that share a configuration, and another one for all others.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -233,7 +233,7 @@ impl PlanExtension {
     }
 }
 
-/// Where the codon stands; looked for from the end, near which a loop grows.
+/// Returns the position of the codon; searched from the end, near which a loop grows.
 fn position(plan: &[PlanEntry], id: &CodonId) -> Result<usize, MisfitExtension> {
     let found = plan.iter().rposition(|entry| entry.codon_id == *id);
     found.ok_or_else(|| MisfitExtension::Unknown(id.clone()))
@@ -249,7 +249,7 @@ pub(crate) fn read_plan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ve
     deserializer.deserialize_seq(PlanVisitor)
 }
 
-/// The same for a plan that is shared.
+/// Reads a shared plan.
 pub(super) fn read_shared_plan<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Arc<Vec<PlanEntry>>, D::Error> {

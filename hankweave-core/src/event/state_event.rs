@@ -195,7 +195,7 @@ pub enum StateEvent {
     },
     /// A loop goes on or ends, and the plan with it.
     PlanExtended {
-        /// What follows one of its codons now.
+        /// Entries after one of its codons.
         extension: PlanExtension,
     },
 }

@@ -55,7 +55,7 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
     }
 }
 
-/// The same behind every [`Extend`](Decision::Extend): what a run does in the end.
+/// Decides again after every [`Extend`](Decision::Extend): the final step of a run.
 #[must_use]
 pub fn settle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decision {
     let mut state = state.clone();

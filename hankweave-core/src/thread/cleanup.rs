@@ -98,7 +98,7 @@ fn needed(state: &HankweaveState, removed: &HashSet<&RunId>) -> BTreeSet<Checkpo
     needed
 }
 
-/// The same with everything that they follow.
+/// Adds all checkpoints that they follow.
 fn with_parents(
     mut needed: BTreeSet<CheckpointSha>,
     parent: impl Fn(&CheckpointSha) -> Option<CheckpointSha>,

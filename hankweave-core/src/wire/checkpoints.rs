@@ -33,7 +33,7 @@ pub struct ListedCheckpoint {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LeftOutFile {
-    /// Where it is, relative to the workspace.
+    /// Path relative to the workspace.
     pub path: String,
     /// Why.
     pub reason: LeftOutReason,

@@ -107,7 +107,7 @@ pub enum DirectPayload {
         /// Newest first.
         checkpoints: Vec<ListedCheckpoint>,
     },
-    /// Where everything stands, for a client that asked.
+    /// State of the run, for a client that asked.
     #[serde(rename = "state.snapshot")]
     StateSnapshot(Box<RunSnapshot>),
     /// A command is being carried out, or was.

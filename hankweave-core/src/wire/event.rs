@@ -152,7 +152,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_tool_use_id: Option<String>,
     },
-    /// What a codon has used so far, with all its processes: published after each message of a model, and when the agent reports another sum at its end.
+    /// Usage of a codon so far, with all its processes: published after each message of a model, and when the agent reports another sum at its end.
     #[serde(rename = "token.usage")]
     TokenUsage {
         /// The codon.
@@ -165,7 +165,7 @@ pub enum Event {
         cache_creation_tokens: u64,
         /// Tokens read from the cache, of the codon so far.
         cache_read_tokens: u64,
-        /// What the codon has cost so far, in US dollars; its sentinels not included.
+        /// Cost of the codon so far, in US dollars; without its sentinels.
         total_cost: Usd,
         /// It has cost more, and nobody knows yet how much.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,7 +173,7 @@ pub enum Event {
         /// The model, when it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model_id: Option<String>,
-        /// What the message itself has used so far. Absent when the sum at the end of the agent is reported, and in journals of older versions, in which
+        /// Usage of the message itself. Absent when the sum at the end of the agent is reported, and in journals of older versions, in which
         /// the fields above have what was new in the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<TokenUsage>,
@@ -328,7 +328,7 @@ pub enum Event {
         /// Everything together, runs that were left by going back included.
         totals: BudgetTotals,
     },
-    /// Where everything stood after the event before it; only journals of older versions have it.
+    /// State of the run after the event before it; only in journals of older versions.
     #[serde(rename = "state.snapshot")]
     StateSnapshot {
         /// The codon that has not ended.

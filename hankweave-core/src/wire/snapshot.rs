@@ -1,4 +1,4 @@
-//! Where a run stands, for a client that asks (WIRE-16).
+//! State of a run, for a client that asks (WIRE-16).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::thread::ExecutionThread;
 /// Most ended codons in one snapshot. `history.sync` has all of them.
 pub const MAX_SNAPSHOT_CODONS: usize = 100;
 
-/// Where everything stands.
+/// State of a run.
 ///
 /// It goes to the client that asked and is not recorded: the events before it say the same, and a journal with one for each codon was
 /// made of little else.
@@ -30,7 +30,7 @@ pub struct RunSnapshot {
     pub file_tree: Vec<FileNode>,
     /// All codons of all runs, in US dollars; skipped ones count nothing.
     pub total_cost: Usd,
-    /// What was spent in all runs, in US dollars, skipped codons and sentinels included.
+    /// Spending of all runs, in US dollars, including skipped codons and sentinels.
     pub total_spend: Usd,
     /// How long the codons of the thread took, in milliseconds.
     pub total_time: u64,
@@ -41,7 +41,7 @@ pub struct RunSnapshot {
 }
 
 impl RunSnapshot {
-    /// Where `state` stands after the event `seq`; `thread` is the one that ends in its newest run.
+    /// Returns the state after the event `seq`; `thread` is the one that ends in its newest run.
     #[must_use]
     pub fn of(state: &HankweaveState, thread: &ExecutionThread, file_tree: Vec<FileNode>, seq: u64) -> Self {
         let codons = || thread.codons.iter().map(|entry| &entry.codon);

@@ -31,7 +31,7 @@ pub trait CheckedAdd<Other = Self>: Clone {
     fn checked_add(self, other: Other) -> Option<Self::Sum>;
 }
 
-/// What the other operators need, for numbers and durations.
+/// Operators that change a value in place, for numbers and durations.
 pub trait Checked<Other>: Copy {
     /// Subtracts.
     fn checked_sub(self, other: Other) -> Option<Self>;

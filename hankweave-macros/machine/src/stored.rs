@@ -2,7 +2,7 @@
 //!
 //! The tag usually comes first; then the fields are read straight into the state. When it comes later, the fields
 //! before it are kept as the format told them until the state is known. It is written as a map in every format, so that compact ones keep the names too.
-//! Events are read and written in the same way. Generated code implements [`Stored`] and [`Event`]; nothing else needs this module.
+//! Events are read and written in the same way. Generated code implements [`Stored`] and [`StoredEvent`]; nothing else needs this module.
 
 mod as_map;
 mod early;
@@ -117,7 +117,7 @@ pub fn read<'de, T: Stored, D: Deserializer<'de>>(deserializer: D) -> Result<T, 
     })
 }
 
-/// What writes a value of this status: the tag, and after it the fields of its state.
+/// Writes a value of this status: the tag, and after it the fields of its state.
 pub fn tagged<T: Stored, S: Serializer>(
     status: T::Status,
     serializer: S,

@@ -128,7 +128,7 @@ pub trait Subject: Clone + PartialEq + Debug {
     fn typed(self, method: &str, n: u32) -> Option<(Self, Self, Self::Transition)>;
 }
 
-/// What the compiler knows: for a state and another state or a method, whether there is a step.
+/// Facts of the compiler: for a state and another state or a method, whether there is a step.
 pub type Typed = [(&'static str, &'static str, bool)];
 
 /// Demands that types, table and `apply` agree on every ordered pair of states, and on every pair of a state and a method.

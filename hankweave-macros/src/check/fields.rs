@@ -206,7 +206,7 @@ impl Resolver<'_> {
         field_of(self.ast, field, entry, live)
     }
 
-    /// Where a live field comes from. It starts anew in silence nowhere.
+    /// Returns the source of a live field. It never starts anew in silence.
     fn live(
         &self,
         state: usize,

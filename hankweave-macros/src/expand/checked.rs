@@ -109,7 +109,7 @@ impl VisitMut for Operators<'_> {
         }
     }
 
-    /// What stands in an item is no part of what `next` computes.
+    /// Skips items, which are no part of the computation of `next`.
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }
 

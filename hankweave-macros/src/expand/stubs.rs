@@ -107,7 +107,7 @@ impl<'a> Stubs<'a> {
             .collect()
     }
 
-    /// What makes no steps and is asked for one nevertheless: the data of a state, a stored value, a value of any state. Each leads to a type of which nobody
+    /// Returns hints for types without steps: the data of a state, a stored value, a value of any state. Each leads to a type of which nobody
     /// has a value, whose methods say who does; what the user calls so is found before.
     fn elsewhere(&self) -> (TokenStream, TokenStream) {
         if self.calls.is_empty() {

@@ -147,7 +147,7 @@ fn write_offer(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     )
 }
 
-/// What goes without a checkpoint of a name: what was left of something that was cut off.
+/// Writes the leftovers that go without a named checkpoint: parts of interrupted work.
 fn write_unneeded(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     match plan.checkpoint_bytes {
         0 => Ok(()),

@@ -70,7 +70,7 @@ pub(crate) fn remote(typed: Option<&str>, world: &World, command: &str) -> Resul
         .map(|url| absolute(world, url)))
 }
 
-/// What a folder says and only the user may say (CLI-62).
+/// Returns the error for a folder's setting that only the user may make (CLI-62).
 pub(crate) fn refused(name: &str, takes_it: &str) -> CliError {
     let own = of_user(&Environment::of_process());
     let own = own.map_or_else(String::new, |file| {

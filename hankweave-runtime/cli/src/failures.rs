@@ -190,7 +190,7 @@ pub(crate) fn run_failure(error: &RunError, typed: &HintCommands) -> CliError {
     }
 }
 
-/// What to do about a record of which others have taken something, which could not be put back; `None` when the disk is to blame.
+/// Returns advice for a record with missing parts that could not be put back; `None` when the disk is to blame.
 fn lost_record(error: &(dyn Error + 'static), typed: &HintCommands) -> Option<String> {
     let (run, state_dir) = (typed.run(), typed.execution().join(STATE_DIR));
     let place = path_word(&state_dir);

@@ -1,4 +1,4 @@
-//! What belongs to a checkpoint and is not in it, as it says itself (G4).
+//! Files that belong to a checkpoint and are not in it, by its own message (G4).
 
 use std::path::Path;
 

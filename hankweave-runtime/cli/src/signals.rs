@@ -7,7 +7,7 @@ use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::{Shutdown, StopCause};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What SIGHUP does.
+/// Effect of SIGHUP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HangUp {
     /// Stops in order.

@@ -365,7 +365,7 @@ pub(crate) fn word(text: &str) -> String {
     os_word(OsStr::new(text))
 }
 
-/// The same for any bytes. What a terminal would not show as it is stands there as numbers, which the shell turns back.
+/// Quotes any bytes. Bytes that a terminal would not show are written as numbers, which the shell turns back.
 fn os_word(text: &OsStr) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+@%,:=".contains(character);
     match text.to_str() {

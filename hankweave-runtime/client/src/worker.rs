@@ -215,7 +215,7 @@ impl ConnectionTask {
         Disconnected::Incomplete { after: self.position }
     }
 
-    /// What a closing frame means.
+    /// Returns the meaning of a closing frame.
     fn closed_by(&self, frame: Option<CloseFrame>) -> Disconnect {
         let Some(frame) = frame else {
             return Disconnect::Again("the server closed".to_owned());

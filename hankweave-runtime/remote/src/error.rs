@@ -132,13 +132,13 @@ pub enum RemoteError {
     /// It would take more room here than this machine gives to what comes from elsewhere.
     #[error("what the remote has of this run is larger than is taken: {what}")]
     TooLarge {
-        /// What is larger, and than what.
+        /// Description of the size and its limit.
         what: String,
     },
     /// The variable for the room that is given holds no size.
     #[error("`{value}` in HANKWEAVE_MAX_SIZE is no size")]
     BadSize {
-        /// What it holds.
+        /// Value of the field.
         value: String,
     },
     /// A later version has pushed it.

@@ -4,7 +4,7 @@
 //! journal, sessions of agents) and whose parents are the record before it and the checkpoints that this one speaks of. So whoever fetches the reference has record
 //! and checkpoints that fit each other, and one compare-and-swap of it decides who went on. What loses is pushed under `kept/` beside it and stays reachable.
 //!
-//! In go an execution directory and a URL that the installed git can push to; out come [`Pushed`], [`Arrived`] or a [`RemoteError`]. `docs/design/remote.md` says why it
+//! In go an execution directory and a URL that the installed git can push to; out come [`Pushed`], [`FetchedRun`] or a [`RemoteError`]. `docs/design/remote.md` says why it
 //! is made like this.
 
 #![cfg_attr(

@@ -69,7 +69,7 @@ impl ArrivalLimits {
         }
     }
 
-    /// What a record says of its files.
+    /// Checks the file sizes in a record's manifest.
     pub(crate) fn check_manifest(&self, manifest: &RecordManifest) -> Result<(), RemoteError> {
         let mut counted = Counted::new(*self, "the record");
         for (path, length) in &manifest.files {

@@ -70,7 +70,7 @@ pub(crate) struct ExecutionMeta {
 }
 
 impl ExecutionMeta {
-    /// What of this file is no matter of one machine, and starts and reaches nothing on another; `hank_is_along` says that the hank lies in the execution
+    /// Returns the part of this file that does not depend on the machine, and starts and reaches nothing on another; `hank_is_along` means that the hank is in the execution
     /// directory.
     pub(crate) fn of(file: &[u8], hank_is_along: bool) -> Self {
         let file: Value = serde_json::from_slice(file).unwrap_or_default();
@@ -208,7 +208,7 @@ pub(crate) fn is_sha(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What lies in the state directory and is of this machine alone, or has another way: checkpoints, locks, tokens, what is unfinished. No version has ever taken it along.
+/// Returns whether an entry of the state directory belongs to this machine alone, or travels in another way: checkpoints, locks, tokens, unfinished work. No version has ever taken it along.
 fn is_of_this_machine(name: &str) -> bool {
     const NAMES: [&str; 10] = [
         "execution-meta.json",
@@ -228,7 +228,7 @@ fn is_of_this_machine(name: &str) -> bool {
     set_aside || NAMES.contains(&name) || name.ends_with(".tmp")
 }
 
-/// What of the state directory goes along, by the first name of its path: what belongs to the history of runs, and nothing that somebody else has put there.
+/// Returns whether an entry of the state directory goes along, by the first name of its path: those of the history of runs, and no others.
 pub(crate) fn is_of_a_record(path: &str) -> bool {
     const NAMES: [&str; 9] = [
         "state.json",
@@ -246,7 +246,7 @@ pub(crate) fn is_of_a_record(path: &str) -> bool {
         let rest = path.strip_prefix(*name);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    NAMES.iter().any(|name| is_beneath(&name))
+    NAMES.iter().any(is_beneath)
 }
 
 /// Whether a record may hold a file at this path: it leads to one of the three places and nowhere else, and to nothing that git reads for itself.

@@ -212,7 +212,7 @@ fn belongs_to(file: &str, session: &str) -> bool {
     }
 }
 
-/// Where sessions of the scripted agent stand beneath `state`.
+/// Folder of the scripted agent's sessions below `state`.
 const SCRIPTED: &str = "/tmp/scripted-sessions/";
 
 /// Whether a name of a file has only letters, digits and marks that no shell and no system reads as something else.

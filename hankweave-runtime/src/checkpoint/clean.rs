@@ -13,7 +13,7 @@ use super::prune;
 use super::repository::{name_of, sync_file_system, unless_missing};
 use crate::world::disk::open_dir;
 
-/// What becomes of a branch.
+/// Outcome for a branch.
 enum Fate {
     Stays,
     /// It ends at an older commit then.

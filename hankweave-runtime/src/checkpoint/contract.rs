@@ -1,4 +1,4 @@
-//! What every checkpoint store promises, run against each of them over real folders.
+//! Contract of every checkpoint store, run against each of them over real folders.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -31,7 +31,7 @@ impl Fixture {
         }
     }
 
-    /// The same for a repository that the test damages, with which git then finds fault in the end.
+    /// Makes a store for a repository that the test damages, with which git then finds fault in the end.
     pub(super) fn git_to_damage() -> Self {
         Self::with(|workspace| Box::new(open_git(workspace).0))
     }

@@ -17,7 +17,7 @@ use super::{CheckpointsBySha, Damage, HistoryError, KnownCheckpoint, PathChange,
 /// The branch of the files before the first codon of the newest run that began anew.
 pub(super) const MAIN: &str = "main";
 
-/// What the branches of those begin with that were there before: `main-<short sha>`.
+/// Name prefix of the branches of earlier beginnings: `main-<short sha>`.
 pub(super) const EARLIER_BEGINNING: &str = "main-";
 
 /// The checkpoints of a repository, for looking at.
@@ -112,7 +112,7 @@ impl GitHistory {
         self.restorable_beyond(shas, HashSet::new())
     }
 
-    /// The same after a look at the objects `good`, which were all there.
+    /// Returns the restorable checkpoints after a look at the objects `good`, which all exist.
     pub(super) fn restorable_beyond(
         &self,
         shas: &[CheckpointSha],

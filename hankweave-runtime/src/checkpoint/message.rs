@@ -46,7 +46,7 @@ pub(super) fn codon(request: &CheckpointRequest) -> String {
     message
 }
 
-/// The same message for a checkpoint whose commit does not follow the one that it was made from.
+/// Returns the message for a checkpoint whose commit does not follow the one that it was made from.
 pub(super) fn made_from(message: &str, base: &CheckpointSha) -> String {
     format!("{message}Base: {base}\n")
 }
@@ -54,10 +54,10 @@ pub(super) fn made_from(message: &str, base: &CheckpointSha) -> String {
 /// As many of what is left out are named.
 pub(super) const MOST_NAMED: usize = 20;
 
-/// What the lines about what is left out begin with: the reason, the length where that is the reason, and the path; after the last of them `… more`.
+/// Prefix of the lines about left-out files: the reason, the length where that is the reason, and the path; after the last of them `… more`.
 const LEFT_OUT: &str = "Left out: ";
 
-/// The same message for a checkpoint without what was `skipped`, as far as that would belong to it.
+/// Returns the message for a checkpoint without the `skipped` files that would belong to it.
 pub(super) fn without(mut message: String, skipped: &[Skipped]) -> String {
     let left_out: Vec<LeftOutFile> = skipped.iter().filter_map(Skipped::told).collect();
     for LeftOutFile { path, reason, size } in left_out.iter().take(MOST_NAMED) {
@@ -88,7 +88,7 @@ pub(crate) fn incomplete(
     })
 }
 
-/// What a message says is left out, and how many there are.
+/// Returns the left-out files in a message, and their number.
 pub(super) fn left_out(message: &str) -> (Vec<LeftOutFile>, usize) {
     let (mut named, mut more) = (Vec::new(), 0);
     for line in message.lines().filter_map(|line| line.strip_prefix(LEFT_OUT)) {
@@ -173,7 +173,7 @@ fn escape(text: &str) -> String {
 }
 
 impl KnownCheckpoint {
-    /// What belongs to it and is not in it: the first, in the order of their paths, and how many there are.
+    /// Returns the files that belong to it and are not in it: the first, in the order of their paths, and their number.
     #[must_use]
     pub fn left_out(&self) -> (Vec<LeftOutFile>, usize) {
         left_out(&self.message)

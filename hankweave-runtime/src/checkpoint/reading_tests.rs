@@ -54,7 +54,12 @@ fn folders_that_are_the_same_in_two_checkpoints_are_not_read() {
         assert!(packs <= 3 && trees <= 10, "{packs} packs, {trees} folders");
         fixture.reads("tree/7/file", "7");
         let inspected = GitHistory::open(&fixture.path(".hankweave/checkpoints")).unwrap();
-        let (damage, packs, _) = count(|| inspected.unwrap().inspect(&[first.sha.clone()]).unwrap());
+        let (damage, packs, _) = count(|| {
+            inspected
+                .unwrap()
+                .inspect(std::slice::from_ref(&first.sha))
+                .unwrap()
+        });
         assert_eq!((damage, packs), (vec![Vec::new()], 1));
     }
 }

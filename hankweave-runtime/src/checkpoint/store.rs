@@ -217,7 +217,7 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// What belongs to it and is not in it, in the order of the walk.
+    /// Returns the files that belong to it and are not in it, in the order of the walk.
     #[must_use]
     pub fn left_out(&self) -> Vec<LeftOutFile> {
         self.skipped.iter().filter_map(Skipped::told).collect()
@@ -260,7 +260,7 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// The same for people and clients; `None` for what never belongs to a checkpoint.
+    /// Returns the file for people and clients; `None` for one that never belongs to a checkpoint.
     #[must_use]
     pub fn told(&self) -> Option<LeftOutFile> {
         let reason = match self.reason {
@@ -307,7 +307,7 @@ pub struct KnownCheckpoint {
     pub branch: String,
     /// The checkpoint that it was made from.
     pub parent: Option<CheckpointSha>,
-    /// What stays for as long as it is there. Where a line of checkpoints begins anew that is not the parent (RUN-18).
+    /// Checkpoint that must stay. Where a line of checkpoints begins anew it is not the parent (RUN-18).
     pub before: Option<CheckpointSha>,
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct RunContext {
     pub(crate) begun: Instant,
     /// The newest checkpoint of the run, or the one that it started from; the next one builds on it.
     pub(crate) tip: Mutex<Option<CheckpointSha>>,
-    /// What the newest checkpoint of the run leaves out.
+    /// Files that the newest checkpoint of the run leaves out.
     pub(crate) left_out: Mutex<Vec<LeftOutFile>>,
     /// The checkpoint of a rig that is in the files already, for the first codon.
     pub(crate) rig: Option<CheckpointSha>,

@@ -69,7 +69,7 @@ struct ElapsedTimes {
     run: Duration,
 }
 
-/// What a codon cost.
+/// Cost of a codon.
 #[derive(Debug, Clone, Copy)]
 struct Costs {
     agent: Usd,

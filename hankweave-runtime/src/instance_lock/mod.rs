@@ -220,7 +220,7 @@ impl InstanceLock {
         self.needs_spare.store(true, Ordering::Relaxed);
     }
 
-    /// What a person should know when the directory was put back.
+    /// Returns the notice about a directory that was put back.
     #[must_use]
     pub fn put_back(&self) -> Option<String> {
         let state_dir = self.state_dir.display();

@@ -28,7 +28,7 @@ impl Batch {
         Self::of(entries.to_vec())
     }
 
-    /// The same for entries that nobody else needs.
+    /// Makes a batch of entries that nobody else needs.
     pub(crate) fn of(entries: Vec<JournalEntry>) -> Self {
         let mut batch = Self::default();
         for entry in entries {
@@ -135,13 +135,13 @@ impl<'b> BatchLine<'b> {
         &self.batch.text[self.batch.begin_of_line(self.index)..end - 1]
     }
 
-    /// What it is the line of.
+    /// Returns the entry of the line.
     #[must_use]
     pub fn value(self) -> &'b JournalEntry {
         &self.batch.entries[self.index]
     }
 
-    /// The same, to keep.
+    /// Returns the entry, to keep.
     #[must_use]
     pub fn entry(self) -> Option<JournalEntry> {
         Some(self.value().clone())

@@ -30,7 +30,7 @@ impl SparedCheckpoints {
         &self.store
     }
 
-    /// The same for a step that writes, also one that fails half-way.
+    /// Runs a step that writes, also one that fails half-way.
     fn writing<T>(&self, step: impl FnOnce(&GitCheckpoints) -> T) -> T {
         let done = step(self.reading());
         self.spare.follow();

@@ -98,7 +98,7 @@ impl Replay {
         Ok(entry)
     }
 
-    /// So many events are missing here. What their agent said after them stands elsewhere in its log, so the two are not compared.
+    /// Skips `removed` missing events. The output of their agent after them is elsewhere in its log, so the two are not compared.
     pub fn pass_over(&mut self, removed: u64) {
         if removed > 0 {
             self.outcome.removed += removed;

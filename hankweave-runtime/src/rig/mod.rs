@@ -2,7 +2,7 @@
 //!
 //! [`Rig`] runs the items of `rigSetup` in order. The first that fails and may not fail ends the rig (HANK-20).
 //!
-//! When the codon is rolled back, [`RigCopies`] removes what was copied. When it has completed, [`Outputs`]
+//! When the codon is rolled back, [`RigCopies`] removes what was copied. When it has completed, [`OutputCopier`]
 //! copies its results to the output directory and [`Archive`] moves away what is no longer wanted.
 
 mod archive;

@@ -69,7 +69,7 @@ pub(super) struct PendingQuestion {
     pub(super) is_repaired: bool,
 }
 
-/// What the requests of one question cost.
+/// Cost of the requests of one question.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bill {
     pub(super) cost: Usd,
@@ -163,7 +163,7 @@ impl SentinelModel {
         })
     }
 
-    /// What a reply cost: what its provider says, else its tokens at their price; `None` where nobody knows.
+    /// Returns the cost of a reply: that of its provider, else of its tokens at their price; `None` where it is unknown.
     fn cost(&self, endpoint: &ModelEndpoint, reply: &ModelReply) -> Option<Usd> {
         if let Some(cost) = reply.cost.filter(|_| endpoint.reports_cost) {
             return Some(cost);

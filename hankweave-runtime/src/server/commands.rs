@@ -177,7 +177,7 @@ impl Executor {
 }
 
 impl Executor {
-    /// Where everything stands. The number is read first: what comes after it may be in the snapshot already, and nothing is missing.
+    /// Returns the state of the run. The number is read first: later events may be in the snapshot already, and nothing is missing.
     async fn snapshot(&self) -> RunSnapshot {
         let seq = self.manager.last_seq();
         let state = self.manager.snapshot();

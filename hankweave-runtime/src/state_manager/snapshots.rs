@@ -22,14 +22,14 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// at most a tenth of the disk, however large the document and however slow the disk.
 const TRANSITION_PACE: u32 = 9;
 
-/// The same for all other changes, which are frequent, and for all changes of a large document: a thirtieth of the disk. The log has them
+/// Pace of all other changes, which are frequent, and of all changes of a large document: a thirtieth of the disk's time. The log has them
 /// already.
 const PACE: u32 = 29;
 
 /// From so many bytes on a document is large: writing it takes the processor, too, and the agents need that.
 const LARGE: usize = 1 << 20;
 
-/// What the next document may have more than the last one, in bytes.
+/// Possible growth of the next document, in bytes.
 const GROWTH: usize = 64 << 10;
 
 /// How much is cut off at least: large enough that cutting is rare, and small enough to be read in a fraction

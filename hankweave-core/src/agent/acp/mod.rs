@@ -1,6 +1,6 @@
 //! The Agent Client Protocol, version 1, from the side of the client, as a pure state machine.
 //!
-//! Input: the lines that an agent prints, JSON-RPC 2.0, one message a line. Output: [`AgentEvent`]s, and [`Order`]s, which are what has to be said to the
+//! Input: the lines that an agent prints, JSON-RPC 2.0, one message a line. Output: [`AgentEvent`]s, and [`AcpAction`]s, which are what has to be said to the
 //! agent and done for it. One process gets one prompt (AGENT-23).
 //!
 //! The few messages that are needed are written by hand. The crate with the protocol's types takes a line for wrong in which one value is new, and brings
@@ -292,7 +292,7 @@ impl AcpDecoder {
         self.over();
     }
 
-    /// What the turn has used. A price that the user gives counts more than the money that was told, and that more than our prices.
+    /// Counts the usage of a turn. A price that the user gives counts before the agent's own money, and that before our prices.
     fn used(&mut self, usage: &Usage, events: &mut Vec<AgentEvent>) {
         let tokens = usage.tokens();
         let billed = Billed {

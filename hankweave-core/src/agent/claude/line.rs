@@ -185,7 +185,7 @@ struct ModelTotals<'l> {
     web_search_requests: Count,
     #[serde(rename = "costUSD")]
     cost: Dollars,
-    /// Where the price is from: `list` is claude's own list, which versions without this field have as well.
+    /// Source of the price: `list` is claude's own list, also of versions without this field.
     cost_basis: Text<'l>,
 }
 
@@ -219,7 +219,7 @@ impl ModelTotals<'_> {
         self.cost_basis.as_deref().is_none_or(|basis| basis == "list")
     }
 
-    /// What was used, and whether that is all. A price that the user gives comes first, then that of claude where it knows one, then that of our list.
+    /// Returns the usage, and whether it is complete. A price that the user gives comes first, then that of claude where it knows one, then that of our list.
     fn priced(&self, model: &str, prices: &Prices) -> (ModelUsage, bool) {
         let billed = Billed {
             tokens: TokenUsage {

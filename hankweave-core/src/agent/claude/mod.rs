@@ -94,7 +94,7 @@ impl ClaudeDecoder {
         self
     }
 
-    /// The same for a program whose results state no money that can be relied on for a model without a price: claude guesses it.
+    /// Marks a program whose results state no reliable money for a model without a price: claude guesses it.
     #[must_use]
     pub fn knowing_no_other_prices(mut self) -> Self {
         self.usage.know_no_other_prices();
@@ -288,7 +288,7 @@ impl ClaudeDecoder {
         }
     }
 
-    /// What a model is given: the answer of a tool, or a text for a sub-agent.
+    /// Handles an input of a model: the result of a tool, or a text for a sub-agent.
     fn input(&mut self, block: Block<'_>, parent: Option<&str>) -> Option<AgentEvent> {
         match (block.kind.as_deref(), parent) {
             (Some("tool_result"), _) => self.tool_result(block, parent),
@@ -395,7 +395,7 @@ impl AgentDecoder for ClaudeDecoder {
 }
 
 impl ClaudeDecoder {
-    /// What was used when the process has ended: a sub-agent that was asking then may have been answered.
+    /// Returns the usage at the end of the process: a sub-agent with an open request may have got an answer.
     fn totals_at_end(&self) -> UsageTotals {
         let mut totals = self.usage.totals();
         totals.lower_bound |= self.helpers.may_ask();

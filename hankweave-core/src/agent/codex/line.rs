@@ -48,7 +48,7 @@ pub(super) struct Item<'l> {
     pub(super) error: Object<Failure<'l>>,
 }
 
-/// What a call of the provider's web search did.
+/// Action of a call of the provider's web search.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Action<'l> {

@@ -218,7 +218,7 @@ fn month(word: &str) -> Option<i8> {
     let is_it = |month: &&str| word == "sept" || word.len() >= 3 && month.starts_with(word);
     let at = match word {
         "sept" => 8,
-        _ => MONTHS.iter().position(|month| is_it(month))?,
+        _ => MONTHS.iter().position(is_it)?,
     };
     i8::try_from(at + 1).ok()
 }

@@ -356,7 +356,7 @@ impl<'de, E: Error> EnumAccess<'de> for Variant<E> {
     }
 }
 
-/// What a variant holds.
+/// Contents of a variant.
 struct Content<E>(Option<Reader<E>>);
 
 impl<E: Error> Content<E> {

@@ -30,7 +30,7 @@ pub(crate) struct RunArgs {
     /// position.
     #[arg(long, conflicts_with = "new", help_heading = "Continue")]
     pub(crate) replan: bool,
-    /// Where to continue after a failure or crash
+    /// Position to continue from after a failure or crash
     ///
     /// Without it, `run` asks on a terminal, and takes last-success elsewhere; after a pause it takes session.
     #[arg(
@@ -49,7 +49,7 @@ pub(crate) struct RunArgs {
     /// Plain lines and no questions, even on a terminal
     #[arg(long, help_heading = "Watch")]
     pub(crate) headless: bool,
-    /// What to do when the terminal is closed (SIGHUP)
+    /// Action when the terminal is closed (SIGHUP)
     #[arg(long, value_enum, value_name = "ACTION", default_value_t = OnHangup::Stop, help_heading = "Watch")]
     pub(crate) on_hangup: OnHangup,
     /// Address for clients; token required

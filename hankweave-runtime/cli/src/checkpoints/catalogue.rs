@@ -36,7 +36,7 @@ pub(super) struct CheckpointRow {
     pub(super) timestamp: Option<Timestamp>,
     pub(super) branch: Option<String>,
     pub(super) parent: Option<CheckpointSha>,
-    /// What belongs to it and is not in it.
+    /// Files that belong to it and are not in it.
     #[serde(rename = "leftOut", skip_serializing_if = "LeftOut::is_empty")]
     pub(super) without: LeftOut,
     /// The full message of the commit.

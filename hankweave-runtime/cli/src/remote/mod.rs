@@ -171,7 +171,7 @@ fn ended_failure(ended: &Disconnected, typed: Option<&HintCommands>) -> Option<C
     }
 }
 
-/// Where the events are that were not received.
+/// Describes how to read the events that were not received.
 fn rest(typed: Option<&HintCommands>, after: u64) -> String {
     match typed {
         Some(typed) => format!("`{} --after {after}` shows them", typed.command("journal")),

@@ -34,7 +34,7 @@ pub(crate) struct SummaryContext<'a> {
     pub(crate) logs: String,
     /// The file with everything that the agent of the codon has printed that failed.
     pub(crate) log: Option<PathBuf>,
-    /// What belongs to the last checkpoint and is not in it.
+    /// Files that belong to the last checkpoint and are not in it.
     pub(crate) left_out: LeftOut,
 }
 

@@ -1,7 +1,7 @@
 //! All output to people and scripts is written here, and nothing in it can control a terminal or deceive the reader (S9).
 //!
 //! No other module opens standard output or standard error for text; `tests/architecture.rs` holds the sources against that. So no printer has to
-//! think of it: what it writes is made visible here, but for the styles that it asks for ([`Text::styled`]).
+//! think of it: what it writes is made visible here, but for the styles that it asks for ([`SafeText::styled`]).
 
 mod area;
 mod full;

@@ -10,7 +10,7 @@ use hankweave_runtime::world::environment::Environment;
 /// Its name, in the working directory and in the user's folder for settings.
 pub(super) const NAME: &str = "hankweave.json";
 
-/// Where the user's own file is: `hankweave/hankweave.json` in `XDG_CONFIG_HOME`, or in `.config` at home.
+/// Returns the path of the user's own file: `hankweave/hankweave.json` in `XDG_CONFIG_HOME`, or in `.config` at home.
 pub(crate) fn of_user(environment: &Environment) -> Option<PathBuf> {
     let absolute = |name| {
         let path = environment.get(name).map(Path::new);

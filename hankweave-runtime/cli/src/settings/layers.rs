@@ -38,7 +38,7 @@ pub(crate) struct Configuration {
     pub(crate) file: Option<&'static str>,
     /// The user's own file, if there is one.
     pub(crate) user_file: Option<PathBuf>,
-    /// What the folder says and only the user may say, where the user says nothing.
+    /// Settings of the folder that only the user may make, where the user makes none.
     refused: BTreeMap<Setting, SettingValue>,
     /// Warnings about the file.
     pub(crate) warnings: Vec<String>,
@@ -129,7 +129,7 @@ impl Configuration {
         self.settings.get(&setting).and_then(|(value, _)| value.as_ref())
     }
 
-    /// What the folder says of a setting that is the user's, where the user says nothing.
+    /// Returns the folder's value of a setting that is the user's, where the user gives none.
     pub(crate) fn refused(&self, setting: Setting) -> Option<&str> {
         match self.refused.get(&setting) {
             Some(SettingValue::Text(text)) => Some(text),
@@ -278,7 +278,7 @@ impl SettingLayers<'_> {
         }
     }
 
-    /// What the folder says and only the user may say.
+    /// Returns the settings of the folder that only the user may make.
     fn refused(&self) -> BTreeMap<Setting, Option<Position>> {
         let said = self.file.into_iter().flatten();
         let refused = said.filter(|(setting, _)| setting.is_of_the_user());

@@ -118,7 +118,7 @@ struct StatusView<'a> {
     unfinished: Option<CodonId>,
     /// The budget summary of the last run that ended.
     budget: Option<Event>,
-    /// What belongs to the last checkpoint and is not in it.
+    /// Files that belong to the last checkpoint and are not in it.
     left_out: LeftOut,
 }
 

@@ -131,7 +131,7 @@ pub(super) async fn counts(registry: &Registry) -> Result<BTreeMap<&'static str,
     Ok(counts)
 }
 
-/// What the tasks of each status have cost, all attempts together. A task that was deleted is not among them.
+/// Returns the cost of the tasks of each status, all attempts together. Deleted tasks are not among them.
 pub(super) async fn costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskCost>, CliError> {
     let mut costs: BTreeMap<_, _> = STATUSES
         .map(|status| (status.as_str(), TaskCost::default()))

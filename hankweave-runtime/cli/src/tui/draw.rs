@@ -1,4 +1,4 @@
-//! Draws what a [`View`] shows of a [`Model`]; decides nothing.
+//! Draws what a [`View`] shows of a [`RunModel`]; decides nothing.
 
 use anstyle::{AnsiColor, Color, Effects};
 use hankweave_core::codon::CodonStatus;

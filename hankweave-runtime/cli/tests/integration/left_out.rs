@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 fn with_codons(overrides: &Value, mib: u64) -> TestProject {
     let project = project();
     let bash = json!({"bash": {"command": format!("truncate -s {} large.bin; date > small.bin", mib * MIB)}});
-    project.write("large.json", &json!({"turns": [{"tools": [bash]}]}).to_string());
+    project.write("large.json", json!({"turns": [{"tools": [bash]}]}).to_string());
     let codon = |id: &str| {
         json!({"id": id, "name": id, "agent": {"script": "large.json"}, "model": "opus",
         "continuationMode": "fresh", "promptText": "go", "checkpointedFiles": ["*.bin"]})

@@ -67,6 +67,9 @@ fn withheld(lines: &[Value]) -> Vec<String> {
 }
 
 // covers: SENT-20
+/// Ends a run of a project with this process id.
+type EndRun<'a> = &'a dyn Fn(&TestProject, u32);
+
 #[test]
 fn no_question_is_asked_once_agent_and_sentinels_have_used_up_the_budget_of_the_hank() {
     let server = server(json!([{"text": "dear", "repeat": "forever"}]));
@@ -176,7 +179,7 @@ fn a_stop_and_a_skip_ask_nothing_more_and_what_they_cut_off_makes_the_cost_a_low
     let skip = |project: &TestProject, _: u32| {
         project.run(["skip"]).expect_code(0);
     };
-    let ways: [(&str, &dyn Fn(&TestProject, u32), i32); 2] = [("stop", &signal, 143), ("skip", &skip, 0)];
+    let ways: [(&str, EndRun<'_>, i32); 2] = [("stop", &signal, 143), ("skip", &skip, 0)];
     for (name, stop, code) in ways {
         let server = server(json!([{"text": "never", "delay_ms": 600_000, "repeat": "forever"}]));
         let (record, lines) = stopped_with(stop, &server, code);

@@ -181,7 +181,7 @@ impl FetchedRecord {
     }
 }
 
-/// Where a file of a record lies at first; `None` for one that an earlier version took along and that belongs to no record.
+/// Returns the first path of a record's file; `None` for one that an earlier version took along and that belongs to no record.
 fn goes_to(temporary: &ExecutionDir, file: &str) -> Option<PathBuf> {
     match file.split_once('/') {
         Some((STATE, rest)) => is_of_a_record(rest).then(|| temporary.state_dir().join(rest)),

@@ -60,7 +60,7 @@ fn is_known(file: &str) -> bool {
     }
 }
 
-/// Where a file belongs for a run in `work_dir`; `None` for one that claude does not write there.
+/// Returns the path of a file for a run in `work_dir`; `None` for one that claude does not write there.
 pub(super) fn place(world: &World, work_dir: &Path, file: &str) -> Option<PathBuf> {
     if !is_known(file) {
         return None;

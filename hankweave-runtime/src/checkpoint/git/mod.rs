@@ -45,7 +45,7 @@ pub struct GitCheckpoints {
     cache: Mutex<StatCache>,
     /// The files of the checkpoints that a restore involves, by tree id: planning, protecting and restoring need the same ones.
     listings: Mutex<HashMap<Oid, Arc<Listing>>>,
-    /// What opening has found to be there, which the first look need not look at again.
+    /// Objects found by opening, which the first look need not check again.
     looked_at: Mutex<HashSet<Oid>>,
     /// The patterns that were asked for last, since compiling thousands of them takes longer than a checkpoint.
     patterns: Mutex<Option<(Vec<String>, Arc<Patterns>)>>,
@@ -62,7 +62,7 @@ impl GitCheckpoints {
     ///
     /// # Errors
     ///
-    /// Returns [`OpenError`] when there is no usable repository in the end. A repository that git cannot read is no
+    /// Returns [`OpenStoreError`] when there is no usable repository in the end. A repository that git cannot read is no
     /// error: it is moved aside and named in the report.
     pub fn open(request: &OpenStoreRequest) -> Result<(Self, OpenReport), OpenStoreError> {
         let report = open::prepare(request)?;
@@ -107,7 +107,7 @@ impl GitCheckpoints {
         cache
     }
 
-    /// What opening has found, once: later it may be gone.
+    /// Takes the objects found by opening, once: later they may be gone.
     fn looked_at(&self) -> HashSet<Oid> {
         mem::take(&mut *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -109,7 +109,7 @@ impl Packs {
         self
     }
 
-    /// What is needed of them, packed anew, in the order of the ids.
+    /// Packs the needed objects anew, in the order of the ids.
     fn stay<'p>(
         &'p self,
         reader: &'p ObjectReader<'_>,

@@ -17,7 +17,7 @@ use crate::world::disk::{Disk as _, RealDisk, new_file, remove_if_present};
 /// The name of a pack that is being written, in the folder of packs. One writer at a time, so one name.
 const TEMPORARY: &str = "tmp_pack_checkpoint";
 
-/// What a pack begins with; the number of objects is still to come.
+/// Header of a pack; the number of objects follows.
 const HEADER: &[u8; 12] = b"PACK\0\0\0\x02\0\0\0\0";
 
 /// Offsets from here on do not fit into the short table of an index.

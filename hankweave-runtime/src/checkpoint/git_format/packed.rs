@@ -37,7 +37,7 @@ struct OpenPack {
     file: Option<File>,
 }
 
-/// What an index says, but for the offsets: those are read one by one.
+/// Contents of an index, without the offsets: those are read one by one.
 pub(super) struct PackIndex {
     file: File,
     counts: [u32; 256],
@@ -146,7 +146,7 @@ impl PackIndex {
         Ok(Some(Self { file, counts, ids }))
     }
 
-    /// Where in its pack the object `id` begins.
+    /// Returns the offset of the object `id` in its pack.
     fn find(&self, id: Oid) -> io::Result<Option<u64>> {
         let first = usize::from(id.as_bytes()[0]);
         let before = first.checked_sub(1).map_or(0, |before| self.counts[before]) as usize;

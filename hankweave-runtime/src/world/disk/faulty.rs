@@ -17,7 +17,7 @@ pub struct FaultyDisk {
     faults: Arc<Faults>,
 }
 
-/// What goes wrong, and when.
+/// Fault, and its moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
@@ -28,7 +28,7 @@ pub enum Fault {
     CrashAt(u64),
     /// Operation `n` alone fails with this error; a write leaves half of its bytes behind.
     FailAt(u64, io::ErrorKind),
-    /// The same with an error number of the system, and with `n` counted over all operations, those that only look or read as well.
+    /// Fails with an error number of the system, with `n` counted over all operations, including those that only look or read.
     ErrorAt(u64, i32),
 }
 
@@ -100,7 +100,7 @@ impl Faults {
         }
     }
 
-    /// The same for one that changes nothing.
+    /// Counts an operation that changes nothing.
     fn reading(&self) -> io::Result<()> {
         if self.crashed.load(Ordering::SeqCst) {
             return Err(crash());

@@ -287,7 +287,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     if_regular(ResolvedPath::of(path)?.open(OFlags::RDONLY | OFlags::NONBLOCK, 0))
 }
 
-/// The same for the file `name` in an open folder.
+/// Opens the file `name` in an open folder.
 pub(crate) fn open_regular_in(folder: impl AsFd, name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     if_regular(retry_on_intr(|| openat(&folder, name, flags, Mode::empty())))

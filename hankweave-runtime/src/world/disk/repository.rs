@@ -37,7 +37,7 @@ impl dyn Folder + '_ {
     }
 }
 
-/// What git sees of the folder once it has an entry `name`.
+/// Returns git's view of the folder once it has an entry `name`.
 fn shape(folder: &dyn Folder, name: &OsStr) -> io::Result<RepositoryShape> {
     let mut shape = RepositoryShape::default();
     shape.add(name.as_bytes());

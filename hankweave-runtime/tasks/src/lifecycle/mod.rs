@@ -99,7 +99,7 @@ impl Lifecycle {
         Self(self.0.clone(), self.1.clone(), Some(recorder), self.3)
     }
 
-    /// The same for a worker that knows what the task has cost by now: that is noted with each step.
+    /// Notes the known cost of the task with each step.
     pub(crate) fn noting(&self, cost: Option<TaskCost>) -> Self {
         Self(self.0.clone(), self.1.clone(), self.2.clone(), cost)
     }

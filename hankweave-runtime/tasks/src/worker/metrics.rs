@@ -25,7 +25,7 @@ pub struct Metrics {
     pub ended: Counter,
     /// Tasks that others have taken over.
     pub lost: Counter,
-    /// What the runs of its tasks cost, in billionths of US dollars.
+    /// Cost of its tasks' runs, in billionths of US dollars.
     pub nano_dollars: Counter,
 }
 

@@ -1,7 +1,7 @@
 //! A worker: claims pending tasks and runs their hanks, each as a process of its own under a lease (TASK-52 to TASK-59).
 //!
 //! It asks only the [`Coordinator`](crate::Coordinator), so that it does not matter where tasks are kept. What a task is to do stands in its metadata
-//! ([`Order`]); what it has come to goes into its [`layers`](crate::layers).
+//! ([`TaskSpec`]); what it has come to goes into its [`layers`](crate::layers).
 
 mod called_off;
 mod carry;

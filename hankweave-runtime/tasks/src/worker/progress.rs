@@ -63,7 +63,7 @@ impl TaskProgress {
         self.codons.len()
     }
 
-    /// What the codons that have ended cost together.
+    /// Returns the cost of the ended codons together.
     pub(super) fn cost(&self) -> Usd {
         self.cost
     }

@@ -27,7 +27,7 @@ pub(super) struct LiveProgress {
     /// When the run began.
     pub(super) began: Option<Timestamp>,
     pub(super) plan: Vec<Planned>,
-    /// The same with its configurations, to which those of later iterations refer.
+    /// Plan with its configurations, to which those of later iterations refer.
     entries: Vec<PlanEntry>,
     /// How many entries of the plan are done; the current one is behind them.
     pub(super) done: usize,

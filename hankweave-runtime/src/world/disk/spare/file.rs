@@ -104,7 +104,7 @@ impl SparedFile {
         self.file.rewind(length)
     }
 
-    fn to_copy(&mut self, step: impl FnOnce(&mut dyn AppendFile) -> io::Result<()>) {
+    fn write_copy(&mut self, step: impl FnOnce(&mut dyn AppendFile) -> io::Result<()>) {
         if let Some(copy) = &mut self.copy
             && let Err(error) = step(&mut **copy)
         {
@@ -118,7 +118,7 @@ impl AppendFile for SparedFile {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stand()?;
         self.file.write_all(bytes)?;
-        self.to_copy(|copy| copy.write_all(bytes));
+        self.write_copy(|copy| copy.write_all(bytes));
         Ok(())
     }
 
@@ -128,13 +128,13 @@ impl AppendFile for SparedFile {
 
     fn rewind(&mut self, length: u64) -> io::Result<()> {
         self.file.rewind(length)?;
-        self.to_copy(|copy| copy.rewind(length));
+        self.write_copy(|copy| copy.rewind(length));
         Ok(())
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
         self.file.truncate(length)?;
-        self.to_copy(|copy| copy.truncate(length));
+        self.write_copy(|copy| copy.truncate(length));
         Ok(())
     }
 

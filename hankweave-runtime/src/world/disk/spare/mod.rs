@@ -39,7 +39,7 @@ const MOST_TRIES: usize = 64;
 /// A longer log is compared with none.
 const MAX_LOG_BYTES: u64 = 256 << 20;
 
-/// Where agents put what they need for a while; only the sessions in it are kept twice.
+/// Folder of agents' temporary files; only the sessions in it are kept twice.
 const TEMPORARY: &str = "tmp";
 const SESSIONS: &str = "scripted-sessions";
 
@@ -87,7 +87,7 @@ pub struct Spare {
     /// Something could not be kept twice, so nothing is put back any more.
     given_up: AtomicBool,
     inner: Mutex<Inner>,
-    /// What our own log is to say, later: the log is one of the files, and whoever writes to it holds it.
+    /// Lines for our own log, later: the log is one of the files, and a writer of it holds it.
     unsaid: Mutex<Vec<String>>,
 }
 
@@ -379,7 +379,7 @@ impl Spare {
         Ok(())
     }
 
-    /// What a killed process could not put back: entries that the state directory lacks altogether.
+    /// Puts back the entries that a killed process could not: those that the state directory lacks altogether.
     fn put_back_at_start(&self) -> io::Result<usize> {
         let kept = match RealDisk.list_dir(&self.copy) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

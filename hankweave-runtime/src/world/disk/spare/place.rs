@@ -1,4 +1,4 @@
-//! Where spare records are, and whose each of them is.
+//! Folder of spare records, and the owner of each.
 
 use std::fs;
 use std::io;
@@ -72,7 +72,7 @@ pub(super) fn claim(records: &Path, root: &Path) -> io::Result<Option<Claimed>> 
     }
 }
 
-/// What no other directory is called: its number and its birth. Where the system does not tell when it was born, another one may have the number later.
+/// Returns a name that no other directory has: its number and its birth. Where the system has no time of birth, another one may get the number later.
 fn name_of(root: &Path) -> io::Result<(String, bool)> {
     let metadata = fs::metadata(root)?;
     let born = metadata

@@ -36,7 +36,7 @@ impl SparedDisk {
         step()
     }
 
-    /// The same for a step after which `then` keeps twice what it did. Nothing is put back between the two.
+    /// Runs a step after which `then` keeps its result twice. Nothing is put back between the two.
     fn change<T>(
         &self,
         (path, place): (&Path, &Path),
@@ -55,7 +55,7 @@ impl SparedDisk {
         })
     }
 
-    /// The same for a step that makes `made`, once more when that is gone before it is kept.
+    /// Runs a step that makes `made`, again when that is gone before it is kept.
     fn make(&self, (path, made): (&Path, &Path), step: impl Fn() -> io::Result<()>) -> io::Result<()> {
         for _ in 1..MOST_TRIES {
             let is_kept = Cell::new(true);

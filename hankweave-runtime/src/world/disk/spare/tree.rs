@@ -30,7 +30,7 @@ pub(super) enum Means {
     Copy,
 }
 
-/// What keeps trees; it finds out by the first file how files can be kept.
+/// Keeper of trees; it finds out by the first file how files can be kept.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     means: OnceLock<Means>,
@@ -55,7 +55,7 @@ struct Entry {
 
 type Entries = HashMap<OsString, Entry>;
 
-/// What a walk does with the files of a folder.
+/// Reach of a walk in the files of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     /// All folders.
@@ -75,7 +75,7 @@ impl Tree {
         self.walk(state_dir, copy, followed, Reach::Everything)
     }
 
-    /// The same for what has changed, but for what is written through the disk.
+    /// Fills with changed files, except those that are written through the disk.
     pub(super) fn follow(&self, state_dir: &Path, copy: &Path, followed: &mut Followed) -> io::Result<()> {
         self.walk(state_dir, copy, followed, Reach::Changed)
     }
@@ -256,7 +256,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The same for one entry.
+    /// Fills one entry.
     pub(super) fn fill_entry(
         &self,
         copy: &Path,
@@ -387,7 +387,7 @@ fn entries(folder: &OwnedFd) -> io::Result<Entries> {
     Ok(found)
 }
 
-/// The same without what lives for a moment only.
+/// Returns the entries that live longer than a moment.
 fn lasting_entries(folder: &OwnedFd) -> io::Result<Entries> {
     let mut found = entries(folder)?;
     found.retain(|name, entry| entry.is_folder || !is_passing(name));

@@ -20,7 +20,7 @@ pub struct RegistryChange {
     pub token: u64,
     /// The steps, at least one.
     pub steps: Vec<TaskTransition>,
-    /// What the task has cost by now, from its worker.
+    /// Cost of the task so far, from its worker.
     pub cost: Option<TaskCost>,
 }
 

@@ -1,4 +1,4 @@
-//! What a task has cost, as its registry keeps it (TASK-121).
+//! Cost of a task, as its registry keeps it (TASK-121).
 
 use hankweave_core::cost::Usd;
 use serde::{Deserialize, Serialize};

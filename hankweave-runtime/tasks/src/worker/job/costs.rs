@@ -1,4 +1,4 @@
-//! What a task costs, with all its attempts (TASK-121).
+//! Cost of a task, with all its attempts (TASK-121).
 //!
 //! The registry knows what was noted. The record of the runs, which travels with the task, also knows what a worker used that was killed before it could note
 //! it. An attempt has cost what its codons report, or what that record has more than at its beginning, whichever is more.
@@ -12,7 +12,7 @@ use hankweave_task_model::registry::TaskCost;
 use super::Job;
 use crate::layers::WORKSPACE;
 
-/// What runs have cost, by their own record.
+/// Cost of runs, by their own record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Recorded {
     spend: Usd,
@@ -35,7 +35,7 @@ impl Recorded {
 pub(super) struct CostLedger {
     /// All attempts before this one.
     earlier: Usd,
-    /// What the record had when this attempt began.
+    /// Cost in the record at the start of this attempt.
     recorded: Usd,
     attempt: Usd,
     is_lower_bound: bool,
@@ -67,7 +67,7 @@ impl CostLedger {
         );
     }
 
-    /// What it comes to.
+    /// Returns the sum.
     pub(super) fn cost(&self) -> TaskCost {
         TaskCost {
             cost: self.earlier + self.attempt,
@@ -104,13 +104,13 @@ impl Job {
         self.worker.metrics().nano_dollars.add(spent.as_nanos());
     }
 
-    /// What the task has cost so far: by the registry, where no attempt was begun.
+    /// Returns the cost of the task so far: that of the registry, where no attempt was started.
     pub(super) fn cost(&self) -> TaskCost {
         let noted = || TaskCost::of(&self.row.record).unwrap_or_default();
         self.ledger.as_ref().map_or_else(noted, CostLedger::cost)
     }
 
-    /// What the record of the runs says; `None` where there is none that can be read.
+    /// Returns the contents of the runs' record; `None` where there is none that can be read.
     async fn recorded(&mut self) -> Option<Recorded> {
         let world = self.worker.world.clone();
         let dir = ExecutionDir::new(self.files.path().join(WORKSPACE));
