@@ -33,7 +33,7 @@ pub(crate) struct PullArgs {
 /// How much may arrive.
 #[derive(Debug, Args)]
 pub(crate) struct ArrivalArgs {
-    /// Take at most this much, unpacked, such as `8GiB` [default: 2GiB] [env: HANKWEAVE_MAX_SIZE].
+    /// Size limit of the unpacked record [default: 2GiB] [env: HANKWEAVE_MAX_SIZE]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_size: Option<u64>,
 }
