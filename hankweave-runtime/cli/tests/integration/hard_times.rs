@@ -402,7 +402,7 @@ fn a_system_that_gives_no_threads_is_told_with_an_exit_code() {
     let project = TestProject::in_memory("env");
     write_hank(&project, &json!([]));
     let inject = "inject=clone,clone3:error=EAGAIN";
-    traced(&project, &["-e", inject], &["run", "--headless"]).expect_code(70);
+    traced(&project, &["-e", inject], &["run", "--headless"]).expect_code(74);
 }
 
 /// A line of 50 MB, bytes that are no text, and a hundred thousand lines, with at most 64 MiB of memory over idle.
