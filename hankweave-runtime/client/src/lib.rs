@@ -6,19 +6,19 @@
 //!
 //! ```no_run
 //! use hankweave_core::wire::{Command, Event};
-//! use hankweave_client::{Client, Message, Options, Target};
+//! use hankweave_client::{Client, Options, RunAddress, ServerMessage};
 //!
 //! # async fn watch() -> Result<(), Box<dyn std::error::Error>> {
-//! let target = Target::Execution("my-hank".into());
+//! let target = RunAddress::Execution("my-hank".into());
 //! let mut client = Client::connect(target, Options::commanding()).await?;
 //! client.command(Command::CodonNext).await?;
 //! let cost = client
 //!     .until(|message| match message {
-//!         Message::Event(entry) => match &entry.event {
+//!         ServerMessage::Event(entry) => match &entry.event {
 //!             Event::CodonCompleted { cost, .. } => Some(*cost),
 //!             _ => None,
 //!         },
-//!         Message::Direct(_) | Message::Unknown { .. } => None,
+//!         ServerMessage::Direct(_) | ServerMessage::Unknown { .. } => None,
 //!     })
 //!     .await?;
 //! println!("{cost:?}");

@@ -15,6 +15,7 @@ use hankweave_core::sentinel::model::{
 };
 use hankweave_core::sentinel::{Firing, LlmParams, SentinelAnswer, SentinelConfig};
 use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Context;
 use super::call::CallError;
@@ -70,11 +71,13 @@ pub(super) struct PendingQuestion {
 }
 
 /// Cost of the requests of one question.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Bill {
     pub(super) cost: Usd,
     /// Requests of which that is not known.
     pub(super) uncounted: u64,
+    /// Place of the request. It is free once the cost is noted: sooner, another question would be asked with money that is spent.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 /// Result of a question that was answered and has to be paid.
@@ -221,6 +224,7 @@ impl SentinelModel {
                     let bill = Bill {
                         uncounted: uncounted + u64::from(cost.is_none()),
                         cost: cost.unwrap_or(Usd::ZERO),
+                        _place: place.take(),
                     };
                     return Ok((reply, bill));
                 }

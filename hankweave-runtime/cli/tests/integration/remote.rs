@@ -200,11 +200,13 @@ fn keys_on_a_terminal_command_a_run() {
     };
     terminal.until("n next");
     terminal.press("n");
+    let is_idle = |line: &str| line.contains("\"server.idle\"");
     terminal.until("starting c0");
-    run.wait_for_line(completed);
+    run.wait_for_line(is_idle);
     terminal.press("n");
     terminal.until("starting c1");
-    run.wait_for_line(completed);
+    // A codon that is told to have completed may still be busy with its results; the run is idle after that.
+    run.wait_for_line(is_idle);
     terminal.press("r");
     terminal.until("2  c0 completed");
     terminal.press("2");

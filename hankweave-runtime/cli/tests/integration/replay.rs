@@ -349,7 +349,10 @@ fn messages_count_once_in_journals_of_this_version_and_of_older_ones() {
     project.write_hank(&json!({"hank": [hank["hank"][0]]}));
     project.run(["run", "--headless"]).expect_code(0);
     let events = project.directory().join(".hankweave/events");
-    let (place, journal) = contents(&events).into_iter().next().unwrap();
+    let mut files = contents(&events).into_iter();
+    let (place, journal) = files
+        .find(|(place, _)| place.extension().is_some_and(|kind| kind == "jsonl"))
+        .unwrap();
     let journal = String::from_utf8(journal).unwrap();
     let told: Vec<(u64, Value)> = journal
         .lines()
