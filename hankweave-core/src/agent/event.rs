@@ -172,6 +172,8 @@ pub struct MessageUsage {
     pub is_lower_bound: bool,
     /// Tokens were used whose price nobody knows, nor will the agent report it: a limit in dollars cannot be enforced.
     pub is_unpriced: bool,
+    /// Several requests used this together, so it says nothing of the size of a context.
+    pub is_sum: bool,
     /// See [`AgentEvent`].
     pub parent_tool_use_id: Option<String>,
 }

@@ -31,7 +31,7 @@ pub use decoder::{AgentDecoder, AgentLine, ProcessEnd};
 pub use error_class::{CLASSES, ErrorClass, WAIT_HINTS, WaitHint};
 pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 pub use failure::{FailureKind, FailureReason, InterruptedBy};
-pub use gemini::GeminiDecoder;
+pub use gemini::{GeminiChat, GeminiDecoder};
 pub use launch::Launch;
 pub use opencode::OpencodeDecoder;
 pub use outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};

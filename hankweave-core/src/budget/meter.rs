@@ -35,11 +35,11 @@ impl Meter {
 
     /// Counts one model message: all that it has used so far, and how much of that is new.
     ///
-    /// That of a sub-agent is paid for as well, and has a context of its own.
-    pub fn message(&mut self, usage: ModelUsage, added: ModelUsage, from_sub_agent: bool) {
+    /// That of a sub-agent is paid for as well, and has a context of its own; that of several requests together has none.
+    pub fn message(&mut self, usage: ModelUsage, added: ModelUsage, has_other_context: bool) {
         self.dollars += added.cost;
         self.output_tokens = self.output_tokens.saturating_add(added.tokens.output_tokens);
-        if !from_sub_agent {
+        if !has_other_context {
             self.context_tokens = self.context_tokens.max(usage.tokens.total());
         }
     }

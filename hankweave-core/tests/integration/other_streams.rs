@@ -1,11 +1,12 @@
 //! The decoders of opencode and gemini, and that of programs that speak ACP, on recordings of the real programs; the expected numbers are those of the model scripts.
 
 use hankweave_core::agent::{
-    AcpDecoder, AgentDecoder, AgentEvent, AgentLine, EndedBy, ExitOutcome, FailureKind, GeminiDecoder,
-    OpencodeDecoder, ProcessEnd, ProcessExit, RecordsScope, Verdict,
+    AcpDecoder, AgentDecoder, AgentEvent, AgentLine, AgentRecords, EndedBy, ExitOutcome, FailureKind,
+    GeminiChat, GeminiDecoder, MessageUsage, OpencodeDecoder, ProcessEnd, ProcessExit, RecordsScope, Verdict,
 };
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::id::SessionId;
 use serde_json::Value;
 
 struct Played {
@@ -348,4 +349,115 @@ fn gemini_that_gives_up_has_failed_and_what_was_cut_off_may_have_been_paid() {
     assert!(!failed(
         r#""[API Error: {\"error\":{\"code\":400,\"message\":\"no\"}}]""#
     ));
+}
+
+const INIT: &str = r#"{"type":"init","session_id":"s-1","model":"gemini-2.5-pro"}"#;
+const CALL: &str = r#"{"type":"tool_use","tool_name":"look","tool_id":"t-1","parameters":{}}"#;
+
+/// Records of a session file with messages of 1,000 tokens read, 100 of them from the cache, and 57 written.
+fn chat(ids: &[&str]) -> Option<AgentRecords> {
+    let mut chat = GeminiChat::new(SessionId::new("s-1").unwrap(), None);
+    chat.line(r#"{"sessionId":"s-1","kind":"main"}"#);
+    for id in ids {
+        chat.line(&format!(
+            r#"{{"id":"{id}","type":"gemini","tokens":{{"input":1000,"output":50,"cached":100,"thoughts":7,"tool":0,"total":1057}},"model":"gemini-2.5-pro"}}"#
+        ));
+    }
+    Some(chat.take())
+}
+
+fn reported(events: &mut Vec<AgentEvent>) -> Vec<MessageUsage> {
+    let usages = events.drain(..).filter_map(|event| match event {
+        AgentEvent::Usage(usage) => Some(usage),
+        _ => None,
+    });
+    usages.collect()
+}
+
+/// The file has the name that was asked for, and the result that of the version which answered.
+// covers: AGENT-29, AGENT-31
+#[test]
+fn gemini_tells_each_message_while_it_works_and_its_end_adds_the_rest() {
+    for name in ["gemini-2.5-pro", "gemini-2.5-pro-001"] {
+        let mut decoder = GeminiDecoder::default().recorded();
+        let mut events = Vec::new();
+        decoder.hear(AgentLine::Text(INIT), &mut events);
+        decoder.hear(AgentLine::Text(CALL), &mut events);
+        assert!(decoder.wants(RecordsScope::SoFar).is_some());
+        decoder.recall(RecordsScope::SoFar, chat(&["m-1"]), &mut events);
+        assert!(decoder.wants(RecordsScope::SoFar).is_none(), "nothing is new");
+        let first = reported(&mut events);
+        assert_eq!(first.len(), 1);
+        assert_eq!(first[0].added.tokens, tokens(900, 57, 0, 100));
+        assert!(!first[0].is_sum && decoder.usage().lower_bound);
+
+        let result = format!(
+            r#"{{"type":"result","status":"success","stats":{{"models":{{"{name}":{{"total_tokens":2114,"input_tokens":2000,"output_tokens":100,"cached":200}},"gemini-2.5-flash":{{"total_tokens":40,"input_tokens":30,"output_tokens":10,"cached":0}}}}}}}}"#
+        );
+        decoder.hear(AgentLine::Text(&result), &mut events);
+        assert_eq!(events, [], "it waits for the file");
+        decoder.recall(RecordsScope::SoFar, chat(&["m-1", "m-2"]), &mut events);
+        let AgentEvent::Result(told) = events.last().unwrap().clone() else {
+            panic!("no result: {events:?}");
+        };
+        let rest = reported(&mut events);
+        let added: Vec<_> = rest
+            .iter()
+            .map(|usage| (usage.model.as_str(), usage.is_sum))
+            .collect();
+        assert_eq!(added, [("gemini-2.5-pro", false), ("gemini-2.5-flash", true)]);
+        assert_eq!(rest[1].added.tokens, tokens(30, 10, 0, 0));
+        let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
+        assert_eq!(outcome.usage.tokens, tokens(1_830, 124, 0, 200));
+        assert_eq!((&outcome.usage, outcome.usage.lower_bound), (&told.usage, false));
+    }
+}
+
+/// A result of which nobody reads the file counts as it stands, and a killed run as far as its file goes.
+// covers: AGENT-8, AGENT-29
+#[test]
+fn gemini_counts_its_result_without_a_file_and_its_file_without_a_result() {
+    let result = r#"{"type":"result","status":"success","stats":{"models":{"gemini-2.5-pro":{"total_tokens":1057,"input_tokens":1000,"output_tokens":50,"cached":100}}}}"#;
+    for recalled in [false, true] {
+        let mut decoder = GeminiDecoder::default().recorded();
+        decoder.hear(AgentLine::Text(INIT), &mut Vec::new());
+        decoder.hear(AgentLine::Text(result), &mut Vec::new());
+        assert!(decoder.wants(RecordsScope::Whole).is_some());
+        if recalled {
+            decoder.recall(RecordsScope::Whole, None, &mut Vec::new());
+            assert!(decoder.wants(RecordsScope::Whole).is_none());
+        }
+        let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
+        assert_eq!(outcome.usage.tokens, tokens(900, 57, 0, 100));
+        assert!(!outcome.usage.lower_bound && outcome.verdict.is_success());
+    }
+    let mut decoder = GeminiDecoder::default();
+    decoder.hear(AgentLine::Text(INIT), &mut Vec::new());
+    decoder.recall(RecordsScope::Whole, chat(&["m-1", "m-1", "m-2"]), &mut Vec::new());
+    let used = decoder.usage();
+    assert_eq!(
+        (used.tokens, used.lower_bound),
+        (tokens(1_800, 114, 0, 200), true)
+    );
+}
+
+/// The price of a long prompt is that of the message that had it.
+// covers: AGENT-29
+#[test]
+fn a_message_of_gemini_with_a_long_prompt_has_its_price() {
+    let message = |input: u64| {
+        let mut chat = GeminiChat::new(SessionId::new("s-1").unwrap(), None);
+        chat.line(r#"{"sessionId":"s-1"}"#);
+        chat.line(&format!(
+            r#"{{"id":"m-1","type":"gemini","tokens":{{"input":{input},"total":{input}}},"model":"gemini-2.5-pro"}}"#
+        ));
+        let mut decoder = GeminiDecoder::default().recorded();
+        let mut events = Vec::new();
+        decoder.hear(AgentLine::Text(INIT), &mut events);
+        decoder.recall(RecordsScope::SoFar, Some(chat.take()), &mut events);
+        let usage = reported(&mut events).remove(0);
+        (usage.added.cost, usage.is_lower_bound)
+    };
+    assert_eq!(message(200_000), (Usd::from_nanos(250_000_000), false));
+    assert_eq!(message(240_000), (Usd::from_nanos(600_000_000), false));
 }

@@ -218,7 +218,8 @@ impl<'a> AgentEventHandler<'a> {
         self.codon
             .cost_is_lower_bound
             .store(is_lower_bound, Ordering::Relaxed);
-        self.meter.message(usage.usage, added, from_sub_agent);
+        let is_of_context = self.tells_messages && !from_sub_agent && !usage.is_sum;
+        self.meter.message(usage.usage, added, !is_of_context);
         self.running.add_current_cost(added.cost);
         self.running.add_current_tokens(added.tokens.into());
         self.codon.allowance.note_agent(self.running.current_cost);
@@ -240,7 +241,6 @@ impl<'a> AgentEventHandler<'a> {
             drop(self.codon.run.transition(count).await);
         }
         let so_far = self.running.current_tokens.usage;
-        let is_of_context = self.tells_messages && !from_sub_agent;
         wire::Event::TokenUsage {
             codon_id,
             input_tokens: so_far.input_tokens,

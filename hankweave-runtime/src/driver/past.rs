@@ -12,6 +12,7 @@ use hankweave_core::id::SessionId;
 
 use super::claude::Transcripts;
 use super::codex::Rollouts;
+use super::gemini::GeminiChats;
 use super::process::{CutOffAgent, ProcessHost, RecordSource};
 use super::{acp, codex, gemini, opencode, pi};
 
@@ -30,7 +31,7 @@ pub(crate) struct LogContext<'a> {
     pub(crate) prices: &'a Arc<Prices>,
 }
 
-/// The decoder of a process of the agent of this name. That of codex does without its rollout file.
+/// The decoder of a process of the agent of this name. Those of codex and gemini do without the files of their sessions.
 pub(crate) fn decoder(name: &str, past: &LogContext<'_>) -> Box<dyn AgentDecoder> {
     let prices = past.prices.clone();
     match name {
@@ -68,7 +69,10 @@ fn codex_decoder(past: &LogContext<'_>) -> CodexDecoder {
 pub(crate) fn reckon(host: &ProcessHost, name: &str, agent: &CutOffAgent<'_>) -> io::Result<UsageTotals> {
     let since = agent.past.resumed.map(|_| agent.since);
     let records: Option<Box<dyn RecordSource>> = match name {
-        acp::NAME | gemini::NAME | opencode::NAME | pi::NAME => None,
+        acp::NAME | opencode::NAME | pi::NAME => None,
+        gemini::NAME => {
+            GeminiChats::of(host, agent.work_dir, agent.env, since).map(|found| Box::new(found) as _)
+        }
         codex::NAME => Rollouts::of(host, agent.work_dir, agent.env, since).map(|found| Box::new(found) as _),
         _ => Transcripts::of(host, agent.work_dir, agent.env, since, agent.past.prices)
             .map(|found| Box::new(found) as _),

@@ -22,7 +22,7 @@ pub(super) struct ReplayStream {
     codon: CodonId,
     agent: String,
     recording: Recording,
-    /// Cost of the record's single messages at the prices of their run: the log of codex has tokens alone.
+    /// Cost of the record's single messages at the prices of their run: the logs of codex and gemini have tokens alone.
     messages: ProcessUsage,
     /// The sum that was recorded last.
     so_far: TokenUsage,
@@ -192,7 +192,7 @@ impl ReplayStream {
         let _ = (self.messages).message(&id, &self.model, Billed::from(tokens), UsageConfidence::Final);
     }
 
-    /// Returns the total of the log of codex: its tokens, at the prices of their messages.
+    /// Returns the total of the log of codex or gemini: its tokens, at the prices of their messages.
     fn priced(&mut self, tokens: TokenUsage) -> UsageTotals {
         let told = self.messages.totals().tokens;
         self.count(tokens.at_least(told) - told);
@@ -225,8 +225,8 @@ impl ReplayStream {
         let known = !record.agent_cost_is_lower_bound() && !outcome.usage.lower_bound;
         let (usage, tells_usage) = match self.agent.as_str() {
             // What was used at least is the same as well where nothing but the log has told it.
-            "acp" | "gemini" | "opencode" | "pi" => (outcome.usage, true),
-            "codex" => (self.priced(outcome.usage.tokens), known),
+            "acp" | "opencode" | "pi" => (outcome.usage, true),
+            "codex" | "gemini" => (self.priced(outcome.usage.tokens), known),
             _ => (outcome.usage, known && !self.recording.is_incomplete()),
         };
         let is_compared = was_heard && tells_usage;

@@ -263,6 +263,7 @@ impl AcpDecoder {
             is_lower_bound: true,
             // No limit in dollars is taken for such an agent.
             is_unpriced: false,
+            is_sum: false,
             parent_tool_use_id: None,
         }));
     }

@@ -144,6 +144,7 @@ impl ClaudeUsage {
             is_new: counted.is_new,
             is_lower_bound: self.is_lower_bound(),
             is_unpriced,
+            is_sum: false,
             parent_tool_use_id: parent.map(str::to_owned),
         }))
     }

@@ -307,6 +307,7 @@ impl CodexDecoder {
             is_new: counted.is_new,
             is_lower_bound: self.is_lower_bound(),
             is_unpriced,
+            is_sum: false,
             parent_tool_use_id: None,
         }))
     }

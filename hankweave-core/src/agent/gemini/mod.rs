@@ -1,8 +1,9 @@
 //! The line protocol of gemini, as a pure state machine.
 //!
-//! Input: the lines of `gemini --output-format stream-json`. Output: [`AgentEvent`]s. Tokens are told by the line that ends a run, and money not at all
-//! (AGENT-29).
+//! Input: the lines of `gemini --output-format stream-json`. Output: [`AgentEvent`]s. The stream tells tokens with the line that ends a run; the
+//! session file tells those of each message while it works (`chat`). Money is told by neither (AGENT-29).
 
+mod chat;
 mod line;
 
 use std::collections::BTreeMap;
@@ -16,12 +17,13 @@ use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
 use super::launch::Launch;
 use super::open_tools::OpenTools;
 use super::outcome::ExitOutcome;
-use super::records::RecordsScope;
+use super::records::{AgentRecords, RecordedMessage, RecordsScope};
 use super::speech::Speech;
 use crate::cost::pricing::Prices;
-use crate::cost::{Billed, ModelUsage, TokenUsage, UsageTotals, Usd};
+use crate::cost::{Billed, ModelUsage, ProcessUsage, TokenUsage, UsageTotals, Usd};
 use crate::id::SessionId;
 
+pub use chat::GeminiChat;
 use line::{Stats, StreamLine};
 
 /// The model that stands for the one of gemini's own settings.
@@ -38,9 +40,20 @@ const GIVES_UP: &str = "Loop detected";
 pub struct GeminiDecoder {
     prices: Arc<Prices>,
     session: Option<SessionId>,
+    /// Somebody reads the session file, so a result waits for it.
+    is_recorded: bool,
+    /// Something was done since the session file was read.
+    news: bool,
+    /// Usage of the messages of the session file.
+    recorded: ProcessUsage,
+    /// The part of it that no result has covered yet, by model.
+    uncovered: BTreeMap<String, TokenUsage>,
+    /// Usage that results told beyond the session file.
     usage: UsageTotals,
     /// Reported usage by model: a later result repeats it (AGENT-31).
     told: BTreeMap<String, TokenUsage>,
+    /// A result that waits for the session file.
+    waiting: Option<(Stats, AgentResult)>,
     /// More was paid than is known: a model has no price, a prompt may have been long, or an answer was cut off.
     untold: bool,
     /// Why the program gave up.
@@ -60,7 +73,21 @@ impl GeminiDecoder {
     /// Uses `prices` instead of the list prices.
     #[must_use]
     pub fn priced_by(self, prices: Arc<Prices>) -> Self {
-        Self { prices, ..self }
+        let recorded = ProcessUsage::priced_by(prices.clone());
+        Self {
+            prices,
+            recorded,
+            ..self
+        }
+    }
+
+    /// Marks a process whose session file is read beside its lines.
+    #[must_use]
+    pub fn recorded(self) -> Self {
+        Self {
+            is_recorded: true,
+            ..self
+        }
     }
 
     fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
@@ -71,6 +98,8 @@ impl GeminiDecoder {
         if is_known && !is_piece {
             self.speech.pause(events);
         }
+        // Pieces of a text come often, and the file has a message only after its end.
+        self.news |= is_known && !is_piece;
         match kind {
             Some("init") => {
                 events.extend(self.started(line.session_id.into_owned(), line.model.into_owned()))
@@ -109,11 +138,12 @@ impl GeminiDecoder {
     fn started(&mut self, id: Option<String>, model: Option<String>) -> Option<AgentEvent> {
         let started = session_started(&mut self.session, id, model)?;
         self.told.clear();
+        self.uncovered.clear();
         Some(started)
     }
 
     fn ended(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
-        self.used(line.stats.0.unwrap_or_default(), events);
+        self.settle(events);
         let success = line.status.as_deref() == Some("success") && self.gave_up.is_none();
         let error = line.error.0.and_then(|error| error.message.into_owned());
         let error = self.gave_up.take().or(error);
@@ -130,56 +160,124 @@ impl GeminiDecoder {
             error_status,
             text,
             terminal_reason: line.status.into_owned(),
-            usage: self.totals(),
             ..AgentResult::default()
         };
         self.last = Some(result.clone());
-        events.push(AgentEvent::Result(result));
+        self.waiting = Some((line.stats.0.unwrap_or_default(), result));
+        if !self.is_recorded {
+            self.settle(events);
+        }
+    }
+
+    /// Counts what a result tells beyond the session file, and passes it on.
+    fn settle(&mut self, events: &mut Vec<AgentEvent>) {
+        let Some((stats, result)) = self.waiting.take() else {
+            return;
+        };
+        self.used(stats, events);
+        let usage = self.totals();
+        events.push(AgentEvent::Result(AgentResult { usage, ..result }));
     }
 
     fn used(&mut self, stats: Stats, events: &mut Vec<AgentEvent>) {
+        let mut fresh = BTreeMap::new();
         for (model, stats) in stats.models.0 {
             let told = self.told.entry(model.clone()).or_default();
             let whole = stats.0.unwrap_or_default().tokens().at_least(*told);
-            let tokens = whole - std::mem::replace(told, whole);
-            if tokens == TokenUsage::ZERO {
-                continue;
+            fresh.insert(model, whole - std::mem::replace(told, whole));
+        }
+        // The file has the model that was asked for, the result the one that answered: a version of it as a rule, under a longer name.
+        let is_of: [fn(&str, &str) -> bool; 3] = [
+            |answered, asked| answered == asked,
+            |answered, asked| answered.starts_with(asked),
+            |_, _| true,
+        ];
+        for is_of in is_of {
+            for (answered, tokens) in &mut fresh {
+                for (asked, recorded) in &mut self.uncovered {
+                    if is_of(answered, asked) {
+                        cover(tokens, recorded);
+                    }
+                }
             }
-            let billed = Billed::from(tokens);
-            let price = self.prices.find(&model);
-            let (cost, may_be_more) = price.map_or((Usd::ZERO, true), |(_, price)| {
-                price.rate.price_of_several(&billed)
-            });
-            self.untold |= may_be_more;
-            let added = ModelUsage { tokens, cost };
-            self.usage.add(&model, added);
-            events.push(AgentEvent::Usage(MessageUsage {
-                message_id: format!("run-{model}"),
-                model,
-                usage: added,
-                added,
-                is_new: true,
-                is_lower_bound: self.untold,
-                // It is told when everything is spent, so nothing is left to be stopped.
-                is_unpriced: false,
-                parent_tool_use_id: None,
-            }));
         }
+        for (model, tokens) in fresh {
+            if tokens != TokenUsage::ZERO {
+                events.push(self.rest(model, tokens));
+            }
+        }
+        // A message of which a result tells less than the file is no part of the next one.
+        self.uncovered.clear();
     }
 
-    /// A run that was cut off has not told what it used.
+    /// Counts usage that no message of the session file has.
+    fn rest(&mut self, model: String, tokens: TokenUsage) -> AgentEvent {
+        let billed = Billed::from(tokens);
+        let price = self.prices.find(&model);
+        let (cost, may_be_more) = price.map_or((Usd::ZERO, true), |(_, price)| {
+            price.rate.price_of_several(&billed)
+        });
+        self.untold |= may_be_more;
+        let added = ModelUsage { tokens, cost };
+        self.usage.add(&model, added);
+        AgentEvent::Usage(MessageUsage {
+            message_id: format!("run-{model}"),
+            model,
+            usage: added,
+            added,
+            is_new: self.recorded.totals().tokens == TokenUsage::ZERO,
+            is_lower_bound: self.untold,
+            // It is told when everything is spent, so nothing is left to be stopped.
+            is_unpriced: false,
+            is_sum: true,
+            parent_tool_use_id: None,
+        })
+    }
+
+    /// Counts a message of the session file, which is written again when its tools have answered.
+    fn message(&mut self, message: &RecordedMessage) -> Option<AgentEvent> {
+        let model = match message.model.is_empty() {
+            true => OWN_MODEL,
+            false => &message.model,
+        };
+        let counted = self
+            .recorded
+            .message(&message.id, model, message.billed, message.word)?;
+        *self.uncovered.entry(model.to_owned()).or_default() += counted.added.tokens;
+        Some(AgentEvent::Usage(MessageUsage {
+            message_id: message.id.clone(),
+            model: model.to_owned(),
+            usage: counted.usage,
+            added: counted.added,
+            is_new: counted.is_new,
+            is_lower_bound: self.untold || self.recorded.is_lower_bound(),
+            is_unpriced: self.prices.find(model).is_none(),
+            is_sum: false,
+            parent_tool_use_id: None,
+        }))
+    }
+
+    /// Everything that is known.
     fn totals(&self) -> UsageTotals {
-        UsageTotals {
-            lower_bound: self.untold,
-            ..self.usage.clone()
-        }
+        let mut totals = self.recorded.totals();
+        totals.merge(&self.usage);
+        totals.lower_bound |= self.untold;
+        totals
     }
 
+    /// A run that was cut off may have asked for one more answer.
     fn totals_at_end(&self) -> UsageTotals {
         let mut totals = self.totals();
         totals.lower_bound |= self.session.is_some() && self.last.is_none();
         totals
     }
+}
+
+/// Takes off both what they have in common.
+fn cover(tokens: &mut TokenUsage, recorded: &mut TokenUsage) {
+    let rest = *tokens - *recorded;
+    *recorded = *recorded - *tokens;
+    *tokens = rest;
 }
 
 /// `[API Error: {"error":{"code":401,…`
@@ -198,6 +296,7 @@ impl AgentDecoder for GeminiDecoder {
     }
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
+        self.settle(&mut Vec::new());
         // One that failed without a word is one that has said nothing.
         let last = self
             .last
@@ -211,9 +310,23 @@ impl AgentDecoder for GeminiDecoder {
         self.totals_at_end()
     }
 
-    /// Nothing else tells what a run used that has not ended.
     fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
-        let wanted = records == RecordsScope::Whole && self.last.is_none();
+        let is_open = self.last.is_none() || self.waiting.is_some();
+        let wanted = match records {
+            RecordsScope::SoFar => self.is_recorded && self.news && is_open,
+            RecordsScope::Whole => is_open,
+        };
         self.session.as_ref().filter(|_| wanted)
+    }
+
+    /// A result waits for the session file: what it tells beyond that is added.
+    fn recall(&mut self, _: RecordsScope, recorded: Option<AgentRecords>, events: &mut Vec<AgentEvent>) {
+        self.news = false;
+        if let Some(recorded) = recorded {
+            for message in &recorded.messages {
+                events.extend(self.message(message));
+            }
+        }
+        self.settle(events);
     }
 }

@@ -155,6 +155,7 @@ impl OpencodeDecoder {
             is_new: true,
             is_lower_bound: self.is_lower_bound(),
             is_unpriced,
+            is_sum: false,
             parent_tool_use_id: None,
         }))
     }

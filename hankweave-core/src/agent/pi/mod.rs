@@ -205,6 +205,7 @@ impl PiDecoder {
             is_new,
             is_lower_bound: self.is_lower_bound(),
             is_unpriced,
+            is_sum: false,
             parent_tool_use_id: None,
         }))
     }

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use hankweave_testing::{Finished, ModelServer, Scenario, Skip, TestProject, agents};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::real_agents::settings;
-use crate::real_money::begun;
+use crate::real_money::{begun, cut_off};
 use crate::support::{codon, project};
 
 /// Longer than the limits of the codons here.
@@ -336,6 +336,87 @@ fn opencode_and_gemini_fail_and_stop_as_they_should() {
             stopped["failureReason"]["interrupted"], true,
             "{name}: {stopped:#}"
         );
+    }
+}
+
+fn gemini_project(server: &ModelServer, budget: Value) -> Option<TestProject> {
+    let (name, model, speaker) = natives(server).find(|(name, ..)| *name == "gemini")?;
+    let project = native(name, model, &speaker, server);
+    let hank = std::fs::read_to_string(project.directory().join("hank.json")).unwrap();
+    let mut hank: Value = serde_json::from_str(&hank).unwrap();
+    hank["hank"][0]["budget"] = budget;
+    project.write_hank(&hank);
+    Some(project)
+}
+
+// covers: HANK-37, AGENT-29
+#[test]
+fn a_budget_stops_gemini_while_it_works() {
+    let server = serve();
+    let turn = json!({"text": "I look.", "usage": {"input": 8000, "output": 300},
+        "tools": [{"op": "bash", "command": "true", "description": "Look"}]});
+    for (limit, answers) in [
+        (json!({"maxDollars": 0.02}), 2),
+        (json!({"maxOutputTokens": 500}), 2),
+        (json!({"maxContextTokens": 8_100}), 1),
+    ] {
+        // Nothing but the limit ends the answer after those that reach it.
+        let turns: Vec<_> = std::iter::repeat_n(turn.clone(), answers)
+            .chain([cut_off()])
+            .collect();
+        server.play(scenario(json!({"turns": turns})));
+        let mut budget = limit.clone();
+        budget["onExceeded"] = json!("complete");
+        let Some(project) = gemini_project(&server, budget) else {
+            return;
+        };
+        let record = run(&project);
+        assert_eq!(record["status"], "completed", "{limit}: {record:#}");
+        let used = &record["finalTokens"]["outputTokens"];
+        assert_eq!(used, 300 * answers, "{limit}: {record:#}");
+        assert_eq!(record["costIsLowerBound"], true, "{limit}: {record:#}");
+    }
+}
+
+// covers: AGENT-8, AGENT-29
+#[test]
+fn gemini_that_is_killed_costs_at_least_what_its_session_file_tells() {
+    let server = serve();
+    let call = json!({"op": "bash", "command": "printf hello > note.txt", "description": "Write"});
+    let work = json!({"text": "I write.", "usage": {"input": 1000, "output": 50}, "tools": [call]});
+    // 1,000 tokens at 1.25 and 50 at 10 dollars a million.
+    let check = |record: &Value| {
+        assert_eq!(record["partialCost"], 0.001_75, "{record:#}");
+        assert_eq!(record["partialTokens"]["outputTokens"], 50, "{record:#}");
+        assert_eq!(record["costIsLowerBound"], true, "{record:#}");
+    };
+    for kills_run in [false, true] {
+        let before = server.served().len();
+        let turns = json!([work, cut_off(), {"text": "Done.", "usage": {"input": 1100, "output": 20}, "repeat": "forever"}]);
+        server.play(scenario(json!({"turns": turns})));
+        let limit = json!({"maxTimeSeconds": 60, "onExceeded": "fail"});
+        let Some(project) = gemini_project(&server, limit) else {
+            return;
+        };
+        let running = project.start(["run", "--headless"]);
+        begun(&server, before + 2);
+        if kills_run {
+            running.signal(Signal::KILL);
+            running.finish_within(DEADLINE);
+            project.run(["run", "--headless"]).expect_code(0);
+            let state = project.state(&project.directory());
+            let runs = state["runs"].as_array().unwrap();
+            let mut records = runs.iter().map(|run| codon(run, "only"));
+            let crashed = records.find(|record| record["status"] != "completed");
+            check(crashed.expect("a run that crashed"));
+        } else {
+            let state = project.run(["state", "show", "--json"]).json_document();
+            let pid = codon(&state["runs"][0], "only")["claudePid"].as_i64().unwrap();
+            let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+            kill_process(pid, Signal::KILL).unwrap();
+            let finished = running.finish_within(DEADLINE);
+            check(&record(&project, &finished));
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! The files in which codex writes down its sessions, read while it works and after its end.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,15 +9,12 @@ use hankweave_core::agent::{AgentRecords, RecordsScope, Rollout};
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
-use crate::driver::process::{LineFramer, OutputLine, ProcessHost, RecordSource};
+use crate::driver::process::{GrowingFile, ProcessHost, RecordSource};
 use crate::world::disk::{Disk, Folder, OpenedEntry};
 
 /// Default folder of codex's own files, unless this variable names another one.
 const HOME_VARIABLE: &str = "CODEX_HOME";
 const USUAL_HOME: &str = ".codex";
-
-/// Read limit, in bytes.
-const MOST_BYTES: u64 = 512 << 20;
 
 /// Most lines hold what was said, and are long; these tell what it cost, and that a conversation was shortened.
 const KINDS: [&str; 6] = [
@@ -29,9 +25,6 @@ const KINDS: [&str; 6] = [
     "\"thread_settings_applied\"",
     "\"web_search_call\"",
 ];
-
-/// Size of one read.
-const CHUNK_BYTES: usize = 64 << 10;
 
 /// How often a file is looked for that is not there, before the end.
 const MOST_LOOKS: u32 = 3;
@@ -74,8 +67,7 @@ impl Rollouts {
             let sessions = self.disk.open_folder(&self.sessions)?;
             *file = find(&*sessions, &format!("-{session}.jsonl"), 3)?.map(|content| RolloutReader {
                 rollout: Rollout::new(self.since),
-                content: content.take(MOST_BYTES),
-                framer: LineFramer::new(self.line_bytes),
+                file: GrowingFile::new(content, self.line_bytes),
             });
         }
         match file {
@@ -116,41 +108,23 @@ fn find(folder: &dyn Folder, end: &str, levels: u32) -> io::Result<Option<Box<dy
 }
 
 /// A file that is read as it grows.
+#[derive(Debug)]
 struct RolloutReader {
     rollout: Rollout,
-    content: io::Take<Box<dyn Read + Send>>,
-    framer: LineFramer,
+    file: GrowingFile,
 }
 
 impl RolloutReader {
     fn go_on(&mut self) -> io::Result<AgentRecords> {
-        let mut chunk = vec![0; CHUNK_BYTES];
-        loop {
-            let length = self.content.read(&mut chunk)?;
-            let mut rest = &chunk[..length];
-            while let Some(line) = self.framer.next(&mut rest) {
-                if let OutputLine::Text(text) = line
-                    && KINDS.iter().any(|kind| text.contains(kind))
-                {
-                    self.rollout.line(&text);
-                }
+        self.file.read(|line| {
+            if KINDS.iter().any(|kind| line.contains(kind)) {
+                self.rollout.line(line);
             }
-            if length == 0 {
-                break;
-            }
-        }
-        if self.content.limit() == 0 {
+        })?;
+        if self.file.is_cut_short() {
             self.rollout.cut_short();
         }
         Ok(self.rollout.take())
-    }
-}
-
-impl fmt::Debug for RolloutReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading")
-            .field("rollout", &self.rollout)
-            .finish_non_exhaustive()
     }
 }
 

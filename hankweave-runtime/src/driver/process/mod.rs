@@ -4,6 +4,7 @@
 //! log file, decodes its lines into events, watches for the end and for a stop, and cleans up.
 
 mod attend;
+mod growing;
 mod host;
 mod lines;
 mod log;
@@ -12,6 +13,7 @@ mod passed;
 mod reckon;
 mod supervise;
 
+pub(super) use growing::GrowingFile;
 pub(super) use host::ProgramInvocation;
 pub use host::{ProcessHost, ProcessLimits};
 pub(super) use lines::{LineFramer, OutputLine};

@@ -1,15 +1,19 @@
 //! Gemini as an agent.
 
+mod chats;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use hankweave_core::agent::gemini::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CostReporting, GeminiDecoder, Launch};
 
+pub(super) use self::chats::GeminiChats;
 use super::StartError;
 use super::built_in::{Agent, USUAL};
-use super::process::{ProcessHost, ProgramInvocation};
+use super::process::{ProcessHost, ProgramInvocation, RecordSource};
 use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
 
 pub(super) const NAME: &str = "gemini";
@@ -25,21 +29,27 @@ pub(super) static AGENT: Agent = Agent {
     }),
     capabilities: Capabilities {
         cost: CostReporting::TokensOnly,
-        per_message_usage: false,
         ..USUAL
     },
     invocation,
 };
 
 fn invocation(
-    _: &ProcessHost,
+    host: &ProcessHost,
     program: PathBuf,
     launch: &mut Launch,
 ) -> Result<ProgramInvocation, StartError> {
+    let since = launch.resume.as_ref().map(|_| host.world().clock.now());
+    let chats = GeminiChats::of(host, &launch.work_dir, &launch.env, since);
     launch.prompt = prompt_behind_system(launch);
+    let decoder = match chats {
+        Some(_) => GeminiDecoder::of(launch).recorded(),
+        None => GeminiDecoder::of(launch),
+    };
     Ok(ProgramInvocation {
         env: own_environment(),
-        ..ProgramInvocation::plain(program, arguments(launch), GeminiDecoder::of(launch))
+        records: chats.map(|chats| Arc::new(chats) as Arc<dyn RecordSource>),
+        ..ProgramInvocation::plain(program, arguments(launch), decoder)
     })
 }
 
