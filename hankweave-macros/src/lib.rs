@@ -112,7 +112,7 @@ pub fn machine(arguments: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-/// What there is when a derive stands above: the mistake, the enum that it was derived for, and the types of the machine.
+/// Output where a derive stands above: the mistake, the enum that it was derived for, and the types of the machine.
 fn below_a_derive(arguments: TokenStream2, item: TokenStream2) -> TokenStream2 {
     let mut errors = error::Errors::default();
     let message = "a `derive` stands below `#[machine(..)]`, which gives it to the data of each state; above, it is given the declaration, which is no enum yet";

@@ -1,4 +1,4 @@
-//! What changes in place goes where its value goes: into groups, through every state, and back to where values start.
+//! Fields that change in place, wherever their value goes: into groups, through every state, and back to where values start.
 
 use hankweave_machine::machine;
 

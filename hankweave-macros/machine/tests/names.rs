@@ -389,7 +389,7 @@ mod keyword {
         End,
     }
 
-    /// What a user calls like a step is the user's, whatever the messages of the machine are called.
+    /// A method of the user with the name of a step is the user's, whatever the messages of the machine are called.
     impl EscapedRecord {
         fn r#move(self) -> u8 {
             1

@@ -1,4 +1,4 @@
-//! What a codon costs late in a long night, beside what it costs early: by processor time, bytes and calls of our own process.
+//! Cost of a codon late in a long night, next to its cost early: by processor time, bytes and calls of our own process.
 //!
 //! `cargo bench -p hankweave-cli --bench nights [ITERATIONS]`, 10,000 by default. A loop of that many iterations runs with the scripted agent, and
 //! then a hank of that many codons; afterwards `status` and `run --dry-run` look at each. A night that stays flat has the same figures in every line.
@@ -51,7 +51,7 @@ fn row_of(codons: usize) -> Value {
     (0..codons).map(|number| codon(&format!("c{number}"))).collect()
 }
 
-/// What a process has used so far.
+/// Usage of a process so far.
 #[derive(Clone, Copy, Default)]
 struct Used {
     codons: usize,

@@ -1,9 +1,8 @@
 //! A terminal that a test can close while a program uses it.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -11,6 +10,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::processes::Watched;
@@ -142,28 +142,12 @@ impl OnTerminal {
 }
 
 /// Both ends of a new terminal: ours, and that of a program.
-#[expect(
-    unsafe_code,
-    reason = "no safe wrapper opens a terminal without another feature of rustix"
-)]
 fn open_terminal() -> (File, File) {
-    // SAFETY: the flags are valid, and nobody else owns the new descriptor.
-    let ours = unsafe {
-        let ours = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
-        assert!(ours >= 0, "a terminal can be made");
-        OwnedFd::from_raw_fd(ours)
-    };
-    let mut name = [0; 128];
-    // SAFETY: the descriptor is open, and the name is as long as is said.
-    let named = unsafe {
-        let descriptor = ours.as_raw_fd();
-        libc::grantpt(descriptor) == 0
-            && libc::unlockpt(descriptor) == 0
-            && libc::ptsname_r(descriptor, name.as_mut_ptr(), name.len()) == 0
-    };
-    assert!(named, "a new terminal has a name");
-    // SAFETY: the call above has ended it with a zero.
-    let name = unsafe { CStr::from_ptr(name.as_ptr()) };
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+        .expect("a terminal can be made");
+    grantpt(&ours).expect("a new terminal is ours");
+    unlockpt(&ours).expect("a new terminal can be unlocked");
+    let name = ptsname(&ours, Vec::new()).expect("a new terminal has a name");
     let other_end = OpenOptions::new()
         .read(true)
         .write(true)

@@ -433,7 +433,7 @@ fn ended_by_its_budget() -> ClaudeDecoder {
     decoder
 }
 
-/// What transcripts hold of a sub-agent with these lines after its first answer.
+/// Records in the transcripts of a sub-agent with these lines after its first answer.
 fn helper_transcript(more: &[&str]) -> AgentRecords {
     let mut transcript = Transcript::new(None);
     transcript.line(r#"{"type":"api-request","id":"r-1"}"#);

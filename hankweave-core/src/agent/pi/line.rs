@@ -33,7 +33,7 @@ pub(super) struct Message<'l> {
     pub(super) role: Text<'l>,
     pub(super) content: List<Object<Block<'l>>>,
     pub(super) model: Text<'l>,
-    /// Who serves the model.
+    /// Provider of the model.
     pub(super) provider: Text<'l>,
     pub(super) usage: Object<Usage>,
     pub(super) stop_reason: Text<'l>,

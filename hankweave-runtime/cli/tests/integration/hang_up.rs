@@ -40,7 +40,7 @@ fn run(project: &TestProject) -> Value {
     project.state(&project.directory())["runs"][0].clone()
 }
 
-/// What is recorded of a run that its terminal has ended.
+/// Record of a run that its terminal has ended.
 #[track_caller]
 fn assert_hung_up(project: &TestProject) {
     let run = run(project);
