@@ -34,7 +34,7 @@ const STATE: [&str; 3] = ["state.json", "state.json.bak", LOG];
 const LOG: &str = "state.log";
 
 /// How often something is put back while somebody else removes it.
-const MOST_TRIES: usize = 64;
+const MOST_TRIES: usize = 4_096;
 
 /// A longer log is compared with none.
 const MAX_LOG_BYTES: u64 = 256 << 20;
@@ -88,7 +88,7 @@ pub struct Spare {
     given_up: AtomicBool,
     inner: Mutex<Inner>,
     /// Lines for our own log, later: the log is one of the files, and a writer of it holds it.
-    unsaid: Mutex<Vec<String>>,
+    unsaid: Mutex<Vec<Result<String, String>>>,
 }
 
 #[derive(Debug, Default)]
@@ -284,9 +284,9 @@ impl Spare {
             Ok(Some(0)) => true,
             Ok(Some(files)) => {
                 let state_dir = self.state_dir.display();
-                self.unsaid().push(format!(
+                self.unsaid().push(Ok(format!(
                     "{state_dir} was removed and has been put back: {files} files"
-                ));
+                )));
                 *inner.put_back.get_or_insert_default() += files;
                 true
             }
@@ -294,7 +294,7 @@ impl Spare {
             Err(error) => {
                 let state_dir = self.state_dir.display();
                 self.unsaid()
-                    .push(format!("{state_dir} cannot be put back: {error}"));
+                    .push(Err(format!("{state_dir} cannot be put back: {error}")));
                 false
             }
         }
@@ -314,7 +314,11 @@ impl Spare {
                     if matches!(
                         error.kind(),
                         io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists
-                    ) => {}
+                    ) =>
+                {
+                    // On a busy machine all tries would pass before the other process gets its turn.
+                    std::thread::yield_now();
+                }
                 back => return back,
             }
         }
@@ -330,11 +334,15 @@ impl Spare {
     fn tell(&self) {
         let unsaid = std::mem::take(&mut *self.unsaid());
         for said in unsaid {
-            tracing::warn!("{said}");
+            match said {
+                // An event says it to people; a warning would stand in the middle of their screen as well.
+                Ok(done) => tracing::info!("{done}"),
+                Err(failed) => tracing::warn!("{failed}"),
+            }
         }
     }
 
-    fn unsaid(&self) -> MutexGuard<'_, Vec<String>> {
+    fn unsaid(&self) -> MutexGuard<'_, Vec<Result<String, String>>> {
         self.unsaid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -512,7 +520,7 @@ impl Spare {
         {
             let folder = self.folder.display();
             self.unsaid()
-                .push(format!("the spare record in {folder} is given up: {error}"));
+                .push(Err(format!("the spare record in {folder} is given up: {error}")));
             place::remove(&self.folder);
         }
     }
