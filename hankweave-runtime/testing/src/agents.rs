@@ -258,7 +258,9 @@ const TESTS: &str = "HANKWEAVE_TEST";
 /// Several test programs may ask at the same time: a lock file makes one of them install and the others wait.
 fn install_package_in(folder: &str, package: &str, version: &str) -> Result<PathBuf, Skip> {
     if std::env::var_os(TESTS).is_none_or(|tests| tests != "full") {
-        return Err(Skip(format!("{package} is installed and driven with {TESTS}=full")));
+        return Err(Skip(format!(
+            "{package} is installed and driven with {TESTS}=full"
+        )));
     }
     let folder = self::folder().join(folder);
     let _lock = lock(&folder)?;
