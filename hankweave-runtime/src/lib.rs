@@ -1,10 +1,26 @@
-//! The hankweave runtime: drives coding agents, checkpoints their work and records every step durably.
+//! Runtime of hankweave: drives coding agents, checkpoints their work and records every step durably.
 //!
-//! `Hankweave` is the way in for programs that embed it; the command line (`hankweave-cli`) is one of them. Everything that decides is in
-//! [`hankweave_core`]; here is what touches the world. What this page lists as structs is that way in. The modules are for drivers and stores of one's own
-//! ([`driver`], [`checkpoint`], [`world`]), and for programs that show what is recorded ([`preflight`], [`inspect`], [`state_manager`], [`journal`] and so on).
+//! # Running a hank
 //!
-//! A program that only follows and commands live runs takes `hankweave-client` instead, which has nothing that runs agents.
+//! ```no_run
+//! use hankweave_runtime::hank_files::LoadedHank;
+//! use hankweave_runtime::{Hankweave, Shutdown};
+//!
+//! # async fn example(hank: LoadedHank) -> Result<(), Box<dyn std::error::Error>> {
+//! let hankweave = Hankweave::builder(hank).execution_dir("my-project").open().await?;
+//! let outcome = hankweave.run(Shutdown::new()).await?;
+//! println!("{} codons, {}", outcome.codons.len(), outcome.run_cost);
+//! # Ok(()) }
+//! ```
+//!
+//! [`hank_files`] reads the hank, [`Builder`] takes agents ([`driver`]) and a checkpoint store ([`checkpoint`]) of your own, [`Hankweave::subscribe`] hands out
+//! the events of the run, and [`OpenDirectory`] undoes, restores and cleans up a directory in which no run is live. [`world`] has the seams to disk, processes,
+//! clock and network, for tests that need others.
+//!
+//! Everything that decides is in [`hankweave_core`]. A program that only follows and commands live runs takes `hankweave-client` instead.
+//!
+//! Modules that this page does not list exist for the program `hankweave`, which is built on this crate; they change without notice. Comments cite the rules of
+//! [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 
 #![cfg_attr(
     test,
@@ -15,32 +31,42 @@
     )
 )]
 
+#[doc(hidden)]
 pub mod arrival;
 pub mod checkpoint;
 mod codon;
 mod counting;
+#[doc(hidden)]
 pub mod data;
 pub mod driver;
 mod embed;
 pub mod error;
 pub mod hank_files;
+#[doc(hidden)]
 pub mod inspect;
+#[doc(hidden)]
 pub mod instance_lock;
 mod invocation;
+#[doc(hidden)]
 pub mod journal;
 mod open_directory;
 mod options;
 mod paths;
+#[doc(hidden)]
 pub mod preflight;
 mod presence;
 mod recovery;
+#[doc(hidden)]
 pub mod replay;
+#[doc(hidden)]
 pub mod rig;
 mod runner;
 mod sentinel;
 mod server;
 mod shutdown;
+#[doc(hidden)]
 pub mod state_manager;
+#[doc(hidden)]
 pub mod store;
 mod structured;
 #[expect(
@@ -51,6 +77,7 @@ mod structured;
 pub mod world;
 
 pub use embed::{Builder, Hankweave};
+pub use instance_lock::Exclusion;
 pub use invocation::{GivenOption, Invocation};
 pub use open_directory::OpenDirectory;
 pub use options::{OutputDirectory, Recovery, RunOptions};
@@ -63,3 +90,4 @@ pub use runner::{
 };
 pub use server::{Origin, ServeError, ServerLimits, ServerOptions};
 pub use shutdown::{Shutdown, StopCause};
+pub use state_manager::{CostFigures, Delivery, PersistenceError, Subscription, TransitionError};
