@@ -333,3 +333,36 @@ async fn a_failure_waits_for_a_client_that_can_act() {
         RunResult::Completed
     );
 }
+
+/// Clients show a codon as ended while its results are still being copied.
+// covers: WIRE-13
+#[tokio::test]
+async fn what_needs_a_moment_without_a_codon_waits_for_the_results_of_one_that_has_ended() {
+    let project = waiting(&["one", "two"]);
+    let until_told = json!({"run": "until [ -e go ]; do sleep 0.02; done"});
+    let outputs = json!([{"beforeCopy": [{"type": "command", "command": until_told}], "copy": ["done.txt"]}]);
+    project.write(&["one", "two"], &json!({"outputFiles": outputs}));
+    let live = live(project).await;
+    let mut guest = Guest::commander(&live).await;
+    guest.accepted("1", "codon.next", json!(null)).await;
+    let is_end = |message: &Value| {
+        let transition = &message["data"]["transition"];
+        message["type"] == "state.transition" && transition.to_string().contains("\"to\":\"completed\"")
+    };
+    guest.until_that(is_end).await;
+    guest
+        .send(json!({"id": "2", "type": "codon.redo", "data": null}))
+        .await;
+    let at_once = guest.command("3", "codon.skip", json!(null)).await;
+    assert_eq!(at_once["type"], "command.ack", "{at_once}");
+    let is_answer = |message: &Value| message["commandId"] == "2" || message["data"]["commandId"] == "2";
+    assert!(!guest.heard.iter().any(is_answer), "{:#?}", guest.heard);
+    std::fs::write(live.project.work().join("go"), "").unwrap();
+    let redone = guest.answer("2").await;
+    assert_eq!(
+        (&redone["type"], &redone["data"]["codonId"]),
+        (&json!("command.ack"), &json!("a")),
+        "{redone}"
+    );
+    guest.started("a").await;
+}
