@@ -138,7 +138,7 @@ fn answer(message: Message<'_>) -> Option<RecordedMessage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::{Billed, ProcessUsage, Usd};
+    use crate::cost::{Billed, ProcessUsage, TokenUsage, Usd};
 
     const LINES: [&str; 4] = [
         r#"{"type":"assistant","timestamp":"2026-01-01T00:00:00.000Z","requestRef":"r-0","message":{"id":"old",
