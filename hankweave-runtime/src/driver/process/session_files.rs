@@ -22,7 +22,7 @@ const MOST_LOOKS: u32 = 3;
 /// Sub-agents of one session whose files are read, each of which stays open.
 const MOST_SUB_AGENTS: usize = 128;
 
-/// Where an agent keeps the files of its sessions, and how these are read.
+/// Layout of the session files of an agent, and how these are read.
 #[derive(Debug)]
 pub(in crate::driver) struct SessionFormat {
     /// The variable that names the agent's own folder, and that folder in the user's home otherwise.
@@ -47,7 +47,7 @@ pub(in crate::driver) struct Candidates<'a> {
 /// The file of a session.
 #[derive(Debug)]
 pub(in crate::driver) struct FoundSession {
-    file: SessionFile,
+    file: SessionReader,
     /// The folder of its sub-agents, once there is one, lies in this one.
     sub_agents: Option<Box<dyn Folder>>,
 }
@@ -67,7 +67,7 @@ pub(in crate::driver) struct SessionFiles {
 struct OpenedSession {
     found: Option<FoundSession>,
     looks: u32,
-    sub_agents: BTreeMap<OsString, SessionFile>,
+    sub_agents: BTreeMap<OsString, SessionReader>,
 }
 
 impl SessionFiles {
@@ -122,7 +122,7 @@ impl SessionFiles {
         &self,
         folder: &dyn Folder,
         session: &SessionId,
-        opened: &mut BTreeMap<OsString, SessionFile>,
+        opened: &mut BTreeMap<OsString, SessionReader>,
     ) {
         let is_plain = |character: char| character.is_ascii_alphanumeric() || character == '-';
         let (Some(lines), true) = (
@@ -139,7 +139,7 @@ impl SessionFiles {
                 && !opened.contains_key(&name)
                 && let Ok(OpenedEntry::File(file)) = folder.open(&name)
             {
-                let file = SessionFile::new(lines(self.since), file.content, self.line_bytes);
+                let file = SessionReader::new(lines(self.since), file.content, self.line_bytes);
                 opened.insert(name, file);
             }
         }
@@ -172,11 +172,11 @@ impl Candidates<'_> {
         &self,
         folder: &dyn Folder,
         names: impl Iterator<Item = &'n OsString>,
-    ) -> io::Result<Option<SessionFile>> {
+    ) -> io::Result<Option<SessionReader>> {
         for name in names {
             if let Ok(OpenedEntry::File(entry)) = folder.open(name) {
                 let lines = (self.files.format.lines)(self.session, self.files.since);
-                let mut file = SessionFile::new(lines, entry.content, self.files.line_bytes);
+                let mut file = SessionReader::new(lines, entry.content, self.files.line_bytes);
                 file.read()?;
                 if file.lines.is_of_session() {
                     return Ok(Some(file));
@@ -189,7 +189,7 @@ impl Candidates<'_> {
 
 impl FoundSession {
     /// A session whose agent keeps nothing of its sub-agents.
-    pub(in crate::driver) fn alone(file: SessionFile) -> Self {
+    pub(in crate::driver) fn alone(file: SessionReader) -> Self {
         Self {
             file,
             sub_agents: None,
@@ -197,7 +197,7 @@ impl FoundSession {
     }
 
     /// A session in a folder in which those of its sub-agents lie as well.
-    pub(in crate::driver) fn within(folder: Box<dyn Folder>, file: SessionFile) -> Self {
+    pub(in crate::driver) fn within(folder: Box<dyn Folder>, file: SessionReader) -> Self {
         Self {
             file,
             sub_agents: Some(folder),
@@ -207,12 +207,12 @@ impl FoundSession {
 
 /// A file that is read as it grows.
 #[derive(Debug)]
-pub(in crate::driver) struct SessionFile {
+pub(in crate::driver) struct SessionReader {
     lines: Box<dyn SessionLines>,
     file: GrowingFile,
 }
 
-impl SessionFile {
+impl SessionReader {
     fn new(lines: Box<dyn SessionLines>, content: Box<dyn Read + Send>, line_bytes: usize) -> Self {
         Self {
             lines,
