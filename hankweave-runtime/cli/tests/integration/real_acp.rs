@@ -235,11 +235,13 @@ fn date_back(project: &TestProject) {
 fn sessions_of_real_speakers_go_on_in_another_process() {
     let call = json!({"op": "bash", "command": "printf hello > note.txt", "description": "Write"});
     let again = json!({"op": "bash", "command": "printf more >> note.txt", "description": "Write"});
-    let turns = json!([{"text": "I write.", "tools": [call]}, {"text": "FIRST-ANSWER"},
-        {"text": "I add.", "tools": [again]}, {"text": "Done."}]);
+    // Some ask more often than they need to.
+    let lanes = json!([
+        {"name": "second", "when": {"user": "SECOND"}, "turns": [{"text": "I add.", "tools": [again]}, {"text": "Done.", "repeat": "forever"}]},
+        {"name": "first", "turns": [{"text": "I write.", "tools": [call]}, {"text": "FIRST-ANSWER", "repeat": "forever"}]}]);
     let server = serve();
     for speaker in Speaker::all(&server) {
-        server.play(scenario(json!({"turns": turns})));
+        server.play(scenario(json!({"lanes": lanes})));
         let project = speaker.stage(&server);
         let hank = std::fs::read_to_string(project.directory().join("hank.json")).unwrap();
         let mut hank: Value = serde_json::from_str(&hank).unwrap();
@@ -259,7 +261,7 @@ fn sessions_of_real_speakers_go_on_in_another_process() {
         let second = codon(&state["runs"][0], "second");
         assert_eq!(second["status"], "completed", "{second:#}");
         assert_eq!(first["claudeSessionId"], second["claudeSessionId"], "{second:#}");
-        let asked = format!("{:?}", &server.requests()[before..].last());
+        let asked = format!("{:?}", &server.requests()[before..]);
         assert!(asked.contains("FIRST-ANSWER"), "{asked}");
         let note = std::fs::read_to_string(project.directory().join("note.txt")).unwrap();
         assert_eq!(note, "hellomore");
