@@ -65,53 +65,33 @@
 //! not compile, and what comes from outside is checked against the same table. See the [`machine`](mod@machine) module for
 //! machines of your own, [`plan`] for what a hank does next, [`hank`] for reading hank.json, and [`cost`] for prices.
 
-#![cfg_attr(not(feature = "serde"), no_std)]
-
 extern crate self as hankweave_core;
 
 pub use hankweave_machine as machine;
 
-#[cfg(feature = "domain")]
 pub mod agent;
-#[cfg(feature = "domain")]
 pub mod attempt;
-#[cfg(feature = "domain")]
 pub mod budget;
-#[cfg(feature = "domain")]
 pub mod codon;
-#[cfg(feature = "domain")]
 pub mod cost;
-#[cfg(feature = "domain")]
 pub mod discovery;
-#[cfg(feature = "domain")]
 pub mod document;
-#[cfg(feature = "domain")]
 pub mod event;
-#[cfg(feature = "domain")]
 pub mod hank;
-#[cfg(feature = "domain")]
 pub mod id;
-#[cfg(feature = "domain")]
 pub mod plan;
-#[cfg(feature = "domain")]
 pub mod run;
-#[cfg(all(feature = "domain", any(test, feature = "testing")))]
+#[cfg(any(test, feature = "testing"))]
 mod samples;
-#[cfg(all(feature = "domain", feature = "schema"))]
+#[cfg(feature = "schema")]
 pub mod schema;
-#[cfg(feature = "domain")]
 pub mod sentinel;
-#[cfg(feature = "domain")]
 pub mod shape;
-#[cfg(feature = "domain")]
 pub mod state;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(feature = "domain")]
 pub mod thread;
-#[cfg(feature = "domain")]
 pub mod time;
-#[cfg(feature = "domain")]
 pub mod wire;
 
 pub use hankweave_core_macros::machine;

@@ -8,49 +8,75 @@
 
 mod agent;
 mod budget;
+#[cfg(feature = "hanks")]
 mod check;
 mod document;
 pub mod exclude;
+#[cfg(feature = "hanks")]
 mod extended;
+#[cfg(feature = "hanks")]
 mod keys;
+#[cfg(feature = "hanks")]
 mod language;
+#[cfg(feature = "hanks")]
 mod lines;
+#[cfg(feature = "hanks")]
 mod parse;
+#[cfg(feature = "hanks")]
 pub mod paths;
+#[cfg(feature = "hanks")]
 mod patterns;
+#[cfg(feature = "hanks")]
 mod prices;
 mod problem;
+#[cfg(feature = "hanks")]
 pub mod prompt;
+#[cfg(feature = "hanks")]
 mod read;
+#[cfg(feature = "hanks")]
 mod reader;
+#[cfg(feature = "hanks")]
 mod redirects;
+#[cfg(feature = "hanks")]
 mod references;
 pub mod reserved;
+#[cfg(feature = "hanks")]
 mod runnable;
 #[cfg(feature = "schema")]
 mod schema;
+#[cfg(feature = "hanks")]
 mod setting;
+#[cfg(feature = "hanks")]
 mod template;
 
 pub use agent::{AcpAgent, AgentChoice, AgentCommand, agent_for_model};
 pub use budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
+#[cfg(feature = "hanks")]
 pub use check::repeated_sentinels;
 pub use document::{
     ApprovalQuestion, Check, CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, HankMeta, LoopConfig,
     OnFailure, OutputItem, Overrides, PromptSource, Requirements, RetryConfig, RigAction, RigCommand,
     RigItem, SentinelEntry, SentinelSource, TerminateOn, WorkingDirectory,
 };
+#[cfg(feature = "hanks")]
 pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_sentinel, parse, parse_bytes};
+#[cfg(feature = "hanks")]
 pub use patterns::{PatternError, Patterns};
+#[cfg(feature = "hanks")]
 pub use prices::{PriceFile, PriceSource};
 pub use problem::{Position, Problem, Problems, Severity, SourceMap};
+#[cfg(feature = "hanks")]
 pub use redirects::redirecting_variables;
+#[cfg(feature = "hanks")]
 pub use references::{Reference, ReferenceKind, copy_targets, references};
+#[cfg(feature = "hanks")]
 pub use runnable::{STREAMS, beyond_agents, nearest_models, price_example, uncounted_money, unknown_names};
 #[cfg(feature = "schema")]
 pub(crate) use setting::WITHOUT_EFFECT;
+#[cfg(feature = "hanks")]
 pub use setting::{
     CHECKPOINTED_FILE_LIMIT_MB, LONGEST_SILENCE_SECONDS, MAX_WAIT_SECONDS, RuntimeFile, SETTLE_SECONDS,
     Setting, SettingValue,
 };
+#[cfg(feature = "hanks")]
 pub use template::{PromptContext, TemplateError, check_prompt, render_prompt};

@@ -233,10 +233,12 @@ impl SourceMap {
         ancestors(path).find_map(|path| self.items.get(path)).cloned()
     }
 
+    #[cfg(feature = "hanks")]
     pub(super) fn add_position(&mut self, path: &str, position: Position) {
         self.positions.insert(path.to_owned(), position);
     }
 
+    #[cfg(feature = "hanks")]
     pub(super) fn add_item(&mut self, path: &str, item: String) {
         self.items.insert(path.to_owned(), item);
     }
@@ -248,6 +250,7 @@ fn ancestors(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Untrusted text as part of a message: in backticks, without control characters, at most 60 characters.
+#[cfg(feature = "hanks")]
 pub(super) fn quoted(text: &str) -> String {
     const LONGEST: usize = 60;
     let shown: String = text

@@ -1,4 +1,4 @@
-//! Answer of a sentinel.
+//! Answer of a sentinel (SENT-8).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

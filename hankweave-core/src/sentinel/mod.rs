@@ -4,11 +4,14 @@
 //! act, and on which events; [`model`] has what a model is asked; [`Tracked`] keeps its life and its figures, and [`Failures`] tells when it is taken out of service.
 
 mod answer;
+#[cfg(feature = "hanks")]
 mod condition;
 mod config;
+#[cfg(feature = "hanks")]
 mod engine;
 mod life;
 pub mod model;
+#[cfg(feature = "hanks")]
 mod trigger;
 
 pub use answer::{AnswerError, Ask, SentinelAnswer};
@@ -18,6 +21,8 @@ pub use config::{
     SentinelConfig, SentinelExecution, SentinelSettings, SequenceOptions, StructuredKind, StructuredOutput,
     Texts, Trigger, TrimmingStrategy,
 };
+#[cfg(feature = "hanks")]
 pub use engine::{Firing, MOST_BYTES, MOST_EVENTS, MOST_FIRINGS, SentinelEngine};
 pub use life::{Failures, SentinelCounts, Tracked, machine};
+#[cfg(feature = "hanks")]
 pub use trigger::{ObservedEvent, SEQUENCE_MEMORY};

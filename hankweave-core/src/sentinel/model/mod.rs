@@ -4,12 +4,14 @@ mod conversation;
 mod dialect;
 mod endpoint;
 mod form;
+#[cfg(feature = "hanks")]
 mod unready;
 
 pub use conversation::Conversation;
 pub use dialect::{CallRefusal, ModelReply, ReplyBody, read_reply, request_body};
 pub use endpoint::{Api, EndpointError, ModelEndpoint, providers};
 pub use form::AnswerSchema;
+#[cfg(feature = "hanks")]
 pub use unready::{unloaded, unready_sentinels};
 
 /// One question and its answer.

@@ -567,17 +567,3 @@ async fn the_built_in_drivers_are_found_by_name() {
     );
     assert!(drivers.get("nobody").is_none());
 }
-
-#[test]
-fn a_script_that_cannot_be_read_is_explained() {
-    let output = std::process::Command::new(BINARY)
-        .args(["scripted-agent", "--script", "/nowhere.json"])
-        .output()
-        .expect("the binary was just built");
-    assert_eq!(output.status.code(), Some(2));
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        stderr.contains("failed to read the script `/nowhere.json`"),
-        "{stderr}"
-    );
-}

@@ -202,3 +202,15 @@ fn a_second_instance_is_refused_and_the_first_one_goes_on() {
         "the second instance has left no run"
     );
 }
+
+#[test]
+fn a_script_that_cannot_be_read_is_explained() {
+    let finished = project().run(["scripted-agent", "--script", "/nowhere.json"]);
+    finished.expect_code(2);
+    assert!(
+        finished
+            .stderr
+            .contains("failed to read the script `/nowhere.json`"),
+        "{finished}"
+    );
+}

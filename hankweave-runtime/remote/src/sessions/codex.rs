@@ -1,4 +1,4 @@
-//! Rollout files of codex: `sessions/YEAR/MONTH/DAY/rollout-TIME-ID.jsonl`, wherever it works.
+//! Rollout files of codex: `sessions/YEAR/MONTH/DAY/rollout-TIME-ID.jsonl`, wherever it works (RUN-30).
 
 use std::path::PathBuf;
 
