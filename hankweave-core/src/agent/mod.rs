@@ -36,5 +36,5 @@ pub use launch::Launch;
 pub use opencode::OpencodeDecoder;
 pub use outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
 pub use pi::PiDecoder;
-pub use records::{AgentRecords, RecordedMessage, RecordsScope};
+pub use records::{AgentRecords, RecordedMessage, RecordsScope, SessionLines};
 pub use resets::{ZoneData, limit_ends_at};

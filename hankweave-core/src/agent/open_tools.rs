@@ -20,6 +20,10 @@ impl OpenTools {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn remove(&mut self, id: &str) -> Option<String> {
         self.0.remove(id)
     }

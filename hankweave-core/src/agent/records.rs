@@ -1,5 +1,7 @@
 //! Usage records that an agent writes itself, common to all agents.
 
+use std::fmt::Debug;
+
 use crate::cost::{Billed, ProcessUsage, ReportedUsage, TokenUsage, UsageConfidence, UsageTotals};
 
 /// How much an agent's own records are asked for.
@@ -7,6 +9,8 @@ use crate::cost::{Billed, ProcessUsage, ReportedUsage, TokenUsage, UsageConfiden
 pub enum RecordsScope {
     /// While it works, what its lines do not tell.
     SoFar,
+    /// While it prints nothing, because a tool works that may use tokens itself.
+    Meanwhile,
     /// After the end, everything.
     Whole,
 }
@@ -16,6 +20,8 @@ pub enum RecordsScope {
 pub struct AgentRecords {
     /// Usage by message, in the order written. A message may occur twice.
     pub messages: Vec<RecordedMessage>,
+    /// Usage of sub-agents, where it is recorded apart.
+    pub sub_agents: Vec<RecordedMessage>,
     /// The sum that the agent itself has written down, which may know what no message tells.
     pub total: Option<UsageTotals>,
     /// Usage of the session before this process, where recorded.
@@ -44,7 +50,7 @@ pub struct RecordedMessage {
 impl AgentRecords {
     /// Adds what was read to what the process itself told.
     pub fn settle(self, usage: &mut ProcessUsage) {
-        for message in self.messages {
+        for message in self.messages.into_iter().chain(self.sub_agents) {
             // What a message adds is in the totals.
             let _ = usage.message(&message.id, &message.model, message.billed, message.word);
         }
@@ -54,4 +60,24 @@ impl AgentRecords {
             usage.result(ReportedUsage::SinceProcessStart(total));
         }
     }
+}
+
+/// Reader of one file in which an agent records a session, and which may grow meanwhile.
+pub trait SessionLines: Debug + Send {
+    /// Reads one line; one that is not understood says nothing.
+    fn line(&mut self, line: &str);
+
+    /// Notes that there is more, which is not read.
+    fn cut_short(&mut self);
+
+    /// Whether the lines read so far are those of the session that was looked for.
+    fn is_of_session(&self) -> bool;
+
+    /// Returns the usage read since the last call.
+    fn take(&mut self) -> AgentRecords;
+}
+
+/// Whether a line contains one of these words. Most lines of a session file hold what was said and are long, so they are not parsed.
+pub(super) fn has_word(line: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| line.contains(word))
 }

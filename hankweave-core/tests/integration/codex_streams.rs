@@ -2,7 +2,7 @@
 
 use hankweave_core::agent::{
     AgentDecoder, AgentEvent, AgentLine, CodexDecoder, EndedBy, ExitOutcome, FailureKind, ProcessEnd,
-    ProcessExit, RecordsScope, Rollout, Verdict,
+    ProcessExit, RecordsScope, Rollout, SessionLines, Verdict,
 };
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::time::Timestamp;
@@ -191,6 +191,29 @@ fn a_resumed_session_counts_only_what_is_new() {
         0,
         true,
     );
+}
+
+// covers: AGENT-17
+#[test]
+fn what_is_told_as_a_sum_because_no_rollout_file_is_found_says_nothing_of_the_context() {
+    let mut decoder = CodexDecoder::new(false).with_model("gpt-5.1-codex");
+    let mut events = Vec::new();
+    for line in [
+        r#"{"type":"thread.started","thread_id":"t-1"}"#,
+        r#"{"type":"turn.started"}"#,
+        r#"{"type":"turn.completed","usage":{"input_tokens":900000,"cached_input_tokens":700000,"output_tokens":5000}}"#,
+    ] {
+        decoder.hear(AgentLine::Text(line), &mut events);
+    }
+    decoder.recall(RecordsScope::Whole, None, &mut events);
+    let usages: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            AgentEvent::Usage(usage) => Some((usage.is_sum, usage.added.tokens)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(usages, [(true, tokens(200_000, 5_000, 700_000))]);
 }
 
 // covers: AGENT-17

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use hankweave_core::agent::{
     AcpDecoder, AgentDecoder, AgentLine, ClaudeDecoder, CodexDecoder, EndedBy, GeminiDecoder,
-    OpencodeDecoder, PiDecoder, ProcessEnd, ProcessExit, RecordsScope, Rollout,
+    OpencodeDecoder, PiDecoder, ProcessEnd, ProcessExit, RecordsScope, Rollout, SessionLines,
 };
 use hankweave_core::cost::Usd;
 use hankweave_core::cost::pricing::Prices;

@@ -2,7 +2,8 @@
 
 use hankweave_core::agent::{
     AcpDecoder, AgentDecoder, AgentEvent, AgentLine, AgentRecords, EndedBy, ExitOutcome, FailureKind,
-    GeminiChat, GeminiDecoder, MessageUsage, OpencodeDecoder, ProcessEnd, ProcessExit, RecordsScope, Verdict,
+    GeminiChat, GeminiDecoder, MessageUsage, OpencodeDecoder, ProcessEnd, ProcessExit, RecordsScope,
+    SessionLines, Verdict,
 };
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::cost::{TokenUsage, Usd};
@@ -411,6 +412,48 @@ fn gemini_tells_each_message_while_it_works_and_its_end_adds_the_rest() {
         assert_eq!(outcome.usage.tokens, tokens(1_830, 124, 0, 200));
         assert_eq!((&outcome.usage, outcome.usage.lower_bound), (&told.usage, false));
     }
+}
+
+/// The result counts sub-agents, too. While one works no line tells of it.
+// covers: AGENT-29
+#[test]
+fn sub_agents_of_gemini_count_while_they_work_and_once() {
+    let mut decoder = GeminiDecoder::default().recorded();
+    let mut events = Vec::new();
+    decoder.hear(AgentLine::Text(INIT), &mut events);
+    assert!(decoder.wants(RecordsScope::Meanwhile).is_none(), "no tool works");
+    decoder.hear(AgentLine::Text(CALL), &mut events);
+    decoder.recall(RecordsScope::SoFar, chat(&["m-1"]), &mut events);
+    assert!(decoder.wants(RecordsScope::Meanwhile).is_some());
+    events.clear();
+    let helpers = |ids: &[&str]| AgentRecords {
+        sub_agents: chat(ids).unwrap().messages,
+        ..AgentRecords::default()
+    };
+    decoder.recall(
+        RecordsScope::Meanwhile,
+        Some(helpers(&["h-1", "h-1"])),
+        &mut events,
+    );
+    let told = reported(&mut events);
+    assert_eq!(told.len(), 1, "it is told twice and counts once");
+    assert_eq!(told[0].added.tokens, tokens(900, 57, 0, 100));
+    assert!(
+        told[0].parent_tool_use_id.is_some(),
+        "it says nothing of the context"
+    );
+
+    decoder.hear(
+        AgentLine::Text(r#"{"type":"tool_result","tool_id":"t-1","status":"success"}"#),
+        &mut events,
+    );
+    assert!(decoder.wants(RecordsScope::Meanwhile).is_none());
+    let result = r#"{"type":"result","status":"success","stats":{"models":{"gemini-2.5-pro":{"total_tokens":2114,"input_tokens":2000,"output_tokens":100,"cached":200}}}}"#;
+    decoder.hear(AgentLine::Text(result), &mut events);
+    decoder.recall(RecordsScope::SoFar, chat(&[]), &mut events);
+    let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
+    assert_eq!(outcome.usage.tokens, tokens(1_800, 114, 0, 200));
+    assert!(!outcome.usage.lower_bound);
 }
 
 /// A result of which nobody reads the file counts as it stands, and a killed run as far as its file goes.

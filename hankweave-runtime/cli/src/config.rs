@@ -20,7 +20,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_failure, hank_with_mistakes};
 use crate::output;
 use crate::screen::{SafeText, tell};
-use crate::settings::{Configuration, Flags, SettingSource, SettingsError, of_user};
+use crate::settings::{Configuration, Flags, SettingSource, SettingsError, TrustedSettings, of_user};
 use crate::typed::{path_word, word};
 
 /// Shows what `run` with the same flags would go by, and where each value came from; starts nothing and writes nothing.
@@ -34,7 +34,12 @@ pub(crate) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Cli
     if let Some(loaded) = loaded.as_ref().filter(|loaded| loaded.hank.is_none()) {
         return Err(hank_with_mistakes(loaded));
     }
-    let configuration = resolve(hank, &flags(&args.settings)?)?;
+    let flags = flags(&args.settings)?;
+    let mut configuration = resolve(hank, &flags)?;
+    if args.trust {
+        trust(&configuration)?;
+        configuration = resolve(hank, &flags)?;
+    }
     let hank_file = loaded.as_ref().map(|loaded| loaded.file.display().to_string());
     if global.json() {
         return output::print_json(&as_json(&configuration, hank_file.as_deref()));
@@ -54,6 +59,36 @@ pub(crate) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuratio
             .hint("nothing was written; `hankweave schema config` says which settings there are"),
         SettingsError::Unreadable { .. } => CliError::from_error(CliErrorKind::Io, &error)
             .hint("nothing was written; mend the disk, then type the same again"),
+    })
+}
+
+/// Reads all layers for what starts agents or calls models. What a remote has brought is refused until the user has accepted it (CLI-63).
+pub(crate) fn resolve_trusted(hank: Option<&Hank>, flags: &Flags) -> Result<Configuration, CliError> {
+    let configuration = resolve(hank, flags)?;
+    let names: Vec<&str> = configuration
+        .untrusted
+        .iter()
+        .map(|setting| setting.name())
+        .collect();
+    if names.is_empty() {
+        return Ok(configuration);
+    }
+    let told = format!(
+        "hankweave.json came from a remote, and its {} starts a program or says where a key is sent",
+        names.join(", ")
+    );
+    Err(CliError::new(CliErrorKind::Usage, told).hint(
+        "nothing was started; look at `hankweave config`, and if you want all of that, say so once: `hankweave config --trust`",
+    ))
+}
+
+/// Accepts what the hankweave.json of the working directory says.
+fn trust(configuration: &Configuration) -> Result<(), CliError> {
+    let trusted = TrustedSettings::of(&RealDisk, &Environment::of_process(), Path::new("."));
+    let accepted = trusted.accept(configuration.of_folder());
+    accepted.map_err(|error| {
+        CliError::from_error(CliErrorKind::Io, &error)
+            .hint("nothing was accepted; give the settings on the command line instead")
     })
 }
 

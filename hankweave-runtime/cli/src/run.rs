@@ -59,7 +59,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     let log = logging::install(global);
     make_new_files_private();
     let mut loaded = hank_files::load(&args.hank.hank).map_err(|error| hank_failure(&error))?;
-    let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
+    let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
     if let Some(hank) = &mut loaded.hank {
         configuration.write_into(hank);
     }

@@ -25,6 +25,9 @@ pub struct RemoteTracking {
     /// The record that this machine has pushed last or begun with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
+    /// A clone or a pull has brought files of the remote here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub arrived: bool,
 }
 
 /// Returns the remembered remote of the directory; `None` when it has none.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::error::RemoteError;
 use crate::execution::{ROOT, RemoteExecution};
 use crate::git::Git;
+use crate::limits::ArrivalLimits;
 use crate::url::{check_url, shown};
 
 /// The reference in the repository of the checkpoints that keeps what was fetched last.
@@ -86,19 +87,60 @@ async fn references(git: &Git, url: &str, pattern: &str) -> Result<String, Remot
     listed.without_secret(url).or_refused("reach the remote")
 }
 
-/// Fetches the record of an execution with all its checkpoints, and returns its name.
-pub(crate) async fn fetch(git: &Git, url: &str, execution: &RemoteExecution) -> Result<String, RemoteError> {
+/// Fetches the record of an execution with all its checkpoints, as far as they are within the limits, and returns its name.
+pub(crate) async fn fetch(
+    git: &Git,
+    url: &str,
+    execution: &RemoteExecution,
+    limits: &ArrivalLimits,
+) -> Result<String, RemoteError> {
     const ACTION: &str = "fetch the run";
     let wanted = format!("+{}:{SEEN}", execution.record());
-    let fetched = git.fetch(ACTION, url, &[&wanted]).await?.without_secret(url);
-    if !fetched.exit.is_success() && is_damage(&fetched.said) {
-        return Err(RemoteError::corrupt(fetched.said));
+    let limited = git.with_limit(limits.bytes);
+    let fetched = limited.fetch(ACTION, url, &[&wanted]).await?.without_secret(url);
+    if !fetched.exit.is_success() {
+        // Git does not tell that the system let it write no more.
+        if remove_unfinished(git).await >= limits.bytes {
+            return Err(RemoteError::TooLarge {
+                what: format!("git fetches more than {} bytes", limits.bytes),
+            });
+        }
+        if is_damage(&fetched.said) {
+            return Err(RemoteError::corrupt(fetched.said));
+        }
     }
     fetched.or_refused(ACTION)?;
     let name = git
         .run("read what was fetched", &["rev-parse", "--verify", SEEN])
         .await?;
     Ok(name.trim().to_owned())
+}
+
+/// Removes the beginnings of packs that git has left, and returns the length of the longest, in bytes. Their names are a word and six characters of chance, which
+/// the pack that a live run writes has not.
+async fn remove_unfinished(git: &Git) -> u64 {
+    let Some(packs) = git.packs() else { return 0 };
+    let disk = git.world().disk.clone();
+    let sweep = move || {
+        let mut longest = 0;
+        for name in disk.list_dir(&packs)? {
+            let is_of_git = |name: &str| {
+                name.strip_prefix("tmp_pack_")
+                    .is_some_and(|chance| chance.len() == 6)
+            };
+            if name.to_str().is_some_and(is_of_git) {
+                let path = packs.join(name);
+                longest = longest.max(disk.metadata(&path)?.length);
+                disk.remove_file(&path)?;
+            }
+        }
+        Ok::<_, std::io::Error>(longest)
+    };
+    git.world().blocking.run(sweep).await.unwrap_or_else(|error| {
+        // The next run that opens the checkpoints removes them.
+        tracing::warn!(%error, "the beginning of what was fetched stays");
+        0
+    })
 }
 
 /// Whether git complains about what the remote sent, rather than about the way to it.

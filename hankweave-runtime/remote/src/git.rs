@@ -18,7 +18,7 @@ use crate::error::RemoteError;
 use crate::url::shown;
 
 /// How long one command may take; a first push of a large history over a slow line is the longest.
-const PATIENCE: Duration = Duration::from_secs(10 * 60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// Read limit of a command's output, in bytes.
 const MOST_PRINTED: u64 = 64 << 20;
@@ -43,7 +43,11 @@ const PASSED_ON: [&str; 12] = [
 ];
 
 /// Settings that hold for every command: nothing of the repository runs, and nothing is cleaned up behind our back.
-const SETTINGS: [&str; 5] = [
+const SETTINGS: [&str; 7] = [
+    // An address that is a command, as one that a folder brings along may be.
+    "protocol.ext.allow=never",
+    // What is fetched is one file, of which the length is limited.
+    "fetch.unpackLimit=1",
     "core.hooksPath=/dev/null",
     "gc.auto=0",
     "maintenance.auto=false",
@@ -58,6 +62,8 @@ pub(crate) struct Git {
     program: PathBuf,
     repository: Option<PathBuf>,
     environment: BTreeMap<OsString, OsString>,
+    /// Longest file that a command may write, in bytes.
+    most_written: Option<u64>,
 }
 
 /// Output of a command.
@@ -107,6 +113,7 @@ impl Git {
             program,
             repository: None,
             environment: environment_of(world),
+            most_written: None,
         })
     }
 
@@ -128,6 +135,25 @@ impl Git {
             self.environment.insert("GIT_SSH_COMMAND".into(), command.into());
         }
         Ok(self)
+    }
+
+    /// Ends a command that writes a longer file.
+    pub(crate) fn with_limit(&self, most_written: u64) -> Self {
+        Self {
+            most_written: Some(most_written),
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The folder of the packs of its repository.
+    pub(crate) fn packs(&self) -> Option<PathBuf> {
+        self.repository
+            .as_ref()
+            .map(|repository| repository.join("objects/pack"))
     }
 
     /// Fetches these references from a remote or a repository, and nothing else.
@@ -228,8 +254,12 @@ impl Git {
             args.extend(["--git-dir".into(), repository.clone().into_os_string()]);
         }
         args.extend(arguments.iter().map(Into::into));
+        let (program, args) = match self.most_written {
+            Some(most) => limited(&self.program, args, most),
+            None => (self.program.clone(), args),
+        };
         let spec = CommandSpec {
-            program: self.program.clone(),
+            program,
             args,
             env: self.environment.clone(),
             work_dir: "/".into(),
@@ -290,6 +320,20 @@ fn environment_of(world: &World) -> BTreeMap<OsString, OsString> {
     own.extend(fixed.map(|(name, value)| (name.into(), value.into())));
     own
 }
+
+/// A command whose files are at most so long, in bytes: the shell sets the limit of the system, which the processes that git starts inherit.
+fn limited(program: &Path, args: Vec<OsString>, most: u64) -> (PathBuf, Vec<OsString>) {
+    // A limit that is lower already cannot be raised, and stays.
+    const SCRIPT: &str = "ulimit -f \"$1\" 2>/dev/null; shift; exec \"$@\"";
+    let blocks = most.div_ceil(BLOCK).to_string();
+    let mut shell: Vec<OsString> = vec!["-c".into(), SCRIPT.into(), "sh".into(), blocks.into()];
+    shell.push(program.into());
+    shell.extend(args);
+    ("/bin/sh".into(), shell)
+}
+
+/// Unit of the shell's limit, in bytes.
+const BLOCK: u64 = 512;
 
 /// The command for ssh that asks nothing; `None` for another program, which may take other options.
 fn in_batch_mode(command: &str) -> Option<String> {

@@ -1,5 +1,8 @@
 //! How much a machine takes from a remote, so that nothing that is small there fills the disk here (RUN-32).
 
+use hankweave_core::id::CheckpointSha;
+use hankweave_runtime::checkpoint::{CheckpointExtent, GitHistory};
+use hankweave_runtime::error::chain;
 use hankweave_runtime::world::World;
 
 use crate::error::RemoteError;
@@ -18,9 +21,9 @@ const LONGEST_LINE: usize = 64 << 10;
 /// Limits on what arrives, none of which a history of runs reaches by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrivalLimits {
-    /// Bytes of all files together, once for the record and once for the files of its checkpoint.
+    /// Bytes of what git fetches, of all files of the record, and of those of each checkpoint.
     pub bytes: u64,
-    /// Files of the record, and files and folders of its checkpoint.
+    /// Files of the record, and files and folders of each checkpoint.
     pub entries: u64,
     /// Objects of git.
     pub objects: u64,
@@ -71,11 +74,13 @@ impl ArrivalLimits {
 
     /// Checks the file sizes in a record's manifest.
     pub(crate) fn check_manifest(&self, manifest: &RecordManifest) -> Result<(), RemoteError> {
-        let mut counted = Counted::new(*self, "the record");
+        let mut extent = CheckpointExtent::default();
         for (path, length) in &manifest.files {
-            counted.add(path.as_bytes(), *length)?;
+            extent.bytes = extent.bytes.saturating_add(*length);
+            extent.entries += 1;
+            extent.depth = extent.depth.max(path.matches('/').count());
         }
-        Ok(())
+        self.check_extent("the record", extent)
     }
 
     /// The objects that came: none is larger than all files may be together, because one is read into memory.
@@ -102,61 +107,35 @@ impl ArrivalLimits {
             .await
     }
 
-    /// The files of a checkpoint, which a clone or a pull brings back. Folders count: a few that hold one another many times have no end.
-    pub(crate) async fn check_checkpoint(&self, git: &Git, checkpoint: &str) -> Result<(), RemoteError> {
-        let arguments = ["ls-tree", "-r", "-t", "-l", "-z", "--full-tree", checkpoint];
-        let mut counted = Counted::new(*self, "its checkpoint");
-        let visit = |entry: &[u8]| {
-            let tab = entry
-                .iter()
-                .position(|byte| *byte == b'\t')
-                .unwrap_or(entry.len());
-            let (facts, path) = entry.split_at(tab);
-            let size = facts.rsplit(|byte| *byte == b' ').next().and_then(number);
-            counted.add(path, size.unwrap_or(0))
-        };
-        git.each_line("look at the checkpoint", &arguments, 0, LONGEST_LINE, visit)
-            .await
-    }
-}
-
-/// Files that have been counted.
-struct Counted {
-    limits: ArrivalLimits,
-    of: &'static str,
-    bytes: u64,
-    entries: u64,
-}
-
-impl Counted {
-    fn new(limits: ArrivalLimits, of: &'static str) -> Self {
-        Self {
-            limits,
-            of,
-            bytes: 0,
-            entries: 0,
+    /// The files of each checkpoint: one is brought back now, and a rollback brings back any other. Folders count: a few that hold one another many times have no end.
+    /// Blocks.
+    pub(crate) fn check_checkpoints(
+        &self,
+        history: &GitHistory,
+        checkpoints: &[CheckpointSha],
+    ) -> Result<(), RemoteError> {
+        let measured = history.extents(checkpoints, self.depth);
+        let measured = measured.map_err(|error| RemoteError::corrupt(chain(&error)))?;
+        for (sha, extent) in checkpoints.iter().zip(measured) {
+            let short: String = sha.as_str().chars().take(12).collect();
+            self.check_extent(&format!("its checkpoint {short}"), extent)?;
         }
+        Ok(())
     }
 
-    fn add(&mut self, path: &[u8], length: u64) -> Result<(), RemoteError> {
-        self.bytes = self.bytes.saturating_add(length);
-        self.entries += 1;
-        let depth = path.iter().filter(|byte| **byte == b'/').count();
-        let Self { limits, of, .. } = self;
-        if self.bytes > limits.bytes {
-            return Err(too_large(of, self.bytes, "bytes or more", limits.bytes));
-        }
-        if self.entries > limits.entries {
-            return Err(too_large(of, self.entries, "files or more", limits.entries));
-        }
-        match depth > limits.depth {
-            true => Err(too_large(
-                of,
-                depth as u64,
+    fn check_extent(&self, of: &str, extent: CheckpointExtent) -> Result<(), RemoteError> {
+        let counts = [
+            (extent.bytes, "bytes", self.bytes),
+            (extent.entries, "files and folders", self.entries),
+            (
+                extent.depth as u64,
                 "folders inside one another",
-                limits.depth as u64,
-            )),
-            false => Ok(()),
+                self.depth as u64,
+            ),
+        ];
+        match counts.into_iter().find(|(found, _, limit)| found > limit) {
+            Some((found, unit, limit)) => Err(too_large(of, found, unit, limit)),
+            None => Ok(()),
         }
     }
 }

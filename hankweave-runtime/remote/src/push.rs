@@ -1,12 +1,14 @@
 //! Pushing a run: its record with its checkpoints, against what the remote has (RUN-28, TASK-62).
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hankweave_core::document::{HankweaveState, RunRecord};
 use hankweave_core::id::{CheckpointSha, SessionId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::checkpoint::{GitHistory, write_settings};
+use hankweave_runtime::error::chain;
 use hankweave_runtime::world::World;
 
 use crate::book::{self, RemoteTracking, remembered};
@@ -14,6 +16,7 @@ use crate::error::RemoteError;
 use crate::execution::RemoteExecution;
 use crate::fetch::{fetch, head};
 use crate::git::{Git, GitOutput};
+use crate::limits::ArrivalLimits;
 use crate::manifest::{FORMAT, RecordManifest, is_sha};
 use crate::record::{self, Pieces, PreviousRecord, RecordDraft};
 use crate::snapshot::{self, RecordSnapshot};
@@ -108,7 +111,9 @@ impl<'w> LocalSide<'w> {
         let (own, place) = (world.clone(), dir.clone());
         let read = move || {
             let book = remembered(&*own.disk, &place)?;
-            Ok::<_, RemoteError>((book, snapshot::take(&own, &place)?))
+            let snapshot = snapshot::take(&own, &place)?;
+            make_own(&place.checkpoints())?;
+            Ok::<_, RemoteError>((book, snapshot))
         };
         let (book, snapshot) = world.blocking.run(read).await?;
         let book = book_for(order, book, &snapshot.state)?;
@@ -239,7 +244,8 @@ impl<'w> LocalSide<'w> {
         let (record, theirs) = match self.base.as_ref().filter(|base| base.commit == *there) {
             Some(base) => (there.to_owned(), base.manifest.clone()),
             None => {
-                let record = fetch(&self.git, &self.book.url, &self.book.execution).await?;
+                let limits = ArrivalLimits::of(self.world)?;
+                let record = fetch(&self.git, &self.book.url, &self.book.execution, &limits).await?;
                 let theirs = record::manifest(&self.git, &record).await?;
                 (record, theirs)
             }
@@ -321,6 +327,16 @@ impl<'w> LocalSide<'w> {
     }
 }
 
+/// Makes sure that git, working in this repository, finds our settings alone: those of a folder that came from elsewhere may name programs and other addresses
+/// (CLI-62). Blocks.
+fn make_own(repository: &Path) -> Result<(), RemoteError> {
+    match GitHistory::open(repository) {
+        Ok(Some(_)) => Ok(write_settings(repository)?),
+        Ok(None) => Ok(()),
+        Err(error) => Err(RemoteError::Unreadable { why: chain(&error) }),
+    }
+}
+
 /// State of the remote.
 struct RemoteRecord {
     record: String,
@@ -334,6 +350,7 @@ fn book_for(
     known: Option<RemoteTracking>,
     state: &HankweaveState,
 ) -> Result<RemoteTracking, RemoteError> {
+    let arrived = known.as_ref().is_some_and(|book| book.arrived);
     let (known_url, known_name, head) = match known {
         Some(book) => (Some(book.url), Some(book.execution), book.head),
         None => (None, None, None),
@@ -346,6 +363,7 @@ fn book_for(
         // Another remote has what the first one had, or gets all of it.
         head: head.filter(|_| known_name.as_ref() == Some(&execution)),
         execution,
+        arrived,
     })
 }
 

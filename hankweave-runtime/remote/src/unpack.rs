@@ -6,10 +6,11 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{AppendFile, IoError, parent};
 use hankweave_runtime::world::process::Stdin;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::time::timeout;
 
 use crate::contents::{PIECE, piece_path};
 use crate::error::RemoteError;
-use crate::git::Git;
+use crate::git::{Git, PATIENCE};
 use crate::manifest::RecordManifest;
 use crate::record::Pieces;
 
@@ -53,7 +54,12 @@ pub(crate) async fn unpack(
         }
         Ok(())
     };
-    let read = read.await;
+    let limit = PATIENCE;
+    let read = timeout(limit, read).await;
+    let read = read.unwrap_or(Err(RemoteError::TimedOut {
+        action: ACTION,
+        limit,
+    }));
     drop(printed);
     if read.is_err() {
         let _ = process

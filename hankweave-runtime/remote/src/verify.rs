@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use hankweave_core::id::CheckpointSha;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::GitHistory;
 use hankweave_runtime::error::chain;
@@ -12,6 +13,7 @@ use hankweave_runtime::store::StateFiles;
 use hankweave_runtime::world::World;
 
 use crate::error::RemoteError;
+use crate::limits::ArrivalLimits;
 use crate::manifest::RecordManifest;
 use crate::record::{Pieces, PreviousRecord};
 use crate::sessions;
@@ -39,11 +41,12 @@ pub(crate) fn shape(
     }
 }
 
-/// State, journal and checkpoints in a directory that is not in use yet are whole and fit each other. Blocks.
+/// State, journal and checkpoints in a directory that is not in use yet are whole, fit each other and are within the limits. Blocks.
 pub(crate) fn content(
     world: &World,
     dir: &ExecutionDir,
     manifest: &RecordManifest,
+    limits: &ArrivalLimits,
 ) -> Result<(), RemoteError> {
     let files = StateFiles::new(Arc::clone(&world.disk), None, dir.state_dir());
     let found = files
@@ -66,6 +69,15 @@ pub(crate) fn content(
     let history = GitHistory::open(&dir.checkpoints()).map_err(|error| damaged(&error))?;
     let history = history.ok_or_else(|| RemoteError::corrupt("it has no checkpoints"))?;
     let recorded = recorded_checkpoints(&state);
+    let of_branches = history.known().map_err(|error| damaged(&error))?.into_keys();
+    let all: Vec<CheckpointSha> = manifest
+        .checkpoint
+        .iter()
+        .chain(&recorded)
+        .cloned()
+        .chain(of_branches)
+        .collect();
+    limits.check_checkpoints(&history, &all)?;
     // What was lost before it was pushed is no damage of the remote; the checkpoint to begin with must be there.
     let lost = history.verify(&recorded).map_err(|error| damaged(&error))?;
     for sha in &lost {

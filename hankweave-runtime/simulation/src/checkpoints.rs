@@ -3,7 +3,7 @@
 //! A checkpoint that was returned survives everything, and so does the workspace as it was then: the real store syncs the whole file
 //! system before it returns (G6).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Cursor};
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,9 +14,9 @@ use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::checkpoint::{
-    ChangeKind, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha,
+    ChangeKind, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, Counts,
     HistoryError, InitialRequest, KnownCheckpoint, PathChange, Protection, RestoreError, RestorePlan,
-    RestoreReport, RestoreRequest, TreePath,
+    RestoreReport, RestoreRequest, SurveyedFile, TreePath,
 };
 use hankweave_runtime::world::disk::Disk;
 
@@ -268,6 +268,34 @@ impl CheckpointStore for SimCheckpoints {
         let target = commits.tree(&request.target).map_err(RestoreError::History)?;
         self.apply(&plan, target)?;
         Ok(RestoreReport { safety, done: plan })
+    }
+
+    fn survey(&self, _patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
+        Ok(Vec::new())
+    }
+
+    fn content(&self, _file: &SurveyedFile, _most: u64) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn progress(&self) -> Option<Counts> {
+        None
+    }
+
+    fn prune(&self, _keep: &[CheckpointSha]) -> Result<Vec<String>, HistoryError> {
+        Ok(Vec::new())
+    }
+
+    fn clean(&self, _gone: &BTreeSet<CheckpointSha>, _keep: &[CheckpointSha]) -> Result<u64, HistoryError> {
+        Ok(0)
+    }
+
+    fn measure_clean(
+        &self,
+        _gone: &BTreeSet<CheckpointSha>,
+        _keep: &[CheckpointSha],
+    ) -> Result<u64, HistoryError> {
+        Ok(0)
     }
 }
 

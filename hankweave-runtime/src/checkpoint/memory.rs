@@ -1,6 +1,6 @@
 //! Checkpoints in memory: of a real workspace, gone with the process.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use super::survey;
 use super::tree::{Listing, changes};
 use super::workspace::Workspace;
 use super::{
-    Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, FileProgress,
+    Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, Counts, FileProgress,
     HistoryError, InitialRequest, KnownCheckpoint, PathChange, Patterns, Protection, RestoreError,
     RestorePlan, RestoreReport, RestoreRequest, SurveyedFile, message,
 };
@@ -269,6 +269,26 @@ impl CheckpointStore for MemoryCheckpoints {
         let contents = |blob, sink: &mut dyn io::Write| self.blobs.give(blob, sink);
         restore::apply(&workspace, &plan, &target, &contents, &FileProgress::default())?;
         Ok(RestoreReport { safety, done: plan })
+    }
+
+    fn progress(&self) -> Option<Counts> {
+        None
+    }
+
+    fn prune(&self, _keep: &[CheckpointSha]) -> Result<Vec<String>, HistoryError> {
+        Ok(Vec::new())
+    }
+
+    fn clean(&self, _gone: &BTreeSet<CheckpointSha>, _keep: &[CheckpointSha]) -> Result<u64, HistoryError> {
+        Ok(0)
+    }
+
+    fn measure_clean(
+        &self,
+        _gone: &BTreeSet<CheckpointSha>,
+        _keep: &[CheckpointSha],
+    ) -> Result<u64, HistoryError> {
+        Ok(0)
     }
 }
 

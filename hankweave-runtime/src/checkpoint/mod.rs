@@ -22,6 +22,7 @@
 
 mod clean;
 mod counted;
+mod extent;
 mod git;
 #[expect(
     clippy::disallowed_methods,
@@ -101,6 +102,7 @@ mod real_git_tests;
 
 pub use counted::Counts;
 use counted::FileProgress;
+pub use extent::CheckpointExtent;
 pub use git::GitCheckpoints;
 pub use hankweave_core::hank::{PatternError, Patterns};
 pub use history::GitHistory;
@@ -108,7 +110,7 @@ pub use inspect::{Damage, DamageKind};
 pub use memory::MemoryCheckpoints;
 pub(crate) use message::incomplete;
 pub use object::ObjectError;
-pub use open::{OpenReport, OpenStoreError, OpenStoreRequest};
+pub use open::{OpenReport, OpenStoreError, OpenStoreRequest, write_settings};
 pub use review::{Obstacle, ReviewBranch, ReviewError, ReviewRequest, is_usable as is_usable_for_review};
 pub use select::MAX_FILE_BYTES;
 pub use store::{

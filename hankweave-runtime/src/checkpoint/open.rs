@@ -333,8 +333,13 @@ fn first_commit(path: &Path, at: Timestamp) -> io::Result<()> {
     replace(&path.join("refs/heads/main"), &format!("{commit}\n"))
 }
 
-/// Writes the files that say how git treats contents; a repository may have been touched since we made it (G2).
-fn write_settings(path: &Path) -> Result<(), IoError> {
+/// Writes the files that say how git treats contents, and which programs it starts: none. A repository may have been touched since we made it (G2), so this is
+/// done before git itself works there, too.
+///
+/// # Errors
+///
+/// Returns [`IoError`] when they cannot be written.
+pub fn write_settings(path: &Path) -> Result<(), IoError> {
     let (config, info) = (path.join("config"), path.join("info"));
     replace(&config, CONFIG).map_err(IoError::at("write", &config))?;
     RealDisk

@@ -42,21 +42,13 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// Returns [`CheckpointError`] when the workspace cannot be read.
-    fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
-        let _ = patterns;
-        Ok(Vec::new())
-    }
+    fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError>;
 
     /// The content of a file; `None` when it is gone, unreadable or larger than `most` bytes.
-    fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {
-        let _ = (file, most);
-        None
-    }
+    fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>>;
 
     /// How far the write that goes on has come; `None` when nothing is counted. The only method that never waits.
-    fn progress(&self) -> Option<Counts> {
-        None
-    }
+    fn progress(&self) -> Option<Counts>;
 
     /// Every checkpoint of every branch. Empty when there is none, which is not the same as an error.
     ///
@@ -131,9 +123,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// Returns [`HistoryError`] when the branches cannot be read or deleted.
-    fn prune(&self, _keep: &[CheckpointSha]) -> Result<Vec<String>, HistoryError> {
-        Ok(Vec::new())
-    }
+    fn prune(&self, keep: &[CheckpointSha]) -> Result<Vec<String>, HistoryError>;
 
     /// Removes the checkpoints `gone`, to which no branch leads afterwards, and from the disk whatever neither a branch nor one of `keep` needs
     /// (RUN-23). Returns how many bytes that freed. Cut off, it can be called again and finishes. A store that lives no longer than the process keeps
@@ -142,9 +132,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// Returns [`HistoryError`] when the repository cannot be read or written; objects whose use is not known are kept then.
-    fn clean(&self, _gone: &BTreeSet<CheckpointSha>, _keep: &[CheckpointSha]) -> Result<u64, HistoryError> {
-        Ok(0)
-    }
+    fn clean(&self, gone: &BTreeSet<CheckpointSha>, keep: &[CheckpointSha]) -> Result<u64, HistoryError>;
 
     /// How many bytes [`clean`](Self::clean) would free now. Changes nothing.
     ///
@@ -153,11 +141,9 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// As [`clean`](Self::clean).
     fn measure_clean(
         &self,
-        _gone: &BTreeSet<CheckpointSha>,
-        _keep: &[CheckpointSha],
-    ) -> Result<u64, HistoryError> {
-        Ok(0)
-    }
+        gone: &BTreeSet<CheckpointSha>,
+        keep: &[CheckpointSha],
+    ) -> Result<u64, HistoryError>;
 }
 
 /// Asks for the checkpoint before any codon.

@@ -11,9 +11,9 @@ use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
 
 use super::claude::Transcripts;
-use super::codex::Rollouts;
-use super::gemini::GeminiChats;
-use super::process::{CutOffAgent, ProcessHost, RecordSource};
+use super::codex::ROLLOUTS;
+use super::gemini::CHATS;
+use super::process::{CutOffAgent, ProcessHost, RecordSource, SessionFiles, SessionFormat};
 use super::{acp, codex, gemini, opencode, pi};
 
 /// Input of a decoder for a process that has its output only in a log.
@@ -68,12 +68,14 @@ fn codex_decoder(past: &LogContext<'_>) -> CodexDecoder {
 /// What the system says when its log cannot be read.
 pub(crate) fn reckon(host: &ProcessHost, name: &str, agent: &CutOffAgent<'_>) -> io::Result<UsageTotals> {
     let since = agent.past.resumed.map(|_| agent.since);
+    let files_of = |format: &'static SessionFormat| -> Option<Box<dyn RecordSource>> {
+        let files = SessionFiles::of(format, host, agent.work_dir, agent.env, since)?;
+        Some(Box::new(files))
+    };
     let records: Option<Box<dyn RecordSource>> = match name {
         acp::NAME | opencode::NAME | pi::NAME => None,
-        gemini::NAME => {
-            GeminiChats::of(host, agent.work_dir, agent.env, since).map(|found| Box::new(found) as _)
-        }
-        codex::NAME => Rollouts::of(host, agent.work_dir, agent.env, since).map(|found| Box::new(found) as _),
+        gemini::NAME => files_of(&CHATS),
+        codex::NAME => files_of(&ROLLOUTS),
         _ => Transcripts::of(host, agent.work_dir, agent.env, since, agent.past.prices)
             .map(|found| Box::new(found) as _),
     };

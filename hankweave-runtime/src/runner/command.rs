@@ -3,6 +3,8 @@
 //! All commands reach the runner through one bounded channel. The runner accepts each, or refuses it with a
 //! reason. What happens then is published as events.
 
+use std::collections::VecDeque;
+
 use hankweave_core::id::CodonId;
 use tokio::sync::{mpsc, oneshot};
 
@@ -199,12 +201,20 @@ pub(super) type CommandReply = oneshot::Sender<Result<AcceptedCommand, Refusal>>
 
 /// The runner's end of the channel.
 #[derive(Debug)]
-pub(crate) struct Inbox(mpsc::Receiver<RunnerRequest>);
+pub(crate) struct Inbox {
+    requests: mpsc::Receiver<RunnerRequest>,
+    /// Requests that came too early, oldest first; at most [`QUEUE`].
+    deferred: VecDeque<RunnerRequest>,
+}
 
 /// The channel for one run.
 pub(crate) fn channel() -> (Commander, Inbox) {
     let (sender, receiver) = mpsc::channel(QUEUE);
-    (Commander(sender), Inbox(receiver))
+    let inbox = Inbox {
+        requests: receiver,
+        deferred: VecDeque::new(),
+    };
+    (Commander(sender), inbox)
 }
 
 impl Inbox {
@@ -214,10 +224,35 @@ impl Inbox {
     ///
     /// Nothing is lost when the future is dropped.
     pub(super) async fn next(&mut self) -> RunnerRequest {
-        match self.0.recv().await {
+        if let Some(request) = self.deferred.pop_front() {
+            return request;
+        }
+        match self.requests.recv().await {
             Some(request) => request,
             None => std::future::pending().await,
         }
+    }
+
+    /// Does `work`, passing each request to `order`, which may give one back: that is the first one afterwards.
+    pub(super) async fn order_during<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        mut order: impl FnMut(RunnerRequest) -> Option<RunnerRequest>,
+    ) -> T {
+        let mut early = VecDeque::new();
+        tokio::pin!(work);
+        let result = loop {
+            // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses
+            // nothing. A command that arrives with the end is about what comes after it.
+            tokio::select! {
+                biased;
+                result = &mut work => break result,
+                request = self.next(), if early.len() < QUEUE => early.extend(order(request)),
+            }
+        };
+        early.append(&mut self.deferred);
+        self.deferred = early;
+        result
     }
 
     /// Does `work` and refuses everything meanwhile.

@@ -369,6 +369,8 @@ impl AgentDecoder for ClaudeDecoder {
     fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = match records {
             RecordsScope::SoFar => self.usage.is_helped(),
+            // The stream has lines of sub-agents.
+            RecordsScope::Meanwhile => false,
             RecordsScope::Whole => self.deciding.is_none() || (self.helpers.any() && !self.recalled),
         };
         self.session.as_ref().filter(|_| wanted)
@@ -381,7 +383,9 @@ impl AgentDecoder for ClaudeDecoder {
         events: &mut Vec<AgentEvent>,
     ) {
         match (records, recorded) {
-            (RecordsScope::SoFar, recorded) => self.usage.recall_helpers(recorded, events),
+            (RecordsScope::SoFar | RecordsScope::Meanwhile, recorded) => {
+                self.usage.recall_helpers(recorded, events)
+            }
             (RecordsScope::Whole, Some(recorded)) => {
                 self.recalled = true;
                 match self.deciding {

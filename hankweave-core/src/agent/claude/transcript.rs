@@ -10,7 +10,7 @@ use super::line::{Message, TranscriptLine};
 use crate::agent::lenient::Object;
 use crate::agent::records::{AgentRecords, RecordedMessage};
 use crate::cost::pricing::Prices;
-use crate::cost::{TokenUsage, UsageConfidence, UsageTotals};
+use crate::cost::{UsageConfidence, UsageTotals};
 use crate::time::Timestamp;
 
 /// Number of requests that are remembered until their answer is found.
@@ -117,8 +117,7 @@ impl Transcript {
             ends_open: self.cut_short || self.ends_open,
             messages: self.answers,
             total: self.stated,
-            before: TokenUsage::ZERO,
-            compacted: false,
+            ..AgentRecords::default()
         }
     }
 }
@@ -139,7 +138,7 @@ fn answer(message: Message<'_>) -> Option<RecordedMessage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::{Billed, ProcessUsage, Usd};
+    use crate::cost::{Billed, ProcessUsage, TokenUsage, Usd};
 
     const LINES: [&str; 4] = [
         r#"{"type":"assistant","timestamp":"2026-01-01T00:00:00.000Z","requestRef":"r-0","message":{"id":"old",

@@ -290,7 +290,8 @@ impl CodexDecoder {
         self.model.as_deref().unwrap_or(OWN_MODEL)
     }
 
-    fn response(&mut self, response: &RecordedMessage) -> Option<AgentEvent> {
+    /// Counts usage of a response, or the sum of several.
+    fn response(&mut self, response: &RecordedMessage, is_sum: bool) -> Option<AgentEvent> {
         let model = match response.model.is_empty() {
             true => self.model_name().to_owned(),
             false => response.model.clone(),
@@ -307,7 +308,7 @@ impl CodexDecoder {
             is_new: counted.is_new,
             is_lower_bound: self.is_lower_bound(),
             is_unpriced,
-            is_sum: false,
+            is_sum,
             parent_tool_use_id: None,
         }))
     }
@@ -347,6 +348,8 @@ impl AgentDecoder for CodexDecoder {
     fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = match records {
             RecordsScope::SoFar => self.news,
+            // Its sub-agents are recorded nowhere that is read.
+            RecordsScope::Meanwhile => false,
             RecordsScope::Whole => !self.recalled || self.ended.is_none(),
         };
         self.session.as_ref().filter(|_| wanted)
@@ -369,7 +372,7 @@ impl AgentDecoder for CodexDecoder {
             for message in &recorded.messages {
                 self.tier = message.billed.tier;
                 self.searches.1 += message.billed.web_searches;
-                events.extend(self.response(message));
+                events.extend(self.response(message, false));
             }
         }
         if records == RecordsScope::Whole {
@@ -379,7 +382,7 @@ impl AgentDecoder for CodexDecoder {
                 billed: self.rest(),
                 word: UsageConfidence::Final,
             };
-            events.extend(self.response(&rest));
+            events.extend(self.response(&rest, true));
         }
         if let Some(result) = self.waiting.take() {
             let usage = self.totals();

@@ -5,11 +5,21 @@
 
 use super::line::{Payload, RolloutLine};
 use crate::agent::lenient::Object;
-use crate::agent::records::{AgentRecords, RecordedMessage};
+use crate::agent::records::{AgentRecords, RecordedMessage, SessionLines, has_word};
 use crate::cost::{Billed, ServiceTier, TokenUsage, UsageConfidence};
 use crate::time::Timestamp;
 
-/// Reads the lines of the rollout file of one session, which may grow meanwhile.
+/// Words of the lines that tell what was used, and that a conversation was shortened.
+const WORDS: [&str; 6] = [
+    "\"turn_context\"",
+    "\"token_usage_record\"",
+    "\"token_count\"",
+    "\"compacted\"",
+    "\"thread_settings_applied\"",
+    "\"web_search_call\"",
+];
+
+/// Reads the lines of the rollout file of one session.
 #[derive(Debug)]
 pub struct Rollout {
     /// Start of this process; older lines belong to an earlier one.
@@ -43,38 +53,6 @@ impl Rollout {
             sums: 0,
             compacted: false,
             cut_short: false,
-        }
-    }
-
-    /// Notes that there is more, which is not read.
-    pub fn cut_short(&mut self) {
-        self.cut_short = true;
-    }
-
-    /// Reads one line; one that is not understood says nothing.
-    pub fn line(&mut self, line: &str) {
-        let Ok(Object(Some(line))) = serde_json::from_str::<Object<RolloutLine<'_>>>(line) else {
-            return;
-        };
-        let Some(payload) = line.payload.0 else {
-            return;
-        };
-        let at = line.timestamp.as_deref().and_then(|at| Timestamp::parse(at).ok());
-        let is_earlier = self.since.is_some_and(|since| at.is_none_or(|at| at < since));
-        match (line.kind.as_deref(), payload.kind.as_deref()) {
-            (Some("turn_context"), _) => self.model = payload.model.into_owned().unwrap_or_default(),
-            (Some("token_usage_record"), _) => self.response(payload, is_earlier),
-            (Some("event_msg"), Some("thread_settings_applied")) => {
-                let settings = payload.thread_settings.0.unwrap_or_default();
-                self.tier = ServiceTier::named(settings.service_tier.as_deref().unwrap_or_default());
-            }
-            (Some("response_item"), Some("web_search_call")) => {
-                let is_search = payload.action.0.is_some_and(|action| action.is_search());
-                self.searches += u64::from(is_search && !is_earlier);
-            }
-            (Some("compacted"), _) => self.compacted |= !is_earlier,
-            (Some("event_msg"), Some("token_count")) => self.sum(&payload, is_earlier),
-            _ => {}
         }
     }
 
@@ -133,16 +111,55 @@ impl Rollout {
             word: UsageConfidence::Final,
         });
     }
+}
 
-    /// Returns the usage read since the last call.
-    pub fn take(&mut self) -> AgentRecords {
+impl SessionLines for Rollout {
+    fn line(&mut self, line: &str) {
+        if !has_word(line, &WORDS) {
+            return;
+        }
+        let Ok(Object(Some(line))) = serde_json::from_str::<Object<RolloutLine<'_>>>(line) else {
+            return;
+        };
+        let Some(payload) = line.payload.0 else {
+            return;
+        };
+        let at = line.timestamp.as_deref().and_then(|at| Timestamp::parse(at).ok());
+        let is_earlier = self.since.is_some_and(|since| at.is_none_or(|at| at < since));
+        match (line.kind.as_deref(), payload.kind.as_deref()) {
+            (Some("turn_context"), _) => self.model = payload.model.into_owned().unwrap_or_default(),
+            (Some("token_usage_record"), _) => self.response(payload, is_earlier),
+            (Some("event_msg"), Some("thread_settings_applied")) => {
+                let settings = payload.thread_settings.0.unwrap_or_default();
+                self.tier = ServiceTier::named(settings.service_tier.as_deref().unwrap_or_default());
+            }
+            (Some("response_item"), Some("web_search_call")) => {
+                let is_search = payload.action.0.is_some_and(|action| action.is_search());
+                self.searches += u64::from(is_search && !is_earlier);
+            }
+            (Some("compacted"), _) => self.compacted |= !is_earlier,
+            (Some("event_msg"), Some("token_count")) => self.sum(&payload, is_earlier),
+            _ => {}
+        }
+    }
+
+    fn cut_short(&mut self) {
+        self.cut_short = true;
+    }
+
+    /// The name of the file has the whole id of the session.
+    fn is_of_session(&self) -> bool {
+        true
+    }
+
+    fn take(&mut self) -> AgentRecords {
         AgentRecords {
             messages: std::mem::take(&mut self.messages),
-            total: None,
             before: self.before,
             compacted: std::mem::take(&mut self.compacted),
             incomplete: self.cut_short,
             ends_open: self.cut_short,
+            ..AgentRecords::default()
         }
     }
 }

@@ -1,24 +1,30 @@
 //! Usage that gemini writes to the file of a session.
 //!
 //! The stream tells the tokens of a run only with its last line, and not at all when the process was killed. The session file tells those of each
-//! message. It holds the whole session, so a process that resumed one counts what is younger than itself (AGENT-29).
+//! message, and files beside it those of its sub-agents. It holds the whole session, so a process that resumed one counts what is younger than itself
+//! (AGENT-29).
 
 use super::line::ChatLine;
 use crate::agent::lenient::Object;
-use crate::agent::records::{AgentRecords, RecordedMessage};
+use crate::agent::records::{AgentRecords, RecordedMessage, SessionLines, has_word};
 use crate::cost::{Billed, UsageConfidence};
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
-/// Reads the lines of a session file, which may grow meanwhile.
+/// Words of the lines of messages that tell what they cost, and of those that name the session.
+const WORDS: [&str; 2] = ["\"sessionId\"", "\"tokens\""];
+
+/// Reads the lines of a session file, or of one of a sub-agent.
 #[derive(Debug)]
 pub struct GeminiChat {
-    session: SessionId,
+    /// `None` for a sub-agent, whose file lies in a folder of the session and names its own.
+    session: Option<SessionId>,
     /// Start of this process; older lines belong to an earlier one.
     since: Option<Timestamp>,
-    /// The file names the session. The name of the file has only the beginning of its id.
-    is_named: bool,
+    /// The file is known to be of the session. The name of the file has only the beginning of its id.
+    is_of_session: bool,
     messages: Vec<RecordedMessage>,
+    cut_short: bool,
 }
 
 impl GeminiChat {
@@ -26,29 +32,23 @@ impl GeminiChat {
     #[must_use]
     pub fn new(session: SessionId, since: Option<Timestamp>) -> Self {
         Self {
-            session,
+            session: Some(session),
             since,
-            is_named: false,
+            is_of_session: false,
             messages: Vec::new(),
+            cut_short: false,
         }
     }
 
-    /// Whether the lines read so far are those of the session.
+    /// Reads a file in the folder of a session: that of one of its sub-agents.
     #[must_use]
-    pub fn is_of_session(&self) -> bool {
-        self.is_named
-    }
-
-    /// Reads one line; one that is not understood says nothing.
-    pub fn line(&mut self, line: &str) {
-        let Ok(Object(Some(line))) = serde_json::from_str::<Object<ChatLine<'_>>>(line) else {
-            return;
-        };
-        if let Some(named) = line.session_id.as_deref() {
-            self.is_named = named == self.session.as_str();
-        }
-        if self.is_named && line.kind.as_deref() == Some("gemini") {
-            self.message(line);
+    pub fn of_sub_agent(since: Option<Timestamp>) -> Self {
+        Self {
+            session: None,
+            since,
+            is_of_session: true,
+            messages: Vec::new(),
+            cut_short: false,
         }
     }
 
@@ -66,11 +66,43 @@ impl GeminiChat {
             word: UsageConfidence::Final,
         });
     }
+}
 
-    /// Returns the usage read since the last call.
-    pub fn take(&mut self) -> AgentRecords {
+impl SessionLines for GeminiChat {
+    fn line(&mut self, line: &str) {
+        if !has_word(line, &WORDS) {
+            return;
+        }
+        let Ok(Object(Some(line))) = serde_json::from_str::<Object<ChatLine<'_>>>(line) else {
+            return;
+        };
+        if let (Some(session), Some(named)) = (&self.session, line.session_id.as_deref()) {
+            self.is_of_session = named == session.as_str();
+        }
+        if self.is_of_session && line.kind.as_deref() == Some("gemini") {
+            self.message(line);
+        }
+    }
+
+    fn cut_short(&mut self) {
+        self.cut_short = true;
+    }
+
+    fn is_of_session(&self) -> bool {
+        self.is_of_session
+    }
+
+    fn take(&mut self) -> AgentRecords {
+        let messages = std::mem::take(&mut self.messages);
+        let (messages, sub_agents) = match self.session {
+            Some(_) => (messages, Vec::new()),
+            None => (Vec::new(), messages),
+        };
         AgentRecords {
-            messages: std::mem::take(&mut self.messages),
+            messages,
+            sub_agents,
+            incomplete: self.cut_short,
+            ends_open: self.cut_short,
             ..AgentRecords::default()
         }
     }

@@ -1,7 +1,7 @@
 //! The line protocol of gemini, as a pure state machine.
 //!
 //! Input: the lines of `gemini --output-format stream-json`. Output: [`AgentEvent`]s. The stream tells tokens with the line that ends a run; the
-//! session file tells those of each message while it works (`chat`). Money is told by neither (AGENT-29).
+//! session file tells those of each message while it works, and files beside it those of sub-agents (`chat`). Money is told by neither (AGENT-29).
 
 mod chat;
 mod line;
@@ -235,7 +235,7 @@ impl GeminiDecoder {
     }
 
     /// Counts a message of the session file, which is written again when its tools have answered.
-    fn message(&mut self, message: &RecordedMessage) -> Option<AgentEvent> {
+    fn message(&mut self, message: &RecordedMessage, parent: Option<&str>) -> Option<AgentEvent> {
         let model = match message.model.is_empty() {
             true => OWN_MODEL,
             false => &message.model,
@@ -253,7 +253,7 @@ impl GeminiDecoder {
             is_lower_bound: self.untold || self.recorded.is_lower_bound(),
             is_unpriced: self.prices.find(model).is_none(),
             is_sum: false,
-            parent_tool_use_id: None,
+            parent_tool_use_id: parent.map(str::to_owned),
         }))
     }
 
@@ -314,6 +314,8 @@ impl AgentDecoder for GeminiDecoder {
         let is_open = self.last.is_none() || self.waiting.is_some();
         let wanted = match records {
             RecordsScope::SoFar => self.is_recorded && self.news && is_open,
+            // A sub-agent is a tool; no line tells of its work.
+            RecordsScope::Meanwhile => self.is_recorded && is_open && !self.tools.is_empty(),
             RecordsScope::Whole => is_open,
         };
         self.session.as_ref().filter(|_| wanted)
@@ -324,7 +326,11 @@ impl AgentDecoder for GeminiDecoder {
         self.news = false;
         if let Some(recorded) = recorded {
             for message in &recorded.messages {
-                events.extend(self.message(message));
+                events.extend(self.message(message, None));
+            }
+            for message in &recorded.sub_agents {
+                // Which of them it was does not matter to anybody.
+                events.extend(self.message(message, Some("sub-agent")));
             }
         }
         self.settle(events);

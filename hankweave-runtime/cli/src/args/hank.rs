@@ -63,6 +63,12 @@ pub(crate) struct ConfigArgs {
     pub(crate) hank: PathBuf,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
+    /// Accept notify, agent and anthropicBaseUrl of hankweave.json
+    ///
+    /// Needed once for those that a clone or a pull has brought, and again when they change. The
+    /// hankweave.json is that of the working directory.
+    #[arg(long)]
+    pub(crate) trust: bool,
 }
 
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ use hankweave_runtime::world::disk::Disk;
 use hankweave_runtime::world::environment::Environment;
 
 use super::file::{self, SettingsFile};
+use super::trust::{TrustedSettings, starts_or_reaches};
 
 /// Settings of the command line.
 pub(crate) type Flags = BTreeMap<Setting, SettingValue>;
@@ -40,6 +41,8 @@ pub(crate) struct Configuration {
     pub(crate) user_file: Option<PathBuf>,
     /// Settings of the folder that only the user may make, where the user makes none.
     refused: BTreeMap<Setting, SettingValue>,
+    /// Settings of the folder that count once the user has said so (CLI-63).
+    pub(crate) untrusted: Vec<Setting>,
     /// Warnings about the file.
     pub(crate) warnings: Vec<String>,
 }
@@ -110,13 +113,45 @@ impl Configuration {
         let refused = refused.into_keys().filter(|setting| !said(setting));
         let refused =
             refused.filter_map(|setting| Some((setting, file.as_ref()?.settings.get(&setting)?.0.clone())));
-        Ok(Self {
+        let mut configuration = Self {
             refused: refused.collect(),
             settings: Setting::ALL.map(|setting| (setting, layers.of(setting))).into(),
             user_file: user_path.filter(|_| user.file.is_some()),
             file: file.is_some().then_some(file::NAME),
+            untrusted: Vec::new(),
             warnings,
-        })
+        };
+        configuration.untrusted = configuration.not_accepted(disk, environment);
+        let untrusted = configuration.untrusted.iter().map(|setting| {
+            let name = setting.name();
+            format!(
+                "{}: warning: {name}: came from a remote; `hankweave config --trust` accepts it",
+                file::NAME
+            )
+        });
+        configuration.warnings.extend(untrusted);
+        Ok(configuration)
+    }
+
+    /// Settings of the folder in use that start a program or send a key elsewhere.
+    pub(crate) fn of_folder(&self) -> impl Iterator<Item = (Setting, &SettingValue)> {
+        let of_folder = self
+            .iter()
+            .filter(|(.., source)| matches!(source, SettingSource::File(_)));
+        let valued = of_folder.filter_map(|(setting, value, _)| Some((setting, value?)));
+        valued.filter(|(setting, value)| starts_or_reaches(*setting, value))
+    }
+
+    /// Those of them that a remote has brought and the user has not accepted.
+    fn not_accepted(&self, disk: &dyn Disk, environment: &Environment) -> Vec<Setting> {
+        let trusted = TrustedSettings::of(disk, environment, Path::new("."));
+        if self.of_folder().next().is_none() || !trusted.is_needed() {
+            return Vec::new();
+        }
+        let not_accepted = self
+            .of_folder()
+            .filter(|(setting, value)| !trusted.has(*setting, value));
+        not_accepted.map(|(setting, _)| setting).collect()
     }
 
     /// All settings in the order of the documentation.

@@ -5,6 +5,8 @@
 
 mod file;
 mod layers;
+mod trust;
 
 pub(crate) use file::of_user;
 pub(crate) use layers::{Configuration, Flags, SettingSource, SettingsError};
+pub(crate) use trust::TrustedSettings;

@@ -84,7 +84,7 @@ fn look(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput, CliE
 
 /// Lays the settings over the hank as a run does, and adds what that run would refuse, or warn about.
 fn plan(loaded: &mut LoadedHank, settings: &SettingArgs) -> Result<(DriverSet, Ceiling), CliError> {
-    let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(settings)?)?;
+    let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(settings)?)?;
     let options = RunOptions {
         ceiling: configuration.ceiling(),
         prices: prices::known(&configuration)?,

@@ -126,3 +126,40 @@ fn a_folder_says_not_where_runs_go() {
     assert_eq!(shown["settings"]["remote"]["value"], Value::Null);
     assert!(shown["warnings"].to_string().contains("remote"), "{shown}");
 }
+
+/// A folder that somebody has packed, with what git reads in it.
+// covers: CLI-62, G2
+#[test]
+fn a_folder_says_not_what_git_starts_and_where_it_goes() {
+    let (planted, between, here) = (Between::new(), Between::new(), project());
+    write_hank(&here);
+    run_half(&here);
+    free(&here.directory());
+    let evil = here.directory().join("EVIL");
+    let config = here.directory().join(".hankweave/checkpoints/config");
+    let own = std::fs::read_to_string(&config).unwrap();
+    let touch = format!("touch {}", evil.display());
+    for settings in [
+        format!("[core]\n\tsshCommand = {touch}\n\tgitProxy = {touch}\n"),
+        format!("[url \"{}\"]\n\tinsteadOf = {}\n", planted.url(), between.url()),
+        format!("[credential]\n\thelper = !{touch}\n"),
+    ] {
+        for url in ["ssh://127.0.0.1:1/x", "git://127.0.0.1:1/x", &between.url()] {
+            std::fs::write(&config, format!("{own}{settings}")).unwrap();
+            let finished = here.run(["push", "--remote", url]);
+            assert!(!evil.exists(), "{url}, {settings}: {finished}");
+        }
+    }
+    assert_eq!(planted.references("/record"), Vec::<String>::new());
+    std::fs::write(&config, own).unwrap();
+    here.run(["push", "--remote", &between.url()]).expect_code(0);
+    let tracking = here.directory().join(".hankweave/remote.json");
+    let known = std::fs::read_to_string(&tracking).unwrap();
+    let command = format!("ext::touch {}", evil.display());
+    std::fs::write(&tracking, known.replace(&between.url(), &command)).unwrap();
+    for command in ["push", "pull"] {
+        let refused = here.run([command]);
+        assert_ne!(refused.code, Some(0), "{refused}");
+        assert!(!evil.exists(), "{refused}");
+    }
+}

@@ -211,6 +211,63 @@ fn real_speakers_that_are_stopped_leave_nothing_behind() {
     }
 }
 
+/// Gives files of gemini's sessions the names that those of an earlier minute have: one that begins a session again within a minute begins its file again, and
+/// then does not find it.
+fn date_back(project: &TestProject) {
+    for folder in std::fs::read_dir(project.home().join(".gemini/tmp"))
+        .into_iter()
+        .flatten()
+    {
+        let chats = folder.unwrap().path().join("chats");
+        for file in std::fs::read_dir(chats).into_iter().flatten() {
+            let path = file.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if let Some((_, id)) = name.rsplit_once('-') {
+                let earlier = format!("session-2026-01-01T00-00-{id}");
+                std::fs::rename(&path, path.with_file_name(earlier)).unwrap();
+            }
+        }
+    }
+}
+
+// covers: AGENT-25
+#[test]
+fn sessions_of_real_speakers_go_on_in_another_process() {
+    let call = json!({"op": "bash", "command": "printf hello > note.txt", "description": "Write"});
+    let again = json!({"op": "bash", "command": "printf more >> note.txt", "description": "Write"});
+    // Some ask more often than they need to.
+    let lanes = json!([
+        {"name": "second", "when": {"user": "SECOND"}, "turns": [{"text": "I add.", "tools": [again]}, {"text": "Done.", "repeat": "forever"}]},
+        {"name": "first", "turns": [{"text": "I write.", "tools": [call]}, {"text": "FIRST-ANSWER", "repeat": "forever"}]}]);
+    let server = serve();
+    for speaker in Speaker::all(&server) {
+        server.play(scenario(json!({"lanes": lanes})));
+        let project = speaker.stage(&server);
+        let hank = std::fs::read_to_string(project.directory().join("hank.json")).unwrap();
+        let mut hank: Value = serde_json::from_str(&hank).unwrap();
+        let mut second = hank["hank"][0].clone();
+        second["id"] = json!("second");
+        second["promptText"] = json!("SECOND");
+        second["continuationMode"] = json!("continue-previous");
+        second["approval"] = json!(true);
+        hank["hank"].as_array_mut().unwrap().push(second);
+        project.write_hank(&hank);
+        let first = run(&project);
+        date_back(&project);
+        let before = server.requests().len();
+        project.run(["approve", "second"]).expect_code(0);
+        project.run(["run", "--headless"]).expect_code(0);
+        let state = project.state(&project.directory());
+        let second = codon(&state["runs"][0], "second");
+        assert_eq!(second["status"], "completed", "{second:#}");
+        assert_eq!(first["claudeSessionId"], second["claudeSessionId"], "{second:#}");
+        let asked = format!("{:?}", &server.requests()[before..]);
+        assert!(asked.contains("FIRST-ANSWER"), "{asked}");
+        let note = std::fs::read_to_string(project.directory().join("note.txt")).unwrap();
+        assert_eq!(note, "hellomore");
+    }
+}
+
 /// The programs that also run natively, with the model that they take.
 fn natives(server: &ModelServer) -> impl Iterator<Item = (&'static str, &'static str, Speaker)> {
     let found = [
@@ -339,6 +396,34 @@ fn opencode_and_gemini_fail_and_stop_as_they_should() {
     }
 }
 
+// covers: AGENT-8, AGENT-28, AGENT-46
+#[test]
+fn opencode_whose_run_is_killed_costs_what_it_told_at_the_price_of_the_user() {
+    let server = serve();
+    for (name, model, speaker) in natives(&server).filter(|(name, ..)| *name == "opencode") {
+        let call = json!({"op": "bash", "command": "printf hello > note.txt", "description": "Write"});
+        let work = json!({"text": "I write.", "usage": {"input": 1_000, "output": 50}, "tools": [call]});
+        server.play(scenario(json!({"turns": [work, cut_off(),
+            {"text": "Done.", "usage": {"input": 1_100, "output": 20}, "repeat": "forever"}]})));
+        let project = native(name, model, &speaker, &server);
+        let prices = json!({"models": {model: {"input": 10, "output": 100}}});
+        project.write("mine.json", prices.to_string());
+        let priced = ["run", "--headless", "--prices", "mine.json"];
+        let mut running = project.start(priced);
+        running.wait_for_line(|line| line.contains("I write."));
+        begun(&server, 2);
+        running.kill();
+        project.run(priced).expect_code(0);
+        let state = project.state(&project.directory());
+        let runs = state["runs"].as_array().unwrap();
+        let cut_off = runs.iter().map(|run| codon(run, "only"));
+        let cut_off = cut_off.filter(|record| record["status"] != "completed").next();
+        let record = cut_off.unwrap();
+        assert_eq!(record["partialCost"], 0.015, "{record:#}");
+        assert_eq!(record["costIsLowerBound"], true, "{record:#}");
+    }
+}
+
 fn gemini_project(server: &ModelServer, budget: Value) -> Option<TestProject> {
     let (name, model, speaker) = natives(server).find(|(name, ..)| *name == "gemini")?;
     let project = native(name, model, &speaker, server);
@@ -416,6 +501,123 @@ fn gemini_that_is_killed_costs_at_least_what_its_session_file_tells() {
             kill_process(pid, Signal::KILL).unwrap();
             let finished = running.finish_within(DEADLINE);
             check(&record(&project, &finished));
+        }
+    }
+}
+
+/// A scenario in which gemini calls a sub-agent, which answers so.
+fn delegated(main: &Value, sub_agent: &Value) -> Scenario {
+    scenario(json!({"lanes": [
+        {"name": "main", "when": {"first_user": "FIRST"}, "turns": main},
+        {"name": "sub-agent", "when": {"user": "HELP"}, "turns": sub_agent}]}))
+}
+
+/// Its call of a sub-agent, and the work of that one.
+fn delegation() -> (Value, Value) {
+    let call =
+        json!({"name": "invoke_agent", "input": {"agent_name": "generalist", "prompt": "HELP me look"}});
+    let look = json!({"op": "bash", "command": "true", "description": "Look"});
+    let usage = |input: u64, output: u64| json!({"input": input, "output": output});
+    (
+        json!({"text": "I delegate.", "usage": usage(1_000, 50), "tools": [call]}),
+        json!({"text": "I look.", "usage": usage(8_000, 300), "tools": [look]}),
+    )
+}
+
+// covers: HANK-37, AGENT-29
+#[test]
+fn a_budget_stops_gemini_while_its_sub_agent_works() {
+    let server = serve();
+    let (main, work) = delegation();
+    // Nothing but the limit ends the answer of the sub-agent after those that reach it.
+    server.play(delegated(
+        &json!([main]),
+        &json!([work, work, cut_off(), cut_off(), cut_off()]),
+    ));
+    let budget = json!({"maxOutputTokens": 500, "onExceeded": "complete"});
+    let Some(project) = gemini_project(&server, budget) else {
+        return;
+    };
+    let record = run(&project);
+    assert_eq!(record["status"], "completed", "{record:#}");
+    assert_eq!(record["finalTokens"]["outputTokens"], 650, "{record:#}");
+    // 17,000 tokens at 1.25 and 650 at 10 dollars a million.
+    assert_eq!(record["finalCost"], 0.027_75, "{record:#}");
+    assert_eq!(record["costIsLowerBound"], true, "{record:#}");
+}
+
+// covers: AGENT-8, AGENT-29
+#[test]
+fn sub_agents_of_gemini_cost_what_was_served_also_after_a_kill() {
+    let server = serve();
+    let (main, work) = delegation();
+    let prices = json!({"models": {"gemini-2.5-pro": {"input": 10, "output": 100}}});
+    for ends in [true, false] {
+        let before = server.served().len();
+        let done = json!({"text": "Done.", "usage": {"input": 1_100, "output": 20}});
+        let found = json!({"text": "Found.", "usage": {"input": 600, "output": 40},
+            "tools": [{"name": "complete_task", "input": {"response": "fine", "result": "fine"}}]});
+        let rest = if ends { found } else { cut_off() };
+        server.play(delegated(&json!([main, done]), &json!([work, rest])));
+        let Some(project) = gemini_project(&server, json!({"maxTimeSeconds": 60, "onExceeded": "fail"}))
+        else {
+            return;
+        };
+        project.write("mine.json", prices.to_string());
+        let running = project.start(["run", "--headless", "--prices", "mine.json"]);
+        if !ends {
+            begun(&server, before + 3);
+            running.signal(Signal::KILL);
+            running.finish_within(DEADLINE);
+            server.play(scenario(
+                json!({"turns": [{"text": "Done.", "repeat": "forever"}]}),
+            ));
+            project.run(["run", "--headless", "--prices", "mine.json"]);
+            let state = project.state(&project.directory());
+            let runs = state["runs"].as_array().unwrap();
+            let mut records = runs.iter().map(|run| codon(run, "only"));
+            let record = records.find(|record| record["partialCost"].is_number()).unwrap();
+            // 9,000 tokens read and 350 written.
+            assert_eq!(record["partialCost"], 0.125, "{record:#}");
+            assert_eq!(record["costIsLowerBound"], true, "{record:#}");
+            continue;
+        }
+        let finished = running.finish_within(DEADLINE);
+        let record = record(&project, &finished);
+        let served = &server.served()[before..];
+        let input: u64 = served.iter().map(|answer| answer.input).sum();
+        let output: u64 = served.iter().map(|answer| answer.output).sum();
+        let microdollars = input * 10 + output * 100;
+        assert_eq!(record["finalTokens"]["outputTokens"], output, "{record:#}");
+        let cost = record["finalCost"].as_f64().unwrap() * 1e6;
+        assert_eq!(cost.round() as u64, microdollars, "{record:#}");
+        assert_eq!(record["costIsLowerBound"], Value::Null, "{record:#}");
+    }
+}
+
+// covers: AGENT-28
+#[test]
+fn an_answer_that_opencode_asks_for_again_costs_at_least_what_it_told() {
+    let server = serve();
+    let usage = |input: u64, output: u64| json!({"input": input, "output": output});
+    for (name, model, speaker) in natives(&server).filter(|(name, ..)| *name == "opencode") {
+        for place in ["mid_stream", "before_stop"] {
+            let call = json!({"op": "bash", "command": "printf hello > note.txt", "description": "Write"});
+            let turns = json!([
+                {"text": "I write.", "usage": usage(1_000, 50), "tools": [call]},
+                // Slow enough for opencode to begin a step with it.
+                {"text": "I was about to say.", "usage": usage(1_100, 20), "drop": place, "chunk_delay_ms": 500},
+                {"text": "Done.", "usage": usage(1_100, 20), "repeat": "forever"}]);
+            server.play(scenario(json!({"turns": turns})));
+            let project = native(name, model, &speaker, &server);
+            let prices = json!({"models": {model: {"input": 10, "output": 100}}});
+            project.write("mine.json", prices.to_string());
+            let finished = project.run(["run", "--headless", "--prices", "mine.json"]);
+            let record = record(&project, &finished);
+            assert_eq!(record["status"], "completed", "{place}: {record:#}");
+            // 2,100 tokens read and 70 written; what was cut off is told by no line.
+            assert_eq!(record["finalCost"], 0.028, "{place}: {record:#}");
+            assert_eq!(record["costIsLowerBound"], true, "{place}: {record:#}");
         }
     }
 }

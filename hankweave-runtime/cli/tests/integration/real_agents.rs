@@ -287,23 +287,45 @@ fn an_answer_that_the_output_limit_of_codex_cuts_is_paid_for_once() {
 fn a_price_that_the_user_gives_counts_for_every_agent() {
     for agent in RealAgent::all() {
         let (project, server) = agent.stage(json!({"turns": [work(), end()]}));
-        let price = json!({"input": 30, "output": 150, "cacheWrite": 30, "cacheRead": 3});
-        project.write("mine.json", json!({"models": {agent.model: price}}).to_string());
+        let rates = tenfold(&agent, &project);
         project.write_hank(&json!({"hank": [agent.codon("work", "fresh", "TASK")]}));
 
         project
             .run(["run", "--headless", "--max-cost", "5", "--prices", "mine.json"])
             .expect_code(0);
 
-        let rates = Rates {
-            input: 30_000,
-            output: 150_000,
-            write: 30_000,
-            write_1h: 60_000,
-            read: 3_000,
-            tells_writes: agent.rates.tells_writes,
-        };
         assert!(!assert_true_at(&rates, &project, &server));
+    }
+}
+
+// covers: AGENT-8, AGENT-46
+#[test]
+fn what_an_agent_used_whose_run_was_killed_has_the_price_that_the_user_gives() {
+    for agent in RealAgent::all() {
+        let (project, server) = agent.stage(json!({"turns": [work(), cut_off(), work(), end()]}));
+        project.write_hank(&json!({"hank": [agent.codon("work", "fresh", "TASK")]}));
+        let rates = tenfold(&agent, &project);
+        let priced = ["run", "--headless", "--prices", "mine.json"];
+        let mut running = project.start(priced);
+        running.wait_for_line(|line| line.contains("I write the note."));
+        begun(&server, 2);
+        running.kill();
+        project.run(priced).expect_code(0);
+        assert!(assert_true_at(&rates, &project, &server), "an answer was cut off");
+    }
+}
+
+/// Writes prices for the agent's model, and returns them.
+fn tenfold(agent: &RealAgent, project: &TestProject) -> Rates {
+    let price = json!({"input": 30, "output": 150, "cacheWrite": 30, "cacheRead": 3});
+    project.write("mine.json", json!({"models": {agent.model: price}}).to_string());
+    Rates {
+        input: 30_000,
+        output: 150_000,
+        write: 30_000,
+        write_1h: 60_000,
+        read: 3_000,
+        tells_writes: agent.rates.tells_writes,
     }
 }
 

@@ -204,20 +204,11 @@ fn the_money_of_sub_agents_counts_at_once() {
 // covers: AGENT-46
 #[test]
 fn a_model_that_claude_does_not_know_costs_what_the_user_says_or_an_unknown_amount() {
-    let price = json!({"input": 30, "output": 150, "cacheWrite": 37.5, "cacheRead": 3});
-    let tenfold = Rates {
-        input: 30_000,
-        output: 150_000,
-        write: 37_500,
-        write_1h: 60_000,
-        read: 3_000,
-        tells_writes: true,
-    };
     for model in ["house-model", "claude-sonnet-4-5"] {
         let Some((project, server)) = stage("", json!({"turns": [long_answer(0), end()]})) else {
             return;
         };
-        project.write("mine.json", json!({"models": {model: price}}).to_string());
+        let tenfold = tenfold(&project, model);
         project.write_hank(&hank(&server, &json!({"model": model})));
         project
             .run(["run", "--headless", "--prices", "mine.json"])
@@ -236,6 +227,20 @@ fn a_model_that_claude_does_not_know_costs_what_the_user_says_or_an_unknown_amou
     let refused = project.run(["run", "--headless", "--new", "--max-cost", "1"]);
     refused.expect_code(65);
     assert!(refused.stderr.contains("claude guesses it"), "{refused}");
+}
+
+/// Writes prices for this model that are ten times those of the list, and returns them.
+fn tenfold(project: &TestProject, model: &str) -> Rates {
+    let price = json!({"input": 30, "output": 150, "cacheWrite": 37.5, "cacheRead": 3});
+    project.write("mine.json", json!({"models": {model: price}}).to_string());
+    Rates {
+        input: 30_000,
+        output: 150_000,
+        write: 37_500,
+        write_1h: 60_000,
+        read: 3_000,
+        tells_writes: true,
+    }
 }
 
 /// One sub-agent whose second answer never ends, and one that works on, and whose fifth answer costs $0.0609 and has a tool that never returns.
@@ -268,32 +273,39 @@ enum Ending {
 // covers: AGENT-8
 #[test]
 fn parallel_sub_agents_that_are_ended_cost_what_was_served_or_are_marked() {
-    for (ending, background) in [
-        (Ending::Budget, false),
-        (Ending::Budget, true),
-        (Ending::Ceiling, false),
-        (Ending::Stop, true),
-        (Ending::Stop, false),
-        (Ending::Skip, true),
-        (Ending::Skip, false),
+    for (ending, background, is_priced) in [
+        (Ending::Budget, false, false),
+        (Ending::Budget, true, false),
+        (Ending::Budget, true, true),
+        (Ending::Ceiling, false, false),
+        (Ending::Stop, true, false),
+        (Ending::Stop, false, false),
+        (Ending::Stop, false, true),
+        (Ending::Skip, true, false),
+        (Ending::Skip, false, false),
     ] {
         let Some((project, server)) = stage("/bin/sh", json!({"lanes": delegates(background)})) else {
             return;
         };
+        let (rates, prices, limit) = match is_priced {
+            true => (tenfold(&project, "claude-sonnet-4-5"), "--prices mine.json", 0.5),
+            false => (Rates::SONNET, "", 0.05),
+        };
         let more = match ending {
-            Ending::Budget => json!({"budget": {"maxDollars": 0.05}}),
+            Ending::Budget => json!({"budget": {"maxDollars": limit}}),
             Ending::Ceiling | Ending::Stop | Ending::Skip => json!({}),
         };
         project.write_hank(&json!({"hank": [
             real(&server, "a", "fresh", "TASK", &more), real(&server, "next", "fresh", "NEXT-TASK", &json!({}))]}));
         let program = env!("CARGO_BIN_EXE_hankweave");
-        let run = |options: &str| project.run(["-c", &format!("'{program}' run --headless {options}")]);
+        let run =
+            |options: &str| project.run(["-c", &format!("'{program}' run --headless {prices} {options}")]);
         match ending {
             Ending::Budget => drop(run("").expect_code(0)),
             Ending::Ceiling => drop(run("--max-cost 0.05").expect_code(3)),
             Ending::Stop => {
                 let running = format!(
-                    "'{program}' run --headless & until [ -e half.txt ]; do sleep 0.05; done; '{program}' stop; wait $!"
+                    "'{program}' run --headless {prices} & until [ -e half.txt ]; do sleep 0.05; done; '{program}' stop; wait $!"
                 );
                 project.run(["-c", &running]);
             }
@@ -307,8 +319,8 @@ fn parallel_sub_agents_that_are_ended_cost_what_was_served_or_are_marked() {
             }
         }
         assert_eq!(project.left_behind(), []);
-        println!("{ending:?}, background: {background}");
-        assert_true_at(&Rates::SONNET, &project, &server);
+        println!("{ending:?}, background: {background}, priced: {is_priced}");
+        assert_true_at(&rates, &project, &server);
         let served = server.served();
         let is_uncertain = served.iter().any(|served| served.begun && !served.whole);
         assert!(is_uncertain && recorded(&project).1, "{ending:?}: {served:#?}");

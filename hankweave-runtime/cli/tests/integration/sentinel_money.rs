@@ -220,6 +220,32 @@ fn a_question_that_a_killed_server_was_waiting_for_makes_the_cost_a_lower_bound(
     assert_eq!(cost["total"]["costIsLowerBound"], true);
 }
 
+/// The price of a question is that of the agent's messages: the one that the user gives.
+// covers: SENT-21, AGENT-46
+#[test]
+fn a_sentinel_costs_what_the_user_says_also_when_its_run_is_killed() {
+    let prices = json!({"models": {"claude-haiku-4-5": {"input": 10, "output": 50}}});
+    let priced = ["run", "--headless", "--json", "--prices", "mine.json"];
+    let server = server(json!([{"text": "quick", "repeat": "forever"}]));
+    let project = watched(&server, sentinel(json!({})), json!({}), "wait for go");
+    project.write("mine.json", prices.to_string());
+    let mut running = project.start(priced);
+    running.wait_for_line(|line| line.contains("\"sentinel.output\""));
+    let before = asked(&server).len();
+    running.kill();
+    project.write("go", "");
+    project.run(priced).expect_code(0);
+    let after = asked(&server).len() - before;
+    let state = project.state(&project.directory());
+    for (run, questions) in [(0, after), (1, before)] {
+        let record = codon(&state["runs"][run], "a");
+        let sentinels = record["sentinels"]["executed"].as_array().unwrap();
+        let cost = sentinels[0]["totalCost"].as_f64().unwrap();
+        let expected = 10.0 * ONE_ANSWER * questions as f64;
+        assert!((cost - expected).abs() < 1e-9, "{questions}: {record:#}");
+    }
+}
+
 /// The cost of the sentinel of a run, whether more is known to have been spent, and the number of questions.
 #[track_caller]
 fn told(server: &ModelServer, more: Value) -> (f64, bool, usize) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 
 use hankweave_testing::postgres::Database;
 use hankweave_testing::{Finished, Running, TestProject};
@@ -474,10 +475,17 @@ fn what_a_killed_worker_spent_counts_for_the_next_one() {
         .home()
         .join(".local/share/hankweave/tasks/report-7/workspace");
     let journal = workspace.join(".hankweave/state.log");
-    while !std::fs::read_to_string(&journal).is_ok_and(|log| log.contains("CostsIncremented")) {
-        std::thread::yield_now();
-    }
+    let log = workspace.with_file_name("logs.jsonl");
+    let wait_for = |file: &Path, words: &str| {
+        while !std::fs::read_to_string(file).is_ok_and(|text| text.contains(words)) {
+            std::thread::yield_now();
+        }
+    };
+    wait_for(&journal, "CostsIncremented");
+    // A line is written when it is known, not when the worker ends.
+    wait_for(&log, " started\"");
     worker.kill();
+    let before = std::fs::read_to_string(&log).unwrap();
     std::fs::remove_file(project.home().join("hold")).unwrap();
     while shown(&project, "report-7")["task"]["status"] != "completed" {
         let again = ["worker", "--once", "--orphan-after", "1s", "--lease", "5s"];
@@ -487,6 +495,8 @@ fn what_a_killed_worker_spent_counts_for_the_next_one() {
     let of = |name: &str| told["task"][name].as_f64().unwrap();
     assert!((of("cost") - 0.75).abs() < 1e-6, "{told:#}");
     assert!(of("lastAttemptCost") < 0.5, "{told:#}");
+    let all = std::fs::read_to_string(&log).unwrap();
+    assert!(all.starts_with(&before), "{before}\n{all}");
     assert_eq!(project.left_behind(), []);
 }
 

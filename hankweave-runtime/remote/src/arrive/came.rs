@@ -70,6 +70,7 @@ impl FetchedRecord {
         url: &str,
         limits: ArrivalLimits,
     ) -> Result<Self, RemoteError> {
+        limits.check_objects(&git).await?;
         let manifest = record::manifest(&git, &record).await?;
         limits.check_manifest(&manifest)?;
         sessions::check(&manifest)?;
@@ -84,6 +85,7 @@ impl FetchedRecord {
             url: url.to_owned(),
             execution,
             head: Some(record.clone()),
+            arrived: true,
         };
         Ok(Self {
             git,
@@ -103,12 +105,6 @@ impl FetchedRecord {
         place: &Path,
     ) -> Result<(), RemoteError> {
         verify::shape(&self.manifest, &self.pieces, None)?;
-        self.limits.check_objects(&self.git).await?;
-        if let Some(checkpoint) = &self.manifest.checkpoint {
-            self.limits
-                .check_checkpoint(&self.git, checkpoint.as_str())
-                .await?;
-        }
         self.refuse_repository(world, place).await?;
         let mut orders = format!("update {SEEN} {}\n", self.record);
         for (branch, tip) in &self.manifest.branches {
@@ -126,10 +122,11 @@ impl FetchedRecord {
             goes_to(temporary, file)
         })
         .await?;
-        let (own, place, manifest) = (world.clone(), temporary.clone(), self.manifest.clone());
+        let (own, place) = (world.clone(), temporary.clone());
+        let (manifest, limits) = (self.manifest.clone(), self.limits);
         world
             .blocking
-            .run(move || verify::content(&own, &place, &manifest))
+            .run(move || verify::content(&own, &place, &manifest, &limits))
             .await
     }
 

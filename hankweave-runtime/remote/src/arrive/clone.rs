@@ -51,7 +51,7 @@ pub async fn clone(world: &World, order: &CloneRequest) -> Result<FetchedRun, Re
         .await?
         .without_questions()
         .await?;
-    let record = fetch(&git, &order.url, &execution).await?;
+    let record = fetch(&git, &order.url, &execution, &limits).await?;
     let came = FetchedRecord::look(git, record, execution, &order.url, limits).await?;
     came.prepare(world, &temporary, temporary.root()).await?;
     let work = InstallStep {

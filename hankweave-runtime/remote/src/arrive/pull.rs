@@ -61,14 +61,15 @@ pub async fn pull(world: &World, dir: &ExecutionDir, order: &PullRequest) -> Res
     if local.base.as_ref().is_some_and(|base| base.commit == there) {
         return Ok(nothing_new(&local, there));
     }
-    let record = fetch(&local.git, &local.book.url, &local.book.execution).await?;
+    let limits = ArrivalLimits::of(world)?;
+    let record = fetch(&local.git, &local.book.url, &local.book.execution, &limits).await?;
     let ours = local.write().await?;
     refuse_later_owner(&local, &ours, &record, order.token).await?;
     if local.is_ancestor(&record, &ours.commit).await? {
         return Ok(nothing_new(&local, record));
     }
     let kept = give_way(&local, &ours, &record, order.replace).await?;
-    let arrived = take_over(world, dir, local, record, order.replace).await?;
+    let arrived = take_over(world, dir, local, record, (order.replace, limits)).await?;
     Ok(FetchedRun { kept, ..arrived })
 }
 
@@ -128,14 +129,14 @@ async fn take_over(
     dir: &ExecutionDir,
     local: LocalSide<'_>,
     record: String,
-    replace: bool,
+    (replace, limits): (bool, ArrivalLimits),
 ) -> Result<FetchedRun, RemoteError> {
     let left = local.draft.manifest.checkpoint.clone();
     let temporary = begin(world, dir).await?;
     let git = new_repository(world, &temporary, dir.root()).await?;
     copy_checkpoints(&git, &local, &record).await?;
     let RemoteTracking { execution, url, .. } = local.book;
-    let came = FetchedRecord::look(git, record, execution, &url, ArrivalLimits::of(world)?).await?;
+    let came = FetchedRecord::look(git, record, execution, &url, limits).await?;
     let base = local.base.as_ref().filter(|_| !replace);
     verify::shape(&came.manifest, &came.pieces, base)?;
     came.prepare(world, &temporary, dir.root()).await?;

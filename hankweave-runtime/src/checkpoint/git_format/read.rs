@@ -79,6 +79,14 @@ impl<'r> ObjectReader<'r> {
         self.odb.exists(id)
     }
 
+    /// The length of an object in bytes, which is not read; `None` when there is none.
+    pub(in crate::checkpoint) fn length(&self, id: Oid) -> Result<Option<u64>, git2::Error> {
+        match LooseReader::open(&self.objects, id).map_err(as_git)? {
+            Some(object) => Ok(Some(object.length)),
+            None => self.packs.borrow_mut().length(id).map_err(as_git),
+        }
+    }
+
     /// Reads a whole commit or folder. One in a file of its own counts before one in a pack: what was found damaged in a pack is written anew into such a
     /// file.
     fn read(&self, id: Oid, wanted: ObjectType) -> Result<Vec<u8>, git2::Error> {

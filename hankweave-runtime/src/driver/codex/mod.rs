@@ -12,10 +12,10 @@ use std::sync::Arc;
 use hankweave_core::agent::codex::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CodexDecoder, CostReporting, Launch};
 
-pub(super) use self::rollouts::Rollouts;
+pub(super) use self::rollouts::ROLLOUTS;
 use super::StartError;
 use super::built_in::{Agent, USUAL};
-use super::process::{ProcessHost, ProgramInvocation, RecordSource};
+use super::process::{ProcessHost, ProgramInvocation, RecordSource, SessionFiles};
 use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
 
 pub(super) const NAME: &str = "codex";
@@ -42,7 +42,7 @@ fn invocation(
     launch: &mut Launch,
 ) -> Result<ProgramInvocation, StartError> {
     let since = launch.resume.as_ref().map(|_| host.world().clock.now());
-    let rollouts = Rollouts::of(host, &launch.work_dir, &launch.env, since);
+    let rollouts = SessionFiles::of(&ROLLOUTS, host, &launch.work_dir, &launch.env, since);
     launch.prompt = prompt_behind_system(launch);
     let decoder = match rollouts {
         Some(_) => CodexDecoder::of(launch),

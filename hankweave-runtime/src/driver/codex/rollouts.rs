@@ -1,139 +1,52 @@
-//! The files in which codex writes down its sessions, read while it works and after its end.
+//! Rollout files of codex: `YEAR/MONTH/DAY/rollout-TIME-ID.jsonl`.
 
-use std::collections::BTreeMap;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ffi::OsStr;
+use std::io;
 
-use hankweave_core::agent::{AgentRecords, RecordsScope, Rollout};
-use hankweave_core::id::SessionId;
-use hankweave_core::time::Timestamp;
+use hankweave_core::agent::Rollout;
 
-use crate::driver::process::{GrowingFile, ProcessHost, RecordSource};
-use crate::world::disk::{Disk, Folder, OpenedEntry};
+use crate::driver::process::{Candidates, FoundSession, SessionFormat};
+use crate::world::disk::{Folder, OpenedEntry};
 
-/// Default folder of codex's own files, unless this variable names another one.
-const HOME_VARIABLE: &str = "CODEX_HOME";
-const USUAL_HOME: &str = ".codex";
+pub(in crate::driver) static ROLLOUTS: SessionFormat = SessionFormat {
+    home: ("CODEX_HOME", ".codex"),
+    sessions: "sessions",
+    lines: |_, since| Box::new(Rollout::new(since)),
+    sub_agent_lines: None,
+    find: |sessions, candidates| find(sessions, candidates, 3),
+};
 
-/// Most lines hold what was said, and are long; these tell what it cost, and that a conversation was shortened.
-const KINDS: [&str; 6] = [
-    "\"turn_context\"",
-    "\"token_usage_record\"",
-    "\"token_count\"",
-    "\"compacted\"",
-    "\"thread_settings_applied\"",
-    "\"web_search_call\"",
-];
-
-/// How often a file is looked for that is not there, before the end.
-const MOST_LOOKS: u32 = 3;
-
-/// The rollout files beneath one folder, of which one is read.
-#[derive(Debug)]
-pub(in crate::driver) struct Rollouts {
-    disk: Arc<dyn Disk>,
-    sessions: PathBuf,
-    /// Start of this process; older lines belong to an earlier one.
-    since: Option<Timestamp>,
-    line_bytes: usize,
-    reading: Mutex<(Option<RolloutReader>, u32)>,
-}
-
-impl Rollouts {
-    /// The files of a process that works in this folder and has these variables beside those that it inherits; `None` where nothing says where they are.
-    pub(in crate::driver) fn of(
-        host: &ProcessHost,
-        work_dir: &Path,
-        own: &BTreeMap<String, String>,
-        since: Option<Timestamp>,
-    ) -> Option<Self> {
-        let home = host.agent_folder(work_dir, own, (HOME_VARIABLE, USUAL_HOME))?;
-        Some(Self {
-            disk: host.world().disk.clone(),
-            sessions: home.join("sessions"),
-            since,
-            line_bytes: host.limits().line_bytes,
-            reading: Mutex::new((None, 0)),
-        })
+/// The file whose name ends with the session, beneath folders of years, months and days, the newest first.
+fn find(folder: &dyn Folder, candidates: &Candidates<'_>, levels: u32) -> io::Result<Option<FoundSession>> {
+    let names = folder.names()?;
+    let newest_first = names.iter().rev();
+    if levels == 0 {
+        let end = format!("-{}.jsonl", candidates.session.as_str());
+        let is_it = |name: &OsStr| name.to_str().is_some_and(|name| name.ends_with(&end));
+        let file = candidates.first_of(folder, newest_first.filter(|name| is_it(name)))?;
+        return Ok(file.map(FoundSession::alone));
     }
-
-    /// Returns the lines written since the last call.
-    fn go_on(&self, session: &str, records: RecordsScope) -> io::Result<Option<AgentRecords>> {
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let (file, looks) = &mut *reading;
-        if file.is_none() && (*looks < MOST_LOOKS || records == RecordsScope::Whole) {
-            *looks += 1;
-            let sessions = self.disk.open_folder(&self.sessions)?;
-            *file = find(&*sessions, &format!("-{session}.jsonl"), 3)?.map(|content| RolloutReader {
-                rollout: Rollout::new(self.since),
-                file: GrowingFile::new(content, self.line_bytes),
-            });
-        }
-        match file {
-            Some(file) => file.go_on().map(Some),
-            None => Ok(None),
-        }
-    }
-}
-
-impl RecordSource for Rollouts {
-    fn read(&self, session: &SessionId, records: RecordsScope) -> Option<AgentRecords> {
-        match self.go_on(session.as_str(), records) {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::debug!(%error, "no rollout file of the agent");
-                None
-            }
-        }
-    }
-}
-
-/// The file whose name ends so, beneath folders of years, months and days, the newest first.
-fn find(folder: &dyn Folder, end: &str, levels: u32) -> io::Result<Option<Box<dyn Read + Send>>> {
-    for name in folder.names()?.iter().rev() {
-        if levels > 0 {
-            if let Ok(OpenedEntry::Folder(inner)) = folder.open(name)
-                && let Ok(Some(found)) = find(&*inner, end, levels - 1)
-            {
-                return Ok(Some(found));
-            }
-        } else if name.to_str().is_some_and(|name| name.ends_with(end))
-            && let OpenedEntry::File(file) = folder.open(name)?
+    for name in newest_first {
+        if let Ok(OpenedEntry::Folder(inner)) = folder.open(name)
+            && let Ok(Some(found)) = find(&*inner, candidates, levels - 1)
         {
-            return Ok(Some(file.content));
+            return Ok(Some(found));
         }
     }
     Ok(None)
 }
 
-/// A file that is read as it grows.
-#[derive(Debug)]
-struct RolloutReader {
-    rollout: Rollout,
-    file: GrowingFile,
-}
-
-impl RolloutReader {
-    fn go_on(&mut self) -> io::Result<AgentRecords> {
-        self.file.read(|line| {
-            if KINDS.iter().any(|kind| line.contains(kind)) {
-                self.rollout.line(line);
-            }
-        })?;
-        if self.file.is_cut_short() {
-            self.rollout.cut_short();
-        }
-        Ok(self.rollout.take())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::fs::{self, OpenOptions};
     use std::io::Write;
 
+    use hankweave_core::agent::RecordsScope;
+    use hankweave_core::id::SessionId;
+
     use super::*;
+    use crate::driver::process::{ProcessHost, RecordSource, SessionFiles};
     use crate::world::World;
 
     fn response(id: &str, output: u64) -> String {
@@ -147,8 +60,15 @@ mod tests {
     #[test]
     fn a_file_is_read_as_it_grows_and_no_link_is_followed() {
         let home = tempfile::tempdir().unwrap();
-        let own = BTreeMap::from([(HOME_VARIABLE.to_owned(), home.path().display().to_string())]);
-        let rollouts = Rollouts::of(&ProcessHost::new(&World::real()), home.path(), &own, None).unwrap();
+        let own = BTreeMap::from([(ROLLOUTS.home.0.to_owned(), home.path().display().to_string())]);
+        let rollouts = SessionFiles::of(
+            &ROLLOUTS,
+            &ProcessHost::new(&World::real()),
+            home.path(),
+            &own,
+            None,
+        )
+        .unwrap();
         let session = SessionId::new("t-1").unwrap();
         let output = || {
             let recorded = rollouts.read(&session, RecordsScope::SoFar)?;

@@ -1,151 +1,57 @@
-//! The files in which gemini writes down its sessions, read while it works and after its end.
+//! Session files of gemini: `PROJECT/chats/session-TIME-ID.jsonl`, with those of sub-agents in a folder beside it.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use hankweave_core::agent::{AgentRecords, GeminiChat, RecordsScope};
-use hankweave_core::id::SessionId;
-use hankweave_core::time::Timestamp;
+use hankweave_core::agent::GeminiChat;
 
-use crate::driver::process::{GrowingFile, ProcessHost, RecordSource};
-use crate::world::disk::{Disk, Folder, OpenedEntry};
-
-/// The folder that holds `.gemini`, where it is not the user's home.
-const HOME_VARIABLE: &str = "GEMINI_CLI_HOME";
+use crate::driver::process::{Candidates, FoundSession, SessionFormat};
+use crate::world::disk::{Folder, OpenedEntry};
 
 /// How much of the id of a session stands in the name of its file.
 const ID_CHARS: usize = 8;
 
-/// Most lines hold what was said; those of messages tell what they cost, and some name the session.
-const KINDS: [&str; 2] = ["\"sessionId\"", "\"tokens\""];
+pub(in crate::driver) static CHATS: SessionFormat = SessionFormat {
+    home: ("GEMINI_CLI_HOME", ""),
+    sessions: ".gemini/tmp",
+    lines: |session, since| Box::new(GeminiChat::new(session.clone(), since)),
+    sub_agent_lines: Some(|since| Box::new(GeminiChat::of_sub_agent(since))),
+    find,
+};
 
-/// How often a file is looked for that is not there, before the end.
-const MOST_LOOKS: u32 = 3;
-
-/// The session files beneath one folder, of which one is read.
-#[derive(Debug)]
-pub(in crate::driver) struct GeminiChats {
-    disk: Arc<dyn Disk>,
-    projects: PathBuf,
-    /// Start of this process; older messages belong to an earlier one.
-    since: Option<Timestamp>,
-    line_bytes: usize,
-    reading: Mutex<(Option<ChatReader>, u32)>,
-}
-
-impl GeminiChats {
-    /// The files of a process that works in this folder and has these variables beside those that it inherits; `None` where nothing says where they are.
-    pub(in crate::driver) fn of(
-        host: &ProcessHost,
-        work_dir: &Path,
-        own: &BTreeMap<String, String>,
-        since: Option<Timestamp>,
-    ) -> Option<Self> {
-        let home = host.agent_folder(work_dir, own, (HOME_VARIABLE, ""))?;
-        Some(Self {
-            disk: host.world().disk.clone(),
-            projects: home.join(".gemini/tmp"),
-            since,
-            line_bytes: host.limits().line_bytes,
-            reading: Mutex::new((None, 0)),
-        })
-    }
-
-    /// Returns the messages written since the last call.
-    fn go_on(&self, session: &SessionId, records: RecordsScope) -> io::Result<Option<AgentRecords>> {
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let (file, looks) = &mut *reading;
-        if let Some(file) = file {
-            return file.go_on().map(Some);
-        }
-        if *looks < MOST_LOOKS || records == RecordsScope::Whole {
-            *looks += 1;
-            *file = self.find(session)?;
-        }
-        Ok(file.as_mut().map(|file| file.chat.take()))
-    }
-
-    /// The file of a session, which stands in a folder of its project.
-    fn find(&self, session: &SessionId) -> io::Result<Option<ChatReader>> {
-        let id: String = session.as_str().chars().take(ID_CHARS).collect();
-        let end = format!("-{id}.jsonl");
-        let projects = self.disk.open_folder(&self.projects)?;
-        for project in projects.names()? {
-            let Ok(OpenedEntry::Folder(project)) = projects.open(&project) else {
-                continue;
-            };
-            let Ok(OpenedEntry::Folder(chats)) = project.open(OsStr::new("chats")) else {
-                continue;
-            };
-            if let Some(found) = self.find_in(&*chats, session, &end)? {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Several sessions may begin alike, so the file has to name it.
-    fn find_in(&self, chats: &dyn Folder, session: &SessionId, end: &str) -> io::Result<Option<ChatReader>> {
-        for name in chats.names()?.iter().rev() {
-            let is_like_it = name.to_str().is_some_and(|name| name.ends_with(end));
-            if let (true, OpenedEntry::File(file)) = (is_like_it, chats.open(name)?) {
-                let mut reader = ChatReader {
-                    chat: GeminiChat::new(session.clone(), self.since),
-                    file: GrowingFile::new(file.content, self.line_bytes),
-                };
-                reader.read()?;
-                if reader.chat.is_of_session() {
-                    return Ok(Some(reader));
-                }
-            }
-        }
-        Ok(None)
-    }
-}
-
-impl RecordSource for GeminiChats {
-    fn read(&self, session: &SessionId, records: RecordsScope) -> Option<AgentRecords> {
-        match self.go_on(session, records) {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::debug!(%error, "no session file of the agent");
-                None
-            }
+/// The file lies in a folder of its project. Several sessions may begin alike, so it has to name its own.
+fn find(projects: &dyn Folder, candidates: &Candidates<'_>) -> io::Result<Option<FoundSession>> {
+    let id: String = candidates.session.as_str().chars().take(ID_CHARS).collect();
+    let end = format!("-{id}.jsonl");
+    let is_alike = |name: &OsStr| name.to_str().is_some_and(|name| name.ends_with(&end));
+    for project in projects.names()? {
+        let Ok(OpenedEntry::Folder(project)) = projects.open(&project) else {
+            continue;
+        };
+        let Ok(OpenedEntry::Folder(chats)) = project.open(OsStr::new("chats")) else {
+            continue;
+        };
+        let names = chats.names()?;
+        let newest_first = names.iter().rev().filter(|name| is_alike(name));
+        if let Some(file) = candidates.first_of(&*chats, newest_first)? {
+            return Ok(Some(FoundSession::within(chats, file)));
         }
     }
-}
-
-/// A file that is read as it grows.
-#[derive(Debug)]
-struct ChatReader {
-    chat: GeminiChat,
-    file: GrowingFile,
-}
-
-impl ChatReader {
-    fn go_on(&mut self) -> io::Result<AgentRecords> {
-        self.read()?;
-        Ok(self.chat.take())
-    }
-
-    fn read(&mut self) -> io::Result<()> {
-        self.file.read(|line| {
-            if KINDS.iter().any(|kind| line.contains(kind)) {
-                self.chat.line(line);
-            }
-        })
-    }
+    Ok(None)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::fs::{self, OpenOptions};
     use std::io::Write;
+    use std::path::Path;
+
+    use hankweave_core::agent::{RecordedMessage, RecordsScope};
+    use hankweave_core::id::SessionId;
 
     use super::*;
+    use crate::driver::process::{ProcessHost, RecordSource, SessionFiles};
     use crate::world::World;
 
     fn named(session: &str) -> String {
@@ -158,23 +64,30 @@ mod tests {
         )
     }
 
+    /// The files of a process with this home.
+    fn chats(home: &Path) -> SessionFiles {
+        let own = BTreeMap::from([(CHATS.home.0.to_owned(), home.display().to_string())]);
+        SessionFiles::of(&CHATS, &ProcessHost::new(&World::real()), home, &own, None).unwrap()
+    }
+
+    fn output(messages: &[RecordedMessage]) -> u64 {
+        let tokens = messages.iter().map(|message| message.billed.tokens);
+        tokens.map(|tokens| tokens.output_tokens).sum()
+    }
+
+    /// Output tokens of the session and of its sub-agents since the last call.
+    fn read(chats: &SessionFiles) -> Option<(u64, u64)> {
+        let session = SessionId::new("0123abcd-1").unwrap();
+        let recorded = chats.read(&session, RecordsScope::Whole)?;
+        Some((output(&recorded.messages), output(&recorded.sub_agents)))
+    }
+
     // covers: AGENT-29
     #[test]
     fn a_session_file_of_gemini_is_found_by_its_session_and_read_as_it_grows() {
         let home = tempfile::tempdir().unwrap();
-        let own = BTreeMap::from([(HOME_VARIABLE.to_owned(), home.path().display().to_string())]);
-        let chats = GeminiChats::of(&ProcessHost::new(&World::real()), home.path(), &own, None).unwrap();
-        let session = SessionId::new("0123abcd-1").unwrap();
-        let output = || {
-            let recorded = chats.read(&session, RecordsScope::Whole)?;
-            let messages = recorded.messages.iter();
-            Some(
-                messages
-                    .map(|message| message.billed.tokens.output_tokens)
-                    .sum::<u64>(),
-            )
-        };
-        assert_eq!(output(), None, "nothing is written yet");
+        let chats = chats(home.path());
+        assert_eq!(read(&chats), None, "nothing is written yet");
         let folder = home.path().join(".gemini/tmp/work/chats");
         fs::create_dir_all(&folder).unwrap();
         fs::create_dir_all(home.path().join(".gemini/tmp/bin")).unwrap();
@@ -187,15 +100,46 @@ mod tests {
         std::os::unix::fs::symlink(home.path().join("elsewhere"), &link).unwrap();
         let other = named("0123abcd-2") + &message("m-0", 7);
         fs::write(folder.join("session-2026-b-0123abcd.jsonl"), other).unwrap();
-        assert_eq!(output(), None, "a link, and a session that begins alike");
+        assert_eq!(read(&chats), None, "a link, and a session that begins alike");
         fs::remove_file(link).unwrap();
         let path = folder.join("session-2026-a-0123abcd.jsonl");
         let second = message("m-2", 200);
         let (half, rest) = second.split_at(20);
         fs::write(&path, named("0123abcd-1") + &message("m-1", 10) + half).unwrap();
-        assert_eq!(output(), Some(10));
+        assert_eq!(read(&chats), Some((10, 0)));
         let mut file = OpenOptions::new().append(true).open(path).unwrap();
         file.write_all(rest.as_bytes()).unwrap();
-        assert_eq!((output(), output()), (Some(200), Some(0)));
+        assert_eq!((read(&chats), read(&chats)), (Some((200, 0)), Some((0, 0))));
+    }
+
+    // covers: AGENT-29
+    #[test]
+    fn files_of_sub_agents_of_gemini_are_read_as_they_appear_and_grow() {
+        let home = tempfile::tempdir().unwrap();
+        let chats = chats(home.path());
+        let folder = home.path().join(".gemini/tmp/work/chats");
+        fs::create_dir_all(&folder).unwrap();
+        let main = named("0123abcd-1") + &message("m-1", 10);
+        fs::write(folder.join("session-2026-a-0123abcd.jsonl"), main).unwrap();
+        assert_eq!(read(&chats), Some((10, 0)));
+        for other in ["0123abcd-2", "0123abcd-1"] {
+            let helpers = folder.join(other);
+            fs::create_dir_all(&helpers).unwrap();
+            fs::write(helpers.join("h-1.jsonl"), named("h-1") + &message("m-2", 200)).unwrap();
+        }
+        let helpers = folder.join("0123abcd-1");
+        std::os::unix::fs::symlink(folder.join("0123abcd-2/h-1.jsonl"), helpers.join("h-2.jsonl")).unwrap();
+        assert_eq!(
+            read(&chats),
+            Some((0, 200)),
+            "neither a link nor another session's"
+        );
+        let first = OpenOptions::new().append(true).open(helpers.join("h-1.jsonl"));
+        first
+            .unwrap()
+            .write_all(message("m-3", 3_000).as_bytes())
+            .unwrap();
+        fs::write(helpers.join("h-3.jsonl"), named("h-3") + &message("m-4", 40_000)).unwrap();
+        assert_eq!((read(&chats), read(&chats)), (Some((0, 43_000)), Some((0, 0))));
     }
 }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use hankweave_core::agent::gemini::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CostReporting, GeminiDecoder, Launch};
 
-pub(super) use self::chats::GeminiChats;
+pub(super) use self::chats::CHATS;
 use super::StartError;
 use super::built_in::{Agent, USUAL};
-use super::process::{ProcessHost, ProgramInvocation, RecordSource};
+use super::process::{ProcessHost, ProgramInvocation, RecordSource, SessionFiles};
 use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
 
 pub(super) const NAME: &str = "gemini";
@@ -40,7 +40,7 @@ fn invocation(
     launch: &mut Launch,
 ) -> Result<ProgramInvocation, StartError> {
     let since = launch.resume.as_ref().map(|_| host.world().clock.now());
-    let chats = GeminiChats::of(host, &launch.work_dir, &launch.env, since);
+    let chats = SessionFiles::of(&CHATS, host, &launch.work_dir, &launch.env, since);
     launch.prompt = prompt_behind_system(launch);
     let decoder = match chats {
         Some(_) => GeminiDecoder::of(launch).recorded(),

@@ -2,10 +2,12 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hankweave_core::agent::{AcpAction, AgentDecoder, AgentEvent, AgentRecords, ProcessEnd, RecordsScope};
 use hankweave_core::id::SessionId;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use super::lines::LineFramer;
 use super::log::Log;
@@ -21,6 +23,9 @@ pub(in crate::driver) trait RecordSource: Send + Sync + Debug {
 
 /// How many events are sent together at most, so that a list of them stays small however short the lines are.
 const MOST_EVENTS: usize = 1_024;
+
+/// How often the records are read of an agent that works without printing anything.
+const PACE: Duration = Duration::from_secs(1);
 
 /// Copies the output of one process into its log and sends its events. It may wait for the disk and for the
 /// receiver of the events.
@@ -42,7 +47,7 @@ impl OutputLogger {
     /// Works until the output has ended, and returns what sends the end of the process.
     pub(super) async fn run(mut self, mut chunks: mpsc::Receiver<Vec<u8>>) -> Self {
         self.order().await;
-        while let Some(mut chunk) = chunks.recv().await {
+        while let Some(mut chunk) = self.next(&mut chunks).await {
             if let Some(passed) = &mut self.passed {
                 passed.filter(&mut chunk);
             }
@@ -68,6 +73,19 @@ impl OutputLogger {
         self.recall(RecordsScope::Whole, &mut events).await;
         events.push(AgentEvent::Finished(self.decoder.finish(end)));
         self.send(events).await;
+    }
+
+    /// The next output. Until it comes, the records are read that tell of work without any.
+    async fn next(&mut self, chunks: &mut mpsc::Receiver<Vec<u8>>) -> Option<Vec<u8>> {
+        while self.records.is_some() && self.decoder.wants(RecordsScope::Meanwhile).is_some() {
+            if let Ok(chunk) = timeout(PACE, chunks.recv()).await {
+                return chunk;
+            }
+            let mut events = Vec::new();
+            self.recall(RecordsScope::Meanwhile, &mut events).await;
+            self.send(events).await;
+        }
+        chunks.recv().await
     }
 
     async fn write(&mut self, mut chunk: &[u8]) {
@@ -113,7 +131,9 @@ impl OutputLogger {
 
 #[cfg(test)]
 mod tests {
-    use hankweave_core::agent::{ClaudeDecoder, EndedBy, ProcessExit};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use hankweave_core::agent::{ClaudeDecoder, EndedBy, GeminiDecoder, ProcessExit};
 
     use super::*;
     use crate::driver::event_channel;
@@ -151,5 +171,53 @@ mod tests {
         );
         assert_eq!(events.recv().await, None);
         assert_eq!(std::fs::read_to_string(path).unwrap(), "one\n{}\ntwo\nthree");
+    }
+
+    /// Records that are never there.
+    #[derive(Debug, Default)]
+    struct Reads(AtomicUsize);
+
+    impl RecordSource for Reads {
+        fn read(&self, _: &SessionId, _: RecordsScope) -> Option<AgentRecords> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            None
+        }
+    }
+
+    // covers: AGENT-29
+    #[tokio::test(start_paused = true)]
+    async fn records_are_read_at_a_pace_while_a_tool_works_and_nothing_is_printed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (sender, mut events) = event_channel(8);
+        let reads = Arc::new(Reads::default());
+        let logger = OutputLogger {
+            log: Log::create(&RealDisk, &folder.path().join("agent.log"), 10_000).unwrap(),
+            passed: None,
+            framer: LineFramer::new(1_000),
+            decoder: Box::new(GeminiDecoder::default().recorded()),
+            records: Some((reads.clone(), Blocking::Inline)),
+            orders: None,
+            events: sender,
+        };
+        let (chunks, output) = mpsc::channel(8);
+        let work = async {
+            let lines = [
+                r#"{"type":"init","session_id":"s-1","model":"m"}"#,
+                r#"{"type":"tool_use","tool_name":"helper","tool_id":"t-1","parameters":{}}"#,
+                r#"{"type":"tool_result","tool_id":"t-1","status":"success"}"#,
+            ];
+            let mut counts = Vec::new();
+            for line in lines {
+                chunks.send(format!("{line}\n").into_bytes()).await.unwrap();
+                events.recv().await.unwrap();
+                tokio::time::sleep(PACE * 10 + PACE / 2).await;
+                counts.push(reads.0.load(Ordering::Relaxed));
+            }
+            drop(chunks);
+            counts
+        };
+        let (counts, _) = tokio::join!(work, logger.run(output));
+        // Once behind each line, and ten times while the tool worked.
+        assert_eq!(counts, [1, 12, 13]);
     }
 }

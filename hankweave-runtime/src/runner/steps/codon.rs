@@ -99,16 +99,9 @@ pub(super) async fn run_codon(
             let published = aftermath.run(&walked).await;
             Ok::<_, RunError>((walked, unsaved, published))
         };
-        tokio::pin!(work);
-        loop {
-            // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses
-            // nothing. A command that arrives with the end is about what comes after it.
-            tokio::select! {
-                biased;
-                end = &mut work => break end?,
-                request = inbox.next() => order(context, request, &orders, id),
-            }
-        }
+        inbox
+            .order_during(work, |request| order(context, request, &orders, id))
+            .await?
     };
     debug_assert!(
         thread::build(&context.manager.snapshot(), None, None)
@@ -212,8 +205,14 @@ async fn reachable(context: &RunContext, id: &CodonId, session: Option<SessionId
     None
 }
 
-/// Carries out or refuses a command while a codon runs.
-fn order(context: &RunContext, request: RunnerRequest, orders: &Orders, id: &CodonId) {
+/// Carries out or refuses a command while a codon runs. One that needs a moment without a codon is given back when this one has ended and only its results are
+/// being copied: clients show it as ended.
+fn order(
+    context: &RunContext,
+    request: RunnerRequest,
+    orders: &Orders,
+    id: &CodonId,
+) -> Option<RunnerRequest> {
     let running = |what| {
         Err(Refusal::CodonRunning {
             what,
@@ -222,6 +221,11 @@ fn order(context: &RunContext, request: RunnerRequest, orders: &Orders, id: &Cod
     };
     let result = match request.command {
         _ if context.shutdown.cause().is_some() => Err(Refusal::Stopping),
+        RunCommand::Next | RunCommand::Redo | RunCommand::Start { .. } | RunCommand::RollBack { .. }
+            if has_ended(context, id) =>
+        {
+            return Some(request);
+        }
         RunCommand::Next => running("start the next codon"),
         RunCommand::Redo => running("redo"),
         RunCommand::Start { .. } => running("start another codon"),
@@ -237,4 +241,12 @@ fn order(context: &RunContext, request: RunnerRequest, orders: &Orders, id: &Cod
         }
     };
     answer(request.reply, result);
+    None
+}
+
+/// Whether the newest attempt of the codon is recorded as ended.
+fn has_ended(context: &RunContext, id: &CodonId) -> bool {
+    let state = context.manager.snapshot();
+    let newest = state.runs.front().and_then(|run| run.codons.last());
+    newest.is_some_and(|codon| codon.codon_id() == id && codon.status().is_terminal())
 }

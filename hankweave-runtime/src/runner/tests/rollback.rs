@@ -1,5 +1,6 @@
 //! What happens to a restore that does not get to its end.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -9,9 +10,9 @@ use hankweave_core::thread::CodonPoint;
 use super::commands::{Live, back, live};
 use super::*;
 use crate::checkpoint::{
-    Checkpoint, CheckpointError, CheckpointRequest, CheckpointsBySha, HistoryError, InitialRequest,
+    Checkpoint, CheckpointError, CheckpointRequest, CheckpointsBySha, Counts, HistoryError, InitialRequest,
     ObjectError, PathChange, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
-    SkipReason, TreePath,
+    SkipReason, SurveyedFile, TreePath,
 };
 use crate::runner::{AcceptedCommand, RollbackError, RollbackTarget, RunCommand, RunError, RunResult};
 use crate::shutdown::Shutdown;
@@ -95,6 +96,28 @@ impl CheckpointStore for Troubled {
             }),
             _ => self.store.restore(request),
         }
+    }
+    fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
+        self.store.survey(patterns)
+    }
+    fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {
+        self.store.content(file, most)
+    }
+    fn progress(&self) -> Option<Counts> {
+        self.store.progress()
+    }
+    fn prune(&self, keep: &[CheckpointSha]) -> Result<Vec<String>, HistoryError> {
+        self.store.prune(keep)
+    }
+    fn clean(&self, gone: &BTreeSet<CheckpointSha>, keep: &[CheckpointSha]) -> Result<u64, HistoryError> {
+        self.store.clean(gone, keep)
+    }
+    fn measure_clean(
+        &self,
+        gone: &BTreeSet<CheckpointSha>,
+        keep: &[CheckpointSha],
+    ) -> Result<u64, HistoryError> {
+        self.store.measure_clean(gone, keep)
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::guest::{Guest, soon};
 use super::*;
+use crate::options::OutputDirectory;
 use crate::runner::RunResult;
 
 // covers: WIRE-13
@@ -332,4 +333,43 @@ async fn a_failure_waits_for_a_client_that_can_act() {
         soon(live.task).await.unwrap().unwrap().result,
         RunResult::Completed
     );
+}
+
+/// Clients show a codon as ended while its results are still being copied.
+// covers: WIRE-13
+#[tokio::test]
+async fn what_needs_a_moment_without_a_codon_waits_for_the_results_of_one_that_has_ended() {
+    let mut project = waiting(&["one", "two"]);
+    project.options.output = Some(OutputDirectory {
+        path: project.work().with_file_name("results"),
+        overwrite: true,
+    });
+    let until_told = json!({"run": "until [ -e go ]; do sleep 0.02; done"});
+    let outputs = json!([{"beforeCopy": [{"type": "command", "command": until_told}], "copy": ["done.txt"]}]);
+    project.write(&["one", "two"], &json!({"outputFiles": outputs}));
+    let live = live(project).await;
+    let mut guest = Guest::commander(&live).await;
+    guest.accepted("1", "codon.next", json!(null)).await;
+    let is_end = |message: &Value| {
+        let transition = &message["data"]["transition"];
+        message["type"] == "state.transition" && transition.to_string().contains("\"to\":\"completed\"")
+    };
+    guest.until_that(is_end).await;
+    guest
+        .send(json!({"id": "2", "type": "codon.redo", "data": null}))
+        .await;
+    // What is sent behind it is answered first.
+    guest
+        .refused("codon.approve", json!({"codonId": "b"}), "NOT_ASKED")
+        .await;
+    let is_answer = |message: &Value| message["commandId"] == "2" || message["data"]["commandId"] == "2";
+    assert!(!guest.heard.iter().any(is_answer), "{:#?}", guest.heard);
+    std::fs::write(live.project.work().join("go"), "").unwrap();
+    let redone = guest.answer("2").await;
+    assert_eq!(
+        (&redone["type"], &redone["data"]["codonId"]),
+        (&json!("command.ack"), &json!("a")),
+        "{redone}"
+    );
+    guest.started("a").await;
 }

@@ -1,0 +1,109 @@
+//! Settings that a remote has brought: what starts a program or sends a key elsewhere counts once the user has said so (CLI-63).
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hankweave_core::hank::{AgentChoice, Setting, SettingValue};
+use hankweave_remote::remembered;
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::world::disk::{Disk, parent, read_if_present, records_folder, replace};
+use hankweave_runtime::world::environment::Environment;
+
+/// A longer list is none of ours, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Values that the user has accepted, by their settings.
+type Accepted = BTreeMap<String, String>;
+
+/// The user's word for settings of folders. It stands outside of all of them: in the user's folder for state.
+#[derive(Debug)]
+pub(crate) struct TrustedSettings<'d> {
+    disk: &'d dyn Disk,
+    file: Option<PathBuf>,
+    folder: PathBuf,
+}
+
+impl<'d> TrustedSettings<'d> {
+    /// The word for the hankweave.json of this folder.
+    pub(crate) fn of(disk: &'d dyn Disk, environment: &Environment, folder: &Path) -> Self {
+        let records = records_folder(environment);
+        Self {
+            disk,
+            file: records.map(|records| parent(&records).join("trusted-settings.json")),
+            folder: disk.real_path(folder).unwrap_or_else(|_| folder.to_owned()),
+        }
+    }
+
+    /// Whether a remote has brought the folder, or one that it lies in.
+    pub(crate) fn is_needed(&self) -> bool {
+        let mut folders = self.folder.ancestors();
+        folders.any(|folder| {
+            match remembered(self.disk, &ExecutionDir::new(folder.to_owned())) {
+                Ok(known) => known.is_some_and(|known| known.arrived),
+                // What cannot be read may have said so.
+                Err(_) => true,
+            }
+        })
+    }
+
+    /// Whether the user has accepted exactly this value.
+    pub(crate) fn has(&self, setting: Setting, value: &SettingValue) -> bool {
+        let accepted = self.read().remove(&self.key());
+        accepted.and_then(|mut accepted| accepted.remove(setting.name())) == Some(text_of(value))
+    }
+
+    /// Accepts these values in the place of all that were accepted for the folder.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; also when nothing names a folder for the user's state.
+    pub(crate) fn accept<'v>(
+        &self,
+        values: impl Iterator<Item = (Setting, &'v SettingValue)>,
+    ) -> io::Result<()> {
+        let Some(file) = &self.file else {
+            return Err(io::Error::other("neither XDG_STATE_HOME nor HOME names a folder"));
+        };
+        let accepted: Accepted = values
+            .map(|(setting, value)| (setting.name().to_owned(), text_of(value)))
+            .collect();
+        let mut all = self.read();
+        match accepted.is_empty() {
+            true => all.remove(&self.key()),
+            false => all.insert(self.key(), accepted),
+        };
+        self.disk.make_private_dirs(parent(file))?;
+        replace(self.disk, file, &serde_json::to_vec_pretty(&all)?)
+    }
+
+    fn key(&self) -> String {
+        self.folder.to_string_lossy().into_owned()
+    }
+
+    /// Nothing is accepted by a list that cannot be read.
+    fn read(&self) -> BTreeMap<String, Accepted> {
+        let read = self
+            .file
+            .as_ref()
+            .and_then(|file| read_if_present(self.disk, file, MAX_BYTES).ok()?);
+        read.and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default()
+    }
+}
+
+/// Whether this starts a program, or sends the user's key to an address.
+pub(super) fn starts_or_reaches(setting: Setting, value: &SettingValue) -> bool {
+    match (setting, value) {
+        (Setting::Notify | Setting::AnthropicBaseUrl, _) => true,
+        (Setting::Agent, SettingValue::Agent(agent)) => match agent {
+            AgentChoice::Command(_) | AgentChoice::Acp(_) => true,
+            AgentChoice::Named(_) | AgentChoice::Script { .. } => false,
+        },
+        _ => false,
+    }
+}
+
+fn text_of(value: &SettingValue) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
