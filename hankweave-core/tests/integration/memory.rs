@@ -13,7 +13,7 @@ use hankweave_core::document::{HankweaveState, parse};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{self, Hank};
 use hankweave_core::id::{CheckpointSha, CodonId};
-use hankweave_core::plan::{ContinuedRun, initial_plan};
+use hankweave_core::plan::{ContinuedRun, LoopSignal, advance_loop, initial_plan};
 use hankweave_core::testing::{Ending, Story, large_document, long_history};
 use hankweave_core::thread::Recovery;
 use hankweave_core::time::Timestamp;
@@ -181,6 +181,35 @@ fn half_a_night(codons: usize) -> (Hank, HankweaveState) {
     let mut state = story.run_fails().state().clone();
     state.execution_plan = Arc::new(initial_plan(&hank));
     (hank, state)
+}
+
+/// A loop of many iterations whose first ones have run until the run was stopped: nothing that is looked at ahead copies the plan.
+#[test]
+fn looking_ahead_in_a_loop_copies_no_plan() {
+    const DONE: usize = 2_000;
+    let codon = json!({"id": "work", "name": "work", "model": "haiku", "continuationMode": "fresh", "promptText": "x"});
+    let found = json!({"type": "loop", "id": "l", "name": "l", "codons": [codon],
+        "terminateOn": {"type": "iterationLimit", "limit": 10_000}});
+    let hank = hank::parse(&json!({"hank": [found]}).to_string()).hank.unwrap();
+    let mut plan = initial_plan(&hank);
+    for number in 0..DONE {
+        let id = CodonId::in_loop("work", u32::try_from(number).unwrap()).unwrap();
+        advance_loop(&hank, &plan, &id, LoopSignal::Nothing)
+            .unwrap()
+            .apply_to(&mut plan);
+    }
+    let story = (0..DONE).fold(Story::new().fresh("r0"), |story, number| {
+        story.codon(&format!("work#{number}"), Ending::Completed)
+    });
+    let mut state = story.run_fails().state().clone();
+    state.execution_plan = Arc::new(plan);
+    let known: HashSet<CheckpointSha> = state.checkpoints().cloned().collect();
+    let continued = ContinuedRun::of(state, &hank, Some(Recovery::CrashPoint), &known).unwrap();
+    let (changes, tally) = measured(|| continued.changes(&hank));
+    assert!(!changes.next.is_empty() && !changes.can_be_taken_over());
+    let calls = tally.calls / DONE;
+    println!("{calls} calls for each iteration");
+    assert!(calls <= 20, "{calls} calls for each iteration");
 }
 
 /// Checks that `work` asks for about the same memory for each codon of a night, however long it was.

@@ -24,6 +24,12 @@ pub(super) fn segments(disk: &dyn Disk, dir: &Path) -> Vec<PathBuf> {
     segments
 }
 
+/// Whether output of agents was removed from a file of the journal (D6).
+pub(super) fn is_shortened(segments: &[PathBuf]) -> bool {
+    let names = segments.iter().filter_map(|segment| segment.file_stem()?.to_str());
+    names.into_iter().any(|name| name.ends_with("-kept"))
+}
+
 /// Every state event that can be read, oldest first; damaged lines and files are passed over.
 pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorded<StateEvent>> {
     let mut events: Vec<Recorded<StateEvent>> = Vec::new();

@@ -9,6 +9,7 @@ use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 
 use super::StatusView;
+use crate::recorded::SHORTENED;
 use crate::report::{self, at_its_budget, codon_line, standing, style_of};
 use crate::screen::SafeText;
 
@@ -97,6 +98,9 @@ impl StatusView<'_> {
         }
         if let Some(files) = self.left_out.words() {
             writeln!(text, "not in the last checkpoint: {files}")?;
+        }
+        if self.is_shortened {
+            writeln!(text, "{SHORTENED}")?;
         }
         self.changes.write(text)?;
         for (command, purpose) in self.commands() {
