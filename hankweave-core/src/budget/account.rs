@@ -92,7 +92,10 @@ impl<'a> ThreadLedger<'a> {
         let mut before = HashMap::with_capacity(self.runs);
         let runs: Vec<&RunRecord> = self.runs().collect();
         for run in runs.into_iter().rev() {
-            before.insert(&run.run_id, (account.spent, account.is_lower_bound, account.elapsed));
+            before.insert(
+                &run.run_id,
+                (account.spent, account.is_lower_bound, account.elapsed),
+            );
             account.add_run(run, self.lived(run));
         }
         before

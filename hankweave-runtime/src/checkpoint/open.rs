@@ -267,7 +267,13 @@ fn open_by_path(path: &Path) -> io::Result<File> {
 }
 
 /// Parts of a new repository that git reads where they are, and does not need. Each takes a block of the disk or two, also in the folder of each task.
-const TEMPLATE: [&str; 5] = ["description", "hooks", "info/exclude", "objects/info", "refs/tags"];
+const TEMPLATE: [&str; 5] = [
+    "description",
+    "hooks",
+    "info/exclude",
+    "objects/info",
+    "refs/tags",
+];
 
 /// Makes a repository with one empty commit on `main` under another name, and renames it when it is whole (G1).
 fn create(request: &OpenStoreRequest) -> Result<(), OpenStoreError> {

@@ -54,7 +54,14 @@ fn a_new_repository_has_only_what_git_needs() {
         .collect();
     names.sort();
     let needed = [
-        "HEAD", "config", "info", "info/attributes", "objects", "objects/pack", "refs", "refs/heads",
+        "HEAD",
+        "config",
+        "info",
+        "info/attributes",
+        "objects",
+        "objects/pack",
+        "refs",
+        "refs/heads",
         "refs/heads/main",
     ];
     assert_eq!(names, needed);

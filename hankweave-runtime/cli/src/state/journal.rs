@@ -26,7 +26,9 @@ pub(super) fn segments(disk: &dyn Disk, dir: &Path) -> Vec<PathBuf> {
 
 /// Whether output of agents was removed from a file of the journal (D6).
 pub(super) fn is_shortened(segments: &[PathBuf]) -> bool {
-    let names = segments.iter().filter_map(|segment| segment.file_stem()?.to_str());
+    let names = segments
+        .iter()
+        .filter_map(|segment| segment.file_stem()?.to_str());
     names.into_iter().any(|name| name.ends_with("-kept"))
 }
 

@@ -145,7 +145,10 @@ fn what_was_removed_from_a_large_journal_is_told_where_it_is_missing() {
     assert!(!project.run(["journal", "--json", "-q"]).stderr.contains(&said));
 
     let status = project.run(["status"]);
-    assert!(status.stdout.contains("output of agents and rigs was removed"), "{status}");
+    assert!(
+        status.stdout.contains("output of agents and rigs was removed"),
+        "{status}"
+    );
     let status = project.run(["status", "--json"]).expect_code(0).json_document();
     assert_eq!(status["journalIsShortened"], true);
 

@@ -186,7 +186,9 @@ mod tests {
         let count = || fs::read_dir(&folder).unwrap().count();
         for number in 0..MOST_SESSIONS {
             save(number);
-            let file = fs::File::options().write(true).open(folder.join(format!("s{number}.json")));
+            let file = fs::File::options()
+                .write(true)
+                .open(folder.join(format!("s{number}.json")));
             let saved_at = begin + Duration::from_secs(number as u64);
             file.unwrap().set_modified(saved_at).unwrap();
         }
