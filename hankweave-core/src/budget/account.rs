@@ -30,7 +30,7 @@ pub(super) struct ThreadLedger<'a> {
 pub(super) struct Account<'l> {
     /// Attempts of each codon of the thread; inside a loop, of each iteration.
     codons: HashMap<&'l CodonId, Attempts>,
-    /// The same records by their ids in hank.json.
+    /// Attempts by the id in hank.json, over all iterations.
     configured: HashMap<&'l str, Attempts>,
     pub(super) spent: Usd,
     /// Whether more was spent than is known.

@@ -179,7 +179,7 @@ fn look(arguments: &[&str], work: &Path) {
     );
     let refs = counted
         .as_deref()
-        .and_then(|text| Some(text.split_once("I refs:")?.1));
+        .and_then(|text| Some(text.split_once("refs:")?.1));
     let instructions = refs.and_then(|text| text.split_whitespace().next());
     println!(
         "  {}: {}, {} instructions, {:.1} s with all that",
