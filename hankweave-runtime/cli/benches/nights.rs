@@ -1,7 +1,7 @@
 //! Cost of a codon late in a long night, next to its cost early: by processor time, bytes and calls of our own process.
 //!
 //! `cargo bench -p hankweave-cli --bench nights [ITERATIONS]`, 10,000 by default. A loop of that many iterations runs with the scripted agent, and
-//! then a hank of that many codons; afterwards `status` and `run --dry-run` look at each. A night that stays flat has the same figures in every line.
+//! then a hank of that many codons; afterwards the commands that only read look at each. A night that stays flat has the same figures in every line.
 
 #![expect(
     clippy::disallowed_methods,
@@ -96,8 +96,26 @@ fn night(codons: usize, items: &Value) {
         run.wait().is_ok_and(|status| status.success()),
         "the night has failed"
     );
-    look(&["status", "--json"], &work);
-    look(&["run", &hank.to_string_lossy(), "--dry-run"], &work);
+    let hank = hank.to_string_lossy();
+    for arguments in [
+        &["status"][..],
+        &["status", "--json"],
+        &["run", &hank, "--dry-run"],
+        &["history", "--all"],
+        &["cost"],
+        &["checkpoints", "list"],
+        &["logs"],
+    ] {
+        look(arguments, &work);
+    }
+    println!(
+        "  {} files of sessions",
+        files_in(&work.join(".hankweave/tmp/scripted-sessions"))
+    );
+}
+
+fn files_in(folder: &Path) -> usize {
+    std::fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
 fn used(pid: u32, codons: usize) -> Used {
@@ -145,16 +163,49 @@ fn resident(pid: u32) -> String {
     line.unwrap_or("nothing").trim().to_owned()
 }
 
+/// Prints the processor time and the peak memory of a command that only reads, and its instructions. The first two need GNU time, the last valgrind.
 fn look(arguments: &[&str], work: &Path) {
     let begin = Instant::now();
-    let status = Command::new(HANKWEAVE)
+    let timed = said(&["time", "-f", "%U s user, %S s system, %M KiB"], arguments, work);
+    let counted = said(
+        &[
+            "valgrind",
+            "--tool=cachegrind",
+            "--cache-sim=no",
+            "--cachegrind-out-file=/dev/null",
+        ],
+        arguments,
+        work,
+    );
+    let refs = counted
+        .as_deref()
+        .and_then(|text| Some(text.split_once("refs:")?.1));
+    let instructions = refs.and_then(|text| text.split_whitespace().next());
+    println!(
+        "  {}: {}, {} instructions, {:.1} s with all that",
+        arguments.join(" "),
+        timed.as_deref().map_or("not timed", last_line),
+        instructions.unwrap_or("uncounted"),
+        begin.elapsed().as_secs_f64(),
+    );
+}
+
+fn last_line(text: &str) -> &str {
+    text.trim_end().lines().last().unwrap_or_default()
+}
+
+/// Runs the command beneath a tool that measures it, and returns what both print on standard error; `None` where there is no such tool.
+fn said(tool: &[&str], arguments: &[&str], work: &Path) -> Option<String> {
+    let ended = Command::new(tool[0])
+        .args(&tool[1..])
+        .arg(HANKWEAVE)
         .args(arguments)
         .arg("-e")
         .arg(work)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    assert!(status.is_ok_and(|status| status.success()), "{arguments:?}");
-    println!("  {} {:.0} ms", arguments[0], begin.elapsed().as_secs_f64() * 1e3);
+        .output()
+        .ok()?;
+    assert!(ended.status.success(), "{arguments:?}");
+    Some(String::from_utf8_lossy(&ended.stderr).into_owned())
 }

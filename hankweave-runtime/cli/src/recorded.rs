@@ -78,6 +78,9 @@ pub(crate) fn codon(line: TailLine<'_>) -> Option<CodonId> {
     serde_json::from_slice::<Entry>(line.bytes).ok()?.data.codon_id
 }
 
+/// Reported by commands that show less than what was recorded.
+pub(crate) const SHORTENED: &str = "the oldest output of agents and rigs was removed when the journal grew beyond 1 GiB; what agents said is in their own logs, in .hankweave/runs";
+
 /// `3 events were`, for a sentence about what was removed from the journal.
 pub(crate) fn removed(count: u64) -> (String, &'static str) {
     match count {

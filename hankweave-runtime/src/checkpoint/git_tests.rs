@@ -412,6 +412,7 @@ fn nothing_in_the_repository_leads_elsewhere_or_keeps_anybody_waiting() {
             repository(&fixture).join(part),
             fixture.folder.path().join("elsewhere"),
         );
+        fs::create_dir_all(&folder).unwrap();
         fs::rename(&folder, &elsewhere).unwrap();
         symlink(&elsewhere, &folder).unwrap();
         let before = photograph(&elsewhere);

@@ -266,6 +266,15 @@ fn open_by_path(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Parts of a new repository that git reads where they are, and does not need. Each takes a block of the disk or two, also in the folder of each task.
+const TEMPLATE: [&str; 5] = [
+    "description",
+    "hooks",
+    "info/exclude",
+    "objects/info",
+    "refs/tags",
+];
+
 /// Makes a repository with one empty commit on `main` under another name, and renames it when it is whole (G1).
 fn create(request: &OpenStoreRequest) -> Result<(), OpenStoreError> {
     let path = &request.repository;
@@ -282,6 +291,7 @@ fn create(request: &OpenStoreRequest) -> Result<(), OpenStoreError> {
     };
     let put_in_place = || -> Result<(), OpenStoreError> {
         make().map_err(|error| OpenStoreError::Create(ObjectError::at("make a bare repository")(error)))?;
+        remove_template(&temporary)?;
         first_commit(&temporary, request.at).map_err(IoError::at("write the first commit of", &temporary))?;
         write_settings(&temporary)?;
         let folder = open_dir(&temporary).map_err(IoError::at("open", &temporary))?;
@@ -295,6 +305,18 @@ fn create(request: &OpenStoreRequest) -> Result<(), OpenStoreError> {
         let _ = remove(&temporary);
     })?;
     Ok(sync_folder_of(path)?)
+}
+
+fn remove_template(repository: &Path) -> Result<(), IoError> {
+    for path in TEMPLATE.map(|name| repository.join(name)) {
+        match remove(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(IoError::at("remove", &path)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Gives a repository whose first commit cannot be found a new one, so that what else it holds stays within reach; returns whether that was enough. Without

@@ -38,6 +38,36 @@ fn files(workspace: &Path) -> Vec<(std::path::PathBuf, u32, Vec<u8>)> {
         .collect()
 }
 
+#[test]
+fn a_new_repository_has_only_what_git_needs() {
+    let fixture = Fixture::git();
+    let repository = fixture.path(".hankweave/checkpoints");
+    let mut names: Vec<String> = ["", "info", "objects", "refs", "refs/heads"]
+        .into_iter()
+        .flat_map(|folder| {
+            let entries = fs::read_dir(repository.join(folder)).unwrap();
+            entries.map(move |entry| Path::new(folder).join(entry.unwrap().file_name()))
+        })
+        .map(|path| path.to_string_lossy().into_owned())
+        // The first commit and its folder, and what the opening leaves.
+        .filter(|name| !(name.starts_with("objects/") && name.len() == "objects/00".len()))
+        .collect();
+    names.sort();
+    let needed = [
+        "HEAD",
+        "config",
+        "info",
+        "info/attributes",
+        "objects",
+        "objects/pack",
+        "refs",
+        "refs/heads",
+        "refs/heads/main",
+    ];
+    assert_eq!(names, needed);
+    git(&fixture, &["fsck", "--strict"]);
+}
+
 // covers: G3, G6, G11, F15
 #[test]
 fn git_finds_nothing_wrong_after_packs_restores_and_pruning() {

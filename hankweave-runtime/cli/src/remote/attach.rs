@@ -118,9 +118,11 @@ async fn follow(
         (true, None) => "attached; `help` lists the commands, `detach` leaves the run to itself".to_owned(),
         (false, _) => "attached, for reading; Ctrl-C leaves the run to itself".to_owned(),
     });
-    if let Some(about) = typed.filter(|_| from_now_on) {
+    match typed {
         // What is read after the connection was made misses nothing.
-        report.begin(&crate::state::read_execution(about.execution())?);
+        Some(about) if from_now_on => report.begin(&crate::state::read_execution(about.execution())?),
+        Some(about) if crate::state::is_shortened(about.execution())? => report.notice(recorded::SHORTENED),
+        _ => {}
     }
     let commands = client.commands();
     let (found, places) = watch::channel(Vec::new());

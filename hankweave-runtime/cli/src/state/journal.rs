@@ -24,6 +24,14 @@ pub(super) fn segments(disk: &dyn Disk, dir: &Path) -> Vec<PathBuf> {
     segments
 }
 
+/// Whether output of agents was removed from a file of the journal (D6).
+pub(super) fn is_shortened(segments: &[PathBuf]) -> bool {
+    let names = segments
+        .iter()
+        .filter_map(|segment| segment.file_stem()?.to_str());
+    names.into_iter().any(|name| name.ends_with("-kept"))
+}
+
 /// Every state event that can be read, oldest first; damaged lines and files are passed over.
 pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorded<StateEvent>> {
     let mut events: Vec<Recorded<StateEvent>> = Vec::new();
@@ -40,29 +48,36 @@ pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorde
     events
 }
 
-/// The newest `budget.summary`, if a run with budgets has ended.
+/// The newest `budget.summary`, if a run with budgets has ended and not much was recorded since. It is one of the last lines of its run, so only the
+/// newest part of the journal is searched, from its end, and no other line is parsed.
 pub(super) fn budget_summary(disk: &dyn Disk, segments: &[PathBuf]) -> Option<Event> {
+    let mut left = MOST_SEARCHED;
     // What cannot be read has none.
-    let newest = |segment: &PathBuf| newest_budget(disk, segment).unwrap_or_default();
+    let newest = |segment: &PathBuf| newest_budget(disk, segment, &mut left).unwrap_or_default();
     segments.iter().rev().find_map(newest)
 }
 
 /// Bytes that are searched at a time, from the end of a file on.
 const SEARCHED: u64 = 1 << 20;
 
-/// The newest summary in one file. It is one of the last lines of its run, so the file is searched from its end, and no other line is parsed.
-fn newest_budget(disk: &dyn Disk, segment: &Path) -> io::Result<Option<Event>> {
+/// Bytes that are searched at most: the summary of ten thousand codons has about three million.
+const MOST_SEARCHED: u64 = 16 << 20;
+
+/// The newest summary in the last `left` bytes of one file.
+fn newest_budget(disk: &dyn Disk, segment: &Path, left: &mut u64) -> io::Result<Option<Event>> {
     const MARK: &[u8] = br#""type":"budget.summary""#;
     let told = memchr::memmem::FinderRev::new(MARK);
     let mut end = disk.metadata(segment)?.length;
-    while end >= MARK.len() as u64 {
-        let begin = end.saturating_sub(SEARCHED);
+    let first = end.saturating_sub(*left);
+    *left -= end - first;
+    while end >= first + MARK.len() as u64 {
+        let begin = end.saturating_sub(SEARCHED).max(first);
         let part = disk.read_at(segment, begin, usize::try_from(end - begin).unwrap_or(usize::MAX))?;
         let Some(found) = told.rfind(&part) else {
             // The mark may lie across both parts.
-            end = match begin {
-                0 => 0,
-                _ => begin + MARK.len() as u64 - 1,
+            end = match begin == first {
+                true => first,
+                false => begin + MARK.len() as u64 - 1,
             };
             continue;
         };
@@ -127,8 +142,6 @@ impl StateEventLine {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
     use hankweave_runtime::world::disk::RealDisk;
 
     use super::*;
@@ -142,10 +155,8 @@ mod tests {
     }
 
     fn found(lines: &[String]) -> Option<Event> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(format!("{number:06}.jsonl"));
+        let path = folder.path().join("000001.jsonl");
         RealDisk
             .create_new(&path, (lines.join("\n") + "\n").as_bytes())
             .unwrap();
@@ -173,5 +184,24 @@ mod tests {
                 "{behind}"
             );
         }
+    }
+
+    #[test]
+    fn only_the_newest_part_of_a_long_journal_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let segments = ["000001.jsonl", "000002.jsonl", "000003.jsonl"].map(|name| folder.path().join(name));
+        let long = |number: u64| line(number, &format!("\"{}\"", "y".repeat(9 << 20)));
+        for (segment, text) in segments.iter().zip([SUMMARY.to_owned(), long(3), long(4)]) {
+            RealDisk.create_new(segment, (text + "\n").as_bytes()).unwrap();
+        }
+        let mut left = MOST_SEARCHED;
+        let read = segments.iter().rev().map(|segment| {
+            let before = left;
+            let found = newest_budget(&RealDisk, segment, &mut left).unwrap();
+            assert_eq!(found, None);
+            before - left
+        });
+        assert_eq!(read.sum::<u64>(), MOST_SEARCHED, "the oldest part is not read");
+        assert!(budget_summary(&RealDisk, &segments[..1]).is_some());
     }
 }

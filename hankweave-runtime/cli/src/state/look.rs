@@ -78,6 +78,12 @@ pub(crate) fn history_command(document: &Document) -> String {
     }
 }
 
+/// Whether the oldest output of agents was removed from the journal of the execution directory.
+pub(crate) fn is_shortened(execution: &Path) -> Result<bool, CliError> {
+    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    Ok(journal::is_shortened(&segments))
+}
+
 /// Returns the budgets' usage at the end of the newest run that has budgets.
 pub(crate) fn budget_summary(execution: &Path) -> Result<Option<Event>, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));

@@ -17,7 +17,9 @@ use crate::output;
 
 pub(crate) use cost::cost;
 pub(crate) use history::history;
-pub(super) use look::{budget_summary, history_command, known_checkpoints, named_run, read, read_execution};
+pub(super) use look::{
+    budget_summary, history_command, is_shortened, known_checkpoints, named_run, read, read_execution,
+};
 
 pub(super) fn state(global: &Global, command: &StateCommand) -> Result<ExitCode, CliError> {
     match command {

@@ -40,6 +40,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
     let head = thread::head(&state);
     let view = StatusView {
         budget: crate::state::budget_summary(&execution.execution)?,
+        is_shortened: crate::state::is_shortened(&execution.execution)?,
         left_out: LeftOut::of(
             &execution.execution,
             head.as_ref().map(|head| &head.checkpoint_sha),
@@ -78,6 +79,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
             "commands": view.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
             "budget": view.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
             "leftOut": (!view.left_out.is_empty()).then_some(&view.left_out),
+            "journalIsShortened": view.is_shortened,
             "plannedCodons": state.execution_plan.len(),
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
@@ -120,6 +122,8 @@ struct StatusView<'a> {
     budget: Option<Event>,
     /// Files that belong to the last checkpoint and are not in it.
     left_out: LeftOut,
+    /// The oldest output of agents was removed from the journal (D6).
+    is_shortened: bool,
 }
 
 impl<'a> StatusView<'a> {
@@ -143,6 +147,7 @@ impl<'a> StatusView<'a> {
             unfinished: unfinished(execution, thread),
             budget: None,
             left_out: LeftOut::default(),
+            is_shortened: false,
         }
     }
 }

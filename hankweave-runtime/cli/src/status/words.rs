@@ -9,6 +9,7 @@ use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 
 use super::StatusView;
+use crate::recorded::SHORTENED;
 use crate::report::{self, at_its_budget, codon_line, standing, style_of};
 use crate::screen::SafeText;
 
@@ -25,12 +26,13 @@ impl StatusView<'_> {
             self.standing(run),
             run.start_time
         )?;
+        let newest = thread.newest_records();
         for entry in state.execution_plan.iter() {
             let id = &entry.codon_id;
-            match thread.codons.iter().find(|known| known.codon.codon_id() == id) {
+            match newest.get(id) {
                 Some(known) => {
-                    let codon = CodonSummary::of(&known.codon);
-                    let line = self.line(&known.codon, &codon);
+                    let codon = CodonSummary::of(known);
+                    let line = self.line(known, &codon);
                     write!(text, "  ")?;
                     let style = style_of(codon.status, codon.interrupted_by);
                     text.styled(style, format_args!("{:<24}", id.as_str()))?;
@@ -96,6 +98,9 @@ impl StatusView<'_> {
         }
         if let Some(files) = self.left_out.words() {
             writeln!(text, "not in the last checkpoint: {files}")?;
+        }
+        if self.is_shortened {
+            writeln!(text, "{SHORTENED}")?;
         }
         self.changes.write(text)?;
         for (command, purpose) in self.commands() {

@@ -156,6 +156,7 @@ fn nothing_in_the_checkpoint_repository_keeps_a_command_waiting() {
     for (name, damage) in damages {
         let project = finished_project();
         let path = project.directory().join(".hankweave/checkpoints").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
         damage(&path);
         // They change nothing, so they may only refuse.
         for command in [

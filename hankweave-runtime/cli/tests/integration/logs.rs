@@ -144,6 +144,14 @@ fn what_was_removed_from_a_large_journal_is_told_where_it_is_missing() {
     assert!(journal.stderr.contains(&said), "{journal}");
     assert!(!project.run(["journal", "--json", "-q"]).stderr.contains(&said));
 
+    let status = project.run(["status"]);
+    assert!(
+        status.stdout.contains("output of agents and rigs was removed"),
+        "{status}"
+    );
+    let status = project.run(["status", "--json"]).expect_code(0).json_document();
+    assert_eq!(status["journalIsShortened"], true);
+
     // What is missing is no difference, and not compared.
     let directory = project.directory().to_string_lossy().into_owned();
     let replayed = project.run(["replay", &directory, "--speed", "max", "--json"]);

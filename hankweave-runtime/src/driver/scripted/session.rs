@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -16,6 +17,10 @@ const FOLDER: &str = "scripted-sessions";
 
 /// A larger session is not one of ours.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// Number of sessions from which on the older half is removed. A codon that continues another one is near it, and a session that is not known
+/// begins with nothing.
+const MOST_SESSIONS: usize = 1_000;
 
 /// A conversation: how many prompts it had, and what it cost. A file in the temporary folder, so that it lives as long
 /// as that; an unknown session begins with nothing.
@@ -60,6 +65,7 @@ impl ScriptedSession {
     pub(super) fn save(&self, temporary: &Path) -> io::Result<()> {
         // A command of the script may have removed it.
         RealDisk.make_private_dirs(temporary)?;
+        let path = temporary.join(FOLDER);
         let temporary = RealDisk.open_folder(temporary)?;
         let name = OsStr::new(FOLDER);
         if !matches!(temporary.open(name), Ok(OpenedEntry::Folder(_))) {
@@ -75,7 +81,8 @@ impl ScriptedSession {
         };
         let file = OsString::from(file_name(&self.id));
         remove(&*folder, &file)?;
-        folder.create_file(&file, 0o600, &mut &*serde_json::to_vec(self)?)
+        folder.create_file(&file, 0o600, &mut &*serde_json::to_vec(self)?)?;
+        remove_oldest(&*folder, &path)
     }
 
     fn read(id: String, temporary: &Path) -> Self {
@@ -98,6 +105,24 @@ impl ScriptedSession {
     }
 }
 
+/// Removes the older half of the sessions in `folder`, which is at `path`, when there are too many.
+fn remove_oldest(folder: &dyn Folder, path: &Path) -> io::Result<()> {
+    if folder.names()?.len() <= MOST_SESSIONS {
+        return Ok(());
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        if metadata.is_file() {
+            files.push((metadata.modified()?, entry.file_name()));
+        }
+    }
+    files.sort_unstable();
+    files.truncate(files.len().saturating_sub(MOST_SESSIONS / 2));
+    files.iter().try_for_each(|(_, name)| remove(folder, name))
+}
+
 fn remove(folder: &dyn Folder, name: &OsStr) -> io::Result<()> {
     match folder.remove(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -113,8 +138,8 @@ fn file_name(id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
 
@@ -145,5 +170,32 @@ mod tests {
             fs::read_to_string(outside).unwrap(),
             r#"{"prompts": 7, "models": {}}"#
         );
+    }
+
+    #[test]
+    fn of_a_long_night_the_newest_sessions_are_kept() {
+        let temporary = tempfile::tempdir().unwrap();
+        let save = |number: usize| {
+            let id = format!("s{number}");
+            let session = ScriptedSession::open(Some(id.clone()), None, temporary.path());
+            session.save(temporary.path()).unwrap();
+            session.prompts
+        };
+        let folder = temporary.path().join(FOLDER);
+        let begin = SystemTime::now() - Duration::from_secs(3_600);
+        let count = || fs::read_dir(&folder).unwrap().count();
+        for number in 0..MOST_SESSIONS {
+            save(number);
+            let file = fs::File::options()
+                .write(true)
+                .open(folder.join(format!("s{number}.json")));
+            let saved_at = begin + Duration::from_secs(number as u64);
+            file.unwrap().set_modified(saved_at).unwrap();
+        }
+        assert_eq!(count(), MOST_SESSIONS);
+        save(MOST_SESSIONS);
+        assert_eq!(count(), MOST_SESSIONS / 2);
+        assert_eq!(save(MOST_SESSIONS - 1), 2, "a new one is known");
+        assert_eq!(save(0), 1, "an old one is not");
     }
 }
