@@ -124,11 +124,11 @@ impl Tools {
         let agent = created.agent_id.clone().map(agent_id).transpose()?;
         let metadata = metadata(&created, agent.is_some())?;
         let task = |id| NewTask {
-            id,
             name: created.name.clone(),
             description: created.description.clone(),
             owner: created.owner.clone().unwrap_or_else(|| "system".to_owned()),
             metadata: metadata.clone(),
+            ..NewTask::new(id)
         };
         if let Some(id) = &created.task_id {
             let row = self.make(task(task_id(id)?), agent.as_ref()).await?;
@@ -185,9 +185,12 @@ impl Tools {
                 message: None,
                 extra: Extra::default(),
             }),
-            Some("failed") => {
-                TaskStep::Fail(detach.error.unwrap_or_else(|| "the agent gave it up".to_owned()))
-            }
+            Some("failed") => TaskStep::Fail(
+                detach
+                    .error
+                    .unwrap_or_else(|| "the agent gave no reason".to_owned())
+                    .into(),
+            ),
             _ => TaskStep::Requeue("DETACHED".to_owned()),
         };
         let row = one.lifecycle.take(&id, &step).await?;
@@ -204,7 +207,7 @@ impl Tools {
         let done = tokio::select! {
             done = execute(world, self.registry.workspace(&id), &given.command, limit, marker) => done,
             () = one.is_over.cancelled() => {
-                return Err(ToolError::new(EXECUTION_FAILED, format!("`{id}` is called off or lost; the command was stopped")));
+                return Err(ToolError::new(EXECUTION_FAILED, format!("`{id}` is cancelled or lost; the command was stopped")));
             }
         };
         let done = done.map_err(|error| ToolError::new(EXECUTION_FAILED, error.to_string()))?;

@@ -1,4 +1,4 @@
-//! `hankweave task cancel`, `resume`, `complete`, `detach` and `delete`
+//! `hankweave task cancel`, `approve`, `deny`, `resume`, `complete`, `detach` and `delete`
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -8,10 +8,10 @@ use hankweave_core::machine::Extra;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskResult;
 use hankweave_task_model::{CheckpointId, TaskError};
-use hankweave_tasks::lifecycle::TaskStep;
+use hankweave_tasks::lifecycle::{TaskAnswer, TaskStep};
 
 use super::show::line;
-use crate::args::{Global, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs};
+use crate::args::{Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::registry::Registry;
@@ -39,11 +39,29 @@ pub(super) async fn cancel(global: &Global, registry: &Registry, id: &TaskId) ->
         .map_err(|error| registry.failure(&error))?;
     if row.cancel_requested_at.is_some() && !global.quiet {
         let show = registry.typed(&format!("task show {id}"));
-        tell(format!(
-            "its worker is asked to stop it; `{show}` tells when it has\n"
-        ));
+        tell(format!("its worker stops it; `{show}` shows when it has\n"));
     }
     told(global, &row)
+}
+
+/// Approves or denies what a waiting task asks about (TASK-123).
+pub(super) async fn answer(
+    global: &Global,
+    registry: &Registry,
+    args: &TaskAnswerArgs,
+    granted: bool,
+) -> Result<ExitCode, CliError> {
+    let environment = &registry.world.environment;
+    let login = || environment.get("LOGNAME").or_else(|| environment.get("USER"));
+    let login = || login().and_then(|name| name.to_str()).map(str::to_owned);
+    let by = args.by.clone().or_else(login);
+    let step = TaskStep::Answer(TaskAnswer {
+        granted,
+        by: by.unwrap_or_else(|| "a user".to_owned()),
+        reason: args.reason.clone(),
+    });
+    let row = registry.lifecycle.take(&args.task.id, &step).await;
+    told(global, &row.map_err(|error| registry.failure(&error))?)
 }
 
 pub(super) async fn resume(
@@ -76,7 +94,7 @@ async fn resume_for(
     registry.task(id).await?;
     let made = registry.make_workspace(id).await;
     let workspace = made.map_err(|error| {
-        let message = format!("the workspace of {id} cannot be made: {error}");
+        let message = format!("failed to create the workspace of {id}: {error}");
         CliError::new(CliErrorKind::Io, message)
     })?;
     let row = registry.lifecycle.resume_for(id, checkpoint, agent.clone()).await;
@@ -84,7 +102,7 @@ async fn resume_for(
     if !global.quiet && !global.json() {
         let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
         tell(format!(
-            "{} works on it in {}; `{done}` or `{free}` ends that; a worker takes it over once nothing has changed for its --orphan-after\n",
+            "{} works on it in {}; end with `{done}` or `{free}`; a worker requeues it once nothing has changed for its --orphan-after\n",
             one_line(agent.as_str()),
             workspace.display()
         ));
@@ -125,7 +143,7 @@ pub(super) async fn detach(
         if has.as_ref() != Some(agent) {
             let message = match has {
                 Some(other) => format!("{id} is a task of {other}, not of {agent}"),
-                None => format!("{id} is no task of {agent}: nobody has begun it"),
+                None => format!("{id} is no task of {agent}: it has not started"),
             };
             return Err(CliError::new(CliErrorKind::Input, message));
         }
@@ -151,7 +169,9 @@ pub(super) fn sure(args: &TaskDeleteArgs) -> Result<(), CliError> {
         CliError::new(CliErrorKind::Usage, message).hint("--force deletes without a question")
     };
     if !std::io::stdin().is_terminal() {
-        return Err(usage(format!("nobody can be asked whether to delete {id}")));
+        return Err(usage(format!(
+            "deleting {id} needs a confirmation, and there is no terminal"
+        )));
     }
     let io = |error: std::io::Error| CliError::from_error(CliErrorKind::Io, &error);
     ask(format!("Delete {id} with all its files? [y/N] ")).map_err(io)?;

@@ -140,9 +140,7 @@ impl HealthCheck {
                         "1 task was left behind by a worker that is gone; the next one cares for it"
                             .to_owned(),
                     ),
-                    left => Some(format!(
-                        "{left} tasks were left behind by workers that are gone; the next one cares for them"
-                    )),
+                    left => Some(format!("{left} orphaned tasks; the next worker requeues them")),
                 })
             }
         }
@@ -196,7 +194,7 @@ impl HealthReport {
         for (check, trouble) in &self.checks {
             match (check, trouble) {
                 (_, Some(trouble)) => text.push_str(&format!("{}: {}\n", check.name(), one_line(trouble))),
-                (HealthCheck::Orphans, None) => text.push_str("no task was left behind\n"),
+                (HealthCheck::Orphans, None) => text.push_str("no orphaned task\n"),
                 (_, None) => {}
             }
         }

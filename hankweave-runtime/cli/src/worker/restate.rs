@@ -48,7 +48,7 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
         if !quiet && !json {
             let root = layers.root().display();
             tell(format!(
-                "{name} works for Restate at {address}; its tasks are in {root}\n"
+                "worker {name} serves Restate at {address}; task files are in {root}\n"
             ));
         }
         Ok::<_, CliError>(())

@@ -20,7 +20,7 @@ pub enum TaskError {
         resource: String,
     },
     /// The lock is over, so its holder must stop writing.
-    #[error("the lock on `{resource}` is over")]
+    #[error("the lock on `{resource}` has expired")]
     LockTimeout {
         /// Resource of the lock.
         resource: String,
@@ -42,7 +42,7 @@ pub enum TaskError {
         version: u64,
     },
     /// The holder has one that stands behind it.
-    #[error("`{resource}` stands before `{held}`, which is held already; ask for both at once")]
+    #[error("`{resource}` sorts before `{held}`, which is already held; acquire both at once")]
     LockOrder {
         /// Requested resource.
         resource: String,
@@ -53,16 +53,16 @@ pub enum TaskError {
     #[error("{0}")]
     InvalidArgument(&'static str),
     /// Some of several locks could not be given back; the others were.
-    #[error("these locks were not given back: {}", resources.join(", "))]
+    #[error("these locks were not released: {}", resources.join(", "))]
     BatchUnlockFailed {
         /// Those that were not.
         resources: Vec<String>,
     },
     /// The place where tasks and locks are kept did not answer in time; it may come back.
-    #[error("the registry is away: {0}")]
+    #[error("the registry does not answer: {0}")]
     LockBackendUnavailable(String),
     /// All tries were in vain.
-    #[error("{last}, after {attempts} tries")]
+    #[error("{last}, after {attempts} attempts")]
     TriesUsedUp {
         /// How many there were.
         attempts: u32,
@@ -72,6 +72,9 @@ pub enum TaskError {
     /// The registry cannot be opened.
     #[error("the registry cannot be opened: {0}")]
     RegistryNotInitialized(String),
+    /// The registry answers, and what it holds cannot be used: its file or tables are damaged, or its user lacks a right.
+    #[error("the registry cannot be used: {0}")]
+    RegistryUnusable(String),
     /// No task can be called so (TASK-90).
     #[error("`{id}` is no id of a task: {reason}")]
     InvalidTaskId {
@@ -111,7 +114,7 @@ pub enum TaskError {
     #[error("none of the tasks was created: {0}")]
     TaskBulkInsertFailed(String),
     /// The task has no such step in its status.
-    #[error("task `{id}` is {from}, from where there is no {method}")]
+    #[error("task `{id}` is {from}; {}", needed(method))]
     InvalidTransition {
         /// The task.
         id: String,
@@ -149,7 +152,7 @@ pub enum TaskError {
     #[error("`{0}` is no name of a checkpoint; one is `checkpoint_` and up to 16 digits")]
     InvalidCheckpointId(String),
     /// Neither a checkpoint nor the log tells what the state was; nothing was touched.
-    #[error("neither a checkpoint nor the log of `{task}` tells what its state was")]
+    #[error("the state of `{task}` cannot be recovered: neither a checkpoint nor the log holds it")]
     StateUnrecoverable {
         /// The task.
         task: String,
@@ -168,6 +171,25 @@ pub enum TaskError {
         /// The first file that is wrong.
         file: String,
     },
+}
+
+/// Returns in a sentence in which statuses a task can take the step `method`.
+fn needed(method: &str) -> String {
+    let (statuses, done) = match method {
+        "start" => ("pending", "started"),
+        "complete" => ("running", "completed"),
+        "fail" => ("running or waiting", "failed"),
+        "fail resume" => ("running", "requeued"),
+        "ask" => ("running", "made to wait for an approval"),
+        "approve" => ("waiting", "approved"),
+        "deny" => ("waiting", "denied"),
+        "cancel" => ("pending, running or waiting", "cancelled"),
+        "delete" => ("completed, failed or cancelled", "deleted"),
+        "resume" => ("failed or cancelled", "resumed"),
+        "resume start" => ("pending, failed or cancelled", "resumed for an agent"),
+        other => return format!("it cannot take the step `{other}`"),
+    };
+    format!("only a task that is {statuses} can be {done}")
 }
 
 impl From<InvalidId> for TaskError {
@@ -191,7 +213,7 @@ impl TaskError {
             Self::BatchUnlockFailed { .. } => "BATCH_UNLOCK_FAILED",
             Self::LockBackendUnavailable(_) => "LOCK_BACKEND_UNAVAILABLE",
             Self::TriesUsedUp { last, .. } => last.code(),
-            Self::RegistryNotInitialized(_) => "REGISTRY_NOT_INITIALIZED",
+            Self::RegistryNotInitialized(_) | Self::RegistryUnusable(_) => "REGISTRY_NOT_INITIALIZED",
             Self::InvalidTaskId { .. } => "INVALID_TASK_ID",
             Self::TaskNotFound(_) => "TASK_NOT_FOUND",
             Self::TaskCreateFailed { .. } => "TASK_CREATE_FAILED",

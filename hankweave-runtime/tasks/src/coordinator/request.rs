@@ -45,6 +45,8 @@ pub struct Claimed {
     pub row: TaskRow,
     /// The lock.
     pub held: Option<LockGrant>,
+    /// Number of expired locks on the task whose place it takes.
+    pub expired: u64,
 }
 
 /// Which tasks are meant; what is absent excludes none.
@@ -125,6 +127,8 @@ pub struct Acquired {
     pub version: u64,
     /// The task that was asked for.
     pub row: Option<TaskRow>,
+    /// Number of expired locks whose place it takes.
+    pub expired: u64,
 }
 
 /// Somebody gives a lock back.

@@ -110,7 +110,7 @@ impl LockGuard {
                 owner = expired.owner,
                 token = expired.token,
                 since = %expired.acquired_at,
-                "a lock is over while its holder still works"
+                "a lock has expired while its holder still works"
             );
         }
     }
@@ -145,7 +145,7 @@ impl LockGuard {
                 Ok(Ok(())) => next = self.asked + lease / 3,
                 Ok(Err(lost @ TaskError::LockTimeout { .. })) => return lost,
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "a lock was not renewed; it is tried again");
+                    tracing::warn!(%error, "a lock was not renewed; trying again");
                     next = Instant::now() + lease / 10;
                 }
                 Err(_) => return self.over(),
@@ -210,12 +210,12 @@ fn end(locks: &Locks, lock: Lock<Acquired>, since: Instant, released: &Result<Op
         Ok(None) => {
             drop(lock.expire());
             metrics.expired.add(1);
-            tracing::warn!(resource, owner, "a lock was given back that nobody held");
+            tracing::warn!(resource, owner, "a lock was released that was not held");
             "success"
         }
         Err(error) => {
             metrics.expired.add(1);
-            tracing::warn!(resource, owner, %error, "a lock was not given back");
+            tracing::warn!(resource, owner, %error, "a lock was not released");
             "failed"
         }
     };

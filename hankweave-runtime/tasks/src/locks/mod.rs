@@ -173,6 +173,7 @@ impl Locks {
                 });
                 lock.set_count(held.count);
                 self.told(request, "success", Some(held.token), asked);
+                self.0.metrics.expired.add(acquired.expired);
                 let guard = self.guard(request, lock, tried);
                 let (version, row) = (acquired.version, acquired.row);
                 return Ok(TryLock::Granted(Box::new(GrantedLock { guard, version, row })));
@@ -278,7 +279,7 @@ impl Locks {
     /// Returns [`TaskError::LockBackendUnavailable`].
     pub async fn emergency_clean_up(&self, owner: &str) -> Result<u64, TaskError> {
         let removed = self.0.coordinator.emergency_clean_up(owner.to_owned()).await?;
-        tracing::warn!(owner, removed, "locks were taken away from their owner");
+        tracing::warn!(owner, removed, "the locks of an owner were removed");
         Ok(removed)
     }
 

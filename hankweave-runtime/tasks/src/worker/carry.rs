@@ -158,17 +158,14 @@ impl PushTarget {
             Ok(Err(RemoteError::Superseded { kept: Some(kept), .. })) => {
                 tracing::warn!(
                     kept,
-                    "the task has a later owner; what was done here is kept on the remote"
+                    "the task has a later owner; the work of this machine is kept on the remote"
                 );
             }
             Ok(Err(error)) => {
-                tracing::warn!(
-                    error = chain(&error),
-                    "what was done here is on this machine alone"
-                );
+                tracing::warn!(error = chain(&error), "the work of this machine was not pushed");
             }
             Err(_) => {
-                tracing::warn!("what was done here is on this machine alone: the remote takes too long")
+                tracing::warn!("the work of this machine was not pushed: the remote takes too long")
             }
         }
     }

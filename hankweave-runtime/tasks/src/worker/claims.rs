@@ -50,8 +50,10 @@ pub struct WorkerSummary {
     pub completed: u64,
     /// Tasks that failed.
     pub failed: u64,
-    /// Tasks that were called off.
+    /// Tasks that were cancelled.
     pub cancelled: u64,
+    /// Tasks that wait for the approval of a user.
+    pub waiting: u64,
     /// Tasks that wait again, because this worker was stopped or does not reach its remote.
     pub requeued: u64,
     /// Tasks that others have taken over.
@@ -64,6 +66,7 @@ impl WorkerSummary {
             JobEnd::Completed => &mut self.completed,
             JobEnd::Failed => &mut self.failed,
             JobEnd::Cancelled => &mut self.cancelled,
+            JobEnd::Waiting => &mut self.waiting,
             JobEnd::Requeued | JobEnd::NotFetched => &mut self.requeued,
             JobEnd::Lost => &mut self.lost,
         };
@@ -185,7 +188,7 @@ impl Worker {
                 Ok(()) if self.options.once && jobs.is_empty() => break Ok(()),
                 Ok(()) => {}
                 Err(TaskError::LockBackendUnavailable(why)) => {
-                    tracing::warn!(%why, "the registry is away; trying again");
+                    tracing::warn!(%why, "the registry does not answer; trying again");
                 }
                 Err(error) => break Err(error),
             }
@@ -252,6 +255,7 @@ impl Worker {
                 break;
             };
             let Some(held) = claimed.held else { break };
+            self.locks.metrics().expired.add(claimed.expired);
             let resource = TaskRow::lock_name(claimed.row.id());
             let guard = self.locks.adopt(resource, &held, lease, asked);
             self.figures.tasks.claimed.add(1);

@@ -100,6 +100,7 @@ mod tests {
                 token: 0,
                 steps: vec![TaskTransition::Cancel],
                 cost: Some(cost),
+                approval: None,
             };
             row.change(&change, Timestamp::UNIX_EPOCH).unwrap().row
         };
@@ -129,6 +130,7 @@ mod tests {
             token: 0,
             steps: vec![TaskTransition::Resume],
             cost: None,
+            approval: None,
         };
         let resumed = read.change(&resumed, Timestamp::UNIX_EPOCH).unwrap().row;
         assert_eq!(TaskCost::of(&resumed.record), Some(cost));

@@ -126,6 +126,7 @@ async fn carry_out(coordinator: &dyn Coordinator, task: &str, client: Client, ca
                 token: *token,
                 steps,
                 cost: None,
+                approval: None,
             };
             let changed = coordinator.change(change).await;
             changed.map_or_else(refused, |changed| Reply::Written(changed.row.version))

@@ -191,6 +191,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
         token: claimed.held.unwrap().token,
         steps: vec![TaskTransition::Start(start)],
         cost: None,
+        approval: None,
     };
     stage.coordinator.change(change).await.unwrap();
     // The folder of this one is on another machine.
