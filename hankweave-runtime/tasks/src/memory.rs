@@ -80,7 +80,7 @@ impl Memory {
         drop(state);
         let done = done.map_err(|trouble| error_of(operation, trouble))?;
         if O::WRITES && operation.wakes() {
-            self.hints.tell();
+            self.hints.notify();
         }
         Ok(done)
     }

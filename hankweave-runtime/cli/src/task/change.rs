@@ -17,7 +17,7 @@ use crate::output;
 use crate::registry::Registry;
 use crate::screen::{ask, one_line, tell};
 
-fn told(global: &Global, row: &TaskRow) -> Result<ExitCode, CliError> {
+fn print_row(global: &Global, row: &TaskRow) -> Result<ExitCode, CliError> {
     if global.json() {
         return output::print_json(row);
     }
@@ -25,8 +25,8 @@ fn told(global: &Global, row: &TaskRow) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Calls a task off, or asks whoever works on it to stop.
-pub(crate) async fn call_off(registry: &Registry, id: &TaskId) -> Result<TaskRow, TaskError> {
+/// Cancels a task, or asks its worker to stop it.
+pub(crate) async fn cancel_or_ask(registry: &Registry, id: &TaskId) -> Result<TaskRow, TaskError> {
     match registry.lifecycle.cancel(id).await {
         Err(TaskError::ResourceLocked { .. }) => registry.coordinator.request_cancel(id.clone()).await,
         row => row,
@@ -34,14 +34,14 @@ pub(crate) async fn call_off(registry: &Registry, id: &TaskId) -> Result<TaskRow
 }
 
 pub(super) async fn cancel(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
-    let row = call_off(registry, id)
+    let row = cancel_or_ask(registry, id)
         .await
         .map_err(|error| registry.failure(&error))?;
     if row.cancel_requested_at.is_some() && !global.quiet {
         let show = registry.typed(&format!("task show {id}"));
         tell(format!("its worker stops it; `{show}` shows when it has\n"));
     }
-    told(global, &row)
+    print_row(global, &row)
 }
 
 /// Approves or denies what a waiting task asks about (TASK-123).
@@ -61,7 +61,7 @@ pub(super) async fn answer(
         reason: args.reason.clone(),
     });
     let row = registry.lifecycle.take(&args.task.id, &step).await;
-    told(global, &row.map_err(|error| registry.failure(&error))?)
+    print_row(global, &row.map_err(|error| registry.failure(&error))?)
 }
 
 pub(super) async fn resume(
@@ -80,7 +80,7 @@ pub(super) async fn resume(
         return resume_for(global, registry, id, checkpoint, agent).await;
     }
     let row = registry.lifecycle.resume(id, checkpoint).await;
-    told(global, &row.map_err(|error| registry.failure(&error))?)
+    print_row(global, &row.map_err(|error| registry.failure(&error))?)
 }
 
 /// Starts it for an agent, which works in its workspace (TASK-115). Nobody holds its lock then.
@@ -98,7 +98,7 @@ async fn resume_for(
         CliError::new(CliErrorKind::Io, message)
     })?;
     let row = registry.lifecycle.resume_for(id, checkpoint, agent.clone()).await;
-    told(global, &row.map_err(|error| registry.failure(&error))?)?;
+    print_row(global, &row.map_err(|error| registry.failure(&error))?)?;
     if !global.quiet && !global.json() {
         let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
         tell(format!(
@@ -110,7 +110,7 @@ async fn resume_for(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Completes a running task, unless somebody works on it (TASK-105).
+/// Completes a running task without a live worker (TASK-105).
 pub(super) async fn complete(
     global: &Global,
     registry: &Registry,
@@ -125,13 +125,13 @@ pub(super) async fn complete(
         extra: Extra::default(),
     };
     let row = registry.lifecycle.complete(&args.task.id, result).await;
-    told(global, &row.map_err(|error| registry.failure(&error))?)
+    print_row(global, &row.map_err(|error| registry.failure(&error))?)
 }
 
 /// Error code of a task that was detached by hand.
 const DETACHED: &str = "DETACHED";
 
-/// Lets a running task wait again, unless somebody works on it (TASK-105).
+/// Requeues a running task without a live worker (TASK-105).
 pub(super) async fn detach(
     global: &Global,
     registry: &Registry,
@@ -150,7 +150,7 @@ pub(super) async fn detach(
     }
     let step = TaskStep::Requeue(DETACHED.to_owned());
     let row = registry.lifecycle.take(id, &step).await;
-    told(global, &row.map_err(|error| registry.failure(&error))?)
+    print_row(global, &row.map_err(|error| registry.failure(&error))?)
 }
 
 /// Who works on a task, or did.

@@ -17,7 +17,7 @@ use crate::exit::CliError;
 use crate::registry::{Registry, with_registry};
 
 #[cfg(feature = "mcp")]
-pub(crate) use change::call_off;
+pub(crate) use change::cancel_or_ask;
 #[cfg(feature = "mcp")]
 pub(crate) use create::{free_ids, order};
 pub(crate) use show::line_with_reason;

@@ -93,7 +93,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         .flatten()
         .max_by_key(|cost| cost.cost);
     let data = json!(data);
-    // A task that was called off has no error of its own; why a worker did that is in its result.
+    // A task that was cancelled has no error of its own; why a worker did that is in its result.
     let error = match row.record.status() {
         TaskStatus::Cancelled => &data["result"]["error"],
         _ => &record["error"],
@@ -121,7 +121,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     add(&mut text, "running", &data["running"]);
     // A task of an older version has the cost of its last attempt in its files alone.
     let of_last = || data["cost"].as_f64().map(dollars);
-    let cost = noted.map(TaskCost::told).or_else(of_last);
+    let cost = noted.map(TaskCost::in_words).or_else(of_last);
     add(&mut text, "cost", &json!(cost));
     for codon in data["codons"].as_array().into_iter().flatten() {
         let ended = if codon["success"] == true {

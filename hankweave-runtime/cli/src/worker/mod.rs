@@ -58,7 +58,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
         registry.world.clone(),
         options,
     )
-    .telling(move |row| tell_row(row, quiet, json));
+    .with_step_reporter(move |row| print_step(row, quiet, json));
     let page = metrics::serve(listener, async || worker.page().await);
     let shutdown = Shutdown::new();
     let worked = tokio::select! {
@@ -135,7 +135,7 @@ fn own_name(world: &World) -> String {
 }
 
 /// A line for each step of a task. A reader who has gone away is no reason to stop work.
-fn tell_row(row: &TaskRow, quiet: bool, json: bool) {
+fn print_step(row: &TaskRow, quiet: bool, json: bool) {
     let printed = match (quiet, json) {
         (_, true) => serde_json::to_string(row)
             .map(|row| screen::print(format!("{row}\n")))

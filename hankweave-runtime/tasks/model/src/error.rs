@@ -19,7 +19,7 @@ pub enum TaskError {
         /// Resource to release.
         resource: String,
     },
-    /// The lock is over, so its holder must stop writing.
+    /// The lock has expired, so its holder must stop writing.
     #[error("the lock on `{resource}` has expired")]
     LockTimeout {
         /// Resource of the lock.
@@ -33,7 +33,7 @@ pub enum TaskError {
         /// Presented token.
         token: u64,
     },
-    /// Somebody else has committed in between; read again.
+    /// Another writer has committed in between; read again.
     #[error("`{resource}` is at version {version}")]
     VersionConflict {
         /// Resource to write.
@@ -52,19 +52,19 @@ pub enum TaskError {
     /// An argument that makes no sense.
     #[error("{0}")]
     InvalidArgument(&'static str),
-    /// Some of several locks could not be given back; the others were.
+    /// Some of several locks could not be released; the others were.
     #[error("these locks were not released: {}", resources.join(", "))]
     BatchUnlockFailed {
         /// Those that were not.
         resources: Vec<String>,
     },
-    /// The place where tasks and locks are kept did not answer in time; it may come back.
+    /// The registry did not answer in time; it may answer later.
     #[error("the registry does not answer: {0}")]
     LockBackendUnavailable(String),
-    /// All tries were in vain.
+    /// All attempts failed.
     #[error("{last}, after {attempts} attempts")]
     TriesUsedUp {
-        /// How many there were.
+        /// Number of attempts.
         attempts: u32,
         /// Why the last one failed; its code is the code of this.
         last: Box<Self>,
@@ -75,7 +75,7 @@ pub enum TaskError {
     /// The registry answers, and what it holds cannot be used: its file or tables are damaged, or its user lacks a right.
     #[error("the registry cannot be used: {0}")]
     RegistryUnusable(String),
-    /// No task can be called so (TASK-90).
+    /// Invalid task id (TASK-90).
     #[error("`{id}` is no id of a task: {reason}")]
     InvalidTaskId {
         /// Given id.
@@ -83,7 +83,7 @@ pub enum TaskError {
         /// The rule that it breaks.
         reason: &'static str,
     },
-    /// There is no such task.
+    /// The task does not exist.
     #[error("there is no task `{0}`")]
     TaskNotFound(String),
     /// The task was not created.
@@ -110,7 +110,7 @@ pub enum TaskError {
         /// Why.
         reason: String,
     },
-    /// None of several tasks was created.
+    /// Of several tasks none was created.
     #[error("none of the tasks was created: {0}")]
     TaskBulkInsertFailed(String),
     /// The task has no such step in its status.

@@ -76,7 +76,7 @@ impl RestateTask {
         self.log.iter().filter_map(|line| line.seq).max().unwrap_or(0)
     }
 
-    /// Lets it wait for a worker: one that runs has lost its worker, any other had ended and is to go on.
+    /// Lets it wait for a worker: one that runs has lost its worker, any other had ended and is to continue.
     pub(crate) fn wait_again(&self, now: Timestamp) -> Result<DurableStep, TaskError> {
         let orphaned = TaskTransition::Fail(Fail {
             error: "ORPHANED".to_owned(),
@@ -96,7 +96,7 @@ impl RestateTask {
     }
 
     /// Returns the step that cancels the task while no worker has it.
-    pub(crate) fn call_off(&self, now: Timestamp) -> Result<DurableStep, TaskError> {
+    pub(crate) fn cancel(&self, now: Timestamp) -> Result<DurableStep, TaskError> {
         self.change(vec![TaskTransition::Cancel], now)
     }
 

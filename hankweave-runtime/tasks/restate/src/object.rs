@@ -25,7 +25,7 @@ use crate::kept::{DurableStep, RestateTask};
 /// Under which name Restate keeps what there is to know of the task.
 const KEPT: &str = "kept";
 
-/// The signal that calls a task off.
+/// The signal that cancels a task.
 const CANCEL: &str = "cancel";
 
 /// A step may last as long as an agent works. That a worker is gone shows by its connection, not by its silence, so silence ends nothing (TASK-89).
@@ -83,7 +83,7 @@ pub(crate) fn endpoint(engine: Arc<RestateEngine>) -> Endpoint {
 
 #[restate_sdk::object]
 impl HankweaveTask {
-    /// Runs the hank of a new task, or goes on with a task where it was; for that, null is enough.
+    /// Runs the hank of a new task, or continues with a task where it was; for that, null is enough.
     #[handler]
     async fn run(&self, ctx: ObjectContext<'_>, Json(run): Json<Value>) -> HandlerResult<Json<TaskRow>> {
         let mut kept = match ctx.get::<Json<RestateTask>>(KEPT).await? {
@@ -211,7 +211,7 @@ async fn next(
             heard = &mut cancel, if !has_heard => {
                 has_heard = true;
                 match heard {
-                    Ok(()) => execution.call_off().await?,
+                    Ok(()) => execution.cancel().await?,
                     Err(error) => {
                         execution.abandon().await?;
                         return Err(error.into());

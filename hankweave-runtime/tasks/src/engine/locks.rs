@@ -1,4 +1,4 @@
-//! Locks: granting, renewing, giving back (TASK-1 to TASK-5, TASK-13, TASK-16, TASK-92, TASK-100).
+//! Locks: granting, renewing, releasing (TASK-1 to TASK-5, TASK-13, TASK-16, TASK-92, TASK-100).
 
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::{LockDemand, LockGrant, Resource, TaskError};

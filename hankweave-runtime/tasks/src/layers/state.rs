@@ -30,7 +30,7 @@ impl TaskFiles {
     /// # Errors
     ///
     /// [`StateSaveFailed`](TaskError::StateSaveFailed), [`StaleToken`](TaskError::StaleToken), [`VersionConflict`](TaskError::VersionConflict), or why
-    /// the one that is there cannot be read; [`ResourceLocked`](TaskError::ResourceLocked) while somebody else writes. The old one is then in place,
+    /// the one that is there cannot be read; [`ResourceLocked`](TaskError::ResourceLocked) while another process writes. The old one is then in place,
     /// unless the very last step failed, the sync of its folder.
     pub fn save_state(&self, state: &TaskState) -> Result<(), LayerError> {
         self.traced(Layer::State, LayerOperation::Save, || {

@@ -46,7 +46,7 @@ struct Shared {
     metrics: Arc<StepMetrics>,
 }
 
-/// Moves tasks from status to status. Copies share their hooks and their figures.
+/// Takes tasks from status to status. Copies share their hooks and their figures.
 #[derive(Clone)]
 pub struct Lifecycle {
     shared: Arc<Shared>,
@@ -153,7 +153,7 @@ impl Lifecycle {
             })
             .await?;
         let row = created.row;
-        told("none", &row, "create", asked);
+        log_transition("none", &row, "create", asked);
         if let Some(held) = created.held {
             let guard = self.shared.locks.adopt(resource, &held, lease, asked);
             let written = self.follow(&row, guard.token()).await;
@@ -210,7 +210,7 @@ impl Lifecycle {
         self.take(id, &TaskStep::Start(agent_id)).await
     }
 
-    /// The work on a running task is done.
+    /// A running task has completed.
     ///
     /// # Errors
     ///
@@ -246,7 +246,7 @@ impl Lifecycle {
         self.take(id, &TaskStep::Delete).await
     }
 
-    /// Takes a task up again that failed or was called off, from one of its checkpoints if that is asked for. It has no hooks. An orphan fails first, and has the
+    /// Takes a task up again that failed or was cancelled, from one of its checkpoints if that is asked for. It has no hooks. An orphan fails first, and has the
     /// hooks of that (TASK-98).
     ///
     /// # Errors
@@ -401,7 +401,7 @@ impl Lifecycle {
             };
             match self.shared.coordinator.change(change).await {
                 Ok(changed) => {
-                    told(row.record.status().as_str(), &changed.row, step.method(), began);
+                    log_transition(row.record.status().as_str(), &changed.row, step.method(), began);
                     return Ok(changed);
                 }
                 Err(TaskError::VersionConflict { .. }) if made < TRIES => {
@@ -450,7 +450,7 @@ impl Lifecycle {
 }
 
 /// Says in the log that a task has come from one status to another (TASK-96).
-fn told(from: &str, row: &TaskRow, trigger: &str, began: Instant) {
+fn log_transition(from: &str, row: &TaskRow, trigger: &str, began: Instant) {
     tracing::info!(
         system = "TaskLifecycle",
         taskId = %row.id(),

@@ -16,7 +16,7 @@ const MOST: u32 = 10_000;
 /// How long a running task that nobody holds is left alone.
 pub const ORPHAN_AFTER: Duration = Duration::from_secs(300);
 
-/// The error of a task whose worker is gone.
+/// The error of a task whose worker has ended.
 pub const ORPHANED: &str = "ORPHANED";
 
 /// Action for running tasks without a worker.
@@ -63,7 +63,7 @@ impl Lifecycle {
             ..RecoveryReport::default()
         };
         for row in self.shared.coordinator.unwritten(MOST).await? {
-            self.mend(row.id(), &mut recovered).await;
+            self.repair(row.id(), &mut recovered).await;
         }
         for id in folders {
             self.compare(&id, &mut recovered).await?;
@@ -96,7 +96,7 @@ impl Lifecycle {
             here.map_err(|error: crate::layers::LayerError| TaskError::StateLoadFailed(error.to_string()))?;
         let here: BTreeSet<TaskId> = here.into_iter().collect();
         for row in unwritten.iter().filter(|row| here.contains(row.id())) {
-            self.mend(row.id(), &mut recovered).await;
+            self.repair(row.id(), &mut recovered).await;
         }
         Ok(recovered.followed)
     }
@@ -105,7 +105,7 @@ impl Lifecycle {
     pub async fn follow_created(&self, rows: &[TaskRow]) {
         let mut recovered = RecoveryReport::default();
         for row in rows {
-            self.mend(row.id(), &mut recovered).await;
+            self.repair(row.id(), &mut recovered).await;
         }
     }
 
@@ -125,7 +125,7 @@ impl Lifecycle {
                 let (registry, found) = (row.record.status(), state.map(|state| state.status));
                 if found != Some(registry) {
                     tracing::warn!(taskId = %id, ?found, %registry, "a state file differs from the registry; the registry counts");
-                    self.mend(id, recovered).await;
+                    self.repair(id, recovered).await;
                 }
             }
             Err(error) => tracing::warn!(taskId = %id, %error, "a state cannot be read"),
@@ -134,15 +134,15 @@ impl Lifecycle {
     }
 
     /// Lets the files of one task follow, under its lock.
-    async fn mend(&self, id: &TaskId, recovered: &mut RecoveryReport) {
-        match self.try_mend(id).await {
+    async fn repair(&self, id: &TaskId, recovered: &mut RecoveryReport) {
+        match self.try_repair(id).await {
             Ok(()) => recovered.followed.push(id.clone()),
             Err(TaskError::ResourceLocked { .. }) => {}
             Err(error) => tracing::warn!(taskId = %id, %error, "the files of a task do not follow yet"),
         }
     }
 
-    async fn try_mend(&self, id: &TaskId) -> Result<(), TaskError> {
+    async fn try_repair(&self, id: &TaskId) -> Result<(), TaskError> {
         let (mut guard, row) = self.lock(id, SYSTEM).await?;
         let (files, token) = (self.shared.layers.task(id.clone()), guard.token());
         let published = guard

@@ -1,4 +1,4 @@
-//! The steps that can be asked for, and from where (TASK-32, TASK-91).
+//! Steps of a task, and the statuses in which each is possible (TASK-32, TASK-91).
 
 use hankweave_core::id::AgentId;
 use hankweave_task_model::registry::{RegistryChange, TaskRow};
@@ -9,12 +9,12 @@ use hankweave_task_model::task::{
 use hankweave_task_model::{HookPoint, TaskError};
 use serde_json::{Value, json};
 
-/// A step that somebody wants to take.
+/// Step of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskStep {
-    /// An agent begins to work on a pending task.
+    /// A pending task is started for an agent.
     Start(AgentId),
-    /// The work on a running task is done.
+    /// A running task has completed.
     Complete(TaskResult),
     /// The work on a running task failed.
     Fail(TaskFailure),
@@ -26,11 +26,11 @@ pub enum TaskStep {
     Answer(TaskAnswer),
     /// A pending, running or waiting task is cancelled.
     Cancel,
-    /// A task that has ended is removed with its files.
+    /// An ended task is deleted with its files.
     Delete,
-    /// A task that failed or was called off waits again.
+    /// A failed or cancelled task is requeued.
     Resume,
-    /// An agent begins to work on a task that waits, failed or was called off, in one commit.
+    /// A pending, failed or cancelled task is started for an agent, in one commit.
     ResumeFor(AgentId),
 }
 

@@ -48,7 +48,7 @@ async fn an_exclusive_request_fails_at_once_and_a_collaborative_one_waits_its_tr
     let refused = locks.acquire(request.clone()).await.unwrap_err();
     assert_eq!(
         (refused.code(), refused.to_string().as_str()),
-        ("RESOURCE_LOCKED", "`r` is held by ann, after 7 tries")
+        ("RESOURCE_LOCKED", "`r` is held by ann, after 7 attempts")
     );
     assert_eq!(
         asked.elapsed(),
@@ -270,7 +270,7 @@ async fn waits_are_off_by_no_more_than_is_asked_for_and_not_at_all_otherwise() {
             ..locks.request("r", "ben", Collaborative)
         };
         let refused = locks.acquire(request).await.unwrap_err();
-        assert_eq!(refused.to_string(), "`r` is held by ann, after 3 tries");
+        assert_eq!(refused.to_string(), "`r` is held by ann, after 3 attempts");
         assert_eq!(
             asked.elapsed(),
             Duration::from_millis(waited),
@@ -320,7 +320,7 @@ async fn a_return_that_fails_is_logged_and_costs_the_work_nothing() {
         (1, "r", "ann")
     );
     registry.is_away.store(false, Ordering::Relaxed);
-    // Several are given back in the other order than they were taken.
+    // Several are released in the other order than they were taken.
     let request = locks.request("", "ben", Exclusive);
     let batch = locks.acquire_all(&["c", "a", "b"], &request).await.unwrap();
     events.take("");

@@ -93,7 +93,7 @@ fn prepare(
     clock: Arc<dyn Clock>,
 ) -> rusqlite::Result<Result<LeaseClock, String>> {
     connection.busy_timeout(BUSY)?;
-    // The journal mode last: it writes into the file, which may be somebody else's.
+    // The journal mode last: it writes into the file, which may be another process's.
     if let Err(reason) = migrate(connection)? {
         return Ok(Err(reason));
     }

@@ -118,7 +118,7 @@ impl SqliteWriter {
             wakes |= job.answer();
         }
         if wakes {
-            self.hints.tell();
+            self.hints.notify();
         }
     }
 
@@ -157,7 +157,7 @@ fn again(trouble: &TxError) -> TxError {
 impl From<rusqlite::Error> for TxError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
-            // Somebody else has it, or its disk is full or does not do what it should; all of it may pass (TASK-101, TASK-117).
+            // Another process has it, or its disk is full or does not do what it should; all of it may pass (TASK-101, TASK-117).
             Some(
                 ErrorCode::DatabaseBusy
                 | ErrorCode::DatabaseLocked

@@ -43,7 +43,7 @@ const HELD: i32 = 75;
 /// Exit code of a run that has paused.
 const PAUSED: i32 = 3;
 
-/// How often a run is started in a directory (TASK-58) that somebody else holds, and how long is waited in between: a run whose worker has lost its task stops
+/// How often a run is started in a directory (TASK-58) that another process holds, and how long is waited in between: a run whose worker has lost its task stops
 /// within its grace.
 const HELD_TRIES: u32 = 60;
 const HELD_WAIT: Duration = Duration::from_secs(1);
@@ -59,11 +59,11 @@ pub(super) enum JobEnd {
     Cancelled,
     /// It waits for the approval of a user.
     Waiting,
-    /// It waits again.
+    /// The task is requeued.
     Requeued,
-    /// It waits again for somebody who reaches the remote.
+    /// The task is requeued, for a worker that reaches the remote.
     NotFetched,
-    /// It is somebody else's now.
+    /// Another worker has the task.
     Lost,
 }
 
@@ -79,7 +79,7 @@ enum JobOutcome {
     NotFetched(String),
 }
 
-/// Why a job cannot go on.
+/// Why a job cannot continue.
 #[derive(Debug, thiserror::Error)]
 enum JobError {
     #[error(transparent)]
@@ -148,13 +148,13 @@ impl Job {
             called_off: CancellationToken::new(),
             progress: TaskProgress::default(),
             ledger: None,
-            schedule: Schedule::begin(),
+            schedule: Schedule::new(),
             run: None,
             carrier: None,
         }
     }
 
-    /// Runs the task to its end, or until its lease is lost, and gives it back (TASK-52).
+    /// Runs the task to its end, or until its lease is lost, and releases it (TASK-52).
     pub(super) async fn work(mut self, mut guard: LockGuard) -> JobEnd {
         let (worker, id) = (self.worker.clone(), self.row.id().clone());
         let is_called_off = self.called_off.clone();
@@ -226,7 +226,7 @@ impl Job {
         }
     }
 
-    /// Takes a step, and while the registry is away takes it again, as long as the lease lives.
+    /// Takes a step, and while the registry does not answer takes it again, as long as the lease lives.
     async fn step(&mut self, step: TaskStep) -> Result<(), TaskError> {
         let mut is_unsure = false;
         loop {
@@ -244,7 +244,7 @@ impl Job {
                 }
                 Err(error) => return Err(error),
             };
-            self.worker.tell(&self.row);
+            self.worker.report(&self.row);
             return Ok(());
         }
     }
@@ -346,7 +346,7 @@ impl Job {
                     let cause = self.schedule.look();
                     self.checkpoint_because(cause).await?;
                 }
-                told = told_by(&mut self.carrier) => match told {
+                told = next_sync_event(&mut self.carrier) => match told {
                     SyncEvent::News(news) => self.note(&news, log)?,
                     SyncEvent::Pushed(history) => self.record(*history).await,
                     SyncEvent::Superseded => return Ok(JobOutcome::Lost),
@@ -441,7 +441,7 @@ impl Job {
     }
 
     async fn checkpoint(&mut self, description: String) -> Result<(), LayerError> {
-        // One after the other: what is done again because somebody else was in the folder must not be done twice.
+        // One after the other: what is done again because another process was in the folder must not be done twice.
         if self.worker.options.packs_checkpoints {
             self.files.run(TaskFiles::pack_checkpoints).await?;
         }
@@ -516,7 +516,7 @@ impl Job {
 }
 
 /// Returns the messages about the remote, if there is one.
-async fn told_by(carrier: &mut Option<BackgroundPush>) -> SyncEvent {
+async fn next_sync_event(carrier: &mut Option<BackgroundPush>) -> SyncEvent {
     match carrier {
         Some(carrier) => carrier.next().await,
         None => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! Tasks of workers that are gone (TASK-56).
+//! Tasks of workers that have ended (TASK-56).
 
 use std::time::Duration;
 

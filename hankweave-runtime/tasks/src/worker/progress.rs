@@ -60,15 +60,15 @@ impl TaskProgress {
                 Some(Milestone::Started(codon()?))
             }
             "codon.completed" => Some(self.ended(codon()?, data)),
-            "assistant.action" if data["action"] == "message" => self.hear(&data["content"]),
-            "tool.result" if data["isError"] == true => self.hear(&data["result"]),
+            "assistant.action" if data["action"] == "message" => self.keep_lines(&data["content"]),
+            "tool.result" if data["isError"] == true => self.keep_lines(&data["result"]),
             "state.transition" => self.follow(&data["transition"]),
             _ => None,
         }
     }
 
     /// Keeps the last lines of what an agent printed.
-    fn hear(&mut self, text: &Value) -> Option<Milestone> {
+    fn keep_lines(&mut self, text: &Value) -> Option<Milestone> {
         let lines = text.as_str()?.lines().map(str::trim_end);
         for line in lines.filter(|line| !line.is_empty()) {
             if self.last_lines.len() == MOST_LINES {

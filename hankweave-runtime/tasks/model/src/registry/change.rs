@@ -26,7 +26,7 @@ pub struct RegistryChange {
     pub approval: Option<TaskApproval>,
 }
 
-/// A task behind a change.
+/// Task after a change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedTask {
     /// The row as it is now; its status is `deleted` when the task is gone and its id stays taken.

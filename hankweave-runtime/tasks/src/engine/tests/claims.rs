@@ -106,7 +106,7 @@ pub(super) async fn a_clock_that_jumps_loses_no_task_and_gives_none_to_two(place
     assert!(orphans().await.is_empty());
     let note = place.step(&running, first, [fail(), TaskTransition::Resume]);
     let waits = note.await.unwrap().row;
-    // Forth again: it is over, and whoever had it writes no more, whatever the clock says later.
+    // Forth again: the lease has expired, and its holder writes no more, whatever the clock says later.
     place.jump(HOUR).await;
     assert_eq!(code(place.coordinator.renew(renew(first)).await), "LOCK_TIMEOUT");
     let claimed = place.coordinator.claim(claim("second")).await.unwrap().unwrap();

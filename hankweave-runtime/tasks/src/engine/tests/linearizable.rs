@@ -28,7 +28,7 @@ impl Chance {
     }
 }
 
-/// What a client remembers: it goes on with its last token, also when it has lost the lock.
+/// What a client remembers: it continues with its last token, also when it has lost the lock.
 #[derive(Default)]
 struct Memory {
     token: u64,

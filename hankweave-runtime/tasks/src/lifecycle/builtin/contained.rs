@@ -121,7 +121,10 @@ mod tests {
         let groups = root.join("proc/1/cgroup");
         std::fs::write(&groups, "0::/init.scope\n").unwrap();
         let told = troubles(&plain, &id, root);
-        assert!(told[0].contains("in no container") && told.len() == 1, "{told:?}");
+        assert!(
+            told[0].contains("does not run in a container") && told.len() == 1,
+            "{told:?}"
+        );
         for (name, text) in [
             (".dockerenv", ""),
             ("run/.containerenv", ""),

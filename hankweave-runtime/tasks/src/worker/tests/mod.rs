@@ -298,7 +298,7 @@ async fn a_failed_task_names_its_codon_the_cause_the_last_lines_and_the_command_
     });
     let said = json!({"type": "assistant.action", "data": {"codonId": "page", "action": "message", "content": "2 of 7 failed\nsee page.rs"}});
     let script = step_event("CodonStarted", &json!({"codonId": "page"}))
-        + &format!("echo '{said}'\n")
+        + &format!("printf '%s\\n' '{said}'\n")
         + &step_event("CodonTransitioned", &failed)
         + "echo 'page: http://127.0.0.1:33105/ (`hankweave page` prints the address)' >&2\nexit 1\n";
     let stage = stage(&script, |_| {}).await;

@@ -1,4 +1,4 @@
-//! Steps that a worker takes: with hooks, and while the registry is away.
+//! Steps that a worker takes: with hooks, and while the registry does not answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
