@@ -242,8 +242,12 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
                 typed(place, "task restore ID --list")
             )
         }
-        TaskError::InvalidTransition { .. } => {
-            format!("`{}` shows its status", typed(place, "task show ID"))
+        TaskError::InvalidTransition { id, from: "waiting", .. } => {
+            let [approve, deny] = ["approve", "deny"].map(|answer| typed(place, &format!("task {answer} {id}")));
+            format!("`{approve}` or `{deny}` answers its question")
+        }
+        TaskError::InvalidTransition { id, .. } => {
+            format!("`{}` shows its status", typed(place, &format!("task show {id}")))
         }
         TaskError::RegistryUnusable(_) => {
             "restore the registry from a copy, or start a new one with another --registry; `sqlite3 FILE .recover` reads what is left of a file".to_owned()

@@ -60,8 +60,17 @@ pub(super) async fn answer(
         by: by.unwrap_or_else(|| "a user".to_owned()),
         reason: args.reason.clone(),
     });
-    let row = registry.lifecycle.take(&args.task.id, &step).await;
-    print_row(global, &row.map_err(|error| registry.failure(&error))?)
+    let id = &args.task.id;
+    let row = registry.lifecycle.take(id, &step).await;
+    print_row(global, &row.map_err(|error| registry.failure(&error))?)?;
+    if !global.quiet && !global.json() {
+        let resume = registry.typed(&format!("task resume {id}"));
+        tell(match granted {
+            true => "approved; the next worker continues the task\n".to_owned(),
+            false => format!("denied; `{resume}` lets the task ask again\n"),
+        });
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(super) async fn resume(

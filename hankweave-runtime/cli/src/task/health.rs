@@ -136,10 +136,7 @@ impl HealthCheck {
                 }
                 Ok(match orphans.len() {
                     0 => None,
-                    1 => Some(
-                        "1 task was left behind by a worker that is gone; the next one cares for it"
-                            .to_owned(),
-                    ),
+                    1 => Some("1 orphaned task; the next worker requeues it".to_owned()),
                     left => Some(format!("{left} orphaned tasks; the next worker requeues them")),
                 })
             }

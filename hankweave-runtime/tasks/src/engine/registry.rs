@@ -63,8 +63,8 @@ async fn check_earlier<T: Tx>(
     Ok(Ok(()))
 }
 
-async fn insert<T: Tx>(tx: &mut T, task: NewTask, token: u64) -> TxResult<TaskRow> {
-    let (row, line) = TaskRow::new(task, token, tx.now().await?);
+async fn insert<T: Tx>(tx: &mut T, task: NewTask, token: u64, now: Timestamp) -> TxResult<TaskRow> {
+    let (row, line) = TaskRow::new(task, token, now);
     tx.put_task(&row, &[line]).await?;
     Ok(row)
 }
@@ -86,7 +86,8 @@ impl Transaction for Create {
         }
         // Whoever has the lock already keeps its token.
         let token = held.as_ref().map_or(0, |held| held.token);
-        let row = insert(tx, self.task.clone(), token).await?;
+        let now = tx.now().await?;
+        let row = insert(tx, self.task.clone(), token, now).await?;
         tx.put_resource(&name, &before, after).await?;
         let offset = wall_offset(tx).await?;
         Ok(Claimed {
@@ -127,9 +128,11 @@ impl Transaction for CreateAll {
             let free = free_id(tx, id, false).await?;
             free.map_err(|reason| self.failed(format!("`{id}`: {reason}")))?;
         }
+        // Tasks of one time are listed and claimed by their ids.
+        let now = tx.now().await?;
         let mut rows = Vec::new();
         for task in &self.0 {
-            rows.push(insert(tx, task.clone(), 0).await?);
+            rows.push(insert(tx, task.clone(), 0, now).await?);
         }
         Ok(rows)
     }
