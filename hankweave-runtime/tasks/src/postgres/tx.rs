@@ -489,9 +489,10 @@ impl Tx for PostgresTx<'_> {
             now!(),
             "))"
         );
-        const DUE: &str = "NOT EXISTS (SELECT 1 FROM jsonb_array_elements_text(task.after_tasks::jsonb) AS earlier (task_id)
-            WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = task_id AND status = 'completed')
-            AND NOT EXISTS (SELECT 1 FROM deleted WHERE id = task_id AND status = 'completed'))";
+        // Scalar queries, so that each earlier task is looked up by its id; as joins they read the whole table.
+        const DUE: &str = "(task.after_tasks = '[]' OR NOT EXISTS (
+            SELECT 1 FROM jsonb_array_elements_text(task.after_tasks::jsonb) AS earlier (task_id)
+            WHERE coalesce((SELECT status FROM tasks WHERE id = task_id), (SELECT status FROM deleted WHERE id = task_id), '') <> 'completed'))";
         let limit = i64::from(limit);
         let (condition, values) = match owner {
             Some(owner) => ("AND owner = $2", values![limit, owner]),
