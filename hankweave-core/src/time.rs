@@ -58,6 +58,12 @@ impl Timestamp {
         Self::from_millis(self.0.saturating_add(millis))
     }
 
+    /// Returns the time `milliseconds` later, or earlier if negative, limited to the years that RFC 3339 can write.
+    #[must_use]
+    pub fn moved_by(self, milliseconds: i64) -> Self {
+        Self::from_millis(self.0.saturating_add(milliseconds))
+    }
+
     /// The time that passed since `earlier`; zero when `earlier` is later, as after a step of the clock.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

@@ -228,22 +228,29 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
     };
     let told = CliError::new(kind, format!("{error} ({})", error.code()));
     let hint = match error {
-        TaskError::TaskNotFound(_) => format!("`{}` lists what there is", typed(place, "task list")),
-        TaskError::ResourceLocked { .. } => format!("`{}` tells who works", typed(place, "lock list")),
+        TaskError::TaskNotFound(_) => format!("`{}` lists the tasks", typed(place, "task list")),
+        TaskError::ResourceLocked { .. } => format!("`{}` lists the holders", typed(place, "lock list")),
         TaskError::StateLoadFailed(_) | TaskError::StateValidationFailed(_) => {
             format!(
-                "`{}` tells the state from its checkpoints and its log",
+                "`{}` recovers the state from its checkpoints and its log",
                 typed(place, "task recover ID")
             )
         }
         TaskError::CheckpointNotFound { .. } | TaskError::CheckpointCorrupt { .. } => {
             format!(
-                "`{}` lists those that there are",
+                "`{}` lists the checkpoints",
                 typed(place, "task restore ID --list")
             )
         }
-        TaskError::InvalidTransition { .. } => {
-            format!("`{}` tells where it stands", typed(place, "task show ID"))
+        TaskError::InvalidTransition { id, from: "waiting", .. } => {
+            let [approve, deny] = ["approve", "deny"].map(|answer| typed(place, &format!("task {answer} {id}")));
+            format!("`{approve}` or `{deny}` answers its question")
+        }
+        TaskError::InvalidTransition { id, .. } => {
+            format!("`{}` shows its status", typed(place, &format!("task show {id}")))
+        }
+        TaskError::RegistryUnusable(_) => {
+            "restore the registry from a copy, or start a new one with another --registry; `sqlite3 FILE .recover` reads what is left of a file".to_owned()
         }
         TaskError::RegistryNotInitialized(_) | TaskError::LockBackendUnavailable(_) => {
             "name a registry that answers with --registry sqlite:PATH or --registry postgres://…".to_owned()

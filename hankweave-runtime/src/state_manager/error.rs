@@ -12,8 +12,8 @@ use crate::world::disk::IoError;
 pub enum TransitionError {
     /// The reducer rejected it: a bug in the caller. The state is unchanged, and later events are not
     /// affected.
-    #[error("the event does not fit the state")]
-    Rejected(#[source] Rejected),
+    #[error(transparent)]
+    Rejected(Rejected),
     /// It cannot be written down; the state is unchanged.
     #[error("the event cannot be written as JSON")]
     NotText(#[source] Arc<serde_json::Error>),
@@ -68,4 +68,22 @@ pub enum LoadError {
     /// changed.
     #[error(transparent)]
     History(RecoverError),
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::codon::CodonStatus;
+
+    use super::*;
+
+    // covers: P3
+    #[test]
+    fn a_rejected_event_says_which_transition_is_invalid() {
+        let rejected = Rejected::InvalidTransition {
+            from: CodonStatus::Completed,
+            to: CodonStatus::Running,
+        };
+        let error = TransitionError::Rejected(rejected);
+        assert_eq!(error.to_string(), "Invalid transition from completed to running");
+    }
 }

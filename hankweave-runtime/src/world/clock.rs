@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use hankweave_core::time::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::identity::{Identity as _, SystemIdentity};
+
 /// Tells the time that goes into records; never used to order events or to measure durations.
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// The current time.
@@ -14,6 +16,17 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     /// How long the machine has been up, with its sleep, which tokio's clock does not count. Nobody sets it, and every process on the machine sees the
     /// same. `None` where nobody knows.
     fn uptime(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Time since the machine's start without its sleep, as tokio's clock counts it. No setting of the clock moves it, and every process on the machine
+    /// reads the same. `None` where the system does not provide it.
+    fn awake(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Id of the machine's current boot, to which [`awake`](Self::awake) belongs; `None` where the system does not provide it.
+    fn boot_id(&self) -> Option<String> {
         None
     }
 }
@@ -33,6 +46,14 @@ impl Clock for SystemClock {
 
     fn uptime(&self) -> Option<Duration> {
         clock_gettime(ClockId::Boottime).try_into().ok()
+    }
+
+    fn awake(&self) -> Option<Duration> {
+        clock_gettime(ClockId::Monotonic).try_into().ok()
+    }
+
+    fn boot_id(&self) -> Option<String> {
+        SystemIdentity.boot_id()
     }
 }
 

@@ -214,6 +214,7 @@ fn start() -> TaskTransition {
 fn fail() -> TaskTransition {
     TaskTransition::Fail(Fail {
         error: "red".to_owned(),
+        failure: None,
     })
 }
 
@@ -240,6 +241,7 @@ async fn steps(coordinator: &dyn Coordinator, tasks: usize) -> f64 {
                     token,
                     steps: vec![step],
                     cost: None,
+                    approval: None,
                 };
                 version = coordinator.change(change).await.expect("it is ours").row.version;
                 done += 1;
@@ -293,6 +295,7 @@ async fn cycles(coordinator: &dyn Coordinator) -> f64 {
                 token: acquired.held.token,
                 steps: vec![step],
                 cost: None,
+                approval: None,
             };
             coordinator.change(change).await.expect("it is ours");
             coordinator.release(release()).await.expect("it is ours");

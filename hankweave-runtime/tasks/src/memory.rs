@@ -1,5 +1,6 @@
 //! Tasks and locks inside one process, gone with it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,14 +15,15 @@ use hankweave_task_model::{Holder, LockTable, LogEntry, Resource, TaskError};
 
 use crate::coordinator::{HeldLock, Hints, ListQuery, TaskFilter};
 use crate::engine::{
-    Backend, Fencing, LocalTx, ReadSet, Removed, ResourceView, Transaction, Tx, TxError, TxResult, error_of,
-    see_locally,
+    Backend, Fencing, LeaseClock, LocalTx, ReadSet, Removed, ResourceView, Transaction, Tx, TxError,
+    TxResult, error_of, see_locally,
 };
+use crate::stored::deleted_from;
 
 /// A coordinator for one process.
 pub struct Memory {
     state: Mutex<MemoryState>,
-    clock: Arc<dyn Clock>,
+    clock: LeaseClock,
     hints: Hints,
     fencing: Fencing,
 }
@@ -32,7 +34,7 @@ impl Memory {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             state: Mutex::default(),
-            clock,
+            clock: LeaseClock::new(clock),
             hints: Hints::default(),
             fencing: Fencing::Checked,
         }
@@ -46,10 +48,11 @@ impl Memory {
             lines: BTreeMap::from([(row.id().clone(), lines)]),
             ..MemoryState::default()
         };
-        state.put(row);
+        let empty = Self::new(clock);
+        state.put(row, empty.clock.lease_now());
         Self {
             state: Mutex::new(state),
-            ..Self::new(clock)
+            ..empty
         }
     }
 
@@ -67,6 +70,7 @@ impl Memory {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tx = MemoryTx {
             now: self.clock.now(),
+            lease_now: self.clock.lease_now(),
             fencing: self.fencing,
             state: &mut state,
         };
@@ -76,7 +80,7 @@ impl Memory {
         drop(state);
         let done = done.map_err(|trouble| error_of(operation, trouble))?;
         if O::WRITES && operation.wakes() {
-            self.hints.tell();
+            self.hints.notify();
         }
         Ok(done)
     }
@@ -103,10 +107,13 @@ impl Backend for Memory {
 #[derive(Default)]
 struct MemoryState {
     tasks: BTreeMap<TaskId, TaskRow>,
-    /// Those that wait for somebody, by age.
-    pending: BTreeSet<(Timestamp, TaskId)>,
+    /// Lease time of each task's last change.
+    changed: BTreeMap<TaskId, Timestamp>,
+    /// Pending tasks in the order in which they are claimed.
+    pending: BTreeSet<(Reverse<i32>, Timestamp, TaskId)>,
     lines: BTreeMap<TaskId, Vec<LogEntry>>,
-    deleted: BTreeMap<TaskId, Timestamp>,
+    /// Time of the deletion, and whether the task had completed.
+    deleted: BTreeMap<TaskId, (Timestamp, bool)>,
     locks: LockTable,
 }
 
@@ -116,11 +123,21 @@ impl MemoryState {
         locks.held.iter().any(|held| held.lives(now))
     }
 
-    fn put(&mut self, row: &TaskRow) {
-        let age = (*row.record.created_at(), row.id().clone());
+    fn has_completed(&self, id: &TaskId) -> Option<bool> {
+        let of_row = |row: &TaskRow| row.record.status() == TaskStatus::Completed;
+        let deleted = || self.deleted.get(id).map(|(_, has_completed)| *has_completed);
+        self.tasks.get(id).map(of_row).or_else(deleted)
+    }
+
+    fn put(&mut self, row: &TaskRow, lease_now: Timestamp) {
+        let known = self.tasks.get(row.id());
+        if known.is_none_or(|known| known.version != row.version) {
+            self.changed.insert(row.id().clone(), lease_now);
+        }
+        let place = (Reverse(row.priority), *row.record.created_at(), row.id().clone());
         match row.record.status() {
-            TaskStatus::Pending => self.pending.insert(age),
-            _ => self.pending.remove(&age),
+            TaskStatus::Pending => self.pending.insert(place),
+            _ => self.pending.remove(&place),
         };
         self.tasks.insert(row.id().clone(), row.clone());
     }
@@ -130,6 +147,7 @@ impl MemoryState {
 struct MemoryTx<'a> {
     state: &'a mut MemoryState,
     now: Timestamp,
+    lease_now: Timestamp,
     fencing: Fencing,
 }
 
@@ -144,12 +162,20 @@ impl Tx for MemoryTx<'_> {
         Ok(self.now)
     }
 
+    async fn lease_now(&mut self) -> TxResult<Timestamp> {
+        Ok(self.lease_now)
+    }
+
     async fn task(&mut self, id: &TaskId) -> TxResult<Option<TaskRow>> {
         Ok(self.state.tasks.get(id).cloned())
     }
 
     async fn deleted_at(&mut self, id: &TaskId) -> TxResult<Option<Timestamp>> {
-        Ok(self.state.deleted.get(id).copied())
+        Ok(self.state.deleted.get(id).map(|(at, _)| *at))
+    }
+
+    async fn has_completed(&mut self, id: &TaskId) -> TxResult<Option<bool>> {
+        Ok(self.state.has_completed(id))
     }
 
     async fn tasks(&mut self, query: &ListQuery) -> TxResult<Vec<TaskRow>> {
@@ -160,7 +186,7 @@ impl Tx for MemoryTx<'_> {
             .filter(|row| query.filter.wants(row))
             .collect();
         // The map is in the order of ids, and the sort keeps it among those of one moment.
-        rows.sort_by_key(|row| std::cmp::Reverse(*row.record.created_at()));
+        rows.sort_by_key(|row| Reverse(*row.record.created_at()));
         let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let rows = rows.into_iter().skip(size(query.offset));
         Ok(rows.take(query.limit.map_or(usize::MAX, size)).cloned().collect())
@@ -171,7 +197,7 @@ impl Tx for MemoryTx<'_> {
     }
 
     async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> TxResult<()> {
-        self.state.put(row);
+        self.state.put(row, self.lease_now);
         let known = self.state.lines.entry(row.id().clone()).or_default();
         known.extend_from_slice(lines);
         Ok(())
@@ -179,8 +205,12 @@ impl Tx for MemoryTx<'_> {
 
     async fn remove_task(&mut self, row: &TaskRow) -> TxResult<()> {
         self.state.tasks.remove(row.id());
+        self.state.changed.remove(row.id());
         self.state.lines.remove(row.id());
-        self.state.deleted.insert(row.id().clone(), self.now);
+        let has_completed = deleted_from(row) == TaskStatus::Completed.as_str();
+        self.state
+            .deleted
+            .insert(row.id().clone(), (self.now, has_completed));
         Ok(())
     }
 
@@ -188,9 +218,11 @@ impl Tx for MemoryTx<'_> {
         let state = &self.state;
         let is_wanted = |id: &TaskId| {
             let of_owner = |row: &TaskRow| owner.is_none_or(|owner| row.record.owner() == owner);
-            state.tasks.get(id).is_some_and(of_owner) && !state.is_held(id, self.now)
+            let is_due = |row: &TaskRow| row.after.iter().all(|id| state.has_completed(id) == Some(true));
+            let row = state.tasks.get(id);
+            row.is_some_and(|row| of_owner(row) && is_due(row)) && !state.is_held(id, self.lease_now)
         };
-        let ids = state.pending.iter().map(|(_, id)| id);
+        let ids = state.pending.iter().map(|(_, _, id)| id);
         Ok(ids
             .filter(|id| is_wanted(id))
             .take(limit as usize)
@@ -200,11 +232,12 @@ impl Tx for MemoryTx<'_> {
 
     async fn orphans(&mut self, before: Timestamp) -> TxResult<Vec<TaskRow>> {
         let is_left = |row: &&TaskRow| {
-            let is_old = row.record.status() == TaskStatus::Running && row.updated_at < before;
-            is_old && !self.state.is_held(row.id(), self.now)
+            let is_old = self.state.changed[row.id()] < before;
+            let is_running = row.record.status() == TaskStatus::Running;
+            is_running && is_old && !self.state.is_held(row.id(), self.lease_now)
         };
         let mut rows: Vec<TaskRow> = self.state.tasks.values().filter(is_left).cloned().collect();
-        rows.sort_by_key(|row| row.updated_at);
+        rows.sort_by_key(|row| self.state.changed[row.id()]);
         Ok(rows)
     }
 
@@ -272,7 +305,7 @@ impl LocalTx for MemoryTx<'_> {
     }
 
     fn held_behind(&mut self, name: &str, holder: &Holder) -> TxResult<Option<String>> {
-        let held = self.state.locks.held_behind(name, holder, self.now);
+        let held = self.state.locks.held_behind(name, holder, self.lease_now);
         Ok(held.map(str::to_owned))
     }
 }

@@ -11,7 +11,7 @@ pub struct Recorder(mpsc::Sender<RecordRequest>);
 #[derive(Debug)]
 pub struct RecordRequests(mpsc::Receiver<RecordRequest>);
 
-/// Something has changed. The worker goes on when this is dropped.
+/// Something has changed. The worker continues when this is dropped.
 #[derive(Debug)]
 pub struct RecordRequest {
     /// Results of its runs, as far as another worker can continue them; `None` when the task has taken a step in the coordinator.

@@ -4,7 +4,10 @@ use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::task::TaskRecord;
 use hankweave_task_model::{Holder, LockGrant, LogEntry};
+
+use serde_json::json;
 
 use crate::coordinator::HeldLock;
 use crate::engine::{TxError, TxResult};
@@ -40,6 +43,14 @@ pub(crate) fn read_line(text: &str) -> TxResult<LogEntry> {
     serde_json::from_str(text).map_err(|error| unreadable("a log line", error))
 }
 
+/// Returns the last status of a deleted task.
+pub(crate) fn deleted_from(row: &TaskRow) -> &'static str {
+    match &row.record {
+        TaskRecord::Deleted(deleted) => deleted.deleted_from.as_str(),
+        other => other.status().as_str(),
+    }
+}
+
 /// A task in its columns.
 pub(crate) struct StoredTask {
     pub(crate) record: String,
@@ -50,6 +61,9 @@ pub(crate) struct StoredTask {
     pub(crate) log_seq: i64,
     pub(crate) written_seq: i64,
     pub(crate) cancel_requested_at: Option<i64>,
+    pub(crate) priority: i64,
+    /// Ids of earlier tasks, as a JSON array.
+    pub(crate) after: String,
 }
 
 impl StoredTask {
@@ -64,6 +78,8 @@ impl StoredTask {
             log_seq: integer(row.log_seq),
             written_seq: integer(row.written_seq),
             cancel_requested_at: row.cancel_requested_at.map(Timestamp::as_millis),
+            priority: row.priority.into(),
+            after: json!(row.after).to_string(),
         })
     }
 
@@ -78,6 +94,9 @@ impl StoredTask {
             log_seq: natural(self.log_seq),
             written_seq: natural(self.written_seq),
             cancel_requested_at: self.cancel_requested_at.map(time),
+            priority: i32::try_from(self.priority).map_err(|error| unreadable("a priority", error))?,
+            after: serde_json::from_str(&self.after)
+                .map_err(|error| unreadable("the earlier tasks", error))?,
         })
     }
 }

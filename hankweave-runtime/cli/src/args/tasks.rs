@@ -29,9 +29,12 @@ pub(crate) struct TaskArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
-    /// Create a task
+    /// Create a task, or many with --from
+    ///
+    /// Each line of the file for --from is a JSON object with `name` and `hank`, and `data`, `id`, `description`, `owner`, `metadata`, `priority`, `after` and
+    /// `arguments` as needed. All tasks are created, or none.
     #[command(
-        after_long_help = "Examples:\n  hankweave task create \"Write the report\" --hank ./report --data ./figures\n  hankweave task create Tests --hank ./tests -- --max-cost 2"
+        after_long_help = "Examples:\n  hankweave task create \"Write the report\" --hank ./report --data ./figures\n  hankweave task create Tests --hank ./tests -- --max-cost 2\n  hankweave task create Publish --hank ./publish --after task_1770110100250 --priority 5\n  hankweave task create --from tasks.jsonl"
     )]
     Create(TaskCreateArgs),
     /// List tasks, newest first; --search TEXT, --count
@@ -68,6 +71,20 @@ pub(crate) enum TaskCommand {
         after_long_help = "Examples:\n  hankweave task resume task_1770110100250\n  hankweave task resume task_1770110100250 --agent ann"
     )]
     Resume(TaskResumeArgs),
+    /// Approve the codon that a waiting task asks about
+    ///
+    /// The task is requeued, and its next worker starts the codon.
+    #[command(
+        after_long_help = "Examples:\n  hankweave task approve task_1770110100250\n  hankweave task approve task_1770110100250 --reason \"checked the numbers\""
+    )]
+    Approve(TaskAnswerArgs),
+    /// Deny the codon that a waiting task asks about; the task fails
+    ///
+    /// `task resume` lets the task ask again.
+    #[command(
+        after_long_help = "Example:\n  hankweave task deny task_1770110100250 --reason \"not on a Friday\""
+    )]
+    Deny(TaskAnswerArgs),
     /// Mark a running task as completed by hand
     ///
     /// A task with a live worker is refused.
@@ -148,10 +165,27 @@ pub(crate) struct TaskName {
 #[derive(Debug, Args)]
 pub(crate) struct TaskCreateArgs {
     /// Name of the task
-    pub(crate) name: String,
+    #[arg(required_unless_present = "from")]
+    pub(crate) name: Option<String>,
     /// hank.json to run, or the folder that contains it
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    pub(crate) hank: PathBuf,
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, required_unless_present = "from")]
+    pub(crate) hank: Option<PathBuf>,
+    /// Create a task for each line of this file; - for standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["name", "hank", "data", "id", "description", "metadata", "arguments"])]
+    pub(crate) from: Option<PathBuf>,
+    /// Priority; workers claim a higher one first
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
+    pub(crate) priority: i32,
+    /// Task that must complete first; may be repeated
+    #[arg(long, value_name = "ID", value_parser = task_id)]
+    pub(crate) after: Vec<TaskId>,
     /// Read-only file or folder for its agents
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) data: Option<PathBuf>,
@@ -303,6 +337,18 @@ pub(crate) struct TaskResumeArgs {
     /// `task complete` or `task detach` ends its work.
     #[arg(short, long, value_name = "AGENT", value_parser = agent_id)]
     pub(crate) agent: Option<AgentId>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskAnswerArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskName,
+    /// Reason, which is recorded with the answer
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// Name of the user who answers [default: the login name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -44,31 +44,36 @@ pub(super) const TOOLS: &[ToolDescription] = &[
     ),
     tool(
         "attach_agent_to_task",
-        "Let an agent begin to work on a pending task. The task is its own, and nobody else's, until it detaches or this server ends.",
+        "Let an agent begin to work on a pending task. No other agent or worker gets the task until it detaches or this server ends.",
         attached,
         &["taskId", "agentId"],
     ),
     tool(
         "detach_agent_from_task",
-        "End the work of an attached agent: `outcome` says whether the task is `completed` (with `result`), `failed` (with `error`) or waits again, which it does by default.",
+        "End the work of an attached agent: `outcome` is whether the task is `completed` (with `result`), `failed` (with `error`) or is requeued, the default.",
         detached,
         TASK,
     ),
     tool(
         "execute_in_task",
-        "Run a shell command in the workspace of a task that an agent has attached to here. What it prints is cut off behind 64 KiB; after `timeout` milliseconds it is stopped.",
+        "Run a shell command in the workspace of a task that an agent has attached to here. Its output is cut off after 64 KiB; the command is stopped after `timeout` milliseconds.",
         executed,
         &["taskId", "command"],
     ),
     ToolDescription {
         reads: true,
-        ..tool("list_tasks", "List tasks, the newest first.", listed, &[])
+        ..tool(
+            "list_tasks",
+            "List tasks, the newest first. A waiting task has a `question`, which a user answers with `hankweave task approve`.",
+            listed,
+            &[],
+        )
     },
     ToolDescription {
         reads: true,
         ..tool(
             "get_task_status",
-            "Tell where a task stands, what it has come to and where its files are.",
+            "Read a task: status, progress, result or failure, question of a waiting task, and the folder of its files.",
             named,
             TASK,
         )

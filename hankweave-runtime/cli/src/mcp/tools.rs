@@ -19,7 +19,7 @@ use super::attached::{Attached, Attachment};
 use super::execute::execute;
 use super::refusal::{EXECUTION_FAILED, INVALID_REQUEST, ToolError};
 use crate::registry::Registry;
-use crate::task::{call_off, free_ids, order};
+use crate::task::{cancel_or_ask, free_ids, order};
 
 type ToolCallResult = Result<Value, ToolError>;
 
@@ -124,21 +124,21 @@ impl Tools {
         let agent = created.agent_id.clone().map(agent_id).transpose()?;
         let metadata = metadata(&created, agent.is_some())?;
         let task = |id| NewTask {
-            id,
             name: created.name.clone(),
             description: created.description.clone(),
             owner: created.owner.clone().unwrap_or_else(|| "system".to_owned()),
             metadata: metadata.clone(),
+            ..NewTask::new(id)
         };
         if let Some(id) = &created.task_id {
             let row = self.make(task(task_id(id)?), agent.as_ref()).await?;
-            return Ok(self.told(&row));
+            return Ok(self.describe(&row));
         }
         let mut refused = ToolError::new(EXECUTION_FAILED, "no id is free");
         for id in free_ids(self.registry.coordinator.now().await?) {
             match self.make(task(id), agent.as_ref()).await {
                 Err(error) if error.code == "TASK_CREATE_FAILED" => refused = error,
-                row => return Ok(self.told(&row?)),
+                row => return Ok(self.describe(&row?)),
             }
         }
         Err(refused)
@@ -146,13 +146,18 @@ impl Tools {
 
     async fn make(&self, task: NewTask, agent: Option<&AgentId>) -> Result<TaskRow, ToolError> {
         match agent {
-            Some(agent) => self.begin(&task.id.clone(), agent.clone(), Some(task)).await,
+            Some(agent) => self.start_for(&task.id.clone(), agent.clone(), Some(task)).await,
             None => Ok(self.registry.lifecycle.create(task).await?),
         }
     }
 
     /// The agent has the task, and a place to work in; that is made first, so that a task is begun only where its agent can work.
-    async fn begin(&self, id: &TaskId, agent: AgentId, new: Option<NewTask>) -> Result<TaskRow, ToolError> {
+    async fn start_for(
+        &self,
+        id: &TaskId,
+        agent: AgentId,
+        new: Option<NewTask>,
+    ) -> Result<TaskRow, ToolError> {
         let made = self.registry.make_workspace(id).await;
         made.map_err(|error| {
             ToolError::new(EXECUTION_FAILED, format!("its workspace cannot be made: {error}"))
@@ -163,8 +168,8 @@ impl Tools {
     async fn attach(&self, attach: Attach) -> ToolCallResult {
         let (id, agent) = (task_id(&attach.task_id)?, agent_id(attach.agent_id)?);
         self.row(&id).await?;
-        let row = self.begin(&id, agent, None).await?;
-        Ok(self.told(&row))
+        let row = self.start_for(&id, agent, None).await?;
+        Ok(self.describe(&row))
     }
 
     async fn detach(&self, detach: Detach) -> ToolCallResult {
@@ -185,14 +190,17 @@ impl Tools {
                 message: None,
                 extra: Extra::default(),
             }),
-            Some("failed") => {
-                TaskStep::Fail(detach.error.unwrap_or_else(|| "the agent gave it up".to_owned()))
-            }
+            Some("failed") => TaskStep::Fail(
+                detach
+                    .error
+                    .unwrap_or_else(|| "the agent gave no reason".to_owned())
+                    .into(),
+            ),
             _ => TaskStep::Requeue("DETACHED".to_owned()),
         };
         let row = one.lifecycle.take(&id, &step).await?;
         self.attached.leave(&id).await;
-        Ok(self.told(&row))
+        Ok(self.describe(&row))
     }
 
     async fn execute(&self, given: Execute) -> ToolCallResult {
@@ -204,7 +212,7 @@ impl Tools {
         let done = tokio::select! {
             done = execute(world, self.registry.workspace(&id), &given.command, limit, marker) => done,
             () = one.is_over.cancelled() => {
-                return Err(ToolError::new(EXECUTION_FAILED, format!("`{id}` is called off or lost; the command was stopped")));
+                return Err(ToolError::new(EXECUTION_FAILED, format!("`{id}` is cancelled or lost; the command was stopped")));
             }
         };
         let done = done.map_err(|error| ToolError::new(EXECUTION_FAILED, error.to_string()))?;
@@ -247,7 +255,7 @@ impl Tools {
         let (state, checkpoints) = files
             .run(|files| Ok((files.load_state()?, files.checkpoints()?)))
             .await?;
-        let mut told = self.told(&row);
+        let mut told = self.describe(&row);
         told["data"] = json!(state.map(|state| state.data));
         told["checkpoints"] = json!(checkpoints.valid.len());
         told["attachedHere"] = json!(self.attached.get(row.id()).is_some());
@@ -262,9 +270,9 @@ impl Tools {
                 self.attached.leave(&id).await;
                 row
             }
-            None => call_off(&self.registry, &id).await?,
+            None => cancel_or_ask(&self.registry, &id).await?,
         };
-        Ok(self.told(&row))
+        Ok(self.describe(&row))
     }
 
     async fn delete(&self, named: TaskIdParams) -> ToolCallResult {
@@ -287,7 +295,7 @@ impl Tools {
         })
     }
 
-    fn told(&self, row: &TaskRow) -> Value {
+    fn describe(&self, row: &TaskRow) -> Value {
         json!({
             "task": row, "folder": self.registry.files(row.id()).path(), "workspace": self.registry.workspace(row.id()),
         })

@@ -1,4 +1,4 @@
-//! `hankweave task cancel`, `resume`, `complete`, `detach` and `delete`
+//! `hankweave task cancel`, `approve`, `deny`, `resume`, `complete`, `detach` and `delete`
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -8,16 +8,16 @@ use hankweave_core::machine::Extra;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskResult;
 use hankweave_task_model::{CheckpointId, TaskError};
-use hankweave_tasks::lifecycle::TaskStep;
+use hankweave_tasks::lifecycle::{TaskAnswer, TaskStep};
 
 use super::show::line;
-use crate::args::{Global, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs};
+use crate::args::{Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::{ask, one_line, tell};
 
-fn told(global: &Global, row: &TaskRow) -> Result<ExitCode, CliError> {
+fn print_row(global: &Global, row: &TaskRow) -> Result<ExitCode, CliError> {
     if global.json() {
         return output::print_json(row);
     }
@@ -25,8 +25,8 @@ fn told(global: &Global, row: &TaskRow) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Calls a task off, or asks whoever works on it to stop.
-pub(crate) async fn call_off(registry: &Registry, id: &TaskId) -> Result<TaskRow, TaskError> {
+/// Cancels a task, or asks its worker to stop it.
+pub(crate) async fn cancel_or_ask(registry: &Registry, id: &TaskId) -> Result<TaskRow, TaskError> {
     match registry.lifecycle.cancel(id).await {
         Err(TaskError::ResourceLocked { .. }) => registry.coordinator.request_cancel(id.clone()).await,
         row => row,
@@ -34,16 +34,43 @@ pub(crate) async fn call_off(registry: &Registry, id: &TaskId) -> Result<TaskRow
 }
 
 pub(super) async fn cancel(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
-    let row = call_off(registry, id)
+    let row = cancel_or_ask(registry, id)
         .await
         .map_err(|error| registry.failure(&error))?;
     if row.cancel_requested_at.is_some() && !global.quiet {
         let show = registry.typed(&format!("task show {id}"));
-        tell(format!(
-            "its worker is asked to stop it; `{show}` tells when it has\n"
-        ));
+        tell(format!("its worker stops it; `{show}` shows when it has\n"));
     }
-    told(global, &row)
+    print_row(global, &row)
+}
+
+/// Approves or denies what a waiting task asks about (TASK-123).
+pub(super) async fn answer(
+    global: &Global,
+    registry: &Registry,
+    args: &TaskAnswerArgs,
+    granted: bool,
+) -> Result<ExitCode, CliError> {
+    let environment = &registry.world.environment;
+    let login = || environment.get("LOGNAME").or_else(|| environment.get("USER"));
+    let login = || login().and_then(|name| name.to_str()).map(str::to_owned);
+    let by = args.by.clone().or_else(login);
+    let step = TaskStep::Answer(TaskAnswer {
+        granted,
+        by: by.unwrap_or_else(|| "a user".to_owned()),
+        reason: args.reason.clone(),
+    });
+    let id = &args.task.id;
+    let row = registry.lifecycle.take(id, &step).await;
+    print_row(global, &row.map_err(|error| registry.failure(&error))?)?;
+    if !global.quiet && !global.json() {
+        let resume = registry.typed(&format!("task resume {id}"));
+        tell(match granted {
+            true => "approved; the next worker continues the task\n".to_owned(),
+            false => format!("denied; `{resume}` lets the task ask again\n"),
+        });
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(super) async fn resume(
@@ -62,7 +89,7 @@ pub(super) async fn resume(
         return resume_for(global, registry, id, checkpoint, agent).await;
     }
     let row = registry.lifecycle.resume(id, checkpoint).await;
-    told(global, &row.map_err(|error| registry.failure(&error))?)
+    print_row(global, &row.map_err(|error| registry.failure(&error))?)
 }
 
 /// Starts it for an agent, which works in its workspace (TASK-115). Nobody holds its lock then.
@@ -76,15 +103,15 @@ async fn resume_for(
     registry.task(id).await?;
     let made = registry.make_workspace(id).await;
     let workspace = made.map_err(|error| {
-        let message = format!("the workspace of {id} cannot be made: {error}");
+        let message = format!("failed to create the workspace of {id}: {error}");
         CliError::new(CliErrorKind::Io, message)
     })?;
     let row = registry.lifecycle.resume_for(id, checkpoint, agent.clone()).await;
-    told(global, &row.map_err(|error| registry.failure(&error))?)?;
+    print_row(global, &row.map_err(|error| registry.failure(&error))?)?;
     if !global.quiet && !global.json() {
         let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
         tell(format!(
-            "{} works on it in {}; `{done}` or `{free}` ends that; a worker takes it over once nothing has changed for its --orphan-after\n",
+            "{} works on it in {}; end with `{done}` or `{free}`; a worker requeues it once nothing has changed for its --orphan-after\n",
             one_line(agent.as_str()),
             workspace.display()
         ));
@@ -92,7 +119,7 @@ async fn resume_for(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Completes a running task, unless somebody works on it (TASK-105).
+/// Completes a running task without a live worker (TASK-105).
 pub(super) async fn complete(
     global: &Global,
     registry: &Registry,
@@ -107,13 +134,13 @@ pub(super) async fn complete(
         extra: Extra::default(),
     };
     let row = registry.lifecycle.complete(&args.task.id, result).await;
-    told(global, &row.map_err(|error| registry.failure(&error))?)
+    print_row(global, &row.map_err(|error| registry.failure(&error))?)
 }
 
 /// Error code of a task that was detached by hand.
 const DETACHED: &str = "DETACHED";
 
-/// Lets a running task wait again, unless somebody works on it (TASK-105).
+/// Requeues a running task without a live worker (TASK-105).
 pub(super) async fn detach(
     global: &Global,
     registry: &Registry,
@@ -125,14 +152,14 @@ pub(super) async fn detach(
         if has.as_ref() != Some(agent) {
             let message = match has {
                 Some(other) => format!("{id} is a task of {other}, not of {agent}"),
-                None => format!("{id} is no task of {agent}: nobody has begun it"),
+                None => format!("{id} is no task of {agent}: it has not started"),
             };
             return Err(CliError::new(CliErrorKind::Input, message));
         }
     }
     let step = TaskStep::Requeue(DETACHED.to_owned());
     let row = registry.lifecycle.take(id, &step).await;
-    told(global, &row.map_err(|error| registry.failure(&error))?)
+    print_row(global, &row.map_err(|error| registry.failure(&error))?)
 }
 
 /// Who works on a task, or did.
@@ -151,7 +178,9 @@ pub(super) fn sure(args: &TaskDeleteArgs) -> Result<(), CliError> {
         CliError::new(CliErrorKind::Usage, message).hint("--force deletes without a question")
     };
     if !std::io::stdin().is_terminal() {
-        return Err(usage(format!("nobody can be asked whether to delete {id}")));
+        return Err(usage(format!(
+            "deleting {id} needs a confirmation, and there is no terminal"
+        )));
     }
     let io = |error: std::io::Error| CliError::from_error(CliErrorKind::Io, &error);
     ask(format!("Delete {id} with all its files? [y/N] ")).map_err(io)?;

@@ -27,17 +27,23 @@ pub(super) async fn create(
     registry: &Registry,
     args: &TaskCreateArgs,
 ) -> Result<ExitCode, CliError> {
+    let (Some(name), Some(hank)) = (&args.name, &args.hank) else {
+        return super::create_many::create_many(global, registry, args).await;
+    };
     let mut metadata = metadata(args.metadata.as_deref())?;
-    let order = order(&args.hank, args.data.as_deref(), args.arguments.clone())?;
+    let order = order(hank, args.data.as_deref(), args.arguments.clone())?;
     let written = order.put_into(&mut metadata);
     written.map_err(|error| CliError::from_error(CliErrorKind::Input, &error))?;
     let task = |id| NewTask {
         id,
-        name: args.name.clone(),
+        name: name.clone(),
         description: args.description.clone(),
         owner: args.owner.clone(),
         metadata: metadata.clone(),
+        priority: args.priority,
+        after: args.after.clone(),
     };
+    check_earlier(registry, &args.after).await?;
     let created = match &args.id {
         Some(id) => registry.lifecycle.create(task(id.clone())).await,
         None => create_somewhere(registry, task).await,
@@ -52,10 +58,18 @@ pub(super) async fn create(
         let next = registry.typed("worker --once");
         crate::screen::tell(format!(
             "\"{}\" waits for a worker; `{next}` runs it here\n",
-            one_line(&args.name)
+            one_line(name)
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses tasks that come after one that does not exist, before an id is tried.
+async fn check_earlier(registry: &Registry, after: &[TaskId]) -> Result<(), CliError> {
+    for id in after {
+        registry.task(id).await?;
+    }
+    Ok(())
 }
 
 /// The ids of tasks that are created now: one for each millisecond, if some are in use already.

@@ -65,7 +65,7 @@ pub(super) async fn restore(
         return output::print_json(&json!({"checkpointId": checkpoint.to_string(), "state": state}));
     }
     output::print(format!(
-        "{id} has the data of {checkpoint} again; what was there is in a checkpoint of its own\n"
+        "{id} is restored to {checkpoint}; its earlier data are in a new checkpoint\n"
     ))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -87,7 +87,7 @@ async fn list(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitC
         ));
     }
     for name in &all.invalid {
-        text.push_str(&format!("{}  has no manifest that fits\n", one_line(name)));
+        text.push_str(&format!("{}  no valid manifest\n", one_line(name)));
     }
     output::print(text)?;
     Ok(ExitCode::SUCCESS)
@@ -110,11 +110,11 @@ pub(super) async fn recover(global: &Global, registry: &Registry, id: &TaskId) -
         }));
     }
     let told = match recovered.method.checkpoint() {
-        Some(checkpoint) => format!("the state of {id} is that of {checkpoint}\n"),
+        Some(checkpoint) => format!("the state of {id} is recovered from {checkpoint}\n"),
         None if method == "log" => {
-            format!("the state of {id} has its status from the log; its data are lost\n")
+            format!("the status of {id} is recovered from the log; its data are lost\n")
         }
-        None => format!("the state of {id} can be read; nothing was done\n"),
+        None => format!("the state of {id} is readable; nothing was changed\n"),
     };
     output::print(told)?;
     Ok(ExitCode::SUCCESS)

@@ -16,7 +16,7 @@ use crate::screen::one_line;
 /// How long a registry may take to answer before it counts as away.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A task of a worker that is gone is told after this time.
+/// A task of a worker that has ended is told after this time.
 pub(super) const ORPHAN_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// Check of the registry's health beyond its answer, in this order (TASK-116).
@@ -93,13 +93,13 @@ async fn figures(
     let answer = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let counts = counts(registry).await?;
     let locks = registry.coordinator.held().await.map_err(failed)?;
-    found.tell("registry", json!(shown(&registry.url)));
-    found.tell("answerMs", json!(answer));
-    found.tell("tasks", json!(counts.values().sum::<u64>()));
-    found.tell("running", json!(counts["running"]));
-    found.tell("locks", json!(locks.len()));
+    found.add_figure("registry", json!(shown(&registry.url)));
+    found.add_figure("answerMs", json!(answer));
+    found.add_figure("tasks", json!(counts.values().sum::<u64>()));
+    found.add_figure("running", json!(counts["running"]));
+    found.add_figure("locks", json!(locks.len()));
     if args.details {
-        found.tell("held", json!(locks));
+        found.add_figure("held", json!(locks));
     }
     Ok(())
 }
@@ -130,26 +130,21 @@ impl HealthCheck {
             Self::Orphans => {
                 let orphans = registry.coordinator.orphans(ORPHAN_AFTER).await;
                 let orphans = orphans.map_err(|error| registry.failure(&error))?;
-                found.tell("orphans", json!(orphans.len()));
+                found.add_figure("orphans", json!(orphans.len()));
                 if args.details {
-                    found.tell("leftBehind", orphans.iter().map(|row| json!(row.id())).collect());
+                    found.add_figure("leftBehind", orphans.iter().map(|row| json!(row.id())).collect());
                 }
                 Ok(match orphans.len() {
                     0 => None,
-                    1 => Some(
-                        "1 task was left behind by a worker that is gone; the next one cares for it"
-                            .to_owned(),
-                    ),
-                    left => Some(format!(
-                        "{left} tasks were left behind by workers that are gone; the next one cares for them"
-                    )),
+                    1 => Some("1 orphaned task; the next worker requeues it".to_owned()),
+                    left => Some(format!("{left} orphaned tasks; the next worker requeues them")),
                 })
             }
         }
     }
 }
 
-/// Takes a lock that nobody else asks for and gives it back: what does not write on a full disk answers all the same.
+/// Takes a lock that nobody else asks for and releases it: what does not write on a full disk answers all the same.
 async fn write(registry: &Registry) -> Result<(), CliError> {
     let locks = &registry.locks;
     let name = format!("health:{}", registry.world.ids.nonce());
@@ -163,7 +158,7 @@ async fn write(registry: &Registry) -> Result<(), CliError> {
 }
 
 impl HealthReport {
-    fn tell(&mut self, name: &str, value: Value) {
+    fn add_figure(&mut self, name: &str, value: Value) {
         self.figures.insert(name.to_owned(), value);
     }
 
@@ -196,7 +191,7 @@ impl HealthReport {
         for (check, trouble) in &self.checks {
             match (check, trouble) {
                 (_, Some(trouble)) => text.push_str(&format!("{}: {}\n", check.name(), one_line(trouble))),
-                (HealthCheck::Orphans, None) => text.push_str("no task was left behind\n"),
+                (HealthCheck::Orphans, None) => text.push_str("no orphaned task\n"),
                 (_, None) => {}
             }
         }

@@ -8,7 +8,7 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde_json::json;
 
-use super::show::{in_table, line};
+use super::show::{in_table, line_with_reason};
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
 use crate::exit::CliError;
 use crate::output;
@@ -45,7 +45,7 @@ fn print(global: &Global, registry: &Registry, rows: &[TaskRow]) -> Result<ExitC
     }
     if rows.is_empty() {
         let create = registry.typed("task create NAME --hank PATH");
-        output::print(format!("no task is there; `{create}` makes one\n"))?;
+        output::print(format!("no task yet; `{create}` creates one\n"))?;
     }
     let about = |row: &TaskRow| {
         if global.verbose > 0 {
@@ -54,7 +54,7 @@ fn print(global: &Global, registry: &Registry, rows: &[TaskRow]) -> Result<ExitC
             String::new()
         }
     };
-    let text = rows.iter().map(|row| line(row) + &about(row));
+    let text = rows.iter().map(|row| line_with_reason(row) + &about(row));
     output::print(text.collect::<String>())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -110,9 +110,10 @@ fn says(row: &TaskRow, query: &str, in_metadata: bool) -> bool {
     texts.iter().any(|text| text.to_lowercase().contains(query))
 }
 
-pub(super) const STATUSES: [TaskStatus; 5] = [
+pub(super) const STATUSES: [TaskStatus; 6] = [
     TaskStatus::Pending,
     TaskStatus::Running,
+    TaskStatus::Waiting,
     TaskStatus::Completed,
     TaskStatus::Failed,
     TaskStatus::Cancelled,

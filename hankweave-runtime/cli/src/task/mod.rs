@@ -2,6 +2,7 @@
 
 mod change;
 mod create;
+mod create_many;
 mod executions;
 mod files;
 mod health;
@@ -16,10 +17,10 @@ use crate::exit::CliError;
 use crate::registry::{Registry, with_registry};
 
 #[cfg(feature = "mcp")]
-pub(crate) use change::call_off;
+pub(crate) use change::cancel_or_ask;
 #[cfg(feature = "mcp")]
 pub(crate) use create::{free_ids, order};
-pub(crate) use show::line;
+pub(crate) use show::line_with_reason;
 
 pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliError> {
     if let TaskCommand::Delete(args) = &args.command {
@@ -49,6 +50,8 @@ pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliErro
         TaskCommand::Restore(args) => files::restore(global, registry, args).await,
         TaskCommand::Recover(task) => files::recover(global, registry, &task.id).await,
         TaskCommand::Cancel(task) => change::cancel(global, registry, &task.id).await,
+        TaskCommand::Approve(args) => change::answer(global, registry, args, true).await,
+        TaskCommand::Deny(args) => change::answer(global, registry, args, false).await,
         TaskCommand::Resume(args) => change::resume(global, registry, args).await,
         TaskCommand::Complete(args) => change::complete(global, registry, args).await,
         TaskCommand::Detach(args) => change::detach(global, registry, args).await,

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
-use hankweave_task_model::task::TaskStatus;
+use hankweave_task_model::task::{TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{AgentDecision, LogQuery};
 use serde_json::{Value, json};
 
@@ -18,6 +18,30 @@ use crate::screen::one_line;
 pub(super) fn in_table(cost: TaskCost) -> String {
     let mark = if cost.cost_is_lower_bound { "≥ " } else { "" };
     format!("{mark}{}", cost.cost)
+}
+
+/// Question of a waiting task, with the codon.
+fn question(row: &TaskRow) -> Option<String> {
+    match &row.record {
+        TaskRecord::Waiting(waiting) => Some(format!("{}: {}", waiting.codon_id, waiting.question)),
+        _ => None,
+    }
+}
+
+/// Id, status, owner, time, cost and name; the question of a waiting task and the error of a failed one in a second line.
+pub(crate) fn line_with_reason(row: &TaskRow) -> String {
+    let reason = match &row.record {
+        TaskRecord::Failed(failed) => Some(failed.error.clone()),
+        TaskRecord::Pending(_) if !row.after.is_empty() => Some(format!("after {}", ids(&row.after))),
+        _ => question(row),
+    };
+    let reason = reason.map_or_else(String::new, |reason| format!("    {}\n", one_line(reason)));
+    line(row) + &reason
+}
+
+fn ids(ids: &[TaskId]) -> String {
+    let ids: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
+    ids.join(", ")
 }
 
 /// Id, status, owner, time, cost and name.
@@ -69,17 +93,35 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         .flatten()
         .max_by_key(|cost| cost.cost);
     let data = json!(data);
-    // A task that was called off has no error of its own; why a worker did that is in its result.
+    // A task that was cancelled has no error of its own; why a worker did that is in its result.
     let error = match row.record.status() {
         TaskStatus::Cancelled => &data["result"]["error"],
         _ => &record["error"],
     };
     add(&mut text, "error", error);
+    for line in record["failure"]["lastLines"].as_array().into_iter().flatten() {
+        add(&mut text, "", line);
+    }
+    add(&mut text, "more", &record["failure"]["command"]);
+    if let Some(question) = question(&row) {
+        add(&mut text, "asks", &json!(question));
+        let [approve, deny] =
+            ["approve", "deny"].map(|answer| registry.typed(&format!("task {answer} {id}")));
+        add(&mut text, "answer", &json!(format!("{approve}, or {deny}")));
+    }
+    if let Some(answer) = answered(&record["metadata"]["approval"]) {
+        add(&mut text, "answered", &json!(answer));
+    }
+    let earlier = earlier(registry, &row).await?;
+    add(&mut text, "after", &json!(earlier));
+    if row.priority != 0 {
+        add(&mut text, "priority", &json!(row.priority));
+    }
     add(&mut text, "hank", &record["metadata"]["run"]["hank"]);
     add(&mut text, "running", &data["running"]);
     // A task of an older version has the cost of its last attempt in its files alone.
     let of_last = || data["cost"].as_f64().map(dollars);
-    let cost = noted.map(TaskCost::told).or_else(of_last);
+    let cost = noted.map(TaskCost::in_words).or_else(of_last);
     add(&mut text, "cost", &json!(cost));
     for codon in data["codons"].as_array().into_iter().flatten() {
         let ended = if codon["success"] == true {
@@ -101,6 +143,30 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     add(&mut text, "files", &json!(files.path()));
     output::print(text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the last answer to a question, such as `publish approved by ann at 14:02`.
+fn answered(noted: &Value) -> Option<String> {
+    let approval: TaskApproval = serde_json::from_value(noted.clone()).ok()?;
+    let at = noted["at"].as_str().map(|at| format!(", at {at}"));
+    let sentence = approval.sentence();
+    Some(format!(
+        "{} {sentence}{}",
+        approval.codon_id,
+        at.unwrap_or_default()
+    ))
+}
+
+/// Returns the earlier tasks that must complete first, with their status.
+async fn earlier(registry: &Registry, row: &TaskRow) -> Result<Option<String>, CliError> {
+    let mut earlier = Vec::new();
+    for id in &row.after {
+        let known = registry.coordinator.task(id.clone()).await;
+        let status = known.map_err(|error| registry.failure(&error))?;
+        let status = status.map_or("deleted", |row| row.record.status().as_str());
+        earlier.push(format!("{id} ({status})"));
+    }
+    Ok((!earlier.is_empty()).then(|| earlier.join(", ")))
 }
 
 /// As money is told everywhere.
@@ -147,6 +213,10 @@ pub(super) async fn history(
             level.as_str().unwrap_or_default(),
             one_line(&entry.message)
         ));
+        let error = entry.data.as_ref().and_then(|data| data["error"].as_str());
+        if let Some(error) = error.filter(|_| entry.message == "Task failed") {
+            text.push_str(&format!("    {}\n", one_line(error)));
+        }
     }
     output::print(text)?;
     Ok(ExitCode::SUCCESS)

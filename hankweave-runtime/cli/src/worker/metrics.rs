@@ -28,7 +28,7 @@ pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpList
     };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    tell(format!("figures for Prometheus: http://{bound}/metrics\n"));
+    tell(format!("metrics: http://{bound}/metrics\n"));
     Ok(Some(listener))
 }
 
@@ -58,7 +58,7 @@ async fn answer(mut stream: TcpStream, page: &impl AsyncFn() -> String) -> io::R
     }
     let (status, body) = match request.starts_with(b"GET /metrics ") {
         true => ("200 OK", page().await),
-        false => ("404 Not Found", "there is only GET /metrics\n".to_owned()),
+        false => ("404 Not Found", "only GET /metrics is served\n".to_owned()),
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",

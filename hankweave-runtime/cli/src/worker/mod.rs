@@ -26,7 +26,7 @@ use crate::output;
 use crate::registry::{Registry, with_registry};
 use crate::screen::{self, tell};
 use crate::signals::{self, HangUp, stopped};
-use crate::task::line;
+use crate::task::line_with_reason;
 
 pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
@@ -46,7 +46,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     let listener = metrics::listen(args.metrics).await?;
     if !global.quiet && !global.json() {
         tell(format!(
-            "{} works; its tasks are in {}\n",
+            "worker {} started; task files are in {}\n",
             options.name,
             registry.layers.root().display()
         ));
@@ -58,7 +58,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
         registry.world.clone(),
         options,
     )
-    .telling(move |row| tell_row(row, quiet, json));
+    .with_step_reporter(move |row| print_step(row, quiet, json));
     let page = metrics::serve(listener, async || worker.page().await);
     let shutdown = Shutdown::new();
     let worked = tokio::select! {
@@ -76,7 +76,7 @@ async fn sweep(world: &World, layers: &TaskLayers) -> Result<(), LayerError> {
     let layers = layers.clone();
     let swept = world.blocking.run(move || layers.sweep()).await?;
     for path in &swept.removed {
-        tracing::info!(path, "what a writer that is gone had not finished is removed");
+        tracing::info!(path, "an unfinished file of an earlier process was removed");
     }
     Ok(())
 }
@@ -85,7 +85,7 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, CliError> 
     let program = world
         .environment
         .program()
-        .ok_or_else(|| CliError::new(CliErrorKind::Io, "the system does not tell where this program is"))?;
+        .ok_or_else(|| CliError::new(CliErrorKind::Io, "the path of this program is unknown"))?;
     let name = args.owner.clone().unwrap_or_else(|| own_name(world));
     let mut options = WorkerOptions::new(name, program);
     options.jobs = args.jobs.into();
@@ -98,7 +98,7 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, CliError> 
     options.keeps_plans = args.plan;
     if args.contained && !is_contained(world) {
         return Err(
-            CliError::new(CliErrorKind::Input, "this worker runs in no container")
+            CliError::new(CliErrorKind::Input, "this worker does not run in a container")
                 .hint("start it in one, or without --contained; nothing was claimed"),
         );
     }
@@ -135,13 +135,13 @@ fn own_name(world: &World) -> String {
 }
 
 /// A line for each step of a task. A reader who has gone away is no reason to stop work.
-fn tell_row(row: &TaskRow, quiet: bool, json: bool) {
+fn print_step(row: &TaskRow, quiet: bool, json: bool) {
     let printed = match (quiet, json) {
         (_, true) => serde_json::to_string(row)
             .map(|row| screen::print(format!("{row}\n")))
             .ok(),
         (true, false) => None,
-        (false, false) => Some(screen::print(line(row))),
+        (false, false) => Some(screen::print(line_with_reason(row))),
     };
     if let Some(Err(error)) = printed {
         tracing::debug!(%error, "nobody reads what is printed");
@@ -153,16 +153,17 @@ fn report(global: &Global, worked: &WorkerSummary) -> Result<(), CliError> {
         completed,
         failed,
         cancelled,
+        waiting,
         requeued,
         lost,
     } = worked;
     if global.json() {
-        let document = json!({"completed": completed, "failed": failed, "cancelled": cancelled, "requeued": requeued, "lost": lost});
+        let document = json!({"completed": completed, "failed": failed, "cancelled": cancelled, "waiting": waiting, "requeued": requeued, "lost": lost});
         return output::print_json_text(&format!("{document}\n"));
     }
     if !global.quiet {
         tell(format!(
-            "{completed} completed, {failed} failed, {cancelled} cancelled, {requeued} wait again, {lost} taken over by others\n"
+            "{completed} completed, {failed} failed, {cancelled} cancelled, {waiting} waiting for approval, {requeued} requeued, {lost} lost to other workers\n"
         ));
     }
     Ok(())

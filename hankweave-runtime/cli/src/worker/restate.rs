@@ -12,7 +12,7 @@ use hankweave_runtime::world::World;
 use hankweave_tasks::layers::TaskLayers;
 use tokio::net::TcpListener;
 
-use super::{metrics, options, sweep, tell_row};
+use super::{metrics, options, print_step, sweep};
 use crate::args::{Global, WorkerArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::registry::{tasks_folder, with_runtime};
@@ -35,7 +35,7 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
     let options = options(args, &world)?;
     let name = options.name.clone();
     let (quiet, json) = (global.quiet, global.json());
-    let told = move |row: &_| tell_row(row, quiet, json);
+    let told = move |row: &_| print_step(row, quiet, json);
     let engine = RestateEngine::new(layers.clone(), world.clone(), options, told);
     let figures = engine.figures();
     let page = metrics::serve(metrics::listen(args.metrics).await?, async || {
@@ -48,7 +48,7 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
         if !quiet && !json {
             let root = layers.root().display();
             tell(format!(
-                "{name} works for Restate at {address}; its tasks are in {root}\n"
+                "worker {name} serves Restate at {address}; task files are in {root}\n"
             ));
         }
         Ok::<_, CliError>(())

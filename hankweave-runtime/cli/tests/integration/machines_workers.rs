@@ -403,7 +403,7 @@ fn a_remote_that_is_away_stops_no_task_and_is_told() {
         error.starts_with("NOT_FETCHED: the run cannot be fetched"),
         "{error}"
     );
-    worker.wait_for_word(|word| word.contains("the remote is away"));
+    worker.wait_for_word(|word| word.contains("the remote does not answer"));
     assert_eq!(
         other()["version"],
         waits["version"],

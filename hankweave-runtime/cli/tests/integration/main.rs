@@ -94,6 +94,7 @@ mod support;
 mod tasks;
 mod tasks_by_hand;
 mod tasks_hooks;
+mod tasks_team;
 mod terminal;
 mod waits;
 mod whole_screen;

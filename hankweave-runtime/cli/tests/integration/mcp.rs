@@ -380,7 +380,7 @@ fn what_this_machine_cannot_do_is_told_as_that_and_changes_nothing() {
         true
     );
 
-    // The registry breaks beneath it, and comes back.
+    // The registry is damaged while the server works, and repaired: waiting would not have helped.
     let registry = project.home().join(".local/share/hankweave/registry.db");
     let registry = rusqlite::Connection::open(registry).unwrap();
     registry
@@ -388,7 +388,7 @@ fn what_this_machine_cannot_do_is_told_as_that_and_changes_nothing() {
         .unwrap();
     let away = client.refusal("list_tasks", &json!({}));
     let code = (&away["code"], &away["status"]);
-    assert_eq!(code, (&json!("LOCK_BACKEND_UNAVAILABLE"), &json!(503)), "{away}");
+    assert_eq!(code, (&json!("REGISTRY_NOT_INITIALIZED"), &json!(500)), "{away}");
     registry
         .execute_batch("ALTER TABLE aside RENAME TO tasks")
         .unwrap();

@@ -212,7 +212,7 @@ fn a_remote_that_is_away_costs_no_task() {
     let said = json!(waits["log"]).to_string();
     assert_eq!(said.matches("NOT_FETCHED").count(), 1, "{said}");
     for _ in 0..3 {
-        second.wait_for_word(|word| word.contains("the remote is away"));
+        second.wait_for_word(|word| word.contains("the remote does not answer"));
     }
     assert_eq!(shown(), waits, "nothing more is recorded");
     std::fs::rename(&away, &remote).unwrap();
@@ -228,7 +228,7 @@ fn a_task_that_waits_for_its_remote_is_called_off() {
     stage.first_is_done();
     std::fs::rename(stage.place.remote(), stage.place.hank().join("away")).unwrap();
     let (second, _) = stage.worker(1, "server");
-    second.wait_for_word(|word| word.contains("the remote is away"));
+    second.wait_for_word(|word| word.contains("the remote does not answer"));
     assert_eq!(stage.call("cancel", "").0, 200);
     let (status, task) = stage.call("attach", "");
     assert_eq!(

@@ -253,13 +253,11 @@ fn a_check_that_fails_is_told_and_ends_health_with_an_error_when_that_is_asked_f
     project
         .run(["task", "resume", "report-7", "-a", "critic"])
         .expect_code(0);
-    let old = "UPDATE tasks SET updated_at = 0";
+    let old = "UPDATE tasks SET changed_at = 0";
     registry(&project).execute_batch(old).unwrap();
     let left = project.run(["task", "health"]);
     assert!(
-        left.expect_code(0)
-            .stdout
-            .contains("orphans: 1 task was left behind"),
+        left.expect_code(0).stdout.contains("orphans: 1 orphaned task"),
         "{left}"
     );
     let left = project.run(["task", "health", "--fail-fast", "-d", "--json"]);
@@ -297,7 +295,7 @@ fn a_check_that_fails_is_told_and_ends_health_with_an_error_when_that_is_asked_f
     let document = busy.expect_code(1).json_document();
     assert_eq!(checks(&document), [check("registry", false)]);
     assert!(
-        document.to_string().contains("LOCK_BACKEND_UNAVAILABLE"),
+        document.to_string().contains("REGISTRY_NOT_INITIALIZED"),
         "{document}"
     );
 }

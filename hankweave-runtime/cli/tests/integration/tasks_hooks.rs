@@ -155,7 +155,7 @@ fn a_worker_that_must_be_in_a_container_works_only_there() {
     // These tests may themselves run in a container, or not.
     if worked.code == Some(65) {
         assert!(
-            worked.stderr.contains("runs in no container"),
+            worked.stderr.contains("does not run in a container"),
             "{}",
             worked.stderr
         );

@@ -58,7 +58,9 @@ impl AgentDecision {
         let (reasoning, metadata) = match line_start(rest, METADATA) {
             None => (rest, None),
             Some(at) => {
-                let data = rest[at + METADATA.len()..].trim().trim_matches('`');
+                // Text after the line is a note of a user.
+                let line = rest[at + METADATA.len()..].lines().next().unwrap_or_default();
+                let data = line.trim().trim_matches('`');
                 (&rest[..at], Some(serde_json::from_str(data).ok()?))
             }
         };
@@ -81,7 +83,7 @@ impl AgentDecision {
 pub struct Decisions {
     /// The decisions in their order.
     pub entries: Vec<AgentDecision>,
-    /// How many sections could not be read.
+    /// Number of sections that cannot be read.
     pub broken: usize,
 }
 
@@ -89,19 +91,22 @@ impl Decisions {
     /// Reads a page; a broken section costs no other one.
     #[must_use]
     pub fn read(text: &str) -> Self {
-        let mut sections: Vec<(Timestamp, String)> = Vec::new();
+        // A heading without a time is a note of a user: the writer escapes such a line of a reasoning. The note ends at the next decision.
+        let mut sections: Vec<(Option<Timestamp>, String)> = Vec::new();
         for line in text.split_inclusive('\n') {
-            let time = line
-                .strip_prefix("## ")
-                .map(|time| Timestamp::parse(time.trim_end()));
-            match (time, sections.last_mut()) {
-                (Some(Ok(time)), _) => sections.push((time, String::new())),
-                (_, Some((_, body))) => body.push_str(line),
-                (_, None) => {}
+            match (line.strip_prefix("## "), sections.last_mut()) {
+                (Some(heading), _) => {
+                    sections.push((Timestamp::parse(heading.trim_end()).ok(), String::new()));
+                }
+                (None, Some((_, body))) => body.push_str(line),
+                (None, None) => {}
             }
         }
         let mut page = Self::default();
-        for (time, body) in sections {
+        let decisions = sections
+            .into_iter()
+            .filter_map(|(time, body)| Some((time?, body)));
+        for (time, body) in decisions {
             match AgentDecision::read(time, &body) {
                 Some(decision) => page.entries.push(decision),
                 None => page.broken += 1,
@@ -185,6 +190,22 @@ mod tests {
         let read = Decisions::read(&page.unwrap());
         assert_eq!((read.broken, read.entries.len()), (0, written.len()));
         assert_eq!(read.entries, written);
+    }
+
+    // covers: TASK-11
+    #[test]
+    fn notes_of_a_user_hide_no_decision() {
+        let first = decision("why", Some(json!({"a": 1})));
+        let second = decision("## because\nwhy not", None);
+        let [first_text, second_text] = [&first, &second].map(|decision| decision.section().unwrap());
+        let page = format!(
+            "{first_text}## Review of Monday\n\nAll fine.\n\n{second_text}## Later\n\n{first_text}A note.\n"
+        );
+        let read = Decisions::read(&page);
+        assert_eq!(
+            (read.broken, &read.entries),
+            (0, &vec![first.clone(), second, first])
+        );
     }
 
     // covers: TASK-11

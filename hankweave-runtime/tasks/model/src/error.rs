@@ -19,8 +19,8 @@ pub enum TaskError {
         /// Resource to release.
         resource: String,
     },
-    /// The lock is over, so its holder must stop writing.
-    #[error("the lock on `{resource}` is over")]
+    /// The lock has expired, so its holder must stop writing.
+    #[error("the lock on `{resource}` has expired")]
     LockTimeout {
         /// Resource of the lock.
         resource: String,
@@ -33,7 +33,7 @@ pub enum TaskError {
         /// Presented token.
         token: u64,
     },
-    /// Somebody else has committed in between; read again.
+    /// Another writer has committed in between; read again.
     #[error("`{resource}` is at version {version}")]
     VersionConflict {
         /// Resource to write.
@@ -42,7 +42,7 @@ pub enum TaskError {
         version: u64,
     },
     /// The holder has one that stands behind it.
-    #[error("`{resource}` stands before `{held}`, which is held already; ask for both at once")]
+    #[error("`{resource}` sorts before `{held}`, which is already held; acquire both at once")]
     LockOrder {
         /// Requested resource.
         resource: String,
@@ -52,19 +52,19 @@ pub enum TaskError {
     /// An argument that makes no sense.
     #[error("{0}")]
     InvalidArgument(&'static str),
-    /// Some of several locks could not be given back; the others were.
-    #[error("these locks were not given back: {}", resources.join(", "))]
+    /// Some of several locks could not be released; the others were.
+    #[error("these locks were not released: {}", resources.join(", "))]
     BatchUnlockFailed {
         /// Those that were not.
         resources: Vec<String>,
     },
-    /// The place where tasks and locks are kept did not answer in time; it may come back.
-    #[error("the registry is away: {0}")]
+    /// The registry did not answer in time; it may answer later.
+    #[error("the registry does not answer: {0}")]
     LockBackendUnavailable(String),
-    /// All tries were in vain.
-    #[error("{last}, after {attempts} tries")]
+    /// All attempts failed.
+    #[error("{last}, after {attempts} attempts")]
     TriesUsedUp {
-        /// How many there were.
+        /// Number of attempts.
         attempts: u32,
         /// Why the last one failed; its code is the code of this.
         last: Box<Self>,
@@ -72,7 +72,10 @@ pub enum TaskError {
     /// The registry cannot be opened.
     #[error("the registry cannot be opened: {0}")]
     RegistryNotInitialized(String),
-    /// No task can be called so (TASK-90).
+    /// The registry answers, and what it holds cannot be used: its file or tables are damaged, or its user lacks a right.
+    #[error("the registry cannot be used: {0}")]
+    RegistryUnusable(String),
+    /// Invalid task id (TASK-90).
     #[error("`{id}` is no id of a task: {reason}")]
     InvalidTaskId {
         /// Given id.
@@ -80,7 +83,7 @@ pub enum TaskError {
         /// The rule that it breaks.
         reason: &'static str,
     },
-    /// There is no such task.
+    /// The task does not exist.
     #[error("there is no task `{0}`")]
     TaskNotFound(String),
     /// The task was not created.
@@ -107,11 +110,11 @@ pub enum TaskError {
         /// Why.
         reason: String,
     },
-    /// None of several tasks was created.
+    /// Of several tasks none was created.
     #[error("none of the tasks was created: {0}")]
     TaskBulkInsertFailed(String),
     /// The task has no such step in its status.
-    #[error("task `{id}` is {from}, from where there is no {method}")]
+    #[error("task `{id}` is {from}; {}", needed(method))]
     InvalidTransition {
         /// The task.
         id: String,
@@ -149,7 +152,7 @@ pub enum TaskError {
     #[error("`{0}` is no name of a checkpoint; one is `checkpoint_` and up to 16 digits")]
     InvalidCheckpointId(String),
     /// Neither a checkpoint nor the log tells what the state was; nothing was touched.
-    #[error("neither a checkpoint nor the log of `{task}` tells what its state was")]
+    #[error("the state of `{task}` cannot be recovered: neither a checkpoint nor the log holds it")]
     StateUnrecoverable {
         /// The task.
         task: String,
@@ -168,6 +171,25 @@ pub enum TaskError {
         /// The first file that is wrong.
         file: String,
     },
+}
+
+/// Returns in a sentence in which statuses a task can take the step `method`.
+fn needed(method: &str) -> String {
+    let (statuses, done) = match method {
+        "start" => ("pending", "started"),
+        "complete" => ("running", "completed"),
+        "fail" => ("running or waiting", "failed"),
+        "fail resume" => ("running", "requeued"),
+        "ask" => ("running", "made to wait for an approval"),
+        "approve" => ("waiting", "approved"),
+        "deny" => ("waiting", "denied"),
+        "cancel" => ("pending, running or waiting", "cancelled"),
+        "delete" => ("completed, failed or cancelled", "deleted"),
+        "resume" => ("failed or cancelled", "resumed"),
+        "resume start" => ("pending, failed or cancelled", "resumed for an agent"),
+        other => return format!("it cannot take the step `{other}`"),
+    };
+    format!("only a task that is {statuses} can be {done}")
 }
 
 impl From<InvalidId> for TaskError {
@@ -191,7 +213,7 @@ impl TaskError {
             Self::BatchUnlockFailed { .. } => "BATCH_UNLOCK_FAILED",
             Self::LockBackendUnavailable(_) => "LOCK_BACKEND_UNAVAILABLE",
             Self::TriesUsedUp { last, .. } => last.code(),
-            Self::RegistryNotInitialized(_) => "REGISTRY_NOT_INITIALIZED",
+            Self::RegistryNotInitialized(_) | Self::RegistryUnusable(_) => "REGISTRY_NOT_INITIALIZED",
             Self::InvalidTaskId { .. } => "INVALID_TASK_ID",
             Self::TaskNotFound(_) => "TASK_NOT_FOUND",
             Self::TaskCreateFailed { .. } => "TASK_CREATE_FAILED",

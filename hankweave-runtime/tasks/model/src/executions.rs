@@ -2,7 +2,6 @@
 
 use hankweave_core::time::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::logs::LogEntry;
 
@@ -32,7 +31,10 @@ pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
         let data = line.data.clone().unwrap_or_default();
         let text = |name: &str| data[name].as_str().map(str::to_owned);
         match text("toStatus").as_deref() {
-            Some("pending") => attempt += u32::from(data["fromStatus"] != Value::Null),
+            // An attempt that waited for an approval continues.
+            Some("pending") => {
+                attempt += u32::from(!matches!(data["fromStatus"].as_str(), None | Some("waiting")));
+            }
             Some("running") => tries.push(TaskExecution {
                 attempt,
                 agent_id: text("agentId").unwrap_or_default(),

@@ -306,7 +306,7 @@ mod tests {
             (refused.code(), refused.to_string().as_str()),
             (
                 "LOCK_ORDER",
-                "`task:c` stands before `task:m`, which is held already; ask for both at once"
+                "`task:c` sorts before `task:m`, which is already held; acquire both at once"
             )
         );
         assert_eq!(table.check_order("task:x", &own, at(1)), Ok(()));

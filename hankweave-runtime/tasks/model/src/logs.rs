@@ -44,7 +44,7 @@ pub struct LogQuery {
     pub start: Option<Timestamp>,
     /// Not after.
     pub end: Option<Timestamp>,
-    /// Number of those that are skipped.
+    /// Number of tasks to skip first.
     pub offset: usize,
     /// At most so many after that.
     pub limit: Option<usize>,

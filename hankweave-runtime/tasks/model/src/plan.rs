@@ -91,7 +91,10 @@ fn write_attempt(page: &mut String, attempt: &PlanAttempt<'_>) -> fmt::Result {
 /// The last part, which only a task has that has ended.
 fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[PlanAttempt<'_>]) -> fmt::Result {
     let status = row.record.status();
-    if matches!(status, TaskStatus::Pending | TaskStatus::Running) {
+    if matches!(
+        status,
+        TaskStatus::Pending | TaskStatus::Running | TaskStatus::Waiting
+    ) {
         return Ok(());
     }
     writeln!(page, "\n## Outcome: {status}\n")?;
@@ -191,6 +194,7 @@ mod tests {
                 token: 1,
                 steps: vec![step],
                 cost: None,
+                approval: None,
             };
             let now = Timestamp::from_millis(1000 * i64::try_from(self.log.len()).unwrap());
             let changed = self.row.change(&change, now).unwrap();
@@ -230,6 +234,7 @@ mod tests {
         story.codon(false);
         story.step(TaskTransition::Fail(Fail {
             error: "no\nink".to_owned(),
+            failure: None,
         }));
         let failed = "\n## Attempt 1: failed\n\n- **Agent**: w1\n- **Started**: 1970-01-01T00:00:01.000Z\n\
             - **Ended**: 1970-01-01T00:00:03.000Z\n- **Error**: no ink\n- **Codon draft**: failed, $0.2500\n- **Cost**: $0.2500\n";

@@ -53,6 +53,16 @@ impl LockGrant {
     pub fn lives(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| now <= end)
     }
+
+    /// Returns the grant with its times moved by `millis`, from one clock to another.
+    #[must_use]
+    pub fn moved_by(self, millis: i64) -> Self {
+        Self {
+            acquired_at: self.acquired_at.moved_by(millis),
+            expires_at: self.expires_at.map(|end| end.moved_by(millis)),
+            ..self
+        }
+    }
 }
 
 /// Request for a resource.

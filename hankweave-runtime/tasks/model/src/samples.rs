@@ -4,7 +4,7 @@ use hankweave_core::machine::Sample;
 use serde_json::Value;
 
 use crate::lock::{LockFailure, LockMode};
-use crate::task::TaskResult;
+use crate::task::{TaskFailure, TaskResult};
 
 impl Sample for TaskResult {
     fn sample(n: u32) -> Self {
@@ -15,6 +15,18 @@ impl Sample for TaskResult {
             data: Option::<u32>::sample(n).map(Value::from),
             error: Sample::sample(n.wrapping_add(1)),
             message: Sample::sample(n.wrapping_add(2)),
+            extra: Default::default(),
+        }
+    }
+}
+
+impl Sample for TaskFailure {
+    fn sample(n: u32) -> Self {
+        Self {
+            cause: String::sample(n),
+            codon_id: Sample::sample(n),
+            last_lines: vec![String::sample(n.wrapping_add(1))],
+            command: Sample::sample(n.wrapping_add(2)),
             extra: Default::default(),
         }
     }

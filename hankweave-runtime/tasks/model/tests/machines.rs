@@ -34,6 +34,7 @@ fn a_task_that_failed_is_resumed_as_its_next_attempt_and_keeps_nothing_of_the_fa
         .start(task::Start { agent_id: writer() })
         .fail(task::Fail {
             error: "no ink".into(),
+            failure: None,
         });
     assert_eq!(failed.attempt.to_string(), "1");
     let again = failed.resume();
@@ -43,6 +44,26 @@ fn a_task_that_failed_is_resumed_as_its_next_attempt_and_keeps_nothing_of_the_fa
         (&record["status"], record.get("error")),
         (&json!("pending"), None)
     );
+}
+
+// covers: TASK-123
+#[test]
+fn a_task_that_was_approved_continues_its_attempt_and_a_record_of_an_older_version_is_read() {
+    let waiting = created_task()
+        .start(task::Start { agent_id: writer() })
+        .ask(task::Ask {
+            codon_id: "publish".into(),
+            question: "Publish it?".into(),
+        });
+    assert_eq!(waiting.question, "Publish it?");
+    assert_eq!(waiting.approve().attempt.number(), 1);
+    let older = json!({
+        "status": "failed", "id": "report-7", "name": "Write report", "owner": "ann", "attempt": 1,
+        "createdAt": "2025-01-04T12:00:00.000Z", "agentId": "writer", "error": "no ink",
+    });
+    let read: TaskRecord = serde_json::from_value(older.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap()["error"], "no ink");
+    assert!(matches!(read, TaskRecord::Failed(failed) if failed.failure.is_none()));
 }
 
 #[test]
@@ -125,6 +146,10 @@ fn the_graphs_are_those_of_the_documents() {
         "Failed --> Deleted : deleteTask()",
         "Cancelled --> Deleted : deleteTask()",
         "Failed --> Pending : resumeTask()",
+        "Running --> Waiting : askTask()",
+        "Waiting --> Pending : approveTask()",
+        "Waiting --> Failed : failTask()",
+        "Waiting --> Cancelled : cancelTask()",
         "Cancelled --> Pending : resumeTask()",
         "Deleted --> [*]",
     ] {
@@ -133,7 +158,7 @@ fn the_graphs_are_those_of_the_documents() {
             "{line} is missing in\n{task}"
         );
     }
-    assert_eq!(task.lines().count(), 13);
+    assert_eq!(task.lines().count(), 17);
     assert!(
         LOCK.to_mermaid()
             .contains("    Waiting --> Unlocked : Retry lock acquisition\n")

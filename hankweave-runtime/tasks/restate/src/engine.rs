@@ -31,7 +31,7 @@ impl fmt::Debug for RestateEngine {
 }
 
 impl RestateEngine {
-    /// A worker whose files are beneath the root of `layers`. `told` hears of each step of a task and must not take long. What becomes of orphans is Restate's matter, so what
+    /// A worker whose files are under the root of `layers`. `told` hears of each step of a task and must not take long. What becomes of orphans is Restate's matter, so what
     /// `options` say of them does not count.
     #[must_use]
     pub fn new(

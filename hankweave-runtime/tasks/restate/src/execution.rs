@@ -14,7 +14,7 @@ use crate::codons::{CompletedCodon, successes};
 use crate::engine::RestateEngine;
 use crate::kept::{DurableStep, RestateTask};
 
-/// Why this worker cannot go on with a task; Restate tries again, here or elsewhere.
+/// Why this worker cannot continue with a task; Restate tries again, here or elsewhere.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Interrupted {
     #[error("this worker stops")]
@@ -36,7 +36,7 @@ pub(crate) struct RestateExecution {
     working: Option<ActiveWorker>,
     /// Results of its runs, as reported by the worker.
     successes: Vec<CompletedCodon>,
-    is_called_off: bool,
+    is_cancelled: bool,
 }
 
 /// A worker that has the task.
@@ -59,7 +59,7 @@ impl RestateExecution {
             files,
             working: None,
             successes: Vec::new(),
-            is_called_off: false,
+            is_cancelled: false,
         }
     }
 
@@ -75,21 +75,21 @@ impl RestateExecution {
             }
             match &mut self.working {
                 Some(working) if working.has_ended => match self.end(kept) {
-                    Interrupted::NotFetched(_) if self.is_called_off => {}
+                    Interrupted::NotFetched(_) if self.is_cancelled => {}
                     interrupted => return Err(interrupted),
                 },
                 Some(_) => self.wait().await?,
                 None => match self.without_worker(kept)? {
                     Some(step) => return Ok(step),
-                    None => self.begin(kept).await?,
+                    None => self.start_worker(kept).await?,
                 },
             }
         }
     }
 
-    /// Asks the worker to stop the run; without one the task is called off at once.
-    pub(crate) async fn call_off(&mut self) -> Result<(), Interrupted> {
-        self.is_called_off = true;
+    /// Asks the worker to stop the run; without one the task is cancelled at once.
+    pub(crate) async fn cancel(&mut self) -> Result<(), Interrupted> {
+        self.is_cancelled = true;
         if let Some(working) = &self.working {
             let id = self.files.id().clone();
             working.coordinator.request_cancel(id).await?;
@@ -99,7 +99,7 @@ impl RestateExecution {
 
     /// Abandons the task when nothing is recorded any more; waits until the run has stopped.
     pub(crate) async fn abandon(&mut self) -> Result<(), Interrupted> {
-        self.call_off().await?;
+        self.cancel().await?;
         self.end_worker().await
     }
 
@@ -137,7 +137,7 @@ impl RestateExecution {
         Ok(Some(DurableStep::Task(row, lines.await?)))
     }
 
-    /// Lets the worker go on until it has something to record, or has ended.
+    /// Lets the worker continue until it has something to record, or has ended.
     async fn wait(&mut self) -> Result<(), Interrupted> {
         let Some(working) = &mut self.working else {
             return Ok(());
@@ -153,13 +153,13 @@ impl RestateExecution {
     fn without_worker(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
         let now = self.engine.world.clock.now();
         match kept.task.record.status() {
-            TaskStatus::Pending | TaskStatus::Running if self.is_called_off => Ok(Some(kept.call_off(now)?)),
+            TaskStatus::Pending | TaskStatus::Running if self.is_cancelled => Ok(Some(kept.cancel(now)?)),
             TaskStatus::Pending => Ok(None),
             _ => Ok(Some(kept.wait_again(now)?)),
         }
     }
 
-    async fn begin(&mut self, kept: &RestateTask) -> Result<(), Interrupted> {
+    async fn start_worker(&mut self, kept: &RestateTask) -> Result<(), Interrupted> {
         let engine = &self.engine;
         let room = tokio::select! {
             () = engine.shutdown.requested() => return Err(Interrupted::Stopping),
@@ -176,7 +176,7 @@ impl RestateExecution {
             engine.world.clone(),
             engine.options.clone(),
         )
-        .telling(move |row| told(row))
+        .with_step_reporter(move |row| told(row))
         .doubting_remote(kept.not_fetched().is_some())
         .recorded_by(recorder);
         let shutdown = engine.shutdown.clone();
@@ -192,7 +192,7 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Why there is no step behind the last one of a worker that has ended. Another call begins anew; Restate waits before it when the remote is away (TASK-119).
+    /// Why there is no step behind the last one of a worker that has ended. Another call begins anew; Restate waits before it when the remote does not answer (TASK-119).
     fn end(&mut self, kept: &RestateTask) -> Interrupted {
         self.working = None;
         match (self.engine.shutdown.cause(), kept.not_fetched()) {
@@ -204,7 +204,7 @@ impl RestateExecution {
 }
 
 impl ActiveWorker {
-    /// Lets the worker go on until it has something to record, or has ended.
+    /// Lets the worker continue until it has something to record, or has ended.
     async fn wait(&mut self) -> Result<(), Interrupted> {
         self.report = None;
         self.report = self.reports.next().await;

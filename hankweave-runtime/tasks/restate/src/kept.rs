@@ -4,6 +4,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_task_model::registry::{NewTask, RegistryChange, TaskRow};
 use hankweave_task_model::task::{Fail, TaskStatus, TaskTransition};
 use hankweave_task_model::{LogEntry, TaskError};
+use hankweave_tasks::lifecycle::{TaskAnswer, TaskStep};
 use hankweave_tasks::worker::NOT_FETCHED;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -75,10 +76,11 @@ impl RestateTask {
         self.log.iter().filter_map(|line| line.seq).max().unwrap_or(0)
     }
 
-    /// Lets it wait for a worker: one that runs has lost its worker, any other had ended and is to go on.
+    /// Lets it wait for a worker: one that runs has lost its worker, any other had ended and is to continue.
     pub(crate) fn wait_again(&self, now: Timestamp) -> Result<DurableStep, TaskError> {
         let orphaned = TaskTransition::Fail(Fail {
             error: "ORPHANED".to_owned(),
+            failure: None,
         });
         match self.task.record.status() {
             TaskStatus::Running => self.change(vec![orphaned, TaskTransition::Resume], now),
@@ -86,8 +88,15 @@ impl RestateTask {
         }
     }
 
-    /// Calls it off while nobody works on it.
-    pub(crate) fn call_off(&self, now: Timestamp) -> Result<DurableStep, TaskError> {
+    /// Returns the step of a user's answer to the question of a waiting task (TASK-123).
+    pub(crate) fn answer(&self, answer: &TaskAnswer, now: Timestamp) -> Result<DurableStep, TaskError> {
+        let change = TaskStep::Answer(answer.clone()).change(&self.task, self.task.fencing_token)?;
+        let changed = self.task.change(&change, now)?;
+        Ok(DurableStep::Task(changed.row, changed.lines))
+    }
+
+    /// Returns the step that cancels the task while no worker has it.
+    pub(crate) fn cancel(&self, now: Timestamp) -> Result<DurableStep, TaskError> {
         self.change(vec![TaskTransition::Cancel], now)
     }
 
@@ -99,6 +108,7 @@ impl RestateTask {
             token: self.task.fencing_token,
             steps,
             cost: None,
+            approval: None,
         };
         let changed = self.task.change(&change, now)?;
         Ok(DurableStep::Task(changed.row, changed.lines))

@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 pub use deployment::{RegisterError, register};
 pub use engine::RestateEngine;
 
-/// How long executions may take, beyond the grace of their runs, to tell Restate that they go on elsewhere.
+/// How long executions may take, beyond the grace of their runs, to tell Restate that they continue elsewhere.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How long they may take besides to bring the rest of their runs to a remote.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use hankweave_core::id::TaskId;
 use hankweave_task_model::registry::{NewTask, TaskRow};
 use hankweave_task_model::task::TaskRecord;
+use hankweave_tasks::lifecycle::TaskAnswer;
 use hankweave_tasks::worker::TaskSpec;
 use restate_sdk::endpoint::{Endpoint, ServiceOptions};
 use restate_sdk::prelude::*;
@@ -24,7 +25,7 @@ use crate::kept::{DurableStep, RestateTask};
 /// Under which name Restate keeps what there is to know of the task.
 const KEPT: &str = "kept";
 
-/// The signal that calls a task off.
+/// The signal that cancels a task.
 const CANCEL: &str = "cancel";
 
 /// A step may last as long as an agent works. That a worker is gone shows by its connection, not by its silence, so silence ends nothing (TASK-89).
@@ -49,6 +50,22 @@ struct NewRun {
     metadata: Map<String, Value>,
 }
 
+/// Answer of a user to the question of a waiting task.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct GivenAnswer {
+    granted: bool,
+    by: String,
+    reason: Option<String>,
+}
+
+/// Returns the question of a waiting task, and how it is answered.
+fn asked(codon: &str, question: &str) -> String {
+    format!(
+        "the task waits for an approval of {codon}: {question}; call `answer` with {{\"granted\": true, \"by\": \"NAME\"}}, then `run`"
+    )
+}
+
 struct HankweaveTask(Arc<RestateEngine>);
 
 pub(crate) fn endpoint(engine: Arc<RestateEngine>) -> Endpoint {
@@ -66,7 +83,7 @@ pub(crate) fn endpoint(engine: Arc<RestateEngine>) -> Endpoint {
 
 #[restate_sdk::object]
 impl HankweaveTask {
-    /// Runs the hank of a new task, or goes on with a task where it was; for that, null is enough.
+    /// Runs the hank of a new task, or continues with a task where it was; for that, null is enough.
     #[handler]
     async fn run(&self, ctx: ObjectContext<'_>, Json(run): Json<Value>) -> HandlerResult<Json<TaskRow>> {
         let mut kept = match ctx.get::<Json<RestateTask>>(KEPT).await? {
@@ -78,6 +95,9 @@ impl HankweaveTask {
                 RestateTask::new(task, now.await?.into_inner())
             }
         };
+        if let TaskRecord::Waiting(waiting) = &kept.task.record {
+            return Err(refusal(409, &asked(&waiting.codon_id, &waiting.question)).into());
+        }
         ctx.invocation_id().clone_into(&mut kept.invocation);
         ctx.set(KEPT, Json(kept.clone()));
         if !matches!(kept.task.record, TaskRecord::Completed(_)) {
@@ -85,9 +105,33 @@ impl HankweaveTask {
         }
         match &kept.task.record {
             TaskRecord::Failed(failed) => Err(refusal(500, &failed.error).into()),
-            TaskRecord::Cancelled(_) => Err(refusal(409, "the task was called off").into()),
+            TaskRecord::Cancelled(_) => Err(refusal(409, "the task was cancelled").into()),
+            TaskRecord::Waiting(waiting) => {
+                Err(refusal(409, &asked(&waiting.codon_id, &waiting.question)).into())
+            }
             _ => Ok(Json(kept.task)),
         }
+    }
+
+    /// Answers the question of a waiting task; `run` continues an approved one.
+    #[handler]
+    async fn answer(
+        &self,
+        ctx: ObjectContext<'_>,
+        Json(answer): Json<GivenAnswer>,
+    ) -> HandlerResult<Json<RestateTask>> {
+        let mut kept = known(ctx.get(KEPT).await?, ctx.key())?;
+        let clock = self.0.world.clock.clone();
+        let now = ctx.run(|| async move { Ok(Json(clock.now())) }).name("answer");
+        let answer = TaskAnswer {
+            granted: answer.granted,
+            by: answer.by,
+            reason: answer.reason,
+        };
+        let step = kept.answer(&answer, now.await?.into_inner());
+        kept.take(step.map_err(|error| refusal(409, &format!("{error} ({})", error.code())))?);
+        ctx.set(KEPT, Json(kept.clone()));
+        Ok(Json(kept))
     }
 
     /// Calls a task off: its run is stopped in order.
@@ -96,7 +140,7 @@ impl HankweaveTask {
         let kept = known(ctx.get(KEPT).await?, ctx.key())?;
         if kept.has_ended() {
             let status = kept.task.record.status();
-            let told = format!("a task that is {status} cannot be called off (INVALID_TRANSITION)");
+            let told = format!("a task that is {status} cannot be cancelled (INVALID_TRANSITION)");
             return Err(refusal(409, &told).into());
         }
         let invocation = ctx.invocation_handle(kept.invocation.clone());
@@ -167,7 +211,7 @@ async fn next(
             heard = &mut cancel, if !has_heard => {
                 has_heard = true;
                 match heard {
-                    Ok(()) => execution.call_off().await?,
+                    Ok(()) => execution.cancel().await?,
                     Err(error) => {
                         execution.abandon().await?;
                         return Err(error.into());

@@ -7,8 +7,8 @@ use tokio::sync::watch;
 pub struct Hints(watch::Sender<u64>);
 
 impl Hints {
-    /// Wakes everybody who listens.
-    pub fn tell(&self) {
+    /// Wakes every listener.
+    pub fn notify(&self) {
         self.0.send_modify(|number| *number = number.wrapping_add(1));
     }
 
@@ -19,7 +19,7 @@ impl Hints {
     }
 }
 
-/// Somebody who listens for hints.
+/// Listener for hints.
 #[derive(Debug, Clone)]
 pub struct Changes(watch::Receiver<u64>);
 

@@ -73,7 +73,7 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// [`TaskError::VersionConflict`] or [`TaskError::InvalidTransition`].
     fn change(&self, change: RegistryChange) -> CoordinatorFuture<'_, ChangedTask>;
 
-    /// Asks whoever works on a task to stop; the request stands in its row until the next step.
+    /// Asks the worker of a task to stop; the request is stored in its row until the next step.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// [`TaskError::InvalidArgument`] for one without end where a holder may vanish without a trace.
     fn acquire(&self, acquire: Acquire) -> CoordinatorFuture<'_, Acquired>;
 
-    /// Gives one grant back and returns it with the count that is left; `None` when nobody held it.
+    /// Releases one grant and returns it with the count that is left; `None` when nobody held it.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::LockTimeout`] when it is over.
+    /// Returns [`TaskError::LockTimeout`] when it has expired.
     fn renew(&self, renew: Renew) -> CoordinatorFuture<'_, Timestamp>;
 
     /// Raises the version of a resource, for a holder that has read this one.

@@ -10,7 +10,7 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_task_model::{Holder, LockDemand, LockGrant};
 use serde::Serialize;
 
-/// Who holds a task exclusively, and for how long unless that is renewed.
+/// Exclusive hold on a task, with its lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExclusiveHold {
     /// Who.
@@ -34,7 +34,7 @@ impl ExclusiveHold {
 pub struct Create {
     /// The task.
     pub task: NewTask,
-    /// Who holds it from the beginning, so that nobody claims it before its files are there.
+    /// Hold of the creator, so that no worker claims the task before its files exist.
     pub hold: Option<ExclusiveHold>,
 }
 
@@ -45,9 +45,11 @@ pub struct Claimed {
     pub row: TaskRow,
     /// The lock.
     pub held: Option<LockGrant>,
+    /// Number of expired locks on the task whose place it takes.
+    pub expired: u64,
 }
 
-/// Which tasks are meant; what is absent excludes none.
+/// Filter of tasks; an absent field excludes none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskFilter {
     /// Only those of this status.
@@ -57,7 +59,7 @@ pub struct TaskFilter {
 }
 
 impl TaskFilter {
-    /// Whether this task is meant.
+    /// Whether the filter includes this task.
     #[must_use]
     pub fn wants(&self, row: &TaskRow) -> bool {
         self.status.is_none_or(|status| row.record.status() == status)
@@ -73,9 +75,9 @@ impl TaskFilter {
 pub struct ListQuery {
     /// Which.
     pub filter: TaskFilter,
-    /// Number of those that are skipped.
+    /// Number of tasks to skip first.
     pub offset: u64,
-    /// At most so many behind them.
+    /// Most tasks after them.
     pub limit: Option<u64>,
 }
 
@@ -86,7 +88,7 @@ pub struct UpdateTask {
     pub id: TaskId,
     /// The fields.
     pub patch: TaskPatch,
-    /// The token of the lock on the task, from whoever holds it; people have none.
+    /// Token of the lock on the task, from its holder; users have none.
     pub token: Option<u64>,
 }
 
@@ -95,11 +97,11 @@ pub struct UpdateTask {
 pub struct Claim {
     /// Only tasks of this owner.
     pub owner: Option<String>,
-    /// Who holds it then, and for how long.
+    /// Hold of the worker on the claimed task.
     pub hold: ExclusiveHold,
 }
 
-/// Somebody asks for a lock.
+/// Request for a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acquire {
     /// On what.
@@ -125,9 +127,11 @@ pub struct Acquired {
     pub version: u64,
     /// The task that was asked for.
     pub row: Option<TaskRow>,
+    /// Number of expired locks whose place it takes.
+    pub expired: u64,
 }
 
-/// Somebody gives a lock back.
+/// Request to release a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// On what.
@@ -138,7 +142,7 @@ pub struct Release {
     pub written: Option<(TaskId, u64)>,
 }
 
-/// Somebody needs a lock for longer.
+/// Request to renew a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renew {
     /// On what.
@@ -149,7 +153,7 @@ pub struct Renew {
     pub lease: Duration,
 }
 
-/// Somebody has changed what a lock protects.
+/// Request to commit a change of what a lock protects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitRequest {
     /// Resource.

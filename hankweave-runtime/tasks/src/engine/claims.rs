@@ -6,7 +6,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
 
-use super::locks::grant;
+use super::locks::{expired, grant, wall_offset};
 use super::{ReadSet, Transaction, Tx, TxResult};
 use crate::coordinator::{Claim, Claimed};
 
@@ -32,15 +32,16 @@ impl Transaction for Claim {
             let Some(row) = seen.task.filter(pending) else {
                 continue;
             };
-            let (before, now) = (seen.resource, tx.now().await?);
+            let (before, now) = (seen.resource, tx.lease_now().await?);
             if before.held.iter().any(|held| held.lives(now)) {
                 continue;
             }
             let mut after = before.clone();
             let held = grant(tx, &name, &mut after, self.hold.demand(), seen.token).await?;
+            let expired = expired(tx, &before).await?;
             tx.put_resource(&name, &before, after).await?;
-            let held = Some(held);
-            return Ok(Some(Claimed { row, held }));
+            let held = Some(held.moved_by(wall_offset(tx).await?));
+            return Ok(Some(Claimed { row, held, expired }));
         }
         Ok(None)
     }
@@ -53,7 +54,7 @@ impl Transaction for FindOrphans {
     const WRITES: bool = false;
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<TaskRow>> {
-        let now = tx.now().await?;
+        let now = tx.lease_now().await?;
         let ago = i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX);
         let before = Timestamp::from_millis(now.as_millis().saturating_sub(ago));
         tx.orphans(before).await

@@ -1,4 +1,4 @@
-//! Locks: granting, renewing, giving back (TASK-1 to TASK-5, TASK-13, TASK-16, TASK-92, TASK-100).
+//! Locks: granting, renewing, releasing (TASK-1 to TASK-5, TASK-13, TASK-16, TASK-92, TASK-100).
 
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::{LockDemand, LockGrant, Resource, TaskError};
@@ -19,8 +19,20 @@ pub(super) async fn grant<T: Tx>(
         let text = "a lock that never expires is possible only inside one process; give it a lease";
         return Err(TaskError::InvalidArgument(text).into());
     }
-    let now = tx.now().await?;
+    let now = tx.lease_now().await?;
     Ok(resource.acquire(name, demand, token, now)?)
+}
+
+/// Returns the number of locks on a resource that have expired.
+pub(super) async fn expired<T: Tx>(tx: &mut T, resource: &Resource) -> TxResult<u64> {
+    let now = tx.lease_now().await?;
+    Ok(resource.held.iter().filter(|held| !held.lives(now)).count() as u64)
+}
+
+/// Difference from lease time to wall time, in milliseconds: users and callers see wall time only.
+pub(super) async fn wall_offset<T: Tx>(tx: &mut T) -> TxResult<i64> {
+    let (wall, lease) = (tx.now().await?, tx.lease_now().await?);
+    Ok(wall.as_millis().saturating_sub(lease.as_millis()))
 }
 
 impl Transaction for Acquire {
@@ -53,8 +65,15 @@ impl Transaction for Acquire {
         )
         .await?;
         let (version, row) = (after.version, seen.task);
+        let expired = expired(tx, &before).await?;
         tx.put_resource(name, &before, after).await?;
-        Ok(Acquired { held, version, row })
+        let held = held.moved_by(wall_offset(tx).await?);
+        Ok(Acquired {
+            held,
+            version,
+            row,
+            expired,
+        })
     }
 }
 
@@ -64,12 +83,13 @@ impl Transaction for Release {
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Option<LockGrant>> {
         let before = tx.resource(&self.resource).await?;
         let mut after = before.clone();
-        let released = after.release(&self.resource, &self.holder, tx.now().await?)?;
+        let released = after.release(&self.resource, &self.holder, tx.lease_now().await?)?;
         if let Some((id, seq)) = &self.written {
             tx.mark_written(id, *seq).await?;
         }
         tx.put_resource(&self.resource, &before, after).await?;
-        Ok(released)
+        let offset = wall_offset(tx).await?;
+        Ok(released.map(|held| held.moved_by(offset)))
     }
 
     fn wakes(&self) -> bool {
@@ -83,9 +103,9 @@ impl Transaction for Renew {
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Timestamp> {
         let before = tx.resource(&self.resource).await?;
         let mut after = before.clone();
-        let end = after.renew(&self.resource, self.token, self.lease, tx.now().await?)?;
+        let end = after.renew(&self.resource, self.token, self.lease, tx.lease_now().await?)?;
         tx.put_resource(&self.resource, &before, after).await?;
-        Ok(end)
+        Ok(end.moved_by(wall_offset(tx).await?))
     }
 }
 
@@ -95,7 +115,7 @@ impl Transaction for CommitRequest {
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<u64> {
         let before = tx.resource(&self.resource).await?;
         let mut after = before.clone();
-        let now = tx.now().await?;
+        let now = tx.lease_now().await?;
         let version = match tx.fencing() {
             super::Fencing::Checked => {
                 after.commit(&self.resource, self.token, self.expected_version, now)?
@@ -118,7 +138,11 @@ impl Transaction for GetResource {
     const WRITES: bool = false;
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Resource> {
-        tx.resource(&self.0).await
+        let offset = wall_offset(tx).await?;
+        let mut resource = tx.resource(&self.0).await?;
+        let held = resource.held.into_iter();
+        resource.held = held.map(|held| held.moved_by(offset)).collect();
+        Ok(resource)
     }
 }
 
@@ -129,7 +153,14 @@ impl Transaction for ListHeld {
     const WRITES: bool = false;
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<HeldLock>> {
-        tx.held().await
+        let offset = wall_offset(tx).await?;
+        let held = tx.held().await?.into_iter();
+        Ok(held
+            .map(|HeldLock { resource, held }| HeldLock {
+                resource,
+                held: held.moved_by(offset),
+            })
+            .collect())
     }
 }
 
@@ -151,7 +182,7 @@ impl Transaction for CleanUp {
     type Output = u64;
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<u64> {
-        let now = tx.now().await?;
+        let now = tx.lease_now().await?;
         remove(tx, Removed::Expired(now)).await
     }
 

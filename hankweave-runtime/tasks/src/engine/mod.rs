@@ -3,6 +3,7 @@
 
 mod claims;
 mod coordinator;
+mod lease_clock;
 mod locks;
 mod registry;
 #[cfg(test)]
@@ -17,6 +18,8 @@ use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::{Holder, LockGrant, LogEntry, Resource, TaskError};
 
 use crate::coordinator::{HeldLock, Hints, ListQuery, TaskFilter};
+
+pub(crate) use lease_clock::{LeaseClock, start_of_machine};
 
 /// Why an operation changed nothing.
 #[derive(Debug)]
@@ -89,24 +92,30 @@ pub(crate) trait Tx: Send {
     const ENDLESS: bool;
 
     fn fencing(&self) -> Fencing;
-    /// The backend's own time; not before whatever was read.
+    /// Returns the time for records; not before any time that was read.
     fn now(&mut self) -> impl Future<Output = TxResult<Timestamp>> + Send;
+    /// Returns the time that leases follow.
+    fn lease_now(&mut self) -> impl Future<Output = TxResult<Timestamp>> + Send {
+        self.now()
+    }
 
     fn task(&mut self, id: &TaskId) -> impl Future<Output = TxResult<Option<TaskRow>>> + Send;
     fn deleted_at(&mut self, id: &TaskId) -> impl Future<Output = TxResult<Option<Timestamp>>> + Send;
+    /// Whether a task, deleted or not, has completed; `None` if there never was one of this id.
+    fn has_completed(&mut self, id: &TaskId) -> impl Future<Output = TxResult<Option<bool>>> + Send;
     fn tasks(&mut self, query: &ListQuery) -> impl Future<Output = TxResult<Vec<TaskRow>>> + Send;
     fn count(&mut self, filter: &TaskFilter) -> impl Future<Output = TxResult<u64>> + Send;
     /// Writes a task that this transaction has looked for, whether it was there or not, and adds these lines to its log.
     fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> impl Future<Output = TxResult<()>> + Send;
     /// Removes the task with its log lines; its id stays taken.
     fn remove_task(&mut self, row: &TaskRow) -> impl Future<Output = TxResult<()>> + Send;
-    /// The ids of pending tasks that nobody holds, the oldest first.
+    /// Returns the ids of pending tasks without a live lock whose earlier tasks have completed: the highest priority first, then the oldest.
     fn claimable(
         &mut self,
         owner: Option<&str>,
         limit: u32,
     ) -> impl Future<Output = TxResult<Vec<TaskId>>> + Send;
-    /// Running tasks that nobody holds and that were last changed before this, the oldest change first.
+    /// Returns the running tasks without a live lock that were last changed before this lease time, the oldest change first.
     fn orphans(&mut self, before: Timestamp) -> impl Future<Output = TxResult<Vec<TaskRow>>> + Send;
 
     fn log_lines(&mut self, id: &TaskId, behind: u64)
@@ -187,9 +196,9 @@ pub(crate) trait Transaction: Send + Sync + 'static {
         false
     }
 
-    /// Returns the error when the backend cannot do it, with the backend's words.
+    /// Returns the error if the backend answers that it cannot perform the operation, for `reason`. Waiting does not help then.
     fn failed(&self, reason: String) -> TaskError {
-        TaskError::LockBackendUnavailable(reason)
+        TaskError::RegistryUnusable(reason)
     }
 }
 

@@ -8,7 +8,7 @@ use hankweave_task_model::registry::{ChangedTask, NewTask, RegistryChange, TaskR
 use hankweave_task_model::task::TaskStatus;
 use hankweave_task_model::{LogEntry, Resource, TaskError};
 
-use super::locks::grant;
+use super::locks::{grant, wall_offset};
 use super::{Fencing, ReadSet, ResourceView, Transaction, Tx, TxResult};
 use crate::coordinator::{Claimed, Create, ListQuery, TaskFilter, UpdateTask};
 
@@ -49,8 +49,22 @@ async fn known<T: Tx>(tx: &mut T, id: &TaskId, name: &str) -> TxResult<(Resource
     Ok((seen.resource, seen.task.ok_or_else(|| not_found(id))?))
 }
 
-async fn insert<T: Tx>(tx: &mut T, task: NewTask, token: u64) -> TxResult<TaskRow> {
-    let (row, line) = TaskRow::new(task, token, tx.now().await?);
+/// Refuses a new task after one that never existed; `created` come in the same transaction.
+async fn check_earlier<T: Tx>(
+    tx: &mut T,
+    task: &NewTask,
+    created: &BTreeSet<&TaskId>,
+) -> TxResult<Result<(), String>> {
+    for id in task.after.iter().filter(|id| !created.contains(id)) {
+        if tx.has_completed(id).await?.is_none() {
+            return Ok(Err(format!("there is no task `{id}` that it could come after")));
+        }
+    }
+    Ok(Ok(()))
+}
+
+async fn insert<T: Tx>(tx: &mut T, task: NewTask, token: u64, now: Timestamp) -> TxResult<TaskRow> {
+    let (row, line) = TaskRow::new(task, token, now);
     tx.put_task(&row, &[line]).await?;
     Ok(row)
 }
@@ -63,6 +77,8 @@ impl Transaction for Create {
         let name = TaskRow::lock_name(id);
         let seen = free_id(tx, id, self.hold.is_some()).await?;
         let seen = seen.map_err(|reason| self.failed(reason))?;
+        let earlier = check_earlier(tx, &self.task, &BTreeSet::new()).await?;
+        earlier.map_err(|reason| self.failed(reason))?;
         let (before, mut after) = (seen.resource.clone(), seen.resource);
         let mut held = None;
         if let Some(hold) = &self.hold {
@@ -70,9 +86,15 @@ impl Transaction for Create {
         }
         // Whoever has the lock already keeps its token.
         let token = held.as_ref().map_or(0, |held| held.token);
-        let row = insert(tx, self.task.clone(), token).await?;
+        let now = tx.now().await?;
+        let row = insert(tx, self.task.clone(), token, now).await?;
         tx.put_resource(&name, &before, after).await?;
-        Ok(Claimed { row, held })
+        let offset = wall_offset(tx).await?;
+        Ok(Claimed {
+            row,
+            held: held.map(|held| held.moved_by(offset)),
+            expired: 0,
+        })
     }
 
     fn wakes(&self) -> bool {
@@ -92,7 +114,11 @@ impl Transaction for CreateAll {
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<TaskRow>> {
         let mut seen = BTreeSet::new();
-        for NewTask { id, .. } in &self.0 {
+        for task in &self.0 {
+            let id = &task.id;
+            // Only those before it in the list, so that no task comes after itself.
+            let earlier = check_earlier(tx, task, &seen).await?;
+            earlier.map_err(|reason| self.failed(format!("`{id}`: {reason}")))?;
             if !seen.insert(id) {
                 return Err(self.failed(format!("`{id}` comes twice")).into());
             }
@@ -102,9 +128,11 @@ impl Transaction for CreateAll {
             let free = free_id(tx, id, false).await?;
             free.map_err(|reason| self.failed(format!("`{id}`: {reason}")))?;
         }
+        // Tasks of one time are listed and claimed by their ids.
+        let now = tx.now().await?;
         let mut rows = Vec::new();
         for task in &self.0 {
-            rows.push(insert(tx, task.clone(), 0).await?);
+            rows.push(insert(tx, task.clone(), 0, now).await?);
         }
         Ok(rows)
     }
@@ -177,7 +205,7 @@ impl Transaction for UpdateTask {
         let (locks, row) = known(tx, &self.id, &name).await?;
         let now = tx.now().await?;
         if let (Some(token), Fencing::Checked) = (self.token, tx.fencing()) {
-            locks.check_writer(&name, token, now)?;
+            locks.check_writer(&name, token, tx.lease_now().await?)?;
         }
         let row = row.patched(self.patch.clone(), now)?;
         tx.put_task(&row, &[]).await?;
@@ -198,7 +226,7 @@ impl Transaction for RegistryChange {
         let now = tx.now().await?;
         let changed = match tx.fencing() {
             Fencing::Checked => {
-                locks.check_writer(&name, self.token, now)?;
+                locks.check_writer(&name, self.token, tx.lease_now().await?)?;
                 row.change(self, now)?
             }
             #[cfg(test)]

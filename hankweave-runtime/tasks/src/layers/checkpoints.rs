@@ -27,7 +27,7 @@ impl TaskFiles {
     /// # Errors
     ///
     /// Why the state cannot be read, [`LayerError::Load`] or [`LayerError::Save`]; there is then no new checkpoint.
-    /// [`ResourceLocked`](TaskError::ResourceLocked) while somebody else writes.
+    /// [`ResourceLocked`](TaskError::ResourceLocked) while another process writes.
     pub fn create_checkpoint(&self, description: Option<&str>) -> Result<TaskCheckpointManifest, LayerError> {
         self.create_checkpoint_under(None, description)
     }

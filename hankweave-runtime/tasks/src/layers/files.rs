@@ -132,7 +132,7 @@ impl TaskFiles {
         }
     }
 
-    /// Carries out `work` where it delays nobody, and again, a few times and later each time, while somebody else works in the folder.
+    /// Carries out `work` where it delays nobody, and again, a few times and later each time, while another process works in the folder.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl TaskFiles {
     ///
     /// # Cancel safety
     ///
-    /// Work that has begun goes on to its end.
+    /// Work that has begun continues to its end.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl Fn(&Self) -> Result<T, LayerError> + Send + Sync + 'static,

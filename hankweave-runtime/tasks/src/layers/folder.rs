@@ -28,7 +28,7 @@ pub(super) fn enter_or_make(parent: &dyn Folder, name: &str) -> io::Result<Box<d
         return Ok(folder);
     }
     match parent.create_folder(OsStr::new(name)) {
-        // Somebody else was faster.
+        // Another process was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => made.and_then(|()| parent.sync())?,
     }

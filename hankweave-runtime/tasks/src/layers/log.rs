@@ -84,7 +84,7 @@ impl TaskFiles {
             })?;
             let logs = fold.finish();
             if logs.broken > 0 {
-                tracing::warn!(taskId = %self.id, lines = logs.broken, "lines of the log cannot be read");
+                tracing::warn!(taskId = %self.id, lines = logs.broken, "unreadable lines in the log of a task");
             }
             Ok(logs)
         })

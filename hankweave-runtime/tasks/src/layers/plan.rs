@@ -14,7 +14,7 @@ impl TaskFiles {
     /// # Errors
     ///
     /// Returns [`LayerError`] when the log cannot be read or the page not be written, and the old one is there;
-    /// [`ResourceLocked`](crate::model::TaskError::ResourceLocked) while somebody else writes.
+    /// [`ResourceLocked`](crate::model::TaskError::ResourceLocked) while another process writes.
     pub fn save_plan(&self, row: &TaskRow) -> Result<(), LayerError> {
         let folder = self.lock()?;
         let log = self.load_log(&LogQuery::default())?;

@@ -65,7 +65,7 @@ impl TaskFiles {
     /// # Errors
     ///
     /// [`StateUnrecoverable`](TaskError::StateUnrecoverable), and nothing was touched; [`LayerError::Load`] and [`LayerError::Save`];
-    /// [`ResourceLocked`](TaskError::ResourceLocked) while somebody else writes.
+    /// [`ResourceLocked`](TaskError::ResourceLocked) while another process writes.
     pub fn recover(
         &self,
         status: Option<TaskStatus>,
@@ -98,14 +98,14 @@ impl TaskFiles {
             Ok(None) | Err(LayerError::Task(_)) => {}
             Err(error) => return Err(error),
         }
-        let (method, state, log) = self.told(folder, status, token)?;
+        let (method, state, log) = self.recovered_state(folder, status, token)?;
         let kept = self.keep_broken(folder)?;
         self.put_state(folder, &state)?;
         self.add_to_log(folder, &log)?;
         Ok(RecoveredTask { method, state, kept })
     }
 
-    fn told(
+    fn recovered_state(
         &self,
         folder: &dyn Folder,
         status: Option<TaskStatus>,

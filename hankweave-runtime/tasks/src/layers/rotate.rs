@@ -14,7 +14,7 @@ impl TaskFiles {
     /// # Errors
     ///
     /// [`LayerError::Load`], or [`LayerError::Save`] for the first that could not be removed;
-    /// [`ResourceLocked`](crate::model::TaskError::ResourceLocked) while somebody else writes.
+    /// [`ResourceLocked`](crate::model::TaskError::ResourceLocked) while another process writes.
     pub fn rotate_checkpoints(&self, retention: &Retention) -> Result<Vec<CheckpointId>, LayerError> {
         let folder = self.lock()?;
         let valid = self.checkpoints_in(&*folder)?.valid;

@@ -1,23 +1,36 @@
 //! state.json: replaced as a whole, read as it was saved or not at all (TASK-40 to TASK-42).
 
+use hankweave_core::document::RunStatus;
 use hankweave_core::id::TaskId;
+use hankweave_remote::history;
+use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::disk::Folder;
 
-use super::STATE;
 use super::error::LayerError;
 use super::figures::{Layer, LayerOperation};
 use super::files::TaskFiles;
 use super::folder::{read, replace};
+use super::{STATE, WORKSPACE};
 use crate::model::task::TaskStatus;
 use crate::model::{TaskError, TaskState};
 
 impl TaskFiles {
+    /// Whether the newest run in the task's workspace on this machine has completed.
+    pub(crate) fn has_completed_run(&self) -> bool {
+        let dir = ExecutionDir::new(self.path().join(WORKSPACE));
+        let state = history(self.layers.world(), &dir);
+        state.is_ok_and(|state| {
+            let newest = state.runs.front();
+            newest.is_some_and(|run| run.status == RunStatus::Completed)
+        })
+    }
+
     /// Saves a state in the place of an earlier one.
     ///
     /// # Errors
     ///
     /// [`StateSaveFailed`](TaskError::StateSaveFailed), [`StaleToken`](TaskError::StaleToken), [`VersionConflict`](TaskError::VersionConflict), or why
-    /// the one that is there cannot be read; [`ResourceLocked`](TaskError::ResourceLocked) while somebody else writes. The old one is then in place,
+    /// the one that is there cannot be read; [`ResourceLocked`](TaskError::ResourceLocked) while another process writes. The old one is then in place,
     /// unless the very last step failed, the sync of its folder.
     pub fn save_state(&self, state: &TaskState) -> Result<(), LayerError> {
         self.traced(Layer::State, LayerOperation::Save, || {

@@ -86,7 +86,7 @@ impl TaskFiles {
     ///
     /// # Errors
     ///
-    /// Returns [`LayerError::Save`]; [`ResourceLocked`](crate::model::TaskError::ResourceLocked) while somebody else writes.
+    /// Returns [`LayerError::Save`]; [`ResourceLocked`](crate::model::TaskError::ResourceLocked) while another process writes.
     pub fn remove(&self) -> Result<(), LayerError> {
         let Some(root) = self.layers.open_root()? else {
             return Ok(());

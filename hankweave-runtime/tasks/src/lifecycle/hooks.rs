@@ -66,13 +66,13 @@ impl fmt::Debug for HookRun {
 impl Lifecycle {
     /// Adds a hook; it counts from the next step on.
     pub fn register(&self, point: HookPoint, priority: i64, policy: HookPolicy, run: HookRun) -> HookId {
-        let mut hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hooks = self.shared.hooks.lock().unwrap_or_else(PoisonError::into_inner);
         hooks.register(point, priority, policy, run)
     }
 
     /// Removes a hook, and says whether it was there.
     pub fn unregister(&self, id: HookId) -> bool {
-        self.0
+        self.shared
             .hooks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -82,14 +82,14 @@ impl Lifecycle {
     /// All hooks, in the order in which they run.
     #[must_use]
     pub fn hooks(&self) -> Vec<Hook<HookRun>> {
-        let hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let hooks = self.shared.hooks.lock().unwrap_or_else(PoisonError::into_inner);
         hooks.all().cloned().collect()
     }
 
     /// Runs the hooks of a moment one after the other.
     pub(super) async fn run_hooks(&self, call: HookCall) -> Result<(), TaskError> {
         let hooks = self
-            .0
+            .shared
             .hooks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -111,7 +111,7 @@ impl Lifecycle {
         tasks.extend(call.point.is_before().then(|| call.task.clone()));
         let done = timeout(LONGEST_HOOK, BEFORE_STEPS_OF.scope(tasks, run)).await;
         let took = began.elapsed();
-        self.0.metrics.hooks.add(took);
+        self.shared.metrics.hooks.add(took);
         let id = hook.id.to_string();
         let error = match done {
             Ok(Ok(Ok(()))) => return Ok(()),
@@ -125,7 +125,7 @@ impl Lifecycle {
                 seconds: LONGEST_HOOK.as_secs(),
             },
         };
-        self.0.metrics.failed_hooks.add(1);
+        self.shared.metrics.failed_hooks.add(1);
         let duration = took.as_secs_f64() * 1000.0;
         tracing::warn!(hook = %hook.id, point = call.point.name(), taskId = %call.task, duration, %error, "a hook failed");
         Err(error)

@@ -7,9 +7,10 @@ use hankweave_task_model::task::TaskStatus;
 use crate::metrics::{Counter, Timer};
 
 /// To which status a step can lead.
-const STATUSES: [TaskStatus; 6] = [
+const STATUSES: [TaskStatus; 7] = [
     TaskStatus::Pending,
     TaskStatus::Running,
+    TaskStatus::Waiting,
     TaskStatus::Completed,
     TaskStatus::Failed,
     TaskStatus::Cancelled,

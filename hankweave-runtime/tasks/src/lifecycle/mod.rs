@@ -13,7 +13,7 @@ use std::time::Duration;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{ChangedTask, NewTask, RegistryChange, TaskCost, TaskRow};
-use hankweave_task_model::task::{TaskResult, TaskStatus};
+use hankweave_task_model::task::{TaskFailure, TaskResult, TaskStatus};
 use hankweave_task_model::{CheckpointId, Holder, Hooks, TaskError};
 use tokio::time::{Instant, timeout};
 
@@ -27,7 +27,7 @@ pub use builtin::is_contained;
 pub use hooks::{HookCall, HookRun};
 pub use metrics::StepMetrics;
 pub use recover::{ORPHAN_AFTER, ORPHANED, OrphanAction, RecoveryReport};
-pub use step::TaskStep;
+pub use step::{TaskAnswer, TaskStep};
 
 /// How long a step may take, without the hooks behind it.
 pub const LONGEST_STEP: Duration = Duration::from_secs(60);
@@ -46,19 +46,22 @@ struct Shared {
     metrics: Arc<StepMetrics>,
 }
 
-/// Moves tasks from status to status. Copies share their hooks and their figures.
+/// Takes tasks from status to status. Copies share their hooks and their figures.
 #[derive(Clone)]
-pub struct Lifecycle(
-    Arc<Shared>,
-    Option<ExclusiveHold>,
-    Option<Recorder>,
-    Option<TaskCost>,
-);
+pub struct Lifecycle {
+    shared: Arc<Shared>,
+    /// Locks that the caller already holds.
+    hold: Option<ExclusiveHold>,
+    /// Engine that records each step.
+    recorder: Option<Recorder>,
+    /// Cost of the task, which is noted with each step.
+    cost: Option<TaskCost>,
+}
 
 impl fmt::Debug for Lifecycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lifecycle")
-            .field("coordinator", &self.0.coordinator)
+            .field("coordinator", &self.shared.coordinator)
             .finish_non_exhaustive()
     }
 }
@@ -84,42 +87,53 @@ impl Lifecycle {
             hooks: Mutex::default(),
             metrics,
         };
-        Self(Arc::new(shared), None, None, None)
+        Self {
+            shared: Arc::new(shared),
+            hold: None,
+            recorder: None,
+            cost: None,
+        }
     }
 
     /// Uses locks that the caller already holds, as a worker does; each step renews the lease.
     #[must_use]
     pub fn held_by(&self, hold: ExclusiveHold) -> Self {
-        Self(self.0.clone(), Some(hold), self.2.clone(), self.3)
+        Self {
+            hold: Some(hold),
+            ..self.clone()
+        }
     }
 
     /// Records steps with an engine: the files follow a step once it is recorded (TASK-86).
     #[must_use]
     pub fn recorded_by(&self, recorder: Recorder) -> Self {
-        Self(self.0.clone(), self.1.clone(), Some(recorder), self.3)
+        Self {
+            recorder: Some(recorder),
+            ..self.clone()
+        }
     }
 
     /// Notes the known cost of the task with each step.
     pub(crate) fn noting(&self, cost: Option<TaskCost>) -> Self {
-        Self(self.0.clone(), self.1.clone(), self.2.clone(), cost)
+        Self { cost, ..self.clone() }
     }
 
     /// Waits until an engine, if there is one, has recorded a step.
     async fn record(&self) {
-        if let Some(recorder) = &self.2 {
+        if let Some(recorder) = &self.recorder {
             recorder.record(None).await;
         }
     }
 
     /// The engine that records what is done, if there is one.
     pub(crate) fn recorder(&self) -> Option<&Recorder> {
-        self.2.as_ref()
+        self.recorder.as_ref()
     }
 
     /// Returns the counts so far.
     #[must_use]
     pub fn metrics(&self) -> &StepMetrics {
-        &self.0.metrics
+        &self.shared.metrics
     }
 
     /// Creates a task with its files. Nobody claims it before these are there.
@@ -131,7 +145,7 @@ impl Lifecycle {
         let (hold, asked) = (self.hold(&task.owner), Instant::now());
         let (resource, lease) = (TaskRow::lock_name(&task.id), hold.lease);
         let created = self
-            .0
+            .shared
             .coordinator
             .create(Create {
                 task,
@@ -139,9 +153,9 @@ impl Lifecycle {
             })
             .await?;
         let row = created.row;
-        told("none", &row, "create", asked);
+        log_transition("none", &row, "create", asked);
         if let Some(held) = created.held {
-            let guard = self.0.locks.adopt(resource, &held, lease, asked);
+            let guard = self.shared.locks.adopt(resource, &held, lease, asked);
             let written = self.follow(&row, guard.token()).await;
             guard
                 .release_or_log(written.map(|seq| (row.id().clone(), seq)))
@@ -176,8 +190,8 @@ impl Lifecycle {
             Err(_) => Err(self.too_long(id, step).await),
         };
         match &taken {
-            Ok(_) => self.0.metrics.taken(step.leads_to(), began.elapsed()),
-            Err(_) => self.0.metrics.failed.add(1),
+            Ok(_) => self.shared.metrics.taken(step.leads_to(), began.elapsed()),
+            Err(_) => self.shared.metrics.failed.add(1),
         }
         let row = taken?;
         if let Some((_, after)) = step.points() {
@@ -196,7 +210,7 @@ impl Lifecycle {
         self.take(id, &TaskStep::Start(agent_id)).await
     }
 
-    /// The work on a running task is done.
+    /// A running task has completed.
     ///
     /// # Errors
     ///
@@ -210,8 +224,8 @@ impl Lifecycle {
     /// # Errors
     ///
     /// As [`take`](Self::take).
-    pub async fn fail(&self, id: &TaskId, error: String) -> Result<TaskRow, TaskError> {
-        self.take(id, &TaskStep::Fail(error)).await
+    pub async fn fail(&self, id: &TaskId, failure: impl Into<TaskFailure>) -> Result<TaskRow, TaskError> {
+        self.take(id, &TaskStep::Fail(failure.into())).await
     }
 
     /// Somebody calls a pending or running task off. One that a worker holds is refused: ask that worker, with [`Coordinator::request_cancel`].
@@ -232,7 +246,7 @@ impl Lifecycle {
         self.take(id, &TaskStep::Delete).await
     }
 
-    /// Takes a task up again that failed or was called off, from one of its checkpoints if that is asked for. It has no hooks. An orphan fails first, and has the
+    /// Takes a task up again that failed or was cancelled, from one of its checkpoints if that is asked for. It has no hooks. An orphan fails first, and has the
     /// hooks of that (TASK-98).
     ///
     /// # Errors
@@ -298,15 +312,8 @@ impl Lifecycle {
 
     /// Whether it is an orphan (TASK-24) that was left alone for long enough; the step behind it takes the lock, so it does not matter what becomes of it in between.
     async fn is_orphan(&self, id: &TaskId) -> Result<bool, TaskError> {
-        let coordinator = &self.0.coordinator;
-        let row = coordinator.task(id.clone()).await?;
-        let Some(row) = row.filter(|row| row.record.status() == TaskStatus::Running) else {
-            return Ok(false);
-        };
-        let lock = coordinator.resource(TaskRow::lock_name(id)).await?;
-        let now = coordinator.now().await?;
-        let is_held = lock.held.iter().any(|held| held.lives(now));
-        Ok(!is_held && row.updated_at.after(ORPHAN_AFTER) < now)
+        let orphans = self.shared.coordinator.orphans(ORPHAN_AFTER).await?;
+        Ok(orphans.iter().any(|row| row.id() == id))
     }
 
     async fn restore(
@@ -320,7 +327,7 @@ impl Lifecycle {
             token,
             ..RestoreOptions::default()
         };
-        let files = self.0.layers.task(row.id().clone());
+        let files = self.shared.layers.task(row.id().clone());
         let restored = files
             .run(move |files| files.restore_checkpoint(checkpoint, options))
             .await;
@@ -333,26 +340,26 @@ impl Lifecycle {
     ///
     /// As [`Coordinator::update`].
     pub async fn update(&self, update: UpdateTask) -> Result<TaskRow, TaskError> {
-        let row = self.0.coordinator.update(update).await?;
+        let row = self.shared.coordinator.update(update).await?;
         let changes = row.version - row.status_version;
         if changes > MANY_CHANGES && changes.is_multiple_of(MANY_CHANGES) {
             let status = row.record.status();
-            tracing::warn!(taskId = %row.id(), changes, %status, "a task changes again and again and stays where it is");
+            tracing::warn!(taskId = %row.id(), changes, %status, "a task changes again and again without a new status");
         }
         Ok(row)
     }
 
     fn hold(&self, who: &str) -> ExclusiveHold {
         let new = || ExclusiveHold {
-            holder: self.0.locks.scope(&format!("lifecycle:{who}")),
+            holder: self.shared.locks.scope(&format!("lifecycle:{who}")),
             lease: Some(DEFAULT_LEASE),
         };
-        self.1.clone().unwrap_or_else(new)
+        self.hold.clone().unwrap_or_else(new)
     }
 
     async fn lock(&self, id: &TaskId, who: &str) -> Result<(LockGuard, TaskRow), TaskError> {
         let resource = TaskRow::lock_name(id);
-        let request = self.0.locks.request(resource, "", LockMode::Exclusive);
+        let request = self.shared.locks.request(resource, "", LockMode::Exclusive);
         let ExclusiveHold { holder, lease } = self.hold(who);
         let request = LockRequest {
             holder,
@@ -360,7 +367,7 @@ impl Lifecycle {
             task: Some(id.clone()),
             ..request
         };
-        let granted = self.0.locks.acquire(request).await?;
+        let granted = self.shared.locks.acquire(request).await?;
         let row = granted
             .row
             .ok_or_else(|| TaskError::TaskNotFound(id.to_string()))?;
@@ -389,20 +396,17 @@ impl Lifecycle {
         let began = Instant::now();
         for made in 1.. {
             let change = RegistryChange {
-                id: row.id().clone(),
-                expected_version: row.version,
-                token,
-                steps: step.of(row)?,
-                cost: self.3,
+                cost: self.cost,
+                ..step.change(row, token)?
             };
-            match self.0.coordinator.change(change).await {
+            match self.shared.coordinator.change(change).await {
                 Ok(changed) => {
-                    told(row.record.status().as_str(), &changed.row, step.method(), began);
+                    log_transition(row.record.status().as_str(), &changed.row, step.method(), began);
                     return Ok(changed);
                 }
                 Err(TaskError::VersionConflict { .. }) if made < TRIES => {
                     let id = row.id().clone();
-                    let read = self.0.coordinator.task(id.clone()).await?;
+                    let read = self.shared.coordinator.task(id.clone()).await?;
                     *row = read.ok_or_else(|| TaskError::TaskNotFound(id.to_string()))?;
                 }
                 Err(error) => return Err(error),
@@ -413,10 +417,10 @@ impl Lifecycle {
 
     /// Lets the files follow the registry; the number of the last line that is written, if they did.
     async fn follow(&self, row: &TaskRow, token: u64) -> Option<u64> {
-        let files = self.0.layers.task(row.id().clone());
+        let files = self.shared.layers.task(row.id().clone());
         let followed = match row.record.status() {
             TaskStatus::Deleted => files.run(|files| files.remove()).await.map(|()| None),
-            _ => publish(&*self.0.coordinator, &files, row, Some(token))
+            _ => publish(&*self.shared.coordinator, &files, row, Some(token))
                 .await
                 .map(Some),
         };
@@ -431,7 +435,7 @@ impl Lifecycle {
         let resource = TaskRow::lock_name(id);
         let read = timeout(
             Duration::from_secs(1),
-            self.0.coordinator.resource(resource.clone()),
+            self.shared.coordinator.resource(resource.clone()),
         )
         .await;
         if let Ok(Ok(read)) = read {
@@ -446,7 +450,7 @@ impl Lifecycle {
 }
 
 /// Says in the log that a task has come from one status to another (TASK-96).
-fn told(from: &str, row: &TaskRow, trigger: &str, began: Instant) {
+fn log_transition(from: &str, row: &TaskRow, trigger: &str, began: Instant) {
     tracing::info!(
         system = "TaskLifecycle",
         taskId = %row.id(),

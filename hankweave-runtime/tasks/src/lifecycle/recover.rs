@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use hankweave_core::id::TaskId;
 use hankweave_task_model::TaskError;
+use hankweave_task_model::registry::TaskRow;
 
-use super::{Lifecycle, SYSTEM, unfiled};
+use super::{Lifecycle, SYSTEM, TaskStep, unfiled};
 use crate::publish::publish;
 
 /// Number of tasks checked in one start; the others follow at the next one.
@@ -15,7 +16,7 @@ const MOST: u32 = 10_000;
 /// How long a running task that nobody holds is left alone.
 pub const ORPHAN_AFTER: Duration = Duration::from_secs(300);
 
-/// The error of a task whose worker is gone.
+/// The error of a task whose worker has ended.
 pub const ORPHANED: &str = "ORPHANED";
 
 /// Action for running tasks without a worker.
@@ -51,7 +52,7 @@ impl Lifecycle {
         orphans: OrphanAction,
         orphan_after: Duration,
     ) -> Result<RecoveryReport, TaskError> {
-        let layers = self.0.layers.clone();
+        let layers = self.shared.layers.clone();
         let blocking = layers.blocking();
         let (swept, folders) = blocking
             .run(move || Ok((layers.sweep()?, layers.tasks()?)))
@@ -61,14 +62,14 @@ impl Lifecycle {
             swept: swept.removed,
             ..RecoveryReport::default()
         };
-        for row in self.0.coordinator.unwritten(MOST).await? {
-            self.mend(row.id(), &mut recovered).await;
+        for row in self.shared.coordinator.unwritten(MOST).await? {
+            self.repair(row.id(), &mut recovered).await;
         }
         for id in folders {
             self.compare(&id, &mut recovered).await?;
         }
-        for row in self.0.coordinator.orphans(orphan_after).await? {
-            tracing::warn!(taskId = %row.id(), since = %row.updated_at, "a running task is held by nobody");
+        for row in self.shared.coordinator.orphans(orphan_after).await? {
+            tracing::warn!(taskId = %row.id(), since = %row.updated_at, "a running task has no worker");
             if orphans == OrphanAction::Fail {
                 self.fail_orphan(row.id()).await;
             }
@@ -84,26 +85,34 @@ impl Lifecycle {
     ///
     /// Returns what the registry says, or why the folder of all tasks cannot be read. Trouble with one task is logged.
     pub async fn follow_up(&self) -> Result<Vec<TaskId>, TaskError> {
-        let unwritten = self.0.coordinator.unwritten(MOST).await?;
+        let unwritten = self.shared.coordinator.unwritten(MOST).await?;
         let mut recovered = RecoveryReport::default();
         if unwritten.is_empty() {
             return Ok(recovered.followed);
         }
-        let layers = self.0.layers.clone();
+        let layers = self.shared.layers.clone();
         let here = layers.blocking().run(move || layers.tasks()).await;
         let here =
             here.map_err(|error: crate::layers::LayerError| TaskError::StateLoadFailed(error.to_string()))?;
         let here: BTreeSet<TaskId> = here.into_iter().collect();
         for row in unwritten.iter().filter(|row| here.contains(row.id())) {
-            self.mend(row.id(), &mut recovered).await;
+            self.repair(row.id(), &mut recovered).await;
         }
         Ok(recovered.followed)
     }
 
+    /// Writes the files of tasks that were created several at once. A worker that already has one writes them itself.
+    pub async fn follow_created(&self, rows: &[TaskRow]) {
+        let mut recovered = RecoveryReport::default();
+        for row in rows {
+            self.repair(row.id(), &mut recovered).await;
+        }
+    }
+
     async fn compare(&self, id: &TaskId, recovered: &mut RecoveryReport) -> Result<(), TaskError> {
-        let files = self.0.layers.task(id.clone());
-        let Some(row) = self.0.coordinator.task(id.clone()).await? else {
-            if self.0.coordinator.deleted_at(id.clone()).await?.is_some() {
+        let files = self.shared.layers.task(id.clone());
+        let Some(row) = self.shared.coordinator.task(id.clone()).await? else {
+            if self.shared.coordinator.deleted_at(id.clone()).await?.is_some() {
                 match files.run(|files| files.remove()).await {
                     Ok(()) => recovered.removed.push(id.clone()),
                     Err(error) => tracing::warn!(taskId = %id, %error, "the files of a deleted task stay"),
@@ -115,8 +124,8 @@ impl Lifecycle {
             Ok(state) => {
                 let (registry, found) = (row.record.status(), state.map(|state| state.status));
                 if found != Some(registry) {
-                    tracing::warn!(taskId = %id, ?found, %registry, "a state says otherwise than the registry");
-                    self.mend(id, recovered).await;
+                    tracing::warn!(taskId = %id, ?found, %registry, "a state file differs from the registry; the registry counts");
+                    self.repair(id, recovered).await;
                 }
             }
             Err(error) => tracing::warn!(taskId = %id, %error, "a state cannot be read"),
@@ -125,19 +134,19 @@ impl Lifecycle {
     }
 
     /// Lets the files of one task follow, under its lock.
-    async fn mend(&self, id: &TaskId, recovered: &mut RecoveryReport) {
-        match self.try_mend(id).await {
+    async fn repair(&self, id: &TaskId, recovered: &mut RecoveryReport) {
+        match self.try_repair(id).await {
             Ok(()) => recovered.followed.push(id.clone()),
             Err(TaskError::ResourceLocked { .. }) => {}
             Err(error) => tracing::warn!(taskId = %id, %error, "the files of a task do not follow yet"),
         }
     }
 
-    async fn try_mend(&self, id: &TaskId) -> Result<(), TaskError> {
+    async fn try_repair(&self, id: &TaskId) -> Result<(), TaskError> {
         let (mut guard, row) = self.lock(id, SYSTEM).await?;
-        let (files, token) = (self.0.layers.task(id.clone()), guard.token());
+        let (files, token) = (self.shared.layers.task(id.clone()), guard.token());
         let published = guard
-            .keep(publish(&*self.0.coordinator, &files, &row, Some(token)))
+            .keep(publish(&*self.shared.coordinator, &files, &row, Some(token)))
             .await;
         let written = published.and_then(|written| written.map_err(|error| unfiled(id, &error)));
         let noted = written.as_ref().ok().map(|seq| (id.clone(), *seq));
@@ -145,9 +154,28 @@ impl Lifecycle {
         written.map(drop)
     }
 
+    /// Returns a requeue in place of the failure of an orphan whose run has completed on this machine: the next worker finds nothing to run and completes
+    /// the task.
+    pub(crate) async fn spared_if_completed(&self, id: &TaskId, step: TaskStep) -> TaskStep {
+        let is_failure = matches!(step, TaskStep::Fail(_));
+        let files = self.shared.layers.task(id.clone());
+        match is_failure
+            && files
+                .run(|files| Ok(files.has_completed_run()))
+                .await
+                .unwrap_or(false)
+        {
+            true => TaskStep::Requeue(ORPHANED.to_owned()),
+            false => step,
+        }
+    }
+
     async fn fail_orphan(&self, id: &TaskId) {
-        if let Err(error) = self.fail(id, ORPHANED.to_owned()).await {
-            // Somebody was quicker, or it is tried again at the next start.
+        let step = self
+            .spared_if_completed(id, TaskStep::Fail(ORPHANED.into()))
+            .await;
+        if let Err(error) = self.take(id, &step).await {
+            // A worker was quicker, or the next start tries again.
             tracing::warn!(taskId = %id, %error, "an orphan was not failed");
         }
     }

@@ -1,33 +1,75 @@
-//! The steps that can be asked for, and from where (TASK-32, TASK-91).
+//! Steps of a task, and the statuses in which each is possible (TASK-32, TASK-91).
 
 use hankweave_core::id::AgentId;
-use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::task::{Complete, Fail, Start, TaskResult, TaskStatus, TaskTransition, Typed};
+use hankweave_task_model::registry::{RegistryChange, TaskRow};
+use hankweave_task_model::task::{
+    Ask, Complete, Fail, Start, TaskApproval, TaskFailure, TaskRecord, TaskResult, TaskStatus,
+    TaskTransition, Typed,
+};
 use hankweave_task_model::{HookPoint, TaskError};
 use serde_json::{Value, json};
 
-/// A step that somebody wants to take.
+/// Step of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskStep {
-    /// An agent begins to work on a pending task.
+    /// A pending task is started for an agent.
     Start(AgentId),
-    /// The work on a running task is done.
+    /// A running task has completed.
     Complete(TaskResult),
     /// The work on a running task failed.
-    Fail(String),
-    /// The work on a running task failed, and it waits for a worker again: two transitions in one commit.
+    Fail(TaskFailure),
+    /// A running task is requeued, with the reason: it fails and is resumed, in one commit.
     Requeue(String),
-    /// Somebody calls a pending or running task off.
+    /// A running task waits for the approval of a codon.
+    Ask(Ask),
+    /// A user approves or denies what a waiting task asked for; a denied task fails.
+    Answer(TaskAnswer),
+    /// A pending, running or waiting task is cancelled.
     Cancel,
-    /// A task that has ended is removed with its files.
+    /// An ended task is deleted with its files.
     Delete,
-    /// A task that failed or was called off waits again.
+    /// A failed or cancelled task is requeued.
     Resume,
-    /// An agent begins to work on a task that waits, failed or was called off, in one commit.
+    /// A pending, failed or cancelled task is started for an agent, in one commit.
     ResumeFor(AgentId),
 }
 
+/// Answer of a user to a waiting task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskAnswer {
+    /// Whether the codon may start.
+    pub granted: bool,
+    /// User who answers.
+    pub by: String,
+    /// Reason of the user.
+    pub reason: Option<String>,
+}
+
+impl TaskAnswer {
+    /// Returns the answer as a note about this codon.
+    fn about(&self, codon_id: &str) -> TaskApproval {
+        TaskApproval {
+            codon_id: codon_id.to_owned(),
+            granted: self.granted,
+            by: self.by.clone(),
+            reason: self.reason.clone(),
+        }
+    }
+
+    fn sentence(&self) -> String {
+        self.about("").sentence()
+    }
+}
+
 impl TaskStep {
+    /// Returns the answer of a user as it is noted with the task.
+    fn approval(&self, row: &TaskRow) -> Option<TaskApproval> {
+        match (self, &row.record) {
+            (Self::Answer(answer), TaskRecord::Waiting(waiting)) => Some(answer.about(&waiting.codon_id)),
+            _ => None,
+        }
+    }
+
     /// The name for it in logs and errors.
     #[must_use]
     pub const fn method(&self) -> &'static str {
@@ -36,6 +78,9 @@ impl TaskStep {
             Self::Complete(_) => "complete",
             Self::Fail(_) => "fail",
             Self::Requeue(_) => "fail resume",
+            Self::Ask(_) => "ask",
+            Self::Answer(answer) if answer.granted => "approve",
+            Self::Answer(_) => "deny",
             Self::Cancel => "cancel",
             Self::Delete => "delete",
             Self::Resume => "resume",
@@ -52,7 +97,9 @@ impl TaskStep {
             Self::Fail(_) => TaskStatus::Failed,
             Self::Cancel => TaskStatus::Cancelled,
             Self::Delete => TaskStatus::Deleted,
-            Self::Requeue(_) | Self::Resume => TaskStatus::Pending,
+            Self::Ask(_) => TaskStatus::Waiting,
+            Self::Answer(answer) if !answer.granted => TaskStatus::Failed,
+            Self::Requeue(_) | Self::Resume | Self::Answer(_) => TaskStatus::Pending,
         }
     }
 
@@ -60,6 +107,7 @@ impl TaskStep {
     pub(super) fn who(&self) -> &str {
         match self {
             Self::Start(agent_id) | Self::ResumeFor(agent_id) => agent_id.as_str(),
+            Self::Answer(answer) => &answer.by,
             _ => super::SYSTEM,
         }
     }
@@ -69,7 +117,10 @@ impl TaskStep {
         match self {
             Self::Start(agent_id) | Self::ResumeFor(agent_id) => json!(agent_id),
             Self::Complete(result) => json!(result),
-            Self::Fail(error) | Self::Requeue(error) => json!(error),
+            Self::Fail(failure) => json!(failure.to_string()),
+            Self::Requeue(error) => json!(error),
+            Self::Ask(ask) => json!(ask),
+            Self::Answer(answer) => json!(answer.sentence()),
             Self::Cancel | Self::Delete | Self::Resume => Value::Null,
         }
     }
@@ -79,11 +130,30 @@ impl TaskStep {
         match self {
             Self::Start(_) | Self::ResumeFor(_) => Some((HookPoint::BeforeStart, HookPoint::AfterStart)),
             Self::Complete(_) => Some((HookPoint::BeforeComplete, HookPoint::AfterComplete)),
-            Self::Fail(_) | Self::Requeue(_) => Some((HookPoint::BeforeFail, HookPoint::AfterFail)),
+            Self::Answer(answer) if answer.granted => None,
+            Self::Fail(_) | Self::Requeue(_) | Self::Answer(_) => {
+                Some((HookPoint::BeforeFail, HookPoint::AfterFail))
+            }
             Self::Cancel => Some((HookPoint::BeforeCancel, HookPoint::AfterCancel)),
             Self::Delete => Some((HookPoint::BeforeDelete, HookPoint::AfterDelete)),
-            Self::Resume => None,
+            Self::Ask(_) | Self::Resume => None,
         }
+    }
+
+    /// Returns the step as a change of this task under the lock with this token.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::InvalidTransition`].
+    pub fn change(&self, row: &TaskRow, token: u64) -> Result<RegistryChange, TaskError> {
+        Ok(RegistryChange {
+            id: row.id().clone(),
+            expected_version: row.version,
+            token,
+            steps: self.of(row)?,
+            cost: None,
+            approval: self.approval(row),
+        })
     }
 
     /// The transitions, as the typed task makes them.
@@ -99,7 +169,7 @@ impl TaskStep {
     }
 
     fn taken(&self, typed: Typed) -> Option<Vec<TaskTransition>> {
-        let fail = |error: &String| Fail { error: error.clone() };
+        let fail = |failure: TaskFailure| Fail::from(failure);
         Some(match (self.clone(), typed) {
             (Self::Start(agent_id) | Self::ResumeFor(agent_id), Typed::Pending(task)) => {
                 vec![task.step(Start { agent_id }).into_event()]
@@ -110,11 +180,23 @@ impl TaskStep {
             (Self::Complete(result), Typed::Running(task)) => {
                 vec![task.step(Complete { result }).into_event()]
             }
-            (Self::Fail(error), Typed::Running(task)) => vec![task.step(fail(&error)).into_event()],
+            (Self::Fail(failure), Typed::Running(task)) => vec![task.step(fail(failure)).into_event()],
+            (Self::Fail(failure), Typed::Waiting(task)) => vec![task.step(fail(failure)).into_event()],
             (Self::Requeue(error), Typed::Running(task)) => {
-                vec![task.step(fail(&error)).into_event(), TaskTransition::Resume]
+                vec![task.step(fail(error.into())).into_event(), TaskTransition::Resume]
             }
-            (Self::Cancel, Typed::Pending(_) | Typed::Running(_)) => vec![TaskTransition::Cancel],
+            (Self::Ask(ask), Typed::Running(task)) => vec![task.step(ask).into_event()],
+            (Self::Answer(answer), Typed::Waiting(_)) if answer.granted => vec![TaskTransition::Approve],
+            (Self::Answer(answer), Typed::Waiting(task)) => {
+                let failure = TaskFailure {
+                    codon_id: Some(task.codon_id.clone()),
+                    ..answer.sentence().into()
+                };
+                vec![task.step(fail(failure)).into_event()]
+            }
+            (Self::Cancel, Typed::Pending(_) | Typed::Running(_) | Typed::Waiting(_)) => {
+                vec![TaskTransition::Cancel]
+            }
             (Self::Delete, Typed::Completed(_) | Typed::Failed(_) | Typed::Cancelled(_)) => {
                 vec![TaskTransition::Delete]
             }

@@ -188,7 +188,7 @@ async fn a_refused_step_runs_its_hooks_before_gives_the_lock_back_and_changes_no
     let refused = stage.lifecycle.complete(&id("fix-3"), result).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "task `fix-3` is pending, from where there is no complete"
+        "task `fix-3` is pending; only a task that is running can be completed"
     );
     assert_eq!(*stage.trace.lock().unwrap(), ["hook:before"]);
     assert_eq!(stage.coordinator.task(id("fix-3")).await, before);

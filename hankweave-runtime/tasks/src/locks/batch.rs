@@ -13,7 +13,7 @@ pub struct LockBatch(Vec<(String, LockGuard)>);
 
 impl Locks {
     /// Takes all of these in the order of their bytes, each once, as `request` says for each; its own resource is left out. At the first that is not to be had all
-    /// are given back, the last one first.
+    /// are released, the last one first.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl Locks {
             match self.acquire(request).await {
                 Ok(granted) => taken.0.push((resource, granted.guard)),
                 Err(refused) => {
-                    // What could not be given back has been logged and ends with its lease.
+                    // What could not be released has been logged and ends with its lease.
                     let _ = taken.release().await;
                     return Err(refused);
                 }
@@ -56,11 +56,11 @@ impl LockBatch {
         all.find(|(name, _)| name == resource).map(|(_, guard)| guard)
     }
 
-    /// Gives all back, the last one first; one that cannot be given back keeps no other one.
+    /// Gives all back, the last one first; one that cannot be released keeps no other one.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::BatchUnlockFailed`] with those that were not given back.
+    /// Returns [`TaskError::BatchUnlockFailed`] with those that were not released.
     pub async fn release(self) -> Result<(), TaskError> {
         let mut failed = Vec::new();
         for (resource, guard) in self.0.into_iter().rev() {

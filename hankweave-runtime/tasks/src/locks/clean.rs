@@ -41,7 +41,7 @@ impl Locks {
                     self.metrics().expired.add(removed);
                     tracing::debug!(removed, "expired locks were removed");
                 }
-                Err(error) => tracing::warn!(%error, "expired locks were not removed; it is tried again"),
+                Err(error) => tracing::warn!(%error, "expired locks were not removed; trying again"),
             }
         }
     }

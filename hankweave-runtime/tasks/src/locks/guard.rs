@@ -1,4 +1,4 @@
-//! A lock that is held until this is dropped or given back.
+//! A lock that is held until this is dropped or released.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::Locks;
 use crate::coordinator::{Release, Renew};
 
-/// A lock. Dropped, it is given back in the background, and [`Locks::close`] waits for that (TASK-30).
+/// A lock. Dropped, it is released in the background, and [`Locks::close`] waits for that (TASK-30).
 #[derive(Debug)]
 #[must_use = "the lock is given back when this is dropped"]
 pub struct LockGuard {
     locks: Locks,
     holder: Holder,
     lease: Option<Duration>,
-    /// `None` once it is given back or over.
+    /// `None` once the lock is released or has expired.
     lock: Option<Lock<Acquired>>,
     token: u64,
     since: Instant,
-    /// When the last grant or renewal was asked for: by our own clock the lease is over no later than this and its length.
+    /// When the last grant or renewal was asked for: by our own clock the lease has expired no later than this and its length.
     asked: Instant,
 }
 
@@ -59,7 +59,7 @@ impl LockGuard {
         &self.holder
     }
 
-    /// The last moment at which it is held, unless it is renewed; `None` when it never expires or is over.
+    /// The last moment at which it is held, unless it is renewed; `None` when it never expires or has expired.
     #[must_use]
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.lock.as_ref().and_then(|lock| lock.expires_at)
@@ -69,7 +69,7 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::LockTimeout`] when it is over; then nothing may be written any more.
+    /// Returns [`TaskError::LockTimeout`] when it has expired; then nothing may be written any more.
     pub async fn renew(&mut self) -> Result<(), TaskError> {
         let (Some(lock), Some(lease)) = (&mut self.lock, self.lease) else {
             return Ok(());
@@ -110,14 +110,14 @@ impl LockGuard {
                 owner = expired.owner,
                 token = expired.token,
                 since = %expired.acquired_at,
-                "a lock is over while its holder still works"
+                "a lock has expired while its holder still works"
             );
         }
     }
 
     /// Does something while the lock is renewed, every third of its lease. When the lock is lost the work is dropped where it stands, because its holder must stop
-    /// writing (TASK-29): by our own clock, before anybody is asked, so a process that slept does nothing more with what it had. While the registry is away, it goes
-    /// on until the lease is over.
+    /// writing (TASK-29): by our own clock, before anybody is asked, so a process that slept does nothing more with what it had. While the registry does not answer, it goes
+    /// on until the lease has expired.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl LockGuard {
                 Ok(Ok(())) => next = self.asked + lease / 3,
                 Ok(Err(lost @ TaskError::LockTimeout { .. })) => return lost,
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "a lock was not renewed; it is tried again");
+                    tracing::warn!(%error, "a lock was not renewed; trying again");
                     next = Instant::now() + lease / 10;
                 }
                 Err(_) => return self.over(),
@@ -161,16 +161,16 @@ impl LockGuard {
         TaskError::LockTimeout { resource }
     }
 
-    /// Gives it back, with a note that the log lines of a task are written up to this number.
+    /// Releases it, with a note that the log lines of a task are written up to this number.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::LockNotHeld`] when it is over and others hold it, or [`TaskError::LockBackendUnavailable`].
+    /// Returns [`TaskError::LockNotHeld`] when it has expired and others hold it, or [`TaskError::LockBackendUnavailable`].
     pub async fn release(mut self, written: Option<(TaskId, u64)>) -> Result<(), TaskError> {
         self.release_in_place(written).await
     }
 
-    /// Gives it back; that this went wrong is logged. The lock ends with its lease then.
+    /// Releases it; that this went wrong is logged. The lock ends with its lease then.
     pub async fn release_or_log(self, written: Option<(TaskId, u64)>) {
         // A refusal has been logged where it came.
         let _ = self.release(written).await;
@@ -210,12 +210,12 @@ fn end(locks: &Locks, lock: Lock<Acquired>, since: Instant, released: &Result<Op
         Ok(None) => {
             drop(lock.expire());
             metrics.expired.add(1);
-            tracing::warn!(resource, owner, "a lock was given back that nobody held");
+            tracing::warn!(resource, owner, "a lock was released that was not held");
             "success"
         }
         Err(error) => {
             metrics.expired.add(1);
-            tracing::warn!(resource, owner, %error, "a lock was not given back");
+            tracing::warn!(resource, owner, %error, "a lock was not released");
             "failed"
         }
     };

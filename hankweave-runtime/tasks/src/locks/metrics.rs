@@ -14,17 +14,17 @@ use crate::metrics::{Counter, Timer};
 pub struct LockMetrics {
     /// Locks that were granted.
     pub granted: Counter,
-    /// Locks that were over before they were given back.
+    /// Locks that expired before they were released.
     pub expired: Counter,
-    /// Requests that somebody was in the way of.
+    /// Requests that conflicted with a holder.
     pub conflicts: Counter,
-    /// Pauses before another try.
+    /// Pauses before another attempt.
     pub waits: Counter,
-    /// Tries behind such a pause.
+    /// Attempts after such a pause.
     pub retries: Counter,
-    /// Ends that were moved.
+    /// Renewals of a lease.
     pub renewals: Counter,
-    /// How long locks were held that were given back.
+    /// How long locks were held that were released.
     pub held: Timer,
     /// How long a request took, granted or not.
     pub waited: Timer,
@@ -36,23 +36,23 @@ pub struct LockMetrics {
 pub struct LockSummary {
     /// Locks that were granted.
     pub total_locks: u64,
-    /// Locks that are held now, by everybody.
+    /// Locks that are held now, by all holders.
     pub active_locks: u64,
-    /// Locks that were over before they were given back.
+    /// Locks that expired before they were released.
     pub expired_locks: u64,
-    /// Requests that somebody was in the way of.
+    /// Requests that conflicted with a holder.
     pub conflicts_detected: u64,
-    /// Milliseconds that a lock was held which was given back.
+    /// Milliseconds that a lock was held which was released.
     pub average_hold_time: f64,
     /// How many each owner holds now.
     pub locks_by_owner: BTreeMap<String, u64>,
     /// The one that is held for the longest time.
     pub oldest_lock: Option<OldestLock>,
-    /// Pauses before another try.
+    /// Pauses before another attempt.
     pub waits: u64,
-    /// Tries behind such a pause.
+    /// Attempts after such a pause.
     pub retries: u64,
-    /// Ends that were moved.
+    /// Renewals of a lease.
     pub renewals: u64,
 }
 

@@ -49,7 +49,7 @@ pub struct LockRequest {
 /// A lock that was granted, and what was read with it.
 #[derive(Debug)]
 pub struct GrantedLock {
-    /// Gives it back.
+    /// Releases it.
     pub guard: LockGuard,
     /// The version of the resource.
     pub version: u64,
@@ -124,7 +124,7 @@ impl Locks {
     ///
     /// # Cancel safety
     ///
-    /// A lock that is granted while nobody waits any more is held until its lease is over.
+    /// A lock that is granted while nobody waits any more is held until its lease has expired.
     pub async fn acquire(&self, request: LockRequest) -> Result<GrantedLock, TaskError> {
         let asked = Instant::now();
         let LockRequest {
@@ -172,7 +172,8 @@ impl Locks {
                     expires_at: held.expires_at,
                 });
                 lock.set_count(held.count);
-                self.told(request, "success", Some(held.token), asked);
+                self.log_operation(request, "success", Some(held.token), asked);
+                self.0.metrics.expired.add(acquired.expired);
                 let guard = self.guard(request, lock, tried);
                 let (version, row) = (acquired.version, acquired.row);
                 return Ok(TryLock::Granted(Box::new(GrantedLock { guard, version, row })));
@@ -189,7 +190,7 @@ impl Locks {
         if let Some(reason) = failure(&error) {
             drop(lock.refuse(lock::Refuse { reason }));
         }
-        self.told(request, "failed", None, asked);
+        self.log_operation(request, "failed", None, asked);
         match made {
             1 => Err(error),
             attempts => Err(TaskError::TriesUsedUp {
@@ -238,7 +239,7 @@ impl Locks {
         LockGuard::new(self.clone(), held.holder.clone(), lease, lock, asked)
     }
 
-    fn told(&self, request: &LockRequest, result: &str, token: Option<u64>, asked: Instant) {
+    fn log_operation(&self, request: &LockRequest, result: &str, token: Option<u64>, asked: Instant) {
         let waited = asked.elapsed();
         self.0.metrics.waited.add(waited);
         tracing::debug!(
@@ -253,8 +254,8 @@ impl Locks {
         );
     }
 
-    /// Runs something under a lock, which is renewed meanwhile and given back on every way out: an error, a panic, a future that is dropped (TASK-30). That it
-    /// could not be given back is logged and not returned.
+    /// Runs something under a lock, which is renewed meanwhile and released on every way out: an error, a panic, a future that is dropped (TASK-30). That it
+    /// could not be released is logged and not returned.
     ///
     /// # Errors
     ///
@@ -278,11 +279,11 @@ impl Locks {
     /// Returns [`TaskError::LockBackendUnavailable`].
     pub async fn emergency_clean_up(&self, owner: &str) -> Result<u64, TaskError> {
         let removed = self.0.coordinator.emergency_clean_up(owner.to_owned()).await?;
-        tracing::warn!(owner, removed, "locks were taken away from their owner");
+        tracing::warn!(owner, removed, "the locks of an owner were removed");
         Ok(removed)
     }
 
-    /// Waits until every lock whose guard was dropped is given back. Locks of guards that are dropped later end with their lease.
+    /// Waits until every lock whose guard was dropped is released. Locks of guards that are dropped later end with their lease.
     pub async fn close(&self) {
         self.0.releases.close();
         self.0.releases.wait().await;

@@ -48,7 +48,7 @@ async fn an_exclusive_request_fails_at_once_and_a_collaborative_one_waits_its_tr
     let refused = locks.acquire(request.clone()).await.unwrap_err();
     assert_eq!(
         (refused.code(), refused.to_string().as_str()),
-        ("RESOURCE_LOCKED", "`r` is held by ann, after 7 tries")
+        ("RESOURCE_LOCKED", "`r` is held by ann, after 7 attempts")
     );
     assert_eq!(
         asked.elapsed(),
@@ -168,7 +168,7 @@ async fn several_are_taken_in_order_and_all_are_given_back_that_can_be() {
     memory.emergency_clean_up("deployer".to_owned()).await.unwrap();
     let taken = locks.acquire(linter).await.unwrap();
     let failed = batch.release().await.unwrap_err();
-    assert_eq!(failed.to_string(), "these locks were not given back: repo:api");
+    assert_eq!(failed.to_string(), "these locks were not released: repo:api");
     taken.guard.release(None).await.unwrap();
 }
 
@@ -270,7 +270,7 @@ async fn waits_are_off_by_no_more_than_is_asked_for_and_not_at_all_otherwise() {
             ..locks.request("r", "ben", Collaborative)
         };
         let refused = locks.acquire(request).await.unwrap_err();
-        assert_eq!(refused.to_string(), "`r` is held by ann, after 3 tries");
+        assert_eq!(refused.to_string(), "`r` is held by ann, after 3 attempts");
         assert_eq!(
             asked.elapsed(),
             Duration::from_millis(waited),
@@ -314,13 +314,13 @@ async fn a_return_that_fails_is_logged_and_costs_the_work_nothing() {
     let events = Events::capture();
     let done = locks.with_lock(locks.request("r", "ann", Exclusive), async |_| 7);
     assert_eq!(done.await, Ok(7));
-    let told = events.take("a lock was not given back");
+    let told = events.take("a lock was not released");
     assert_eq!(
         (told.len(), told[0].field("resource"), told[0].field("owner")),
         (1, "r", "ann")
     );
     registry.is_away.store(false, Ordering::Relaxed);
-    // Several are given back in the other order than they were taken.
+    // Several are released in the other order than they were taken.
     let request = locks.request("", "ben", Exclusive);
     let batch = locks.acquire_all(&["c", "a", "b"], &request).await.unwrap();
     events.take("");
@@ -342,16 +342,16 @@ async fn a_return_that_fails_is_logged_and_costs_the_work_nothing() {
     assert_eq!(
         warnings,
         [
-            "locks were taken away from their owner",
-            "a lock was given back that nobody held"
+            "the locks of an owner were removed",
+            "a lock was released that was not held"
         ]
     );
 }
 
 // covers: TASK-100
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_jumps_ends_work_whose_lease_is_over_and_no_other() {
-    for (jump, ends) in [(HOUR, Err("LOCK_TIMEOUT")), (-HOUR, Ok(()))] {
+async fn a_wall_clock_that_jumps_ends_no_work() {
+    for jump in [24 * HOUR, -24 * HOUR] {
         let clock = SetClock::at_noon();
         let memory = Arc::new(Memory::new(clock.clone()));
         let locks = Locks::new(memory, Arc::new(RandomIds::new()));
@@ -365,13 +365,11 @@ async fn a_clock_that_jumps_ends_work_whose_lease_is_over_and_no_other() {
                 .unwrap()
                 .oldest_lock
                 .map(|oldest| oldest.age);
-            assert_eq!(age, (jump < 0).then_some(0), "no age is negative");
+            assert_eq!(age, Some(0), "no age follows the wall clock");
             sleep(Duration::from_secs(40)).await;
         });
-        assert_eq!(work.await.map_err(|error| error.code()), ends, "{jump}");
-        // The next renewal finds out, ten seconds behind the beginning.
-        let seconds = if ends.is_ok() { 45 } else { 10 };
-        assert_eq!(began.elapsed().as_secs(), seconds);
+        assert_eq!(work.await.map_err(|error| error.code()), Ok(()), "{jump}");
+        assert_eq!(began.elapsed().as_secs(), 45);
         assert_eq!(locks.summary().await.unwrap().active_locks, 0);
     }
 }

@@ -32,7 +32,7 @@ impl Lease {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Notes that a transaction has begun, or is over.
+    /// Notes that a transaction has begun, or has ended.
     pub(super) fn set_open(&self, open: bool) {
         self.open.store(open, Ordering::Relaxed);
     }

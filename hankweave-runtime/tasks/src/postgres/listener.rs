@@ -43,7 +43,7 @@ impl NotifyListener {
     }
 
     /// Passes a hint on to other machines.
-    pub(super) fn tell(&self) {
+    pub(super) fn notify(&self) {
         self.outgoing.notify_one();
     }
 
@@ -61,7 +61,7 @@ async fn work(server: ConnectionConfig, pool: Pool, hints: Arc<Hints>, outgoing:
                 tracing::debug!(%error, "no hints from the registry for now");
             }
             sleep(AGAIN).await;
-            hints.tell();
+            hints.notify();
         }
     };
     tokio::join!(listen, close_idle(&pool));
@@ -83,7 +83,7 @@ async fn listen((config, secure): &ConnectionConfig, hints: &Hints, outgoing: &N
     let hear = async {
         while let Some(message) = messages.next().await {
             if let AsyncMessage::Notification(_) = message? {
-                hints.tell();
+                hints.notify();
             }
         }
         Ok(())

@@ -106,10 +106,10 @@ impl Postgres {
         (done.unwrap_or_else(silent), tx.worth_another_try())
     }
 
-    fn tell(&self) {
-        self.hints.tell();
+    fn notify(&self) {
+        self.hints.notify();
         if let Some(listener) = &*self.listener.lock().unwrap_or_else(PoisonError::into_inner) {
-            listener.tell();
+            listener.notify();
         }
     }
 }
@@ -151,7 +151,7 @@ impl Backend for Postgres {
             match done {
                 Ok(output) => {
                     if O::WRITES && operation.wakes() {
-                        self.tell();
+                        self.notify();
                     }
                     return Ok(output);
                 }

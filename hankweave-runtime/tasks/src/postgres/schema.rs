@@ -8,7 +8,7 @@ const MIGRATING: i64 = 0x6861_6E6B;
 /// Migrations from each version of the tables to the next one.
 ///
 /// Lists, counts, claims and orphans find their tasks by the indexes (TASK-118).
-pub(super) const MIGRATIONS: [&str; 2] = [r#"
+pub(super) const MIGRATIONS: [&str; 3] = [r#"
 CREATE TABLE numbers (name text PRIMARY KEY, value bigint NOT NULL);
 INSERT INTO numbers VALUES ('epoch', 0), ('forgotten', 0);
 CREATE SEQUENCE tokens AS bigint MAXVALUE 1099511627775;
@@ -61,6 +61,10 @@ ALTER TABLE locks ADD version bigint NOT NULL DEFAULT 0, ADD written bigint NOT 
 UPDATE locks SET version = resources.version, written = resources.written FROM resources WHERE name = resource;
 DROP TABLE resources;
 DROP FUNCTION next_token();
+", "
+ALTER TABLE tasks ADD priority bigint NOT NULL DEFAULT 0, ADD after_tasks text NOT NULL DEFAULT '[]';
+ALTER TABLE deleted ADD status text NOT NULL DEFAULT '';
+CREATE INDEX tasks_claim ON tasks (status, priority DESC, created_at, id);
 "];
 
 /// Brings the tables up to date; says why it cannot, if they are those of a later version.

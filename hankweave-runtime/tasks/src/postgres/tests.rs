@@ -256,7 +256,7 @@ async fn lists_have_their_indexes_and_use_them() {
         (
             "status = $1 ORDER BY created_at DESC",
             "'running', 10, 0",
-            &["tasks_status", "tasks_changed"][..],
+            &["tasks_status", "tasks_changed", "tasks_claim"][..],
         ),
         (
             "owner = $1 ORDER BY created_at DESC",
@@ -267,7 +267,7 @@ async fn lists_have_their_indexes_and_use_them() {
         (
             "count(*) FROM tasks WHERE status = $1",
             "'running'",
-            &["tasks_status", "tasks_changed"],
+            &["tasks_status", "tasks_changed", "tasks_claim"],
         ),
         (
             "status = 'running' AND updated_at < $1",
@@ -275,7 +275,7 @@ async fn lists_have_their_indexes_and_use_them() {
             &["tasks_changed"],
         ),
         ("written_seq < log_seq", "50", &["tasks_unwritten"]),
-        ("status = 'pending'", "64", &["tasks_status"]),
+        ("status = 'pending'", "64", &["tasks_status", "tasks_claim"]),
     ] {
         let statement = known.iter().find(|row| row.get::<_, String>(1).contains(part));
         let name: String = statement

@@ -12,10 +12,11 @@ use super::lease::Lease;
 use super::trouble::is_in_the_way;
 use crate::coordinator::{HeldLock, ListQuery, TaskFilter};
 use crate::engine::{Fencing, ReadSet, Removed, ResourceView, Tx, TxError, TxResult};
-use crate::stored::{StoredHeld, StoredTask, integer, natural, read_id, read_line, time, written};
+use crate::stored::{
+    StoredHeld, StoredTask, deleted_from, integer, natural, read_id, read_line, time, written,
+};
 
-const TASK: &str =
-    "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at";
+const TASK: &str = "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at, priority, after_tasks";
 const HELD: &str = "owner, scope, mode, token, count, acquired_at, expires_at, resource";
 /// The database's clock, in Unix milliseconds.
 macro_rules! now {
@@ -345,6 +346,8 @@ fn stored_task(row: &Row) -> StoredTask {
         log_seq: row.get(5),
         written_seq: row.get(6),
         cancel_requested_at: row.get(7),
+        priority: row.get(8),
+        after: row.get(9),
     }
 }
 
@@ -409,6 +412,13 @@ impl Tx for PostgresTx<'_> {
         Ok(rows.first().map(|row| time(row.get(0))))
     }
 
+    async fn has_completed(&mut self, id: &TaskId) -> TxResult<Option<bool>> {
+        let sql = "SELECT status = 'completed' FROM tasks WHERE id = $1 UNION ALL
+            SELECT status = 'completed' FROM deleted WHERE id = $1";
+        let rows = self.one(sql, values![id.as_str()]).await?;
+        Ok(rows.first().map(|row| row.get(0)))
+    }
+
     async fn tasks(&mut self, query: &ListQuery) -> TxResult<Vec<TaskRow>> {
         let (condition, mut values) = condition(&query.filter);
         let place = values.len() + 1;
@@ -431,7 +441,8 @@ impl Tx for PostgresTx<'_> {
 
     async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> TxResult<()> {
         let sql = "WITH task AS (INSERT INTO tasks (id, created_at, status, owner, record, updated_at, version, status_version, fencing_token,
-                log_seq, written_seq, cancel_requested_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+                log_seq, written_seq, cancel_requested_at, priority, after_tasks)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $15, $16)
             ON CONFLICT (id) DO UPDATE SET status = $3, owner = $4, record = $5, updated_at = $6, version = $7, status_version = $8,
                 fencing_token = $9, log_seq = $10, written_seq = $11, cancel_requested_at = $12)
             INSERT INTO lines (task, seq, line) SELECT $1, * FROM unnest($13::bigint[], $14::text[])";
@@ -453,6 +464,8 @@ impl Tx for PostgresTx<'_> {
             stored.cancel_requested_at,
             numbers,
             texts,
+            stored.priority,
+            stored.after.as_str(),
         ];
         self.write(sql, values).await
     }
@@ -464,8 +477,8 @@ impl Tx for PostgresTx<'_> {
             .await?;
         let at = row.updated_at.as_millis();
         self.write(
-            "INSERT INTO deleted (id, deleted_at) VALUES ($1, $2)",
-            values![id, at],
+            "INSERT INTO deleted (id, deleted_at, status) VALUES ($1, $2, $3)",
+            values![id, at, deleted_from(row)],
         )
         .await
     }
@@ -476,13 +489,18 @@ impl Tx for PostgresTx<'_> {
             now!(),
             "))"
         );
+        // Scalar queries, so that each earlier task is looked up by its id; as joins they read the whole table.
+        const DUE: &str = "(task.after_tasks = '[]' OR NOT EXISTS (
+            SELECT 1 FROM jsonb_array_elements_text(task.after_tasks::jsonb) AS earlier (task_id)
+            WHERE coalesce((SELECT status FROM tasks WHERE id = task_id), (SELECT status FROM deleted WHERE id = task_id), '') <> 'completed'))";
         let limit = i64::from(limit);
         let (condition, values) = match owner {
             Some(owner) => ("AND owner = $2", values![limit, owner]),
             None => ("", values![limit]),
         };
         let sql = format!(
-            "SELECT id FROM tasks WHERE status = 'pending' {condition} AND {FREE} ORDER BY created_at, id LIMIT $1"
+            "SELECT id FROM tasks AS task WHERE status = 'pending' {condition} AND {FREE} AND {DUE}
+            ORDER BY priority DESC, created_at, id LIMIT $1"
         );
         let rows = self.one(&sql, values).await?;
         rows.iter().map(|row| read_id(row.get(0))).collect()

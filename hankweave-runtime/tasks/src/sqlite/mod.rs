@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::coordinator::Hints;
-use crate::engine::{Backend, Fencing, Transaction};
+use crate::engine::{Backend, Fencing, LeaseClock, Transaction};
 use writer::{SqliteWriter, Waiting, WriterJob};
 
 /// Maximum number of queued operations; later callers wait.
@@ -37,7 +37,8 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the file, and makes it if it is not there; its folder must be. Expiry follows the clock, which all processes of a machine share.
+    /// Opens the file, and creates it if it does not exist; its folder must exist. Leases follow the time since the machine's start, which all its processes
+    /// share; records have the wall time of `clock`.
     ///
     /// # Errors
     ///
@@ -53,20 +54,20 @@ impl Sqlite {
         fencing: Fencing,
     ) -> Result<Self, TaskError> {
         let path = path.to_owned();
-        let connection = Blocking::Threads.run(move || schema::open(&path)).await?;
-        Ok(Self::on(connection, clock, fencing))
+        let opened = Blocking::Threads.run(move || schema::open(&path, clock)).await?;
+        Ok(Self::on(opened, fencing))
     }
 
     /// One that waits for other processes no longer than this.
     #[cfg(test)]
     pub(crate) fn impatient(path: &Path, clock: Arc<dyn Clock>, wait: std::time::Duration) -> Self {
-        let connection = schema::open(path).unwrap();
-        connection.busy_timeout(wait).unwrap();
-        Self::on(connection, clock, Fencing::Checked)
+        let opened = schema::open(path, clock).unwrap();
+        opened.0.busy_timeout(wait).unwrap();
+        Self::on(opened, Fencing::Checked)
     }
 
     /// One on a connection that is prepared.
-    fn on(connection: Connection, clock: Arc<dyn Clock>, fencing: Fencing) -> Self {
+    fn on((connection, clock): (Connection, LeaseClock), fencing: Fencing) -> Self {
         let hints = Arc::new(Hints::default());
         let (jobs, waiting) = mpsc::channel(MOST_WAITING);
         let writer = SqliteWriter {

@@ -1,10 +1,15 @@
 //! The tables, and how an older file comes to have them.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::world::clock::Clock;
 use hankweave_task_model::TaskError;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+
+use crate::engine::{LeaseClock, start_of_machine};
 
 /// Ours, so that nobody else's file is taken for a registry: `hank`.
 const APPLICATION: i32 = 0x6861_6E6B;
@@ -13,7 +18,7 @@ const APPLICATION: i32 = 0x6861_6E6B;
 const BUSY: Duration = Duration::from_secs(5);
 
 /// Migrations from each version of the tables to the next one; the file stores the number of those applied.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = ["
 CREATE TABLE numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO numbers VALUES ('token', 0), ('forgotten', 0);
 CREATE TABLE tasks (
@@ -55,10 +60,20 @@ CREATE TABLE locks (
     PRIMARY KEY (resource, token)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX locks_holder ON locks (owner, scope, resource);
+", "
+CREATE TABLE boot (id TEXT NOT NULL, started_at INTEGER NOT NULL) STRICT;
+ALTER TABLE tasks ADD COLUMN changed_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tasks ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tasks ADD COLUMN after_tasks TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE deleted ADD COLUMN status TEXT NOT NULL DEFAULT '';
+UPDATE tasks SET changed_at = updated_at;
+DROP INDEX tasks_changed;
+CREATE INDEX tasks_changed ON tasks (status, changed_at);
+CREATE INDEX tasks_claim ON tasks (status, priority DESC, created_at, id);
 "];
 
 /// Opens a registry and brings its tables up to date.
-pub(super) fn open(path: &Path) -> Result<Connection, TaskError> {
+pub(super) fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<(Connection, LeaseClock), TaskError> {
     super::place::check(path)?;
     let failed =
         |reason: String| TaskError::RegistryNotInitialized(format!("`{}`: {reason}", path.display()));
@@ -66,23 +81,56 @@ pub(super) fn open(path: &Path) -> Result<Connection, TaskError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection =
         Connection::open_with_flags(path, flags).map_err(|error| failed(error.to_string()))?;
-    match prepare(&mut connection) {
-        Ok(Ok(())) => Ok(connection),
+    match prepare(&mut connection, clock) {
+        Ok(Ok(clock)) => Ok((connection, clock)),
         Ok(Err(reason)) => Err(failed(reason)),
         Err(error) => Err(failed(error.to_string())),
     }
 }
 
-fn prepare(connection: &mut Connection) -> rusqlite::Result<Result<(), String>> {
+fn prepare(
+    connection: &mut Connection,
+    clock: Arc<dyn Clock>,
+) -> rusqlite::Result<Result<LeaseClock, String>> {
     connection.busy_timeout(BUSY)?;
-    // The journal mode last: it writes into the file, which may be somebody else's.
+    // The journal mode last: it writes into the file, which may be another process's.
     if let Err(reason) = migrate(connection)? {
         return Ok(Err(reason));
     }
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.set_prepared_statement_cache_capacity(64);
-    Ok(Ok(()))
+    let started_at = start_of_boot(connection, &*clock)?;
+    Ok(Ok(LeaseClock::started_at(clock, started_at)))
+}
+
+/// Returns the lease time of the machine's start, which the first process of a boot records (TASK-100): the wall time counts then, unless it lies before what
+/// the registry has recorded.
+fn start_of_boot(connection: &mut Connection, clock: &dyn Clock) -> rusqlite::Result<Option<Timestamp>> {
+    let Some(boot) = clock.boot_id() else {
+        return Ok(None);
+    };
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let known = transaction
+        .query_row("SELECT started_at FROM boot WHERE id = ?1", [&boot], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    if let Some(known) = known {
+        return Ok(Some(Timestamp::from_millis(known)));
+    }
+    let latest = "SELECT max(coalesce((SELECT max(changed_at) FROM tasks), 0), coalesce((SELECT max(acquired_at) FROM locks), 0))";
+    let latest = Timestamp::from_millis(transaction.query_row(latest, [], |row| row.get(0))?);
+    let started_at = start_of_machine(clock, clock.now().max(latest));
+    if let Some(started_at) = started_at {
+        transaction.execute("DELETE FROM boot", [])?;
+        transaction.execute(
+            "INSERT INTO boot VALUES (?1, ?2)",
+            params![boot, started_at.as_millis()],
+        )?;
+    }
+    transaction.commit()?;
+    Ok(started_at)
 }
 
 /// Says why the file is none of ours, if it is not.

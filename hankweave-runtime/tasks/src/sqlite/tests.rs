@@ -8,12 +8,14 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_runtime::world::clock::SystemClock;
+use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{NewTask, RegistryChange};
 use hankweave_task_model::task::{Fail, Start, TaskTransition};
 use hankweave_task_model::{Holder, TaskError};
 
 use super::Sqlite;
-use crate::coordinator::{Claim, Coordinator, Create, ExclusiveHold, ListQuery};
+use crate::coordinator::{Acquire, Claim, Coordinator, Create, ExclusiveHold, ListQuery};
+use crate::testing::{HOUR, SetClock};
 
 /// The registry on which a copy of this test works until it is killed.
 const WORK_ON: &str = "HANKWEAVE_TEST_REGISTRY";
@@ -30,6 +32,7 @@ fn steps() -> Vec<TaskTransition> {
     let agent_id = AgentId::new("writer").unwrap();
     let fail = TaskTransition::Fail(Fail {
         error: "red".to_owned(),
+        failure: None,
     });
     vec![
         TaskTransition::Start(Start { agent_id }),
@@ -55,6 +58,7 @@ async fn work(registry: &Sqlite, name: &str) {
             token,
             steps: steps(),
             cost: None,
+            approval: None,
         };
         row = registry.change(change).await.unwrap().row;
     }
@@ -189,14 +193,14 @@ async fn a_full_file_fails_a_step_and_a_smaller_one_after_it_is_done() {
     let path = folder.path().join("registry.db");
     let registry = open(&path).await;
     registry.close().await;
-    let connection = super::schema::open(&path).unwrap();
+    let (connection, clock) = super::schema::open(&path, Arc::new(SystemClock)).unwrap();
     let pages: u32 = connection
         .pragma_query_value(None, "page_count", |row| row.get(0))
         .unwrap();
     connection
         .pragma_update(None, "max_page_count", pages + 4)
         .unwrap();
-    let registry = Sqlite::on(connection, Arc::new(SystemClock), crate::engine::Fencing::Checked);
+    let registry = Sqlite::on((connection, clock), crate::engine::Fencing::Checked);
     let large = |name: &str| NewTask {
         name: "x".repeat(100_000),
         ..NewTask::new(TaskId::new(name).unwrap())
@@ -271,9 +275,9 @@ async fn a_registry_that_cannot_be_written_is_away_and_whole_when_it_is_back() {
     create(&registry, "a").await.unwrap();
     registry.close().await;
     // As on a disk that was mounted again for reading only.
-    let connection = super::schema::open(&path).unwrap();
+    let (connection, clock) = super::schema::open(&path, Arc::new(SystemClock)).unwrap();
     connection.pragma_update(None, "query_only", true).unwrap();
-    let registry = Sqlite::on(connection, Arc::new(SystemClock), crate::engine::Fencing::Checked);
+    let registry = Sqlite::on((connection, clock), crate::engine::Fencing::Checked);
     let refused = create(&registry, "b").await.unwrap_err();
     assert_eq!(refused.code(), "LOCK_BACKEND_UNAVAILABLE", "{refused}");
     assert_eq!(registry.tasks(ListQuery::default()).await.unwrap().len(), 1);
@@ -322,7 +326,9 @@ async fn a_folder_that_may_not_be_written_any_more_opens_no_registry() {
 #[tokio::test]
 async fn what_is_answered_is_synced_lists_have_their_indexes_and_others_are_waited_for() {
     let folder = tempfile::tempdir().unwrap();
-    let connection = super::schema::open(&folder.path().join("registry.db")).unwrap();
+    let connection = super::schema::open(&folder.path().join("registry.db"), Arc::new(SystemClock))
+        .unwrap()
+        .0;
     let pragma = |name: &str| {
         let value = connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
         format!("{:?}", value.unwrap())
@@ -333,7 +339,11 @@ async fn what_is_answered_is_synced_lists_have_their_indexes_and_others_are_wait
     );
     for (query, index) in [
         ("status = 'pending' ORDER BY created_at, id", "tasks_status"),
-        ("status = 'running' AND updated_at < 7", "tasks_changed"),
+        (
+            "status = 'pending' ORDER BY priority DESC, created_at, id",
+            "tasks_claim",
+        ),
+        ("status = 'running' AND changed_at < 7", "tasks_changed"),
         ("owner = 'ann'", "tasks_owner"),
         ("true ORDER BY created_at DESC", "tasks_created"),
         ("written_seq < log_seq", "tasks_unwritten"),
@@ -342,4 +352,68 @@ async fn what_is_answered_is_synced_lists_have_their_indexes_and_others_are_wait
         let plan: String = connection.query_row(&sql, [], |row| row.get("detail")).unwrap();
         assert!(plan.contains(index), "{query}: {plan}");
     }
+}
+
+// covers: TASK-100
+#[tokio::test]
+async fn leases_continue_after_a_reboot_with_a_wall_clock_of_any_time() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), SetClock::at_noon());
+    let path = folder.path().join("registry.db");
+    let registry = Sqlite::open(&path, clock.clone()).await.unwrap();
+    let acquire = |owner: &str| Acquire {
+        resource: "r".to_owned(),
+        holder: Holder::new(owner, "1"),
+        mode: LockMode::Exclusive,
+        lease: Some(Duration::from_secs(60)),
+        in_order: false,
+        task: None,
+    };
+    registry.acquire(acquire("ann")).await.unwrap();
+    registry.close().await;
+    // Another process of the same boot measures by the same clock.
+    clock.jump(HOUR);
+    let registry = Sqlite::open(&path, clock.clone()).await.unwrap();
+    assert_eq!(
+        registry.acquire(acquire("bob")).await.unwrap_err().code(),
+        "RESOURCE_LOCKED"
+    );
+    registry.close().await;
+    // The wall clock went back while the machine was off: the lease ends within its length, not after years.
+    clock.jump(-1000 * HOUR);
+    clock.reboot();
+    let registry = Sqlite::open(&path, clock.clone()).await.unwrap();
+    assert_eq!(
+        registry.acquire(acquire("bob")).await.unwrap_err().code(),
+        "RESOURCE_LOCKED"
+    );
+    clock.pass(60_001);
+    registry.acquire(acquire("bob")).await.unwrap();
+    registry.close().await;
+}
+
+// covers: TASK-101
+#[tokio::test]
+async fn a_registry_that_is_damaged_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    let registry = open(&path).await;
+    create(&registry, "a").await.unwrap();
+    let claim = || Claim {
+        owner: None,
+        hold: ExclusiveHold {
+            holder: Holder::new("w", "1"),
+            lease: Some(Duration::from_secs(30)),
+        },
+    };
+    let other = rusqlite::Connection::open(&path).unwrap();
+    for damage in ["UPDATE tasks SET record = 'no record'", "DROP TABLE tasks"] {
+        other.execute_batch(damage).unwrap();
+        let refused = registry.claim(claim()).await.unwrap_err();
+        assert!(
+            matches!(refused, TaskError::RegistryUnusable(_)),
+            "{damage}: {refused}"
+        );
+        assert_eq!(refused.code(), "REGISTRY_NOT_INITIALIZED");
+    }
+    registry.close().await;
 }

@@ -2,29 +2,29 @@
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
-use hankweave_runtime::world::clock::Clock;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::{Holder, LockGrant, LogEntry, Resource};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use crate::coordinator::{HeldLock, ListQuery, TaskFilter};
-use crate::engine::{Fencing, LocalTx, ReadSet, Removed, ResourceView, Tx, TxResult, see_locally};
-use crate::stored::{StoredHeld, StoredTask, integer, natural, read_line, time, written};
+use crate::engine::{
+    Fencing, LeaseClock, LocalTx, ReadSet, Removed, ResourceView, Tx, TxResult, see_locally,
+};
+use crate::stored::{StoredHeld, StoredTask, deleted_from, integer, natural, read_line, time, written};
 
-const TASK: &str =
-    "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at";
+const TASK: &str = "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at, priority, after_tasks";
 const HELD: &str = "owner, scope, mode, token, count, acquired_at, expires_at, resource";
 
 /// Everything that one transaction does. The connection is in one.
 pub(super) struct SqliteTx<'a> {
     connection: &'a mut Connection,
-    clock: &'a dyn Clock,
+    clock: &'a LeaseClock,
     fencing: Fencing,
 }
 
 impl<'a> SqliteTx<'a> {
-    pub(super) fn new(connection: &'a mut Connection, clock: &'a dyn Clock, fencing: Fencing) -> Self {
+    pub(super) fn new(connection: &'a mut Connection, clock: &'a LeaseClock, fencing: Fencing) -> Self {
         Self {
             connection,
             clock,
@@ -112,6 +112,8 @@ fn stored_task(row: &Row<'_>) -> rusqlite::Result<StoredTask> {
         log_seq: row.get(5)?,
         written_seq: row.get(6)?,
         cancel_requested_at: row.get(7)?,
+        priority: row.get(8)?,
+        after: row.get(9)?,
     })
 }
 
@@ -154,6 +156,10 @@ impl Tx for SqliteTx<'_> {
         Ok(self.clock.now())
     }
 
+    async fn lease_now(&mut self) -> TxResult<Timestamp> {
+        Ok(self.clock.lease_now())
+    }
+
     async fn task(&mut self, id: &TaskId) -> TxResult<Option<TaskRow>> {
         let sql = format!("SELECT {TASK} FROM tasks WHERE id = ?1");
         let stored = self.first(&sql, [id.as_str()], stored_task)?;
@@ -163,6 +169,12 @@ impl Tx for SqliteTx<'_> {
     async fn deleted_at(&mut self, id: &TaskId) -> TxResult<Option<Timestamp>> {
         let sql = "SELECT deleted_at FROM deleted WHERE id = ?1";
         Ok(self.first(sql, [id.as_str()], |row| row.get(0))?.map(time))
+    }
+
+    async fn has_completed(&mut self, id: &TaskId) -> TxResult<Option<bool>> {
+        let sql = "SELECT status = 'completed' FROM tasks WHERE id = ?1 UNION ALL
+            SELECT status = 'completed' FROM deleted WHERE id = ?1";
+        self.first(sql, [id.as_str()], |row| row.get(0))
     }
 
     async fn tasks(&mut self, query: &ListQuery) -> TxResult<Vec<TaskRow>> {
@@ -184,9 +196,11 @@ impl Tx for SqliteTx<'_> {
 
     async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> TxResult<()> {
         let sql = "INSERT INTO tasks (id, created_at, status, owner, record, updated_at, version, status_version, fencing_token, log_seq,
-                written_seq, cancel_requested_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                written_seq, cancel_requested_at, changed_at, priority, after_tasks)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
             ON CONFLICT (id) DO UPDATE SET status = ?3, owner = ?4, record = ?5, updated_at = ?6, version = ?7, status_version = ?8,
-                fencing_token = ?9, log_seq = ?10, written_seq = ?11, cancel_requested_at = ?12";
+                fencing_token = ?9, log_seq = ?10, written_seq = ?11, cancel_requested_at = ?12,
+                changed_at = CASE version WHEN ?7 THEN changed_at ELSE ?13 END";
         let (stored, record) = (StoredTask::of(row)?, &row.record);
         let values = params![
             row.id().as_str(),
@@ -201,6 +215,9 @@ impl Tx for SqliteTx<'_> {
             stored.log_seq,
             stored.written_seq,
             stored.cancel_requested_at,
+            self.clock.lease_now().as_millis(),
+            stored.priority,
+            stored.after,
         ];
         self.execute(sql, values)?;
         for line in lines {
@@ -217,27 +234,30 @@ impl Tx for SqliteTx<'_> {
         self.execute("DELETE FROM lines WHERE task = ?1", [id])?;
         let at = row.updated_at.as_millis();
         self.execute(
-            "INSERT INTO deleted (id, deleted_at) VALUES (?1, ?2)",
-            params![id, at],
+            "INSERT INTO deleted (id, deleted_at, status) VALUES (?1, ?2, ?3)",
+            params![id, at, deleted_from(row)],
         )
     }
 
     async fn claimable(&mut self, owner: Option<&str>, limit: u32) -> TxResult<Vec<TaskId>> {
-        let sql = "SELECT id FROM tasks WHERE status = 'pending' AND (?1 IS NULL OR owner = ?1) AND NOT EXISTS (
+        let sql = "SELECT id FROM tasks AS task WHERE status = 'pending' AND (?1 IS NULL OR owner = ?1) AND NOT EXISTS (
                 SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at >= ?2))
-            ORDER BY created_at, id LIMIT ?3";
-        let now = self.clock.now().as_millis();
+            AND NOT EXISTS (SELECT 1 FROM json_each(task.after_tasks) AS earlier
+                WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = earlier.value AND status = 'completed')
+                AND NOT EXISTS (SELECT 1 FROM deleted WHERE id = earlier.value AND status = 'completed'))
+            ORDER BY priority DESC, created_at, id LIMIT ?3";
+        let now = self.clock.lease_now().as_millis();
         let ids: Vec<String> = self.all(sql, params![owner, now, limit], |row| row.get(0))?;
         ids.into_iter().map(crate::stored::read_id).collect()
     }
 
     async fn orphans(&mut self, before: Timestamp) -> TxResult<Vec<TaskRow>> {
         let sql = format!(
-            "SELECT {TASK} FROM tasks WHERE status = 'running' AND updated_at < ?1 AND NOT EXISTS (
+            "SELECT {TASK} FROM tasks WHERE status = 'running' AND changed_at < ?1 AND NOT EXISTS (
                 SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at >= ?2))
-            ORDER BY updated_at"
+            ORDER BY changed_at"
         );
-        let now = self.clock.now().as_millis();
+        let now = self.clock.lease_now().as_millis();
         self.rows(&sql, params![before.as_millis(), now])
     }
 
@@ -325,7 +345,7 @@ impl LocalTx for SqliteTx<'_> {
     fn held_behind(&mut self, name: &str, holder: &Holder) -> TxResult<Option<String>> {
         let sql = "SELECT resource FROM locks WHERE owner = ?1 AND scope = ?2 AND resource >= ?3
                 AND (expires_at IS NULL OR expires_at >= ?4) ORDER BY resource LIMIT 1";
-        let now = self.clock.now().as_millis();
+        let now = self.clock.lease_now().as_millis();
         let values = params![&*holder.owner, &*holder.scope, name, now];
         let first: Option<String> = self.first(sql, values, |row| row.get(0))?;
         Ok(first.filter(|first| first != name))

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use hankweave_runtime::world::clock::Clock;
 use hankweave_task_model::TaskError;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
 use super::tx::SqliteTx;
 use crate::coordinator::Hints;
-use crate::engine::{Fencing, Transaction, TxError, TxResult, error_of};
+use crate::engine::{Fencing, LeaseClock, Transaction, TxError, TxResult, error_of};
 
 /// Number of operations in one transaction: enough to share a sync among all that wait, few enough to answer soon.
 const MOST_AT_ONCE: usize = 256;
@@ -76,7 +75,7 @@ impl<O: Transaction> WriterJob for Waiting<O> {
 
 pub(super) struct SqliteWriter {
     pub(super) connection: Connection,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) clock: LeaseClock,
     pub(super) fencing: Fencing,
     pub(super) hints: Arc<Hints>,
 }
@@ -119,7 +118,7 @@ impl SqliteWriter {
             wakes |= job.answer();
         }
         if wakes {
-            self.hints.tell();
+            self.hints.notify();
         }
     }
 
@@ -136,7 +135,7 @@ impl SqliteWriter {
     }
 
     fn perform(&mut self, jobs: &mut [Box<dyn WriterJob>]) -> TxResult<()> {
-        let mut tx = SqliteTx::new(&mut self.connection, &*self.clock, self.fencing);
+        let mut tx = SqliteTx::new(&mut self.connection, &self.clock, self.fencing);
         jobs.iter_mut().try_for_each(|job| job.perform(&mut tx))
     }
 
@@ -158,12 +157,15 @@ fn again(trouble: &TxError) -> TxError {
 impl From<rusqlite::Error> for TxError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
-            // Somebody else has it, or its disk is full or does not do what it should; all of it may pass (TASK-101, TASK-117).
+            // Another process has it, or its disk is full or does not do what it should; all of it may pass (TASK-101, TASK-117).
             Some(
                 ErrorCode::DatabaseBusy
                 | ErrorCode::DatabaseLocked
                 | ErrorCode::DiskFull
                 | ErrorCode::CannotOpen
+                | ErrorCode::FileLockingProtocolFailed
+                | ErrorCode::OperationInterrupted
+                | ErrorCode::OutOfMemory
                 | ErrorCode::ReadOnly
                 | ErrorCode::SystemIoFailure,
             ) => Self::Away(error.to_string()),

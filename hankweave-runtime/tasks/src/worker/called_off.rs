@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::coordinator::Coordinator;
 
-/// Waits until somebody asks for the end of a task: looks at each hint, and every `look` without one. While the registry is away it goes on waiting.
+/// Waits until somebody asks for the end of a task: looks at each hint, and every `look` without one. While the registry does not answer it continues waiting.
 pub async fn called_off(coordinator: &dyn Coordinator, id: &TaskId, look: Duration) {
     let mut changes = coordinator.changes();
     loop {

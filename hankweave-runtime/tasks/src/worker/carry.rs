@@ -111,7 +111,7 @@ impl PushTarget {
         };
         Ok(arrived.changed.then(|| SyncNote {
             level: LogLevel::Info,
-            message: told(&arrived),
+            message: fetched_note(&arrived),
         }))
     }
 
@@ -158,17 +158,14 @@ impl PushTarget {
             Ok(Err(RemoteError::Superseded { kept: Some(kept), .. })) => {
                 tracing::warn!(
                     kept,
-                    "the task has a later owner; what was done here is kept on the remote"
+                    "the task has a later owner; the work of this machine is kept on the remote"
                 );
             }
             Ok(Err(error)) => {
-                tracing::warn!(
-                    error = chain(&error),
-                    "what was done here is on this machine alone"
-                );
+                tracing::warn!(error = chain(&error), "the work of this machine was not pushed");
             }
             Err(_) => {
-                tracing::warn!("what was done here is on this machine alone: the remote takes too long")
+                tracing::warn!("the work of this machine was not pushed: the remote takes too long")
             }
         }
     }
@@ -179,7 +176,7 @@ pub(super) fn is_passing(error: &RemoteError) -> bool {
     error.may_pass() || matches!(error, RemoteError::Live { .. })
 }
 
-fn told(arrived: &FetchedRun) -> String {
+fn fetched_note(arrived: &FetchedRun) -> String {
     let record = arrived.record.get(..12).unwrap_or(&arrived.record);
     let mut text = format!("Run fetched from its remote, record {record}");
     if let Some(checkpoint) = &arrived.checkpoint {
@@ -275,7 +272,7 @@ impl BackgroundPush {
     ///
     /// # Cancel safety
     ///
-    /// Pushing goes on; call nothing but [`give_up`](Self::give_up) then.
+    /// Pushing continues; call nothing but [`give_up`](Self::give_up) then.
     pub(super) async fn finish(&mut self) -> Finished {
         // Whoever does not listen has ended.
         let _ = self.due.send(PushDue::Last);
@@ -323,7 +320,7 @@ impl PushLoop {
                 Ok(()) | Err(RemoteError::NothingRecorded) if !failed => {}
                 Ok(()) => {
                     failed = false;
-                    self.tell(LogLevel::Info, "Run pushed again".to_owned());
+                    self.note(LogLevel::Info, "Run pushed again".to_owned());
                 }
                 Err(error) => {
                     if self.is_over(&error) {
@@ -331,7 +328,7 @@ impl PushLoop {
                     }
                     // Once, and not at each checkpoint.
                     if !failed {
-                        self.tell(LogLevel::Warning, format!("Run not pushed: {}", chain(&error)));
+                        self.note(LogLevel::Warning, format!("Run not pushed: {}", chain(&error)));
                     }
                     failed = true;
                 }
@@ -352,12 +349,12 @@ impl PushLoop {
         let mut tries = 1;
         loop {
             match self.push().await {
-                Ok(()) => return self.tell(LogLevel::Info, "Run pushed to its remote".to_owned()),
+                Ok(()) => return self.note(LogLevel::Info, "Run pushed to its remote".to_owned()),
                 Err(RemoteError::NothingRecorded) => return,
                 Err(error) if self.is_over(&error) => return,
                 Err(error) if tries == LAST_TRIES || !is_passing(&error) => {
                     let told = format!("Run not pushed, it is on this machine alone: {}", chain(&error));
-                    return self.tell(LogLevel::Error, told);
+                    return self.note(LogLevel::Error, told);
                 }
                 Err(_) => {}
             }
@@ -366,17 +363,17 @@ impl PushLoop {
         }
     }
 
-    /// Whether the task belongs to somebody else now.
+    /// Whether the task belongs to another process now.
     fn is_over(&self, error: &RemoteError) -> bool {
         if !matches!(error, RemoteError::Superseded { .. }) {
             return false;
         }
-        self.tell(LogLevel::Error, chain(error));
+        self.note(LogLevel::Error, chain(error));
         self.superseded.cancel();
         true
     }
 
-    fn tell(&self, level: LogLevel, message: String) {
+    fn note(&self, level: LogLevel, message: String) {
         tracing::info!(execution = %self.route.execution, message, "remote");
         // A reader that is behind finds it in the log of the worker.
         let _ = self.news.try_send(SyncNote { level, message });

@@ -109,6 +109,10 @@ impl Run {
             self.messages = None;
             return;
         };
+        // The address of a page ends with its run.
+        if message.starts_with(b"page: http") {
+            return;
+        }
         if self.last.len() == MESSAGES {
             self.last.pop_front();
         }

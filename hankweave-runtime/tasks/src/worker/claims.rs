@@ -31,7 +31,7 @@ pub struct Worker {
     pub(super) world: World,
     pub(super) options: Arc<WorkerOptions>,
     pub(super) figures: WorkerMetrics,
-    told: Arc<dyn Fn(&TaskRow) + Send + Sync>,
+    step_reporter: Arc<dyn Fn(&TaskRow) + Send + Sync>,
     doubts_remote: bool,
 }
 
@@ -43,18 +43,20 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// Work of a worker in its life.
+/// Number of tasks that a worker has worked on, by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WorkerSummary {
     /// Tasks that completed.
     pub completed: u64,
     /// Tasks that failed.
     pub failed: u64,
-    /// Tasks that were called off.
+    /// Tasks that were cancelled.
     pub cancelled: u64,
-    /// Tasks that wait again, because this worker was stopped or does not reach its remote.
+    /// Tasks that wait for the approval of a user.
+    pub waiting: u64,
+    /// Tasks that are requeued, because this worker was stopped or does not reach its remote.
     pub requeued: u64,
-    /// Tasks that others have taken over.
+    /// Tasks lost to other workers.
     pub lost: u64,
 }
 
@@ -64,6 +66,7 @@ impl WorkerSummary {
             JobEnd::Completed => &mut self.completed,
             JobEnd::Failed => &mut self.failed,
             JobEnd::Cancelled => &mut self.cancelled,
+            JobEnd::Waiting => &mut self.waiting,
             JobEnd::Requeued | JobEnd::NotFetched => &mut self.requeued,
             JobEnd::Lost => &mut self.lost,
         };
@@ -72,7 +75,7 @@ impl WorkerSummary {
 }
 
 impl Worker {
-    /// A worker on these tasks, whose files are beneath the root of `layers`, with the hooks of [`Lifecycle::register_builtin`] and those that its options ask for.
+    /// A worker on these tasks, whose files are under the root of `layers`, with the hooks of [`Lifecycle::register_builtin`] and those that its options ask for.
     #[must_use]
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
@@ -108,16 +111,16 @@ impl Worker {
             world,
             options: Arc::new(options),
             figures,
-            told: Arc::new(|_| {}),
+            step_reporter: Arc::new(|_| {}),
             doubts_remote: false,
         }
     }
 
-    /// Calls `told` with each step of its tasks; the callback must return quickly.
+    /// Calls `reporter` with each step of its tasks; the callback must return quickly.
     #[must_use]
-    pub fn telling(self, told: impl Fn(&TaskRow) + Send + Sync + 'static) -> Self {
+    pub fn with_step_reporter(self, reporter: impl Fn(&TaskRow) + Send + Sync + 'static) -> Self {
         Self {
-            told: Arc::new(told),
+            step_reporter: Arc::new(reporter),
             ..self
         }
     }
@@ -152,8 +155,8 @@ impl Worker {
         &self.figures.tasks
     }
 
-    pub(super) fn tell(&self, row: &TaskRow) {
-        (self.told)(row);
+    pub(super) fn report(&self, row: &TaskRow) {
+        (self.step_reporter)(row);
     }
 
     /// Works until it is asked to stop, or, if it is to work once, until nothing is left to do. When it is asked, its runs are stopped in order, and their
@@ -185,7 +188,7 @@ impl Worker {
                 Ok(()) if self.options.once && jobs.is_empty() => break Ok(()),
                 Ok(()) => {}
                 Err(TaskError::LockBackendUnavailable(why)) => {
-                    tracing::warn!(%why, "the registry is away; trying again");
+                    tracing::warn!(%why, "the registry does not answer; trying again");
                 }
                 Err(error) => break Err(error),
             }
@@ -252,6 +255,7 @@ impl Worker {
                 break;
             };
             let Some(held) = claimed.held else { break };
+            self.locks.metrics().expired.add(claimed.expired);
             let resource = TaskRow::lock_name(claimed.row.id());
             let guard = self.locks.adopt(resource, &held, lease, asked);
             self.figures.tasks.claimed.add(1);

@@ -2,6 +2,7 @@
 
 mod carried;
 mod costs;
+mod ending;
 mod watched;
 
 use std::convert::Infallible;
@@ -14,7 +15,7 @@ use hankweave_core::id::AgentId;
 use hankweave_core::machine::Extra;
 use hankweave_runtime::Shutdown;
 use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::task::{TaskRecord, TaskResult};
+use hankweave_task_model::task::{TaskFailure, TaskRecord, TaskResult};
 use hankweave_task_model::{LogLevel, Retention, TaskError};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -36,10 +37,13 @@ use crate::publish::publish;
 use costs::CostLedger;
 use watched::at;
 
-/// The exit code of a run in a directory where another one works.
+/// Exit code of a run in a directory that another run holds.
 const HELD: i32 = 75;
 
-/// How often a run is started in a directory (TASK-58) that somebody else holds, and how long is waited in between: a run whose worker has lost its task stops
+/// Exit code of a run that has paused.
+const PAUSED: i32 = 3;
+
+/// How often a run is started in a directory (TASK-58) that another process holds, and how long is waited in between: a run whose worker has lost its task stops
 /// within its grace.
 const HELD_TRIES: u32 = 60;
 const HELD_WAIT: Duration = Duration::from_secs(1);
@@ -53,11 +57,13 @@ pub(super) enum JobEnd {
     Completed,
     Failed,
     Cancelled,
-    /// It waits again.
+    /// It waits for the approval of a user.
+    Waiting,
+    /// The task is requeued.
     Requeued,
-    /// It waits again for somebody who reaches the remote.
+    /// The task is requeued, for a worker that reaches the remote.
     NotFetched,
-    /// It is somebody else's now.
+    /// Another worker has the task.
     Lost,
 }
 
@@ -73,7 +79,7 @@ enum JobOutcome {
     NotFetched(String),
 }
 
-/// Why a job cannot go on.
+/// Why a job cannot continue.
 #[derive(Debug, thiserror::Error)]
 enum JobError {
     #[error(transparent)]
@@ -142,13 +148,13 @@ impl Job {
             called_off: CancellationToken::new(),
             progress: TaskProgress::default(),
             ledger: None,
-            schedule: Schedule::begin(),
+            schedule: Schedule::new(),
             run: None,
             carrier: None,
         }
     }
 
-    /// Runs the task to its end, or until its lease is lost, and gives it back (TASK-52).
+    /// Runs the task to its end, or until its lease is lost, and releases it (TASK-52).
     pub(super) async fn work(mut self, mut guard: LockGuard) -> JobEnd {
         let (worker, id) = (self.worker.clone(), self.row.id().clone());
         let is_called_off = self.called_off.clone();
@@ -199,7 +205,7 @@ impl Job {
             Err(why) => JobOutcome::NotStarted(why),
         };
         self.settle_ledger().await;
-        let Some((step, result, end)) = self.conclusion(outcome) else {
+        let Some((step, result, end)) = self.conclusion(outcome).await else {
             return Ok(JobEnd::Lost);
         };
         self.save_progress(Some(result)).await?;
@@ -213,14 +219,14 @@ impl Job {
             return JobEnd::Lost;
         }
         let told = hankweave_runtime::error::chain(&error);
-        tracing::error!(taskId = %self.row.id(), error = told, "the task cannot go on here");
-        match self.step(TaskStep::Fail(told)).await {
+        tracing::error!(taskId = %self.row.id(), error = told, "the task cannot continue here");
+        match self.step(TaskStep::Fail(told.into())).await {
             Ok(()) => JobEnd::Failed,
             Err(_) => JobEnd::Lost,
         }
     }
 
-    /// Takes a step, and while the registry is away takes it again, as long as the lease lives.
+    /// Takes a step, and while the registry does not answer takes it again, as long as the lease lives.
     async fn step(&mut self, step: TaskStep) -> Result<(), TaskError> {
         let mut is_unsure = false;
         loop {
@@ -228,7 +234,7 @@ impl Job {
             self.row = match lifecycle.take(self.row.id(), &step).await {
                 Ok(row) => row,
                 Err(TaskError::LockBackendUnavailable(why)) => {
-                    tracing::warn!(taskId = %self.row.id(), %why, "the registry is away; trying again");
+                    tracing::warn!(taskId = %self.row.id(), %why, "the registry does not answer; trying again");
                     is_unsure = true;
                     sleep(self.worker.options.look).await;
                     continue;
@@ -238,7 +244,7 @@ impl Job {
                 }
                 Err(error) => return Err(error),
             };
-            self.worker.tell(&self.row);
+            self.worker.report(&self.row);
             return Ok(());
         }
     }
@@ -282,6 +288,7 @@ impl Job {
         }
         self.open_ledger().await;
         self.record_what_is_here().await;
+        self.deliver_approval().await;
         let outcome = self.run_when_free(order, &execution, &mut log).await?;
         self.carried(outcome, &mut log).await
     }
@@ -339,7 +346,7 @@ impl Job {
                     let cause = self.schedule.look();
                     self.checkpoint_because(cause).await?;
                 }
-                told = told_by(&mut self.carrier) => match told {
+                told = next_sync_event(&mut self.carrier) => match told {
                     SyncEvent::News(news) => self.note(&news, log)?,
                     SyncEvent::Pushed(history) => self.record(*history).await,
                     SyncEvent::Superseded => return Ok(JobOutcome::Lost),
@@ -434,7 +441,7 @@ impl Job {
     }
 
     async fn checkpoint(&mut self, description: String) -> Result<(), LayerError> {
-        // One after the other: what is done again because somebody else was in the folder must not be done twice.
+        // One after the other: what is done again because another process was in the folder must not be done twice.
         if self.worker.options.packs_checkpoints {
             self.files.run(TaskFiles::pack_checkpoints).await?;
         }
@@ -448,19 +455,23 @@ impl Job {
     }
 
     /// Returns the step for the registry, the value for the state, and the outcome of the job; none when the task is another worker's.
-    fn conclusion(&self, outcome: JobOutcome) -> Option<(TaskStep, Value, JobEnd)> {
+    async fn conclusion(&mut self, outcome: JobOutcome) -> Option<(TaskStep, Value, JobEnd)> {
         Some(match outcome {
-            JobOutcome::Ended(exit, messages) => {
-                let result = self.result(exit, messages);
+            JobOutcome::Ended(exit, messages) if exit.is_success() => {
+                let result = self.result(exit, messages, None);
                 let data = json!(result);
-                match exit.is_success() {
-                    true => (TaskStep::Complete(result), data, JobEnd::Completed),
-                    false => (TaskStep::Fail(told(exit, &result)), data, JobEnd::Failed),
-                }
+                (TaskStep::Complete(result), data, JobEnd::Completed)
             }
+            JobOutcome::Ended(exit, messages) => match self.ending(exit, &messages).await {
+                Ok(ask) => (TaskStep::Ask(ask), Value::Null, JobEnd::Waiting),
+                Err(failure) => {
+                    let data = json!(self.result(exit, messages, Some(&failure)));
+                    (TaskStep::Fail(failure), data, JobEnd::Failed)
+                }
+            },
             JobOutcome::NotStarted(why) => {
                 let result = json!({"success": false, "error": why});
-                (TaskStep::Fail(why), result, JobEnd::Failed)
+                (TaskStep::Fail(why.into()), result, JobEnd::Failed)
             }
             JobOutcome::NotFetched(why) => {
                 let step = TaskStep::Requeue(format!("{NOT_FETCHED}: {why}"));
@@ -485,16 +496,19 @@ impl Job {
         figures
     }
 
-    fn result(&self, exit: ProcessExit, messages: Vec<String>) -> TaskResult {
+    fn result(&self, exit: ProcessExit, messages: Vec<String>, failure: Option<&TaskFailure>) -> TaskResult {
         let success = exit.is_success();
         let mut data = self.figures();
         data["exitCode"] = json!(exit.code());
-        data["lastLines"] = json!(messages);
+        data["lastLines"] = json!(failure.map_or(&messages, |failure| &failure.last_lines));
+        if let Some(failure) = failure {
+            data["failure"] = json!(failure);
+        }
         TaskResult {
             success,
             status: Some(if success { "completed" } else { "failed" }.to_owned()),
             data: Some(data),
-            error: messages.last().filter(|_| !success).cloned(),
+            error: failure.map(ToString::to_string),
             message: None,
             extra: Extra::default(),
         }
@@ -502,22 +516,9 @@ impl Job {
 }
 
 /// Returns the messages about the remote, if there is one.
-async fn told_by(carrier: &mut Option<BackgroundPush>) -> SyncEvent {
+async fn next_sync_event(carrier: &mut Option<BackgroundPush>) -> SyncEvent {
     match carrier {
         Some(carrier) => carrier.next().await,
         None => std::future::pending().await,
-    }
-}
-
-/// How a run ended that did not do what it should, in a line.
-fn told(exit: ProcessExit, result: &TaskResult) -> String {
-    let what = match exit {
-        ProcessExit::Exited(3) => "the run has paused and can go on when the task is resumed".to_owned(),
-        ProcessExit::Exited(code) => format!("the run has ended with {code}"),
-        ProcessExit::Signaled(signal) => format!("signal {signal} has ended the run"),
-    };
-    match &result.error {
-        Some(error) => format!("{what}: {error}"),
-        None => what,
     }
 }

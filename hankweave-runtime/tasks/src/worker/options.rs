@@ -20,7 +20,7 @@ pub enum OrphanPolicyConfig {
     Leave,
 }
 
-/// The tries of a task whose workers are gone, the first included, when nobody says otherwise (TASK-56).
+/// The attempts of a task whose workers are gone, the first included, when nobody says otherwise (TASK-56).
 pub const USUAL_TRIES: u32 = 5;
 
 /// How a worker works.
@@ -34,7 +34,7 @@ pub struct WorkerOptions {
     pub lease: Duration,
     /// Whether it ends when nothing is left to do.
     pub once: bool,
-    /// How long a task of a worker that is gone stays unchanged before it is an orphan.
+    /// How long a task of a worker that has ended stays unchanged before it is an orphan.
     pub orphan_after: Duration,
     /// Action for orphaned tasks.
     pub orphans: OrphanPolicyConfig,

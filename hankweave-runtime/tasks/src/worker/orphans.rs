@@ -1,4 +1,4 @@
-//! Tasks of workers that are gone (TASK-56).
+//! Tasks of workers that have ended (TASK-56).
 
 use std::time::Duration;
 
@@ -23,9 +23,10 @@ pub(super) async fn look_after(
     }
     for row in coordinator.orphans(orphan_after).await? {
         let Some(step) = step(&row, orphans) else { continue };
+        let step = lifecycle.spared_if_completed(row.id(), step).await;
         match lifecycle.take(row.id(), &step).await {
             Ok(row) => {
-                tracing::warn!(taskId = %row.id(), status = %row.record.status(), "the worker of the task is gone");
+                tracing::warn!(taskId = %row.id(), status = %row.record.status(), "the worker of the task has ended");
             }
             Err(
                 TaskError::InvalidTransition { .. }
@@ -43,11 +44,10 @@ fn step(row: &TaskRow, orphans: OrphanPolicyConfig) -> Option<TaskStep> {
     let TaskRecord::Running(running) = &row.record else {
         return None;
     };
-    let error = ORPHANED.to_owned();
     Some(match orphans {
         OrphanPolicyConfig::Requeue { tries } if u64::from(running.attempt.number()) < u64::from(tries) => {
-            TaskStep::Requeue(error)
+            TaskStep::Requeue(ORPHANED.to_owned())
         }
-        _ => TaskStep::Fail(error),
+        _ => TaskStep::Fail(ORPHANED.into()),
     })
 }

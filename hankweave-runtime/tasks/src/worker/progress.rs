@@ -1,5 +1,7 @@
 //! Progress of a task from the events of its run (TASK-54).
 
+use std::collections::VecDeque;
+
 use hankweave_core::cost::Usd;
 use hankweave_task_model::registry::TaskCost;
 use serde_json::{Map, Value, json};
@@ -20,13 +22,30 @@ pub(super) enum Milestone {
     },
 }
 
-/// How far a run has come.
+/// Most of an agent's last lines that are kept, and the longest one, in bytes.
+const MOST_LINES: usize = 10;
+const LONGEST_LINE: usize = 500;
+
+/// Failed codon of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FailedCodon {
+    pub(super) codon: String,
+    pub(super) cause: String,
+}
+
+/// Progress of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct TaskProgress {
     running: Option<String>,
     codons: Vec<Value>,
     cost: Usd,
     cost_is_lower_bound: bool,
+    /// Last failed codon; `None` once a later one has completed.
+    failed: Option<FailedCodon>,
+    /// Why the run paused.
+    pause: Option<&'static str>,
+    /// Last lines of the agent of the newest codon.
+    last_lines: VecDeque<String>,
 }
 
 impl TaskProgress {
@@ -41,8 +60,59 @@ impl TaskProgress {
                 Some(Milestone::Started(codon()?))
             }
             "codon.completed" => Some(self.ended(codon()?, data)),
+            "assistant.action" if data["action"] == "message" => self.keep_lines(&data["content"]),
+            "tool.result" if data["isError"] == true => self.keep_lines(&data["result"]),
+            "state.transition" => self.follow(&data["transition"]),
             _ => None,
         }
+    }
+
+    /// Keeps the last lines of what an agent printed.
+    fn keep_lines(&mut self, text: &Value) -> Option<Milestone> {
+        let lines = text.as_str()?.lines().map(str::trim_end);
+        for line in lines.filter(|line| !line.is_empty()) {
+            if self.last_lines.len() == MOST_LINES {
+                self.last_lines.pop_front();
+            }
+            let end = line.floor_char_boundary(LONGEST_LINE);
+            self.last_lines.push_back(line[..end].to_owned());
+        }
+        None
+    }
+
+    /// Notes causes from the steps of the run's own machines.
+    fn follow(&mut self, transition: &Value) -> Option<Milestone> {
+        let data = &transition["data"];
+        match transition["type"].as_str()? {
+            "RunStarted" => (self.failed, self.pause) = (None, None),
+            "CodonStarted" => self.last_lines.clear(),
+            "CodonTransitioned" if data["to"] == "completed" => self.failed = None,
+            "CodonTransitioned" if data["to"] == "failed" => {
+                let cause = data["metadata"]["failureReason"]["message"].as_str();
+                self.failed = Some(FailedCodon {
+                    codon: data["codonId"].as_str()?.to_owned(),
+                    cause: cause.unwrap_or("it failed without a message").to_owned(),
+                });
+            }
+            "RunFailed" => self.pause = pause(data["interruptedBy"].as_str()),
+            _ => {}
+        }
+        None
+    }
+
+    /// Returns the codon because of which the run failed.
+    pub(super) fn failed(&self) -> Option<&FailedCodon> {
+        self.failed.as_ref().filter(|_| self.pause.is_none())
+    }
+
+    /// Returns why the run paused, if it did.
+    pub(super) fn pause(&self) -> Option<&'static str> {
+        self.pause
+    }
+
+    /// Returns the last lines of the newest codon's agent, the newest last.
+    pub(super) fn last_lines(&self) -> Vec<String> {
+        self.last_lines.iter().cloned().collect()
     }
 
     fn ended(&mut self, codon: String, data: &Value) -> Milestone {
@@ -84,6 +154,16 @@ impl TaskProgress {
             true => drop(data.insert("costIsLowerBound".into(), true.into())),
             false => drop(data.shift_remove("costIsLowerBound")),
         }
+    }
+}
+
+/// Returns the cause of a pause in words; `None` for an interruption that is none.
+fn pause(interrupted_by: Option<&str>) -> Option<&'static str> {
+    match interrupted_by? {
+        "ceiling" => Some("paused: the total budget is spent"),
+        "usage-limit" => Some("paused: the usage limit of the provider is reached"),
+        "approval" => Some("paused: an approval is needed"),
+        _ => None,
     }
 }
 

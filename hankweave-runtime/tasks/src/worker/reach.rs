@@ -54,7 +54,10 @@ impl RemoteBackoff {
             && is_passing(&error)
         {
             let error = chain(&error);
-            tracing::warn!(error, "the remote is away; no task is claimed before it answers");
+            tracing::warn!(
+                error,
+                "the remote does not answer; no task is claimed before it does"
+            );
             self.lose();
             return false;
         }

@@ -40,7 +40,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    pub(super) fn begin() -> Self {
+    pub(super) fn new() -> Self {
         let now = Instant::now();
         Self {
             last: now,
@@ -112,7 +112,7 @@ mod tests {
     // covers: TASK-71
     #[tokio::test(start_paused = true)]
     async fn a_checkpoint_is_due_by_what_is_at_stake_by_silence_and_at_the_end() {
-        let mut schedule = Schedule::begin();
+        let mut schedule = Schedule::new();
         for _ in 0..29 {
             advance(MINUTE).await;
             schedule.heard(false);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
     rename_all_fields = "camelCase"
 )]
 pub enum LockFailure {
-    /// Somebody else holds the resource in a mode that does not allow another holder.
+    /// Another process holds the resource in a mode that does not allow another holder.
     #[error("the resource is held by {existing_owner}")]
     ResourceLocked {
         /// The owner that holds it.

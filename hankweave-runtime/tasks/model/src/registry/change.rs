@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::error::TaskError;
 use crate::logs::{LogEntry, LogLevel};
 use crate::registry::{TaskCost, TaskRow};
-use crate::task::{TaskRecord, TaskStatus, TaskTransition};
+use crate::task::{Fail, TaskApproval, TaskRecord, TaskStatus, TaskTransition};
 
 /// Steps that are taken at once, or not at all.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,9 +22,11 @@ pub struct RegistryChange {
     pub steps: Vec<TaskTransition>,
     /// Cost of the task so far, from its worker.
     pub cost: Option<TaskCost>,
+    /// Answer of a user, which is noted in the metadata.
+    pub approval: Option<TaskApproval>,
 }
 
-/// A task behind a change.
+/// Task after a change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedTask {
     /// The row as it is now; its status is `deleted` when the task is gone and its id stays taken.
@@ -60,9 +62,14 @@ impl TaskRow {
         if let Some(cost) = change.cost {
             row.record = super::patch::with_fields(row.record, cost.fields())?;
         }
+        if let Some(approval) = &change.approval {
+            let mut noted = json!(approval);
+            noted["at"] = json!(now);
+            row.record = with_metadata(row.record, "approval", Some(noted))?;
+        }
         let steps = change.steps.iter();
         let lines = steps
-            .map(|step| row.step(step, now))
+            .map(|step| row.step(step, change.approval.as_ref(), now))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(ChangedTask {
             row,
@@ -70,7 +77,12 @@ impl TaskRow {
         })
     }
 
-    fn step(&mut self, step: &TaskTransition, now: Timestamp) -> Result<Option<LogEntry>, TaskError> {
+    fn step(
+        &mut self,
+        step: &TaskTransition,
+        approval: Option<&TaskApproval>,
+        now: Timestamp,
+    ) -> Result<Option<LogEntry>, TaskError> {
         let from = self.record.status();
         let refused = |_| TaskError::InvalidTransition {
             id: self.id().as_str().to_owned(),
@@ -79,12 +91,17 @@ impl TaskRow {
         };
         let mut record = self.record.clone().apply(step.clone()).map_err(refused)?;
         if let TaskTransition::Fail(fail) = step {
-            record = with_metadata(record, "error", json!(fail.error))?;
+            record = with_metadata(record, "error", Some(json!(fail.error)))?;
+            record = with_metadata(
+                record,
+                "failure",
+                fail.failure.as_ref().map(|failure| json!(failure)),
+            )?;
         }
         self.record = record;
         self.version += 1;
         self.status_version = self.version;
-        Ok(told(step, from).map(|(level, message, data)| {
+        Ok(log_line(step, approval, from).map(|(level, message, data)| {
             self.log_seq += 1;
             LogEntry {
                 timestamp: now,
@@ -97,16 +114,23 @@ impl TaskRow {
     }
 }
 
-/// The task with one more note.
-fn with_metadata(record: TaskRecord, name: &str, value: Value) -> Result<TaskRecord, TaskError> {
+/// Returns the record with this note in its metadata, or without it.
+fn with_metadata(record: TaskRecord, name: &str, value: Option<Value>) -> Result<TaskRecord, TaskError> {
     let mut metadata = record.metadata().clone();
-    metadata.insert(name.to_owned(), value);
+    match value {
+        Some(value) => drop(metadata.insert(name.to_owned(), value)),
+        None => drop(metadata.shift_remove(name)),
+    }
     super::patch::with_fields(record, [("metadata", Some(Value::Object(metadata)))])
 }
 
 /// Returns the log line of a step (TASK-91); none for the last one, which removes the log. Each line has the task's status, because a reader that has lost the state
 /// reads that from its log.
-fn told(step: &TaskTransition, from: TaskStatus) -> Option<(LogLevel, String, Value)> {
+fn log_line(
+    step: &TaskTransition,
+    approval: Option<&TaskApproval>,
+    from: TaskStatus,
+) -> Option<(LogLevel, String, Value)> {
     let to = step.target().as_str();
     let from = from.as_str();
     Some(match step {
@@ -123,7 +147,20 @@ fn told(step: &TaskTransition, from: TaskStatus) -> Option<(LogLevel, String, Va
         TaskTransition::Fail(fail) => (
             LogLevel::Error,
             "Task failed".to_owned(),
-            json!({"error": fail.error, "fromStatus": from, "toStatus": to}),
+            failure_data(fail, from, to),
+        ),
+        TaskTransition::Ask(ask) => (
+            LogLevel::Warning,
+            format!("Task waits for an approval of {}: {}", ask.codon_id, ask.question),
+            json!({"codonId": ask.codon_id, "question": ask.question, "fromStatus": from, "toStatus": to}),
+        ),
+        TaskTransition::Approve => (
+            LogLevel::Info,
+            approval.map_or_else(
+                || "Approved".to_owned(),
+                |approval| format!("{} {}", approval.codon_id, approval.sentence()),
+            ),
+            json!({"approval": approval, "fromStatus": from, "toStatus": to}),
         ),
         TaskTransition::Cancel => (
             LogLevel::Warning,
@@ -137,4 +174,12 @@ fn told(step: &TaskTransition, from: TaskStatus) -> Option<(LogLevel, String, Va
         ),
         TaskTransition::Delete => return None,
     })
+}
+
+fn failure_data(fail: &Fail, from: &str, to: &str) -> Value {
+    let mut data = json!({"error": fail.error, "fromStatus": from, "toStatus": to});
+    if let Some(failure) = &fail.failure {
+        data["failure"] = json!(failure);
+    }
+    data
 }

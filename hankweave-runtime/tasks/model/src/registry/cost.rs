@@ -53,7 +53,7 @@ impl TaskCost {
 
     /// The amounts for people, the sum first: `$1.3500, of which the last attempt $0.4500`. A single attempt has no second amount.
     #[must_use]
-    pub fn told(self) -> String {
+    pub fn in_words(self) -> String {
         let sum = self.cost.told(self.cost_is_lower_bound);
         match self.cost == self.last_attempt_cost {
             true => sum,
@@ -100,12 +100,13 @@ mod tests {
                 token: 0,
                 steps: vec![TaskTransition::Cancel],
                 cost: Some(cost),
+                approval: None,
             };
             row.change(&change, Timestamp::UNIX_EPOCH).unwrap().row
         };
         let row = noted(&row, cost);
         assert_eq!(TaskCost::of(&row.record), Some(cost));
-        assert_eq!(cost.told(), "$1.3500, of which the last attempt $0.4500");
+        assert_eq!(cost.in_words(), "$1.3500, of which the last attempt $0.4500");
         let stored = serde_json::to_value(&row).unwrap();
         assert_eq!(
             [&stored["cost"], &stored["lastAttemptCost"]],
@@ -129,10 +130,14 @@ mod tests {
             token: 0,
             steps: vec![TaskTransition::Resume],
             cost: None,
+            approval: None,
         };
         let resumed = read.change(&resumed, Timestamp::UNIX_EPOCH).unwrap().row;
         assert_eq!(TaskCost::of(&resumed.record), Some(cost));
         assert_eq!(TaskCost::of(&noted(&resumed, more).record), Some(more));
-        assert_eq!(more.told(), "at least $1.3500, of which the last attempt $0.4500");
+        assert_eq!(
+            more.in_words(),
+            "at least $1.3500, of which the last attempt $0.4500"
+        );
     }
 }

@@ -24,6 +24,10 @@ pub struct NewTask {
     pub owner: String,
     /// Notes of its owner.
     pub metadata: Map<String, Value>,
+    /// Tasks with a higher priority are claimed first.
+    pub priority: i32,
+    /// Tasks that must have completed before this one is claimed.
+    pub after: Vec<TaskId>,
 }
 
 impl NewTask {
@@ -36,6 +40,8 @@ impl NewTask {
             description: None,
             owner: DEFAULT_OWNER.to_owned(),
             metadata: Map::new(),
+            priority: 0,
+            after: Vec::new(),
         }
     }
 }
@@ -62,6 +68,16 @@ pub struct TaskRow {
     /// When somebody asked whoever works on it to stop; a step takes it back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested_at: Option<Timestamp>,
+    /// Tasks with a higher priority are claimed first; 0 by default.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub priority: i32,
+    /// Tasks that must have completed before this one is claimed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<TaskId>,
+}
+
+fn is_default(priority: &i32) -> bool {
+    *priority == 0
 }
 
 impl TaskRow {
@@ -81,6 +97,8 @@ impl TaskRow {
             description,
             owner,
             metadata,
+            priority,
+            after,
         } = task;
         let row = Self {
             record: Task::new(id, name, description, owner, now, metadata).into_record(),
@@ -91,6 +109,8 @@ impl TaskRow {
             log_seq: 1,
             written_seq: 0,
             cancel_requested_at: None,
+            priority,
+            after,
         };
         (row, created)
     }

@@ -1,33 +1,32 @@
-//! The task machine: 6 states, 10 edges (STATE-61, STATE-62).
+//! Task machine: 7 states, 14 edges (STATE-61, STATE-62).
 //!
-//! What every change of a record brings (its time, its version, the token of the lock) belongs to the registry's row, not to
-//! the machine.
+//! Time, version and lock token of each change belong to the registry's row, not to the machine.
 
 use serde_json::{Map, Value};
 
-use super::TaskResult;
+use super::{TaskFailure, TaskResult};
 use hankweave_core::attempt::{AttemptNumber, SpentAttempt};
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::machine;
 use hankweave_core::machine::Extra;
 use hankweave_core::time::Timestamp;
 
-/// One task, as a registry keeps it.
+/// One task, as a registry stores it.
 #[machine(Task, tests, schema = "schema")]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum TaskRecord {
     /// Fields of every state.
     #[shared]
     Base {
-        /// The task; an id is never used twice.
+        /// Id of the task, which is never used twice.
         id: TaskId,
         /// Name for people.
         name: String,
         /// Description.
         description: Option<String>,
-        /// Who is responsible for it.
+        /// Owner, who is responsible for the task.
         owner: String,
-        /// When it was created.
+        /// Time of creation.
         created_at: Timestamp,
         /// Notes of its owner.
         #[serde(default)]
@@ -37,7 +36,7 @@ pub enum TaskRecord {
         extra: Extra,
     },
 
-    /// Waits for an agent.
+    /// The task waits for a worker or an agent.
     #[initial("createTask()")]
     #[to(start("startTask()") => Running, cancel("cancelTask()") => Cancelled)]
     Pending {
@@ -47,11 +46,26 @@ pub enum TaskRecord {
     },
 
     /// An agent works on it.
-    #[to(complete("completeTask()") => Completed, fail("failTask()") => Failed, cancel("cancelTask()") => Cancelled)]
+    #[to(
+        complete("completeTask()") => Completed,
+        fail("failTask()") => Failed,
+        cancel("cancelTask()") => Cancelled,
+        ask("askTask()") => Waiting
+    )]
     #[keeps(attempt)]
     Running {
-        /// That agent.
+        /// Worker or agent of the attempt.
         agent_id: AgentId,
+    },
+
+    /// A codon of the task needs the approval of a user; no worker holds the task.
+    #[to(approve("approveTask()") => Pending, fail("failTask()") => Failed, cancel("cancelTask()") => Cancelled)]
+    #[keeps(attempt, agent_id)]
+    Waiting {
+        /// Codon that needs the approval.
+        codon_id: String,
+        /// Question to the user.
+        question: String,
     },
 
     /// The work is done.
@@ -62,35 +76,38 @@ pub enum TaskRecord {
         result: TaskResult,
     },
 
-    /// The work failed; it can be taken up again.
+    /// The work failed; the task can be resumed.
     #[to(delete("deleteTask()") => Deleted, resume("resumeTask()") => Pending)]
     #[keeps(agent_id)]
     Failed {
-        /// The try that failed.
+        /// Attempt that failed.
         #[carry]
         attempt: SpentAttempt,
-        /// Error.
+        /// Codon and cause, in a sentence.
         error: String,
+        /// Details of the failure; absent if there is only the sentence, as in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<Box<TaskFailure>>,
     },
 
-    /// Somebody called it off; it can be taken up again.
+    /// The task was cancelled; it can be resumed.
     #[to(delete("deleteTask()") => Deleted, resume("resumeTask()") => Pending)]
     Cancelled {
-        /// The try that was called off.
+        /// Attempt that was cancelled.
         #[carry]
         attempt: SpentAttempt,
-        /// The agent that worked on it, if one did.
+        /// Worker or agent of the attempt, if it had started.
         #[carry]
         agent_id: Option<AgentId>,
-        /// Whether it had been started.
+        /// Status before the cancellation.
         #[origin]
         cancelled_during: TaskPhase,
     },
 
-    /// The task and its files are gone. No registry keeps such a record; it is what `delete` leaves in the caller's hand.
+    /// The task and its files are deleted. No registry stores such a record; `delete` returns it.
     #[terminal]
     Deleted {
-        /// How the task had ended.
+        /// Status before the deletion.
         #[origin]
         deleted_from: TaskPhase,
     },

@@ -1,7 +1,11 @@
 //! Tasks of the task system: their state machine.
 
+mod approval;
+mod failure;
 pub mod machine;
 mod result;
 
+pub use approval::TaskApproval;
+pub use failure::TaskFailure;
 pub use machine::task::*;
 pub use result::TaskResult;

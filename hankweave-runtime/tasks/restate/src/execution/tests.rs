@@ -137,7 +137,7 @@ async fn a_task_whose_worker_is_gone_waits_again_and_keeps_its_log() {
     let mut execution = stage.execution();
     assert_eq!(stage.step(&mut execution).await, "pending");
     assert_eq!(stage.step(&mut execution).await, "running");
-    execution.call_off().await.unwrap();
+    execution.cancel().await.unwrap();
     assert_eq!(stage.step(&mut execution).await, "cancelled");
     let seqs = stage.kept.log.iter().map(|line| line.seq);
     assert!(seqs.eq((1..=6).map(Some)), "{:?}", stage.kept.log);
@@ -158,7 +158,7 @@ async fn a_task_whose_worker_is_gone_waits_again_and_keeps_its_log() {
 async fn a_task_that_is_called_off_before_it_runs_is_never_begun() {
     let mut stage = stage("touch ../../../begun");
     let mut execution = stage.execution();
-    execution.call_off().await.unwrap();
+    execution.cancel().await.unwrap();
     assert_eq!(stage.step(&mut execution).await, "cancelled");
     assert!(!stage.folder.path().join("begun").exists());
 }

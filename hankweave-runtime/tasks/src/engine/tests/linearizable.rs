@@ -28,7 +28,7 @@ impl Chance {
     }
 }
 
-/// What a client remembers: it goes on with its last token, also when it has lost the lock.
+/// What a client remembers: it continues with its last token, also when it has lost the lock.
 #[derive(Default)]
 struct Memory {
     token: u64,
@@ -126,6 +126,7 @@ async fn carry_out(coordinator: &dyn Coordinator, task: &str, client: Client, ca
                 token: *token,
                 steps,
                 cost: None,
+                approval: None,
             };
             let changed = coordinator.change(change).await;
             changed.map_or_else(refused, |changed| Reply::Written(changed.row.version))

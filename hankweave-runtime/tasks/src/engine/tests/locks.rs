@@ -133,7 +133,7 @@ pub(super) async fn holders_share_or_exclude_each_other_and_take_locks_in_order(
     let refused = ask(&place, "c", one.clone(), Exclusive).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "`c` stands before `m`, which is held already; ask for both at once"
+        "`c` sorts before `m`, which is already held; acquire both at once"
     );
     ask(&place, "z", one.clone(), Exclusive).await.unwrap();
     let mut counts = Vec::new();

@@ -26,6 +26,8 @@ macro_rules! suite {
                 claims::the_oldest_pending_task_is_claimed_and_nobody_else_gets_it,
                 claims::who_is_left_behind_is_found_only_without_a_living_lease,
                 claims::a_clock_that_jumps_loses_no_task_and_gives_none_to_two,
+                claims::the_highest_priority_comes_first_and_a_task_waits_for_the_ones_before_it,
+                claims::a_lock_that_is_taken_over_counts_as_expired,
                 locks::examples_of_locks_hold,
                 locks::a_lock_ends_and_its_holder_writes_no_more,
                 locks::holders_share_or_exclude_each_other_and_take_locks_in_order,

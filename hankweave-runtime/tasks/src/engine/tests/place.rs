@@ -93,12 +93,17 @@ impl Place {
     pub(super) async fn pass(&self, time: Duration) {
         if let Time::Ours(clock) = &self.time {
             let millis = i64::try_from(time.as_millis()).unwrap();
-            return clock.jump(millis);
+            return clock.pass(millis);
         }
         let end = self.coordinator.now().await.unwrap().after(time);
         while self.coordinator.now().await.unwrap() < end {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// Whether leases follow a clock that nobody sets, and not the one that [`jump`](Self::jump) sets.
+    pub(super) fn has_lease_clock(&self) -> bool {
+        matches!(self.time, Time::Ours(_))
     }
 
     /// Lets the clock stand still, so that only [`jump`](Self::jump) moves it. Says why where that cannot be done.
@@ -161,6 +166,7 @@ impl Place {
             token,
             steps: steps.into_iter().collect(),
             cost: None,
+            approval: None,
         };
         self.coordinator.change(change).await
     }
@@ -178,7 +184,19 @@ pub(super) fn start() -> TaskTransition {
     TaskTransition::Start(hankweave_task_model::task::Start { agent_id })
 }
 
+pub(super) fn complete() -> TaskTransition {
+    let result = hankweave_task_model::task::TaskResult {
+        success: true,
+        status: None,
+        data: None,
+        error: None,
+        message: None,
+        extra: hankweave_core::machine::Extra::default(),
+    };
+    TaskTransition::Complete(hankweave_task_model::task::Complete { result })
+}
+
 pub(super) fn fail() -> TaskTransition {
     let error = "tests are red".to_owned();
-    TaskTransition::Fail(hankweave_task_model::task::Fail { error })
+    TaskTransition::Fail(hankweave_task_model::task::Fail { error, failure: None })
 }

@@ -207,7 +207,7 @@ pub(super) async fn a_step_needs_a_living_token_and_the_version_that_was_read(pl
     let refused = place.step(&running, quick.token, [start()]).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "task `fix-3` is running, from where there is no start"
+        "task `fix-3` is running; only a task that is pending can be started"
     );
     // Of several steps none is taken when one cannot be.
     let half = place.step(&running, quick.token, [fail(), start()]).await;
@@ -297,6 +297,7 @@ pub(super) async fn what_a_task_has_cost_stays_with_it_whatever_its_steps(place:
         token,
         steps: vec![fail()],
         cost: Some(cost),
+        approval: None,
     };
     let foreign = place.coordinator.change(noting(token + 1)).await;
     assert_eq!(code(foreign), "STALE_TOKEN", "only its worker notes it");

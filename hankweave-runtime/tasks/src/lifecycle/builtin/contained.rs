@@ -45,7 +45,7 @@ fn troubles(layers: &TaskLayers, task: &TaskId, root: &Path) -> Vec<String> {
     let world = layers.world();
     let mut found = Vec::new();
     if !is_container(world, root) {
-        found.push("this worker runs in no container".to_owned());
+        found.push("this worker does not run in a container".to_owned());
     }
     let folder = layers.task(task.clone()).path();
     // What is not there yet is made for this user alone.
@@ -121,7 +121,10 @@ mod tests {
         let groups = root.join("proc/1/cgroup");
         std::fs::write(&groups, "0::/init.scope\n").unwrap();
         let told = troubles(&plain, &id, root);
-        assert!(told[0].contains("in no container") && told.len() == 1, "{told:?}");
+        assert!(
+            told[0].contains("does not run in a container") && told.len() == 1,
+            "{told:?}"
+        );
         for (name, text) in [
             (".dockerenv", ""),
             ("run/.containerenv", ""),

@@ -48,7 +48,7 @@ impl Lifecycle {
         &self,
         act: impl Fn(&TaskFiles) -> Result<(), LayerError> + Send + Sync + Copy + 'static,
     ) -> HookRun {
-        let layers = self.0.layers.clone();
+        let layers = self.shared.layers.clone();
         HookRun::new(move |call| act_on(layers.clone(), call.task, act))
     }
 }
@@ -59,7 +59,7 @@ impl Lifecycle {
     where
         F: Future<Output = Result<(), String>> + Send + 'static,
     {
-        let (coordinator, layers) = (self.0.coordinator.clone(), self.0.layers.clone());
+        let (coordinator, layers) = (self.shared.coordinator.clone(), self.shared.layers.clone());
         HookRun::new(move |call| {
             let (coordinator, layers, act) = (coordinator.clone(), layers.clone(), act.clone());
             async move {

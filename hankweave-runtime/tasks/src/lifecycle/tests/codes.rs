@@ -181,7 +181,7 @@ async fn of_locks(seen: &mut Seen) {
         expected_version: 0,
     };
     seen.task(memory.commit(commit).await);
-    clock.jump(HOUR);
+    clock.pass(HOUR);
     let renew = Renew {
         resource: "m".to_owned(),
         token: held.token(),

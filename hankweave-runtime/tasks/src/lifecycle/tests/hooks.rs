@@ -34,10 +34,7 @@ async fn at_each_of_the_ten_moments_hooks_are_told_the_task_and_what_it_is_about
         ),
         (
             "b",
-            vec![
-                TaskStep::Start(agent("coder")),
-                TaskStep::Fail(ORPHANED.to_owned()),
-            ],
+            vec![TaskStep::Start(agent("coder")), TaskStep::Fail(ORPHANED.into())],
         ),
         (
             "c",

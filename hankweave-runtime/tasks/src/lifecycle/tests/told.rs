@@ -122,7 +122,7 @@ async fn a_task_that_changes_without_end_and_stays_where_it_is_is_reported() {
         patch: TaskPatch::default(),
         token: None,
     };
-    let message = "a task changes again and again and stays where it is";
+    let message = "a task changes again and again without a new status";
     for _ in 0..super::super::MANY_CHANGES {
         stage.lifecycle.update(note()).await.unwrap();
     }

@@ -11,8 +11,8 @@ impl Job {
     /// Looks after a run that begins now, if somebody wants that.
     pub(super) fn monitor(&self) -> Option<Monitor> {
         let usage = self.worker.figures.usage.clone();
-        let begin = |watch| Monitor::begin(watch, self.row.id().clone(), usage);
-        self.worker.options.watch.map(begin)
+        let start = |watch| Monitor::start(watch, self.row.id().clone(), usage);
+        self.worker.options.watch.map(start)
     }
 
     /// Looks at what the run uses, and notes what that is too much of.

@@ -92,7 +92,7 @@ pub(super) struct Monitor {
 
 impl Monitor {
     /// For a run that begins now.
-    pub(super) fn begin(watch: Watch, task: TaskId, usage: Arc<ResourceUsage>) -> Self {
+    pub(super) fn start(watch: Watch, task: TaskId, usage: Arc<ResourceUsage>) -> Self {
         let now = Instant::now();
         Self {
             watch,
@@ -217,7 +217,7 @@ mod tests {
     async fn a_warning_comes_once_for_each_time_that_something_gets_short() {
         let usage = Arc::new(ResourceUsage::default());
         let task = TaskId::new("report-7").unwrap();
-        let mut monitor = Monitor::begin(Watch::default(), task, usage.clone());
+        let mut monitor = Monitor::start(Watch::default(), task, usage.clone());
         let began = Instant::now();
         assert_eq!(monitor.next() - began, Duration::from_secs(5));
         let mut take = |seconds, memory, worked, processes| {

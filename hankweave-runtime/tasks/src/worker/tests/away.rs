@@ -18,7 +18,7 @@ fn until_told(stage: &Stage) {
     std::fs::write(stage.folder.path().join("hankweave"), script).unwrap();
 }
 
-/// Lets the run end while the registry is away, and brings that back once the worker has noticed.
+/// Lets the run end while the registry does not answer, and brings that back once the worker has noticed.
 async fn ends_while_away(stage: &Stage, leave: impl FnOnce(), come_back: impl FnOnce()) {
     let (worked, ()) = stage
         .beside(async |_| {
@@ -82,7 +82,7 @@ async fn a_task_completes_once_although_its_database_is_away_when_its_run_ends()
     stage.coordinator.close().await;
 }
 
-/// Lets the lease of a worker end while the registry is away, and another worker complete the task once that is back.
+/// Lets the lease of a worker end while the registry does not answer, and another worker complete the task once that is back.
 async fn is_completed_by_another(stage: &Stage, leave: impl FnOnce(), come_back: impl FnOnce()) {
     let program = stage.folder.path().join("hankweave");
     let folder = stage.folder.path().display().to_string();

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::coordinator::{Acquire, Claim, Coordinator, Create, ExclusiveHold, Release};
 use crate::layers::{TaskFiles, TaskLayers, WORKSPACE};
+use crate::lifecycle::{TaskAnswer, TaskStep};
 use crate::memory::Memory;
 use crate::recorder::Recorder;
 
@@ -104,15 +105,75 @@ impl Stage {
 
     /// What a run that was killed in its first codon leaves in the workspace.
     fn record_run(&self) {
+        self.record(&json!({"status": "crashed"}), &json!([]));
+    }
+
+    /// Records a run with these fields and a plan in the workspace.
+    fn record(&self, fields: &Value, plan: &Value) {
         let folder = self.files.path().join(WORKSPACE).join(".hankweave");
         std::fs::create_dir_all(&folder).unwrap();
-        let run = json!({
-            "runId": "1795578587147-9tanmn-kmkxev", "runFolder": "/x", "gitBranch": "run-1", "codons": [], "status": "crashed",
+        let mut run = json!({
+            "runId": "1795578587147-9tanmn-kmkxev", "runFolder": "/x", "gitBranch": "run-1", "codons": [],
             "startingConditions": {"type": "fresh", "initialCheckpointSha": "8db9c63849a5fedd358267d474294fad3cbe28f1"},
             "startTime": "2026-02-03T10:00:00.000Z", "endTime": "2026-02-03T10:00:00.000Z", "serverPid": 1,
         });
-        let state = json!({"runs": [run], "currentRunId": null, "executionPlan": []});
+        let fields = fields.as_object().unwrap().clone();
+        run.as_object_mut().unwrap().extend(fields);
+        let state = json!({"runs": [run], "currentRunId": null, "executionPlan": plan});
         std::fs::write(folder.join("state.json"), state.to_string()).unwrap();
+    }
+
+    /// Starts the task for a worker of another process.
+    async fn start_elsewhere(&self) -> Holder {
+        let hold = ExclusiveHold {
+            holder: Holder::new("lifecycle:gone", "1"),
+            lease: Some(Duration::from_secs(60)),
+        };
+        let claim = Claim {
+            owner: None,
+            hold: hold.clone(),
+        };
+        let claimed = self.coordinator.claim(claim).await.unwrap().unwrap();
+        let start = TaskTransition::Start(Start {
+            agent_id: AgentId::new("gone").unwrap(),
+        });
+        let change = RegistryChange {
+            id: self.files.id().clone(),
+            expected_version: 1,
+            token: claimed.held.unwrap().token,
+            steps: vec![start],
+            cost: None,
+            approval: None,
+        };
+        self.coordinator.change(change).await.unwrap();
+        hold.holder
+    }
+
+    /// Ends the lease of that worker, so that the task is an orphan.
+    async fn lose_worker(&self, holder: Holder) {
+        let release = Release {
+            resource: "task:report-7".into(),
+            holder,
+            written: None,
+        };
+        self.coordinator.release(release).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+
+    /// Records a run in the workspace that has paused for the approval of its only codon.
+    fn record_approval_pause(&self) {
+        let codon = json!({
+            "id": "publish", "name": "Publish", "model": "m", "continuationMode": "fresh", "promptText": "x",
+            "agent": {"script": "s.json"}, "approval": "Publish it?",
+        });
+        let hank = self.folder.path().join("hank.json");
+        std::fs::write(&hank, json!({"hank": [codon]}).to_string()).unwrap();
+        std::fs::write(self.folder.path().join("s.json"), "{}").unwrap();
+        let plan = json!([{"codonId": "publish", "codon": codon}]);
+        self.record(&json!({"status": "failed", "interruptedBy": "approval"}), &plan);
+        let folder = self.files.path().join(WORKSPACE).join(".hankweave");
+        let meta = json!({"hankPath": hank, "hankHash": "0".repeat(64)});
+        std::fs::write(folder.join("execution-meta.json"), meta.to_string()).unwrap();
     }
 
     /// Waits until the run has made this file.
@@ -217,12 +278,131 @@ async fn a_run_that_fails_fails_its_task_and_says_why() {
     let (status, row) = stage.status().await;
     assert_eq!(
         (status, &row["error"]),
-        (
-            TaskStatus::Failed,
-            &json!("the run has ended with 1: error: no ink")
-        )
+        (TaskStatus::Failed, &json!("no ink (the run exited with code 1)"))
     );
     assert_eq!(stage.state().data["result"]["data"]["exitCode"], 1);
+}
+
+/// Prints a step of a run's own machines, as `hankweave run --json` does.
+fn step_event(kind: &str, data: &Value) -> String {
+    let event = json!({"type": "state.transition", "data": {"transition": {"type": kind, "data": data}}});
+    format!("echo '{event}'\n")
+}
+
+// covers: TASK-122
+#[tokio::test]
+async fn a_failed_task_names_its_codon_the_cause_the_last_lines_and_the_command_for_more() {
+    let failed = json!({
+        "codonId": "page", "from": "running", "to": "failed",
+        "metadata": {"failureReason": {"type": "unknown", "retriable": true, "message": "the tests are red"}},
+    });
+    let said = json!({"type": "assistant.action", "data": {"codonId": "page", "action": "message", "content": "2 of 7 failed\nsee page.rs"}});
+    let script = step_event("CodonStarted", &json!({"codonId": "page"}))
+        + &format!("printf '%s\\n' '{said}'\n")
+        + &step_event("CodonTransitioned", &failed)
+        + "echo 'page: http://127.0.0.1:33105/ (`hankweave page` prints the address)' >&2\nexit 1\n";
+    let stage = stage(&script, |_| {}).await;
+    stage.beside(async |_| ()).await;
+    let (status, row) = stage.status().await;
+    assert_eq!(
+        (status, &row["error"]),
+        (TaskStatus::Failed, &json!("page: the tests are red"))
+    );
+    let workspace = stage.files.path().join(WORKSPACE);
+    let failure = json!({
+        "cause": "the tests are red", "codonId": "page", "lastLines": ["2 of 7 failed", "see page.rs"],
+        "command": format!("hankweave logs page -e {}", workspace.display()),
+    });
+    assert_eq!(
+        (&row["failure"], &row["metadata"]["failure"]),
+        (&failure, &failure)
+    );
+    assert_eq!(row["metadata"]["error"], row["error"]);
+    let result = &stage.state().data["result"];
+    assert_eq!(
+        (&result["error"], &result["data"]["failure"]),
+        (&row["error"], &failure)
+    );
+    let logs = stage.files.load_log(&LogQuery::default()).unwrap();
+    let line = logs.entries.last().unwrap();
+    assert_eq!(line.data.as_ref().unwrap()["failure"], failure);
+}
+
+// covers: TASK-122
+#[tokio::test]
+async fn a_pause_says_what_it_is_about() {
+    for (by, cause) in [
+        ("ceiling", "paused: the total budget is spent"),
+        (
+            "usage-limit",
+            "paused: the usage limit of the provider is reached",
+        ),
+    ] {
+        let script = step_event("RunFailed", &json!({"interruptedBy": by})) + "exit 3\n";
+        let stage = stage(&script, |_| {}).await;
+        stage.beside(async |_| ()).await;
+        assert_eq!(stage.status().await.1["error"], cause);
+    }
+}
+
+// covers: TASK-123
+#[tokio::test]
+async fn a_task_whose_codon_needs_an_approval_waits_and_continues_when_it_is_given() {
+    let script = "test -e approved && exit 0; exit 3\n";
+    for granted in [true, false] {
+        let stage = stage(script, |_| {}).await;
+        stage.record_approval_pause();
+        let (worked, ()) = stage.beside(async |_| ()).await;
+        assert_eq!((worked.waiting, worked.failed), (1, 0));
+        let (status, row) = stage.status().await;
+        assert_eq!(
+            (status, &row["codonId"], &row["question"]),
+            (TaskStatus::Waiting, &json!("publish"), &json!("Publish it?"))
+        );
+        assert_eq!(
+            stage.lines().last().unwrap(),
+            "Task waits for an approval of publish: Publish it?"
+        );
+        // No worker claims it, and it is no orphan.
+        assert_eq!(stage.beside(async |_| ()).await.0, WorkerSummary::default());
+        assert!(
+            stage
+                .coordinator
+                .orphans(Duration::ZERO)
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        let lifecycle = stage.worker.lifecycle();
+        let refused = lifecycle.resume(stage.files.id(), None).await.unwrap_err();
+        assert_eq!(refused.code(), "INVALID_TRANSITION");
+        std::fs::write(stage.files.path().join(WORKSPACE).join("approved"), "").unwrap();
+        let answer = TaskStep::Answer(TaskAnswer {
+            granted,
+            by: "ann".to_owned(),
+            reason: Some("checked".to_owned()),
+        });
+        lifecycle.take(stage.files.id(), &answer).await.unwrap();
+        stage.beside(async |_| ()).await;
+        let (status, row) = stage.status().await;
+        let approval = &row["metadata"]["approval"];
+        assert_eq!(
+            (&approval["by"], &approval["granted"]),
+            (&json!("ann"), &json!(granted))
+        );
+        match granted {
+            true => assert_eq!((status, &row["attempt"]), (TaskStatus::Completed, &json!(1))),
+            false => assert_eq!(
+                (status, &row["error"]),
+                (TaskStatus::Failed, &json!("publish: denied by ann: checked"))
+            ),
+        }
+        let again = lifecycle.take(stage.files.id(), &answer).await.unwrap_err();
+        assert!(
+            again.to_string().contains("only a task that is waiting can be"),
+            "{again}"
+        );
+    }
 }
 
 // covers: TASK-55
@@ -337,40 +517,11 @@ async fn a_worker_that_loses_its_task_stops_the_run_and_writes_nothing_more() {
 async fn a_task_that_was_orphaned_too_often_fails() {
     for orphans in [OrphanPolicyConfig::Requeue { tries: 1 }, OrphanPolicyConfig::Fail] {
         let stage = stage(CODON, |options| options.orphans = orphans).await;
-        let hold = ExclusiveHold {
-            holder: Holder::new("lifecycle:gone", "1"),
-            lease: Some(Duration::from_secs(60)),
-        };
-        let claimed = stage
-            .coordinator
-            .claim(Claim {
-                owner: None,
-                hold: hold.clone(),
-            })
-            .await
-            .unwrap()
-            .unwrap();
-        let start = TaskTransition::Start(Start {
-            agent_id: AgentId::new("gone").unwrap(),
-        });
-        let change = RegistryChange {
-            id: stage.files.id().clone(),
-            expected_version: 1,
-            token: claimed.held.unwrap().token,
-            steps: vec![start],
-            cost: None,
-        };
-        stage.coordinator.change(change).await.unwrap();
-        // With a living lease it is nobody's orphan, however old.
+        let holder = stage.start_elsewhere().await;
+        // With a live lease it is no orphan, however old.
         assert_eq!(stage.beside(async |_| ()).await.0, WorkerSummary::default());
         assert_eq!(stage.status().await.0, TaskStatus::Running);
-        let release = Release {
-            resource: "task:report-7".into(),
-            holder: hold.holder,
-            written: None,
-        };
-        stage.coordinator.release(release).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        stage.lose_worker(holder).await;
         assert_eq!(stage.beside(async |_| ()).await.0, WorkerSummary::default());
         let (status, row) = stage.status().await;
         assert_eq!((status, &row["error"]), (TaskStatus::Failed, &json!("ORPHANED")));
@@ -379,6 +530,17 @@ async fn a_task_that_was_orphaned_too_often_fails() {
             ["Task created", "Task started by agent gone", "Task failed"]
         );
     }
+}
+
+// covers: TASK-56
+#[tokio::test]
+async fn an_orphan_whose_run_had_completed_is_completed_and_not_failed() {
+    let stage = stage(CODON, |options| options.orphans = OrphanPolicyConfig::Fail).await;
+    let holder = stage.start_elsewhere().await;
+    stage.record(&json!({"status": "completed"}), &json!([]));
+    stage.lose_worker(holder).await;
+    assert_eq!(stage.beside(async |_| ()).await.0.completed, 1);
+    assert_eq!(stage.status().await.0, TaskStatus::Completed);
 }
 
 // covers: TASK-58
@@ -447,6 +609,7 @@ async fn a_task_that_was_kept_elsewhere_goes_on_with_its_lines_behind_its_token(
         token,
         steps: vec![TaskTransition::Resume],
         cost: None,
+        approval: None,
     };
     let resumed = kept.change(resume).await.unwrap();
     assert_eq!(resumed.lines[0].seq, Some(row.log_seq + 1));

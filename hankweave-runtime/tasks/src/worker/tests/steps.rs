@@ -1,4 +1,4 @@
-//! Steps that a worker takes: with hooks, and while the registry is away.
+//! Steps that a worker takes: with hooks, and while the registry does not answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -191,6 +191,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
         token: claimed.held.unwrap().token,
         steps: vec![TaskTransition::Start(start)],
         cost: None,
+        approval: None,
     };
     stage.coordinator.change(change).await.unwrap();
     // The folder of this one is on another machine.

@@ -1,0 +1,48 @@
+//! Time of leases on one machine (TASK-100).
+//!
+//! Users and the network set the wall clock, and a lease that followed it would end while its holder works. Leases follow the time since the machine's start
+//! instead, which all processes of the machine read alike. The registry keeps the lease time of that start, so that leases and orphans of an earlier boot keep
+//! their order.
+
+use std::sync::Arc;
+
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::world::clock::Clock;
+
+/// Wall time for records, and lease time.
+#[derive(Debug, Clone)]
+pub(crate) struct LeaseClock {
+    clock: Arc<dyn Clock>,
+    /// Lease time of the machine's start; `None` where leases follow the wall clock, because the system has no other clock.
+    started_at: Option<Timestamp>,
+}
+
+impl LeaseClock {
+    /// A clock whose lease time is the wall time now.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        let started_at = start_of_machine(&*clock, clock.now());
+        Self { clock, started_at }
+    }
+
+    /// A clock whose lease time of the machine's start is already known.
+    pub(crate) fn started_at(clock: Arc<dyn Clock>, started_at: Option<Timestamp>) -> Self {
+        Self { clock, started_at }
+    }
+
+    /// Returns the wall time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Returns the time that leases follow.
+    pub(crate) fn lease_now(&self) -> Timestamp {
+        let since_start = self.started_at.zip(self.clock.awake());
+        since_start.map_or_else(|| self.now(), |(start, awake)| start.after(awake))
+    }
+}
+
+/// Returns the lease time of the machine's start if the lease time is `now`.
+pub(crate) fn start_of_machine(clock: &dyn Clock, now: Timestamp) -> Option<Timestamp> {
+    let awake = i64::try_from(clock.awake()?.as_millis()).ok()?;
+    Some(Timestamp::from_millis(now.as_millis().saturating_sub(awake)))
+}
