@@ -15,6 +15,9 @@
     )
 )]
 
+#[cfg(test)]
+extern crate self as hankweave_runtime;
+
 pub mod arrival;
 pub mod checkpoint;
 mod codon;
