@@ -11,11 +11,12 @@ mod log;
 mod output;
 mod passed;
 mod reckon;
+mod start;
 mod supervise;
 
 pub(super) use growing::GrowingFile;
-pub(super) use host::ProgramInvocation;
 pub use host::{ProcessHost, ProcessLimits};
 pub(super) use lines::{LineFramer, OutputLine};
 pub(super) use output::RecordSource;
-pub(crate) use reckon::CutOffAgent;
+pub(crate) use reckon::{CutOffAgent, LogContext};
+pub(super) use start::ProgramInvocation;
