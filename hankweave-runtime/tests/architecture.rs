@@ -354,7 +354,7 @@ fn no_files_of_an_adapter_import_one_another_in_a_circle() {
 
 /// The modules of `driver`: what all stand on, one for each agent, and the tables of all of them.
 const DRIVER: [&[&str]; 7] = [
-    &["events", "version"],
+    &["events", "folder", "version"],
     &["agent"],
     &["process"],
     &["program", "recording"],

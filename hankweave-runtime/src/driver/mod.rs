@@ -12,6 +12,7 @@ mod claude;
 mod codex;
 mod command;
 mod events;
+mod folder;
 mod gemini;
 mod opencode;
 mod past;
@@ -26,6 +27,7 @@ mod version;
 
 pub use agent::{AgentControl, AgentDriver, AgentProgram, RunningAgent, StartError};
 pub use events::{EventReceiver, EventSender, NotSent, event_channel};
+pub use folder::AgentFolder;
 pub(crate) use past::{decoder, reckon};
 pub(crate) use process::{CutOffAgent, LogContext};
 pub use process::{ProcessHost, ProcessLimits};

@@ -9,12 +9,11 @@ use hankweave_core::agent::{AgentRecords, RecordsScope, Rollout};
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
+use crate::driver::AgentFolder;
 use crate::driver::process::{GrowingFile, ProcessHost, RecordSource};
 use crate::world::disk::{Disk, Folder, OpenedEntry};
 
 /// Default folder of codex's own files, unless this variable names another one.
-const HOME_VARIABLE: &str = "CODEX_HOME";
-const USUAL_HOME: &str = ".codex";
 
 /// Most lines hold what was said, and are long; these tell what it cost, and that a conversation was shortened.
 const KINDS: [&str; 6] = [
@@ -48,7 +47,7 @@ impl Rollouts {
         own: &BTreeMap<String, String>,
         since: Option<Timestamp>,
     ) -> Option<Self> {
-        let home = host.agent_folder(work_dir, own, (HOME_VARIABLE, USUAL_HOME))?;
+        let home = host.agent_folder(work_dir, own, AgentFolder::CODEX)?;
         Some(Self {
             disk: host.world().disk.clone(),
             sessions: home.join("sessions"),
@@ -147,7 +146,7 @@ mod tests {
     #[test]
     fn a_file_is_read_as_it_grows_and_no_link_is_followed() {
         let home = tempfile::tempdir().unwrap();
-        let own = BTreeMap::from([(HOME_VARIABLE.to_owned(), home.path().display().to_string())]);
+        let own = BTreeMap::from([("CODEX_HOME".to_owned(), home.path().display().to_string())]);
         let rollouts = Rollouts::of(&ProcessHost::new(&World::real()), home.path(), &own, None).unwrap();
         let session = SessionId::new("t-1").unwrap();
         let output = || {

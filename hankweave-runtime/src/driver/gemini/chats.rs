@@ -10,11 +10,11 @@ use hankweave_core::agent::{AgentRecords, GeminiChat, RecordsScope};
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
+use crate::driver::AgentFolder;
 use crate::driver::process::{GrowingFile, ProcessHost, RecordSource};
 use crate::world::disk::{Disk, Folder, OpenedEntry};
 
 /// The folder that holds `.gemini`, where it is not the user's home.
-const HOME_VARIABLE: &str = "GEMINI_CLI_HOME";
 
 /// How much of the id of a session stands in the name of its file.
 const ID_CHARS: usize = 8;
@@ -44,7 +44,7 @@ impl GeminiChats {
         own: &BTreeMap<String, String>,
         since: Option<Timestamp>,
     ) -> Option<Self> {
-        let home = host.agent_folder(work_dir, own, (HOME_VARIABLE, ""))?;
+        let home = host.agent_folder(work_dir, own, AgentFolder::GEMINI)?;
         Some(Self {
             disk: host.world().disk.clone(),
             projects: home.join(".gemini/tmp"),
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_session_file_of_gemini_is_found_by_its_session_and_read_as_it_grows() {
         let home = tempfile::tempdir().unwrap();
-        let own = BTreeMap::from([(HOME_VARIABLE.to_owned(), home.path().display().to_string())]);
+        let own = BTreeMap::from([("GEMINI_CLI_HOME".to_owned(), home.path().display().to_string())]);
         let chats = GeminiChats::of(&ProcessHost::new(&World::real()), home.path(), &own, None).unwrap();
         let session = SessionId::new("0123abcd-1").unwrap();
         let output = || {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::Launch;
 
+use crate::driver::AgentFolder;
 use crate::world::World;
 use crate::world::disk::{FileKind, parent, remove_if_present};
 use crate::world::environment;
@@ -74,19 +75,17 @@ impl ProcessHost {
         process::environment(&self.world.environment, own)
     }
 
-    /// The folder in which such an agent keeps what is its own: the one that a variable names, else the usual one in the user's home.
+    /// The folder of an agent that works there with these variables of its own.
     pub(in crate::driver) fn agent_folder(
         &self,
         work_dir: &Path,
         own: &BTreeMap<String, String>,
-        (variable, usual): (&str, &str),
+        folder: AgentFolder,
     ) -> Option<PathBuf> {
         let environment = self.environment(own);
-        let value = |name: &str| environment.get(OsStr::new(name));
-        match value(variable).filter(|folder| !folder.is_empty()) {
-            Some(folder) => Some(work_dir.join(folder)),
-            None => Some(PathBuf::from(value("HOME")?).join(usual)),
-        }
+        folder.path(work_dir, |name| {
+            environment.get(OsStr::new(name)).map(OsString::as_os_str)
+        })
     }
 
     /// Returns the search path for programs of an agent with this environment.
