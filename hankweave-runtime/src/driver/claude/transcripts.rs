@@ -15,8 +15,6 @@ use crate::driver::AgentFolder;
 use crate::driver::process::{LineFramer, OutputLine, ProcessHost, RecordSource};
 use crate::world::disk::{Disk, Folder, OpenedEntry};
 
-/// Default folder of claude's own files, unless this variable names another one.
-
 /// Read limit, in bytes.
 const MOST_BYTES: u64 = 512 << 20;
 

@@ -13,8 +13,6 @@ use crate::driver::AgentFolder;
 use crate::driver::process::{GrowingFile, ProcessHost, RecordSource};
 use crate::world::disk::{Disk, Folder, OpenedEntry};
 
-/// Default folder of codex's own files, unless this variable names another one.
-
 /// Most lines hold what was said, and are long; these tell what it cost, and that a conversation was shortened.
 const KINDS: [&str; 6] = [
     "\"turn_context\"",

@@ -14,8 +14,6 @@ use crate::driver::AgentFolder;
 use crate::driver::process::{GrowingFile, ProcessHost, RecordSource};
 use crate::world::disk::{Disk, Folder, OpenedEntry};
 
-/// The folder that holds `.gemini`, where it is not the user's home.
-
 /// How much of the id of a session stands in the name of its file.
 const ID_CHARS: usize = 8;
 
