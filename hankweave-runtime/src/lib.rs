@@ -31,6 +31,9 @@
     )
 )]
 
+#[cfg(test)]
+extern crate self as hankweave_runtime;
+
 #[doc(hidden)]
 pub mod arrival;
 pub mod checkpoint;

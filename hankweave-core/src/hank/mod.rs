@@ -13,11 +13,7 @@ mod check;
 mod document;
 pub mod exclude;
 #[cfg(feature = "hanks")]
-mod extended;
-#[cfg(feature = "hanks")]
 mod keys;
-#[cfg(feature = "hanks")]
-mod language;
 #[cfg(feature = "hanks")]
 mod lines;
 #[cfg(feature = "hanks")]

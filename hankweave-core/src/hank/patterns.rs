@@ -2,36 +2,19 @@
 
 use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::extended;
-use super::language::Automaton;
-
 /// Patterns that say which files are meant (HANK-16, HANK-17, HANK-18).
 ///
-/// `*` and `?` stay within one name, `**` crosses folders, `[…]` and `{a,b}` are known.
+/// `*` and `?` stay within one name, `**` crosses folders, `[…]` and `{a,b}` are known; the extended globs of shells are refused.
 /// Names with a leading dot match like others; letter case counts. Matching takes linear time (X4).
 #[derive(Debug, Clone, Default)]
 pub struct Patterns {
-    wanted: Globs,
-    unwanted: Globs,
+    wanted: GlobSet,
+    unwanted: GlobSet,
     everything: bool,
 }
 
 /// Only a pattern of more bytes than these can be too large for a matcher.
 const ALWAYS_BUILT: usize = 1_024;
-
-/// Compiled patterns, either all negated or none.
-#[derive(Debug, Clone, Default)]
-struct Globs {
-    plain: GlobSet,
-    extended: Vec<Automaton>,
-}
-
-impl Globs {
-    fn matches(&self, path: &[u8]) -> bool {
-        self.plain.is_match_candidate(&Candidate::from_bytes(path))
-            || self.extended.iter().any(|pattern| pattern.matches(path))
-    }
-}
 
 /// Why a pattern cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,13 +31,15 @@ pub enum PatternError {
         /// The pattern as it was written.
         pattern: String,
     },
-    /// The pattern uses an extended glob in a way that cannot be followed.
-    #[error("the pattern `{pattern}` {reason}")]
+    /// The pattern has an extended glob of shells, such as `!(a|b)`.
+    #[error("the pattern `{pattern}` has an extended glob, `{sign}(`: {instead}")]
     Extended {
         /// The pattern as it was written.
         pattern: String,
-        /// Problem, as a phrase that follows the pattern.
-        reason: &'static str,
+        /// Sign before the parenthesis.
+        sign: char,
+        /// Replacement to write, as a sentence.
+        instead: &'static str,
     },
     /// The pattern is not a glob.
     #[error("the pattern `{pattern}` is not a glob")]
@@ -75,17 +60,18 @@ impl Patterns {
     ///
     /// Returns the first pattern that cannot be used.
     pub fn parse<S: AsRef<str>>(patterns: &[S]) -> Result<Self, PatternError> {
-        let (mut wanted, mut unwanted) = (PatternGroup::default(), PatternGroup::default());
+        let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
         for pattern in patterns {
             let pattern = Pattern::parse(pattern.as_ref())?;
-            pattern.add_to(match pattern.negated {
+            let globs = match pattern.negated {
                 true => &mut unwanted,
                 false => &mut wanted,
-            })?;
+            };
+            globs.extend(pattern.globs()?);
         }
         Ok(Self {
-            wanted: wanted.build()?,
-            unwanted: unwanted.build()?,
+            wanted: build(wanted)?,
+            unwanted: build(unwanted)?,
             everything: patterns.is_empty(),
         })
     }
@@ -99,7 +85,7 @@ impl Patterns {
         if pattern.len() > ALWAYS_BUILT {
             return Self::parse(&[pattern]).map(drop);
         }
-        Pattern::parse(pattern)?.add_to(&mut PatternGroup::default())
+        Pattern::parse(pattern)?.globs().map(drop)
     }
 
     /// The list that matches nothing.
@@ -114,30 +100,20 @@ impl Patterns {
         if self.everything {
             return true;
         }
-        self.wanted.matches(path) && !self.unwanted.matches(path)
+        let path = Candidate::from_bytes(path);
+        self.wanted.is_match_candidate(&path) && !self.unwanted.is_match_candidate(&path)
     }
 }
 
-/// Patterns before they are compiled, either all negated or none.
-#[derive(Default)]
-struct PatternGroup {
-    plain: Vec<Glob>,
-    extended: Vec<Automaton>,
-}
-
-impl PatternGroup {
-    fn build(self) -> Result<Globs, PatternError> {
-        let mut plain = GlobSetBuilder::new();
-        for glob in self.plain {
-            plain.add(glob);
-        }
-        let plain = plain.build().map_err(|source| PatternError::Syntax {
-            pattern: source.glob().unwrap_or("").to_owned(),
-            source,
-        })?;
-        let extended = self.extended;
-        Ok(Globs { plain, extended })
+fn build(globs: Vec<Glob>) -> Result<GlobSet, PatternError> {
+    let mut set = GlobSetBuilder::new();
+    for glob in globs {
+        set.add(glob);
     }
+    set.build().map_err(|source| PatternError::Syntax {
+        pattern: source.glob().unwrap_or("").to_owned(),
+        source,
+    })
 }
 
 /// One pattern, split into its parts.
@@ -164,7 +140,14 @@ impl<'a> Pattern<'a> {
         if parts.is_empty() {
             return Err(PatternError::Empty { pattern: pattern() });
         }
-        let folder = rest.ends_with('/') || !rest.contains(['*', '?', '[', '{', '\\', '(']);
+        if let Some(sign) = extended_glob(rest) {
+            return Err(PatternError::Extended {
+                pattern: pattern(),
+                sign,
+                instead: instead_of(sign),
+            });
+        }
+        let folder = rest.ends_with('/') || !rest.contains(['*', '?', '[', '{', '\\']);
         Ok(Self {
             written,
             negated,
@@ -173,20 +156,13 @@ impl<'a> Pattern<'a> {
         })
     }
 
-    fn add_to(&self, collected: &mut PatternGroup) -> Result<(), PatternError> {
-        if extended::is_extended(&self.glob) {
-            let pattern = self.written.to_owned();
-            let automaton = extended::compile(&self.glob, self.folder);
-            let automaton = automaton.map_err(|reason| PatternError::Extended { pattern, reason })?;
-            collected.extended.push(automaton);
-            return Ok(());
-        }
-        collected.plain.push(self.compile(&self.glob)?);
+    /// The pattern itself and, where it means a folder, everything inside it.
+    fn globs(&self) -> Result<Vec<Glob>, PatternError> {
+        let mut globs = vec![self.compile(&self.glob)?];
         if self.folder {
-            let beneath = format!("{}/**", self.glob);
-            collected.plain.push(self.compile(&beneath)?);
+            globs.push(self.compile(&format!("{}/**", self.glob))?);
         }
-        Ok(())
+        Ok(globs)
     }
 
     fn compile(&self, glob: &str) -> Result<Glob, PatternError> {
@@ -197,6 +173,34 @@ impl<'a> Pattern<'a> {
             .build();
         let pattern = self.written.to_owned();
         glob.map_err(|source| PatternError::Syntax { pattern, source })
+    }
+}
+
+/// Finds the sign of the first extended glob, such as `!` of `!(a|b)`; a parenthesis alone is an ordinary character.
+fn extended_glob(pattern: &str) -> Option<char> {
+    let mut characters = pattern.chars();
+    let (mut before, mut in_class) = (None, false);
+    while let Some(next) = characters.next() {
+        match next {
+            '(' if before.is_some() => return before,
+            '\\' => drop(characters.next()),
+            '[' => in_class = true,
+            ']' => in_class = false,
+            _ => {}
+        }
+        before = Some(next).filter(|next| !in_class && "!@?*+".contains(*next));
+    }
+    None
+}
+
+fn instead_of(sign: char) -> &'static str {
+    match sign {
+        '!' => {
+            "write what is meant, and in a second pattern that begins with `!` what is not: `*.ts`, `!*.test.ts` for `!(*.test).ts`"
+        }
+        '@' => "write `{a,b}` for `@(a|b)`",
+        '?' => "write `{,a,b}` for `?(a|b)`",
+        _ => "write `*` for what may repeat, or each of the names; `[(]` is a parenthesis",
     }
 }
 
@@ -267,20 +271,40 @@ mod tests {
         assert!(patterns.matches(b"out/\xff\n"));
     }
 
+    // covers: HANK-18
     #[test]
-    fn extended_globs_stand_in_lists_like_other_patterns() {
-        check(&["!(a|b)/"], &["c/x", "c/x/y"], &["a/x", "b/x/y"]);
-        check(&["**", "!!(a)"], &["a", "b/c"], &["b"]);
+    fn an_extended_glob_is_refused_with_what_to_write_instead() {
+        for (pattern, sign, instead) in [
+            ("!(*.test).ts", '!', "`*.ts`, `!*.test.ts`"),
+            ("!!(a|b)", '!', "begins with `!`"),
+            ("src/@(a|b).md", '@', "`{a,b}`"),
+            ("a?(.min|.max).js", '?', "`{,a,b}`"),
+            ("*(ab|c)", '*', "`*`"),
+            ("v+([0-9])/*", '+', "`*`"),
+        ] {
+            let error = Patterns::check(pattern).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{sign}(`")), "{error}");
+            assert!(error.contains(instead), "{error}");
+            assert_eq!(Patterns::parse(&[pattern]).unwrap_err().to_string(), error);
+        }
+    }
+
+    // covers: HANK-18
+    #[test]
+    fn the_patterns_to_write_instead_mean_it() {
+        check(&["*.ts", "!*.test.ts"], &["a.ts"], &["a.test.ts"]);
+        check(&["{a,b}.md"], &["a.md", "b.md"], &["c.md", ".md"]);
+        check(&["a{,.min,.max}.js"], &["a.js", "a.min.js"], &["a.min.max.js"]);
         check(
-            &["./src//+(x|y)", "*.md", "!@(a|b).md"],
-            &["src/xy", "c.md"],
-            &["a.md", "src/z"],
+            &["a(1)/", "b*[(]2)", "[!(]x"],
+            &["a(1)/b", "b@(2)", "ax"],
+            &["a1/b", "(x"],
         );
     }
 
     #[test]
     fn a_pattern_that_cannot_be_used_is_named() {
-        for bad in ["", "!", "./", "../a", "a/../b", "/etc/*", "@(a", "@(a/b)", "[a"] {
+        for bad in ["", "!", "./", "../a", "a/../b", "/etc/*", "@(a", "[a"] {
             let error = Patterns::parse(&[bad]).unwrap_err();
             assert!(error.to_string().contains(&format!("`{bad}`")), "{error}");
         }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::SessionId;
 use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::driver::AgentFolder;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk, IoError, parent, replace};
 
@@ -62,15 +63,15 @@ impl<'w> SessionDirs<'w> {
 
     /// Adds what any agent has of this session.
     fn collect(&self, session: &str, contents: &mut Vec<RecordFile>) -> Result<(), RemoteError> {
-        let (world, before) = (self.world, contents.len());
+        let (world, work_dir, before) = (self.world, self.dir.root(), contents.len());
         of_scripted(world, self.dir, session, contents)?;
-        claude::collect(world, session, contents)?;
+        claude::collect(world, work_dir, session, contents)?;
         if contents.len() == before {
-            let files = self.codex.get_or_init(|| codex::files(world));
+            let files = self.codex.get_or_init(|| codex::files(world, work_dir));
             codex::collect(world, files, session, contents)?;
         }
         if contents.len() == before {
-            let files = self.pi.get_or_init(|| pi::files(world));
+            let files = self.pi.get_or_init(|| pi::files(world, work_dir));
             pi::collect(world, files, session, contents);
         }
         Ok(())
@@ -126,14 +127,9 @@ fn of_scripted(
     add(&*world.disk, &path, &format!("{STATE}/tmp/{name}"), contents)
 }
 
-/// The folder in which an agent keeps what it knows: that of its variable, or its usual one in the home.
-fn home(world: &World, variable: &str, usual: &str) -> Option<PathBuf> {
-    let value = |name| world.environment.get(name).filter(|value| !value.is_empty());
-    let folder = match value(variable) {
-        Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(value("HOME")?).join(usual),
-    };
-    folder.is_absolute().then_some(folder)
+/// The folder of an agent that works in `work_dir`, with the variables of this process.
+fn home(world: &World, work_dir: &Path, folder: AgentFolder) -> Option<PathBuf> {
+    folder.path(work_dir, |name| world.environment.get(name))
 }
 
 /// The files beneath a folder, in order; a folder that cannot be read has none for us.
@@ -230,7 +226,7 @@ fn placed<'b>(
     let (agent, rest) = file.strip_prefix(SESSIONS)?.strip_prefix('/')?.split_once('/')?;
     Some(match agent {
         "claude" => (claude::place(world, work_dir, rest)?, bytes.into()),
-        "codex" => (codex::place(world, rest)?, bytes.into()),
+        "codex" => (codex::place(world, work_dir, rest)?, bytes.into()),
         "pi" => {
             let bytes = pi::working_in(bytes, work_dir.to_str()?)?;
             (pi::place(world, work_dir, rest)?, bytes.into())

@@ -2,8 +2,8 @@
 //!
 //! A [`CheckpointStore`] takes the files that belong to a checkpoint, gives the result a SHA, and can restore it. In go
 //! a workspace folder, the patterns of the plan and the checkpoint to build on; out come SHAs, lists of changes, and
-//! what had to be left out. [`GitCheckpoints`] keeps them in a bare repository that ordinary git can read;
-//! [`MemoryCheckpoints`] keeps them in memory, for embedding and tests. One contract suite holds for both.
+//! what had to be left out. [`GitCheckpoints`] keeps them in a bare repository that ordinary git can read.
+//! Tests keep them in memory; one contract suite holds for both.
 //!
 //! Which files belong: with patterns (HANK-16, HANK-17) every regular file and link that matches and is not
 //! ignored by a `.gitignore` of the workspace, and every file that the parent checkpoint holds. With an empty list
@@ -14,8 +14,7 @@
 //! [`Checkpoint::skipped`]; any other failure to read fails the whole checkpoint (G4, G5). So does a file that changes again each time it is read.
 //!
 //! [`CheckpointStore`] is the seam to the world here: git works on real files only, so what touches the disk goes around
-//! `world::disk`, module by module and with the reason beside it. The memory form takes the files of a real folder as well;
-//! a simulation with a virtual disk brings a store of its own.
+//! `world::disk`, module by module and with the reason beside it. A simulation with a virtual disk brings a store of its own.
 //!
 //! Everything here blocks on the disk: call it from a blocking task. When a checkpoint is due, and what a rollback means
 //! for runs, is decided elsewhere.
@@ -36,7 +35,6 @@ mod git_format;
 )]
 mod history;
 mod inspect;
-mod memory;
 mod message;
 mod object;
 #[expect(
@@ -90,11 +88,15 @@ mod tree;
 mod workspace;
 
 #[cfg(test)]
+#[path = "../../tests/support/checkpoint_contract.rs"]
 mod contract;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
 mod git_tests;
+#[cfg(test)]
+#[path = "../../tests/support/memory_checkpoints.rs"]
+mod memory;
 #[cfg(test)]
 mod reading_tests;
 #[cfg(test)]
@@ -107,7 +109,8 @@ pub use git::GitCheckpoints;
 pub use hankweave_core::hank::{PatternError, Patterns};
 pub use history::GitHistory;
 pub use inspect::{Damage, DamageKind};
-pub use memory::MemoryCheckpoints;
+#[cfg(test)]
+pub(crate) use memory::MemoryCheckpoints;
 pub(crate) use message::incomplete;
 pub use object::ObjectError;
 pub use open::{OpenReport, OpenStoreError, OpenStoreRequest, write_settings};

@@ -376,6 +376,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     if present.is_ok_and(|present| present == text.as_bytes()) {
         return Ok(());
     }
+    // Git takes a file of another name among the branches for one of them.
     let temporary = path.with_extension("lock");
     let written = RealDisk
         .create_new(&temporary, text.as_bytes())

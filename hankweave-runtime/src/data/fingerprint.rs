@@ -1,6 +1,5 @@
 //! A short name for the state of some data.
 
-use std::fmt::Write;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::world::disk::{Disk, FileKind, Metadata};
+use crate::world::ids::hex;
 
 /// Folders inside one another that are looked into.
 const DEPTH: usize = 3;
@@ -125,14 +125,8 @@ impl FingerprintReader<'_> {
     }
 
     fn finish(self) -> Fingerprint {
-        let digest = self.hash.finalize();
-        let mut hash = String::new();
-        for byte in &digest[..CHARACTERS / 2] {
-            // Writing to a String cannot fail.
-            let _ = write!(hash, "{byte:02x}");
-        }
         Fingerprint {
-            hash,
+            hash: hex(&self.hash.finalize()[..CHARACTERS / 2]),
             complete: self.complete,
         }
     }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use hankweave_core::agent::{AcpDecoder, Capabilities, Launch};
 
 use super::StartError;
-use super::built_in::{Agent, USUAL};
 use super::process::{ProcessHost, ProgramInvocation};
 use super::program::own_arguments;
+use super::program_driver::{Agent, USUAL};
 
 pub(super) const NAME: &str = "acp";
 

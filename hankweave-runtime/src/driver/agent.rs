@@ -9,7 +9,6 @@ use futures_util::future::BoxFuture;
 use hankweave_core::agent::{Capabilities, Launch};
 
 use super::events::EventReceiver;
-use super::program::AgentProgram;
 
 /// Runs one kind of agent.
 pub trait AgentDriver: Send + Sync + 'static {
@@ -39,6 +38,17 @@ pub trait AgentDriver: Send + Sync + 'static {
 
     /// Starts one agent. Returns as soon as it is started; everything else comes as its events.
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>>;
+}
+
+/// The program of an agent as it is on this machine.
+#[derive(Debug)]
+pub struct AgentProgram {
+    /// Path of the program, or why it cannot be started.
+    pub path: Result<PathBuf, StartError>,
+    /// The versions with which our tests run it, oldest first.
+    pub tested_with: &'static [&'static str],
+    /// Variables with keys that it takes; it may be signed in without any.
+    pub keys: &'static [&'static str],
 }
 
 /// An agent that was started. Dropping it kills the agent and everything it started.

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch};
 
 use super::StartError;
-use super::built_in::{Agent, USUAL};
 use super::process::{ProcessHost, ProgramInvocation};
 use super::program::own_arguments;
+use super::program_driver::{Agent, USUAL};
 
 const NAME: &str = "command";
 

@@ -8,28 +8,29 @@
 
 mod acp;
 mod agent;
-mod built_in;
 mod claude;
 mod codex;
 mod command;
 mod events;
+mod folder;
 mod gemini;
 mod opencode;
 mod past;
 mod pi;
 mod process;
 mod program;
+mod program_driver;
 mod recording;
 mod scripted;
 mod set;
 mod version;
 
-pub use agent::{AgentControl, AgentDriver, RunningAgent, StartError};
+pub use agent::{AgentControl, AgentDriver, AgentProgram, RunningAgent, StartError};
 pub use events::{EventReceiver, EventSender, NotSent, event_channel};
-pub(crate) use past::{LogContext, decoder, reckon};
-pub(crate) use process::CutOffAgent;
+pub use folder::AgentFolder;
+pub(crate) use past::{decoder, reckon};
+pub(crate) use process::{CutOffAgent, LogContext};
 pub use process::{ProcessHost, ProcessLimits};
-pub use program::AgentProgram;
 pub(crate) use recording::Recording;
 pub use scripted::{ScriptedDriver, play};
 pub use set::DriverSet;

@@ -8,9 +8,9 @@ use hankweave_core::agent::opencode::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CostReporting, Launch, OpencodeDecoder};
 
 use super::StartError;
-use super::built_in::{Agent, USUAL};
 use super::process::{ProcessHost, ProgramInvocation};
 use super::program::{KEYS_OF_PROVIDERS, Program, chosen_model, command_line, prompt_behind_system, session};
+use super::program_driver::{Agent, USUAL};
 
 pub(super) const NAME: &str = "opencode";
 

@@ -1,35 +1,17 @@
 //! Agents that have worked: what their lines meant, and what those had used that nobody heard to their end.
 
 use std::io;
-use std::sync::Arc;
 
 use hankweave_core::agent::{
     AcpDecoder, AgentDecoder, ClaudeDecoder, CodexDecoder, GeminiDecoder, OpencodeDecoder, PiDecoder,
 };
 use hankweave_core::cost::UsageTotals;
-use hankweave_core::cost::pricing::Prices;
-use hankweave_core::id::SessionId;
 
 use super::claude::Transcripts;
 use super::codex::ROLLOUTS;
 use super::gemini::CHATS;
-use super::process::{CutOffAgent, ProcessHost, RecordSource, SessionFiles, SessionFormat};
+use super::process::{CutOffAgent, LogContext, ProcessHost, RecordSource, SessionFiles, SessionFormat};
 use super::{acp, codex, gemini, opencode, pi};
-
-/// Input of a decoder for a process that has its output only in a log.
-#[derive(Debug, Clone)]
-pub(crate) struct LogContext<'a> {
-    /// The session with which it went on.
-    pub(crate) resumed: Option<&'a SessionId>,
-    /// The model that was asked for, where that is known.
-    pub(crate) model: Option<&'a str>,
-    /// How it was to sign in.
-    pub(crate) auth: Option<&'a str>,
-    /// Usage of the session before the process.
-    pub(crate) before: UsageTotals,
-    /// Prices of models.
-    pub(crate) prices: &'a Arc<Prices>,
-}
 
 /// The decoder of a process of the agent of this name. Those of codex and gemini do without the files of their sessions.
 pub(crate) fn decoder(name: &str, past: &LogContext<'_>) -> Box<dyn AgentDecoder> {

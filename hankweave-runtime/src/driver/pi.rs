@@ -7,11 +7,11 @@ use hankweave_core::agent::pi::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CostReporting, Launch, PiDecoder};
 
 use super::StartError;
-use super::built_in::{Agent, USUAL};
 use super::process::{ProcessHost, ProgramInvocation};
 use super::program::{
     KEYS_OF_PROVIDERS, Program, chosen_model, command_line, private_file, session, system_prompt_file,
 };
+use super::program_driver::{Agent, USUAL};
 
 pub(super) const NAME: &str = "pi";
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use hankweave_core::agent::Launch;
 use hankweave_core::id::{is_model_name, is_safe_argument};
 
-use super::StartError;
 use super::process::ProcessHost;
+use super::{AgentProgram, StartError};
 
 /// The keys of those agents that ask models of any provider.
 pub(super) const KEYS_OF_PROVIDERS: &[&str] = &[
@@ -29,17 +29,6 @@ pub(super) struct Program {
     pub(super) tested_with: &'static [&'static str],
     /// Variables with keys that it takes.
     pub(super) keys: &'static [&'static str],
-}
-
-/// The program of an agent as it is on this machine.
-#[derive(Debug)]
-pub struct AgentProgram {
-    /// Path of the program, or why it cannot be started.
-    pub path: Result<PathBuf, StartError>,
-    /// The versions with which our tests run it, oldest first.
-    pub tested_with: &'static [&'static str],
-    /// Variables with keys that it takes; it may be signed in without any.
-    pub keys: &'static [&'static str],
 }
 
 impl Program {

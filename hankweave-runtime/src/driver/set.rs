@@ -4,8 +4,19 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::built_in::{AGENTS, ProgramDriver};
-use super::{AgentDriver, ProcessHost, ScriptedDriver};
+use super::program_driver::{Agent, ProgramDriver};
+use super::{AgentDriver, ProcessHost, ScriptedDriver, acp, claude, codex, command, gemini, opencode, pi};
+
+/// Agents that are started from a program of their own.
+static AGENTS: [&Agent; 7] = [
+    &acp::AGENT,
+    &claude::AGENT,
+    &codex::AGENT,
+    &command::AGENT,
+    &gemini::AGENT,
+    &opencode::AGENT,
+    &pi::AGENT,
+];
 
 /// Drivers by name; a later one replaces an earlier one of the same name.
 #[derive(Clone, Default)]

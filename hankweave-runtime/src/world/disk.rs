@@ -6,8 +6,9 @@
 
 mod beneath;
 mod copy_rules;
-#[cfg(any(test, feature = "testing"))]
-mod faulty;
+#[cfg(test)]
+#[path = "../../tests/support/faulty_disk.rs"]
+mod faulty_disk;
 mod folder;
 mod place;
 mod real;
@@ -26,8 +27,8 @@ use hankweave_core::time::Timestamp;
 pub use beneath::{PathError, Visit};
 pub(crate) use beneath::{descend, open_folder_in};
 pub use copy_rules::CopyRules;
-#[cfg(any(test, feature = "testing"))]
-pub use faulty::{Fault, FaultyDisk};
+#[cfg(test)]
+pub(crate) use faulty_disk::{Fault, FaultyDisk};
 pub use folder::{Folder, OpenFile, OpenedEntry, SharedFile};
 pub use real::RealDisk;
 pub(crate) use real::{new_file, open_dir, open_regular, open_regular_in};

@@ -14,6 +14,9 @@
 
 pub mod coordinator;
 mod engine;
+#[cfg(test)]
+#[path = "../../tests/support/faulty_disk.rs"]
+mod faulty_disk;
 pub mod layers;
 pub mod lifecycle;
 pub mod locks;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::FileKind;
 
-use super::{home, is_plain_name};
+use super::{AgentFolder, home, is_plain_name};
 use crate::contents::RecordFile;
 use crate::error::RemoteError;
 use crate::files::{add, list};
@@ -16,10 +16,11 @@ const LONGEST_PROJECT: usize = 200;
 
 pub(super) fn collect(
     world: &World,
+    work_dir: &Path,
     session: &str,
     contents: &mut Vec<RecordFile>,
 ) -> Result<(), RemoteError> {
-    let Some(projects) = projects(world) else {
+    let Some(projects) = projects(world, work_dir) else {
         return Ok(());
     };
     let disk = &*world.disk;
@@ -65,11 +66,11 @@ pub(super) fn place(world: &World, work_dir: &Path, file: &str) -> Option<PathBu
     if !is_known(file) {
         return None;
     }
-    Some(projects(world)?.join(project_of(work_dir)?).join(file))
+    Some(projects(world, work_dir)?.join(project_of(work_dir)?).join(file))
 }
 
-fn projects(world: &World) -> Option<PathBuf> {
-    Some(home(world, "CLAUDE_CONFIG_DIR", ".claude")?.join("projects"))
+fn projects(world: &World, work_dir: &Path) -> Option<PathBuf> {
+    Some(home(world, work_dir, AgentFolder::CLAUDE)?.join("projects"))
 }
 
 /// The name that claude gives a folder in which it works; `None` when it is too long for us to know.

@@ -1,18 +1,18 @@
 //! Rollout files of codex: `sessions/YEAR/MONTH/DAY/rollout-TIME-ID.jsonl`, wherever it works (RUN-30).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hankweave_runtime::world::World;
 
-use super::{SessionFile, found, home, is_plain_name};
+use super::{AgentFolder, SessionFile, found, home, is_plain_name};
 use crate::contents::RecordFile;
 use crate::error::RemoteError;
 use crate::files::add;
 use crate::manifest::SESSIONS;
 
 /// All that there are.
-pub(super) fn files(world: &World) -> Vec<SessionFile> {
-    sessions(world).map_or_else(Vec::new, |folder| found(world, &folder))
+pub(super) fn files(world: &World, work_dir: &Path) -> Vec<SessionFile> {
+    sessions(world, work_dir).map_or_else(Vec::new, |folder| found(world, &folder))
 }
 
 pub(super) fn collect(
@@ -52,10 +52,10 @@ pub(super) fn belongs_to(file: &str, session: &str) -> bool {
 }
 
 /// Returns the path of a file: its former one, inside codex's folder here.
-pub(super) fn place(world: &World, file: &str) -> Option<PathBuf> {
-    Some(sessions(world)?.join(file))
+pub(super) fn place(world: &World, work_dir: &Path, file: &str) -> Option<PathBuf> {
+    Some(sessions(world, work_dir)?.join(file))
 }
 
-fn sessions(world: &World) -> Option<PathBuf> {
-    Some(home(world, "CODEX_HOME", ".codex")?.join("sessions"))
+fn sessions(world: &World, work_dir: &Path) -> Option<PathBuf> {
+    Some(home(world, work_dir, AgentFolder::CODEX)?.join("sessions"))
 }

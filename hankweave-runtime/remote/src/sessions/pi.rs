@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hankweave_runtime::world::World;
 use serde_json::{Value, json};
 
-use super::{MAX_BYTES, SessionFile, found, home, is_plain_name};
+use super::{AgentFolder, MAX_BYTES, SessionFile, found, home, is_plain_name};
 use crate::contents::{FileSource, RecordFile};
 use crate::manifest::SESSIONS;
 
@@ -14,8 +14,8 @@ use crate::manifest::SESSIONS;
 const LONGEST_NAME: usize = 255;
 
 /// All that there are.
-pub(super) fn files(world: &World) -> Vec<SessionFile> {
-    sessions(world).map_or_else(Vec::new, |folder| found(world, &folder))
+pub(super) fn files(world: &World, work_dir: &Path) -> Vec<SessionFile> {
+    sessions(world, work_dir).map_or_else(Vec::new, |folder| found(world, &folder))
 }
 
 pub(super) fn collect(world: &World, files: &[SessionFile], session: &str, contents: &mut Vec<RecordFile>) {
@@ -54,7 +54,7 @@ pub(super) fn place(world: &World, work_dir: &Path, file: &str) -> Option<PathBu
         .map(plain)
         .collect();
     let folder = format!("--{folder}--");
-    (folder.len() <= LONGEST_NAME).then_some(sessions(world)?.join(folder).join(file))
+    (folder.len() <= LONGEST_NAME).then_some(sessions(world, work_dir)?.join(folder).join(file))
 }
 
 /// Returns the file for a run in another folder; `None` when its start is not that of a pi session.
@@ -70,8 +70,8 @@ pub(super) fn working_in(bytes: &[u8], work_dir: &str) -> Option<Vec<u8>> {
     Some([text.as_bytes(), rest].concat())
 }
 
-fn sessions(world: &World) -> Option<PathBuf> {
-    Some(home(world, "PI_CODING_AGENT_DIR", ".pi/agent")?.join("sessions"))
+fn sessions(world: &World, work_dir: &Path) -> Option<PathBuf> {
+    Some(home(world, work_dir, AgentFolder::PI)?.join("sessions"))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use sha1_smol::Sha1;
 
 use super::compress::Compressor;
 use crate::world::disk::{Disk as _, RealDisk, new_file, remove_if_present};
+use crate::world::ids::hex;
 
 /// The name of a pack that is being written, in the folder of packs. One writer at a time, so one name.
 const TEMPORARY: &str = "tmp_pack_checkpoint";
@@ -225,10 +226,6 @@ fn encode_index(entries: &mut [IndexEntry], pack: &[u8; 20]) -> Vec<u8> {
     let own = Sha1::from(&bytes).digest().bytes();
     bytes.extend_from_slice(&own);
     bytes
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch};
 
 pub(super) use self::transcripts::Transcripts;
 use super::StartError;
-use super::built_in::{Agent, USUAL};
 use super::process::{ProcessHost, ProgramInvocation, RecordSource};
 use super::program::{Program, system_prompt_file};
+use super::program_driver::{Agent, USUAL};
 
 const NAME: &str = "claude";
 

@@ -11,12 +11,9 @@ use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
+use crate::driver::AgentFolder;
 use crate::driver::process::{LineFramer, OutputLine, ProcessHost, RecordSource};
 use crate::world::disk::{Disk, Folder, OpenedEntry};
-
-/// Default folder of claude's own files, unless this variable names another one.
-const CONFIG_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
-const USUAL_CONFIG: &str = ".claude";
 
 /// Read limit, in bytes.
 const MOST_BYTES: u64 = 512 << 20;
@@ -48,7 +45,7 @@ impl Transcripts {
         since: Option<Timestamp>,
         prices: &Arc<Prices>,
     ) -> Option<Self> {
-        let config = host.agent_folder(work_dir, own, (CONFIG_VARIABLE, USUAL_CONFIG))?;
+        let config = host.agent_folder(work_dir, own, AgentFolder::CLAUDE)?;
         Some(Self {
             disk: host.world().disk.clone(),
             projects: config.join("projects"),
@@ -174,7 +171,7 @@ mod tests {
     }
 
     fn output_of(config: &Path) -> u64 {
-        let own = BTreeMap::from([(CONFIG_VARIABLE.to_owned(), config.display().to_string())]);
+        let own = BTreeMap::from([("CLAUDE_CONFIG_DIR".to_owned(), config.display().to_string())]);
         let host = ProcessHost::new(&World::real());
         let transcripts = Transcripts::of(&host, config, &own, None, &Prices::listed()).unwrap();
         let mut decoder = ClaudeDecoder::new(false);

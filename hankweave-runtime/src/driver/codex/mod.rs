@@ -14,9 +14,9 @@ use hankweave_core::agent::{Capabilities, CodexDecoder, CostReporting, Launch};
 
 pub(super) use self::rollouts::ROLLOUTS;
 use super::StartError;
-use super::built_in::{Agent, USUAL};
 use super::process::{ProcessHost, ProgramInvocation, RecordSource, SessionFiles};
 use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
+use super::program_driver::{Agent, USUAL};
 
 pub(super) const NAME: &str = "codex";
 

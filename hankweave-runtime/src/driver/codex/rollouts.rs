@@ -5,11 +5,12 @@ use std::io;
 
 use hankweave_core::agent::Rollout;
 
+use crate::driver::AgentFolder;
 use crate::driver::process::{Candidates, FoundSession, SessionFormat};
 use crate::world::disk::{Folder, OpenedEntry};
 
 pub(in crate::driver) static ROLLOUTS: SessionFormat = SessionFormat {
-    home: ("CODEX_HOME", ".codex"),
+    home: AgentFolder::CODEX,
     sessions: "sessions",
     lines: |_, since| Box::new(Rollout::new(since)),
     sub_agent_lines: None,
@@ -60,7 +61,7 @@ mod tests {
     #[test]
     fn a_file_is_read_as_it_grows_and_no_link_is_followed() {
         let home = tempfile::tempdir().unwrap();
-        let own = BTreeMap::from([(ROLLOUTS.home.0.to_owned(), home.path().display().to_string())]);
+        let own = BTreeMap::from([("CODEX_HOME".to_owned(), home.path().display().to_string())]);
         let rollouts = SessionFiles::of(
             &ROLLOUTS,
             &ProcessHost::new(&World::real()),

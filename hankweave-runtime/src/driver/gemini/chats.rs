@@ -5,6 +5,7 @@ use std::io;
 
 use hankweave_core::agent::GeminiChat;
 
+use crate::driver::AgentFolder;
 use crate::driver::process::{Candidates, FoundSession, SessionFormat};
 use crate::world::disk::{Folder, OpenedEntry};
 
@@ -12,7 +13,7 @@ use crate::world::disk::{Folder, OpenedEntry};
 const ID_CHARS: usize = 8;
 
 pub(in crate::driver) static CHATS: SessionFormat = SessionFormat {
-    home: ("GEMINI_CLI_HOME", ""),
+    home: AgentFolder::GEMINI,
     sessions: ".gemini/tmp",
     lines: |session, since| Box::new(GeminiChat::new(session.clone(), since)),
     sub_agent_lines: Some(|since| Box::new(GeminiChat::of_sub_agent(since))),
@@ -66,7 +67,7 @@ mod tests {
 
     /// The files of a process with this home.
     fn chats(home: &Path) -> SessionFiles {
-        let own = BTreeMap::from([(CHATS.home.0.to_owned(), home.display().to_string())]);
+        let own = BTreeMap::from([("GEMINI_CLI_HOME".to_owned(), home.display().to_string())]);
         SessionFiles::of(&CHATS, &ProcessHost::new(&World::real()), home, &own, None).unwrap()
     }
 

@@ -12,9 +12,9 @@ use hankweave_core::agent::{Capabilities, CostReporting, GeminiDecoder, Launch};
 
 pub(super) use self::chats::CHATS;
 use super::StartError;
-use super::built_in::{Agent, USUAL};
 use super::process::{ProcessHost, ProgramInvocation, RecordSource, SessionFiles};
 use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
+use super::program_driver::{Agent, USUAL};
 
 pub(super) const NAME: &str = "gemini";
 

@@ -12,11 +12,12 @@ mod output;
 mod passed;
 mod reckon;
 mod session_files;
+mod start;
 mod supervise;
 
-pub(super) use host::ProgramInvocation;
 pub use host::{ProcessHost, ProcessLimits};
 pub(super) use lines::{LineFramer, OutputLine};
 pub(super) use output::RecordSource;
-pub(crate) use reckon::CutOffAgent;
+pub(crate) use reckon::{CutOffAgent, LogContext};
 pub(super) use session_files::{Candidates, FoundSession, SessionFiles, SessionFormat};
+pub(super) use start::ProgramInvocation;

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use hankweave_core::agent::{AgentDecoder, AgentLine, RecordsScope};
 use hankweave_core::cost::UsageTotals;
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
 use super::host::ProcessHost;
 use super::lines::{LineFramer, OutputLine};
 use super::output::RecordSource;
-use crate::driver::LogContext;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -31,6 +32,21 @@ pub(crate) struct CutOffAgent<'a> {
     pub(crate) work_dir: &'a Path,
     /// The variables that its codon gave it.
     pub(crate) env: &'a BTreeMap<String, String>,
+}
+
+/// Input of a decoder for a process that has its output only in a log.
+#[derive(Debug, Clone)]
+pub(crate) struct LogContext<'a> {
+    /// The session with which it went on.
+    pub(crate) resumed: Option<&'a SessionId>,
+    /// The model that was asked for, where that is known.
+    pub(crate) model: Option<&'a str>,
+    /// How it was to sign in.
+    pub(crate) auth: Option<&'a str>,
+    /// Usage of the session before the process.
+    pub(crate) before: UsageTotals,
+    /// Prices of models.
+    pub(crate) prices: &'a Arc<Prices>,
 }
 
 impl ProcessHost {

@@ -25,8 +25,8 @@ const MOST_SUB_AGENTS: usize = 128;
 /// Layout of the session files of an agent, and how these are read.
 #[derive(Debug)]
 pub(in crate::driver) struct SessionFormat {
-    /// The variable that names the agent's own folder, and that folder in the user's home otherwise.
-    pub(in crate::driver) home: (&'static str, &'static str),
+    /// The agent's own folder.
+    pub(in crate::driver) home: AgentFolder,
     /// The folder in there that holds all sessions.
     pub(in crate::driver) sessions: &'static str,
     /// The reader of a session's lines that are not older than a time.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch};
 
-use crate::driver::built_in::USUAL;
 use crate::driver::process::{ProcessHost, ProgramInvocation};
 use crate::driver::program::check_model;
+use crate::driver::program_driver::USUAL;
 use crate::driver::{AgentDriver, RunningAgent, StartError};
 
 /// Runs scripts: starts a program with the hidden subcommand `scripted-agent`, behind which

@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use hankweave_core::id::TaskId;
 use hankweave_runtime::world::World;
-use hankweave_runtime::world::disk::{Fault, FaultyDisk, RealDisk};
+use hankweave_runtime::world::disk::RealDisk;
 use serde_json::json;
 
 use super::*;
+use crate::faulty_disk::{Fault, FaultyDisk};
 use crate::model::task::TaskStatus;
 use crate::model::{LogEntry, LogLevel, TaskError, TaskState};
 

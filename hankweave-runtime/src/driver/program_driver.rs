@@ -1,4 +1,4 @@
-//! The agents that hankweave knows. One driver runs all of them; each has a description of what sets it apart.
+//! The driver of all agents that are programs, and the description of what sets each of them apart.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,8 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{Capabilities, Launch};
 
 use super::process::{ProcessHost, ProgramInvocation};
-use super::program::{AgentProgram, Program, check_own_program, own_program};
-use super::{AgentDriver, RunningAgent, StartError, acp, claude, codex, command, gemini, opencode, pi};
+use super::program::{Program, check_own_program, own_program};
+use super::{AgentDriver, AgentProgram, RunningAgent, StartError};
 
 /// Properties that set an agent apart from the others.
 #[derive(Debug)]
@@ -29,18 +29,7 @@ pub(super) const USUAL: Capabilities = Capabilities {
     ..Capabilities::NONE
 };
 
-/// All that are started from their own program.
-pub(super) static AGENTS: [&Agent; 7] = [
-    &acp::AGENT,
-    &claude::AGENT,
-    &codex::AGENT,
-    &command::AGENT,
-    &gemini::AGENT,
-    &opencode::AGENT,
-    &pi::AGENT,
-];
-
-/// Runs the program of one of these agents.
+/// Runs the program of an agent.
 #[derive(Debug)]
 pub(super) struct ProgramDriver {
     pub(super) host: ProcessHost,
@@ -87,6 +76,7 @@ impl AgentDriver for ProgramDriver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::claude;
     use crate::driver::program::tests::launch;
     use crate::world::World;
     use crate::world::environment::Environment;

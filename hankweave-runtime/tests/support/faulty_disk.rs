@@ -1,25 +1,29 @@
 //! A disk that fails on purpose.
 
+#![allow(dead_code, reason = "the tests of each crate plan the faults that they need")]
+
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::{AppendFile, DirLock, Disk, Folder, Metadata, OpenFile, OpenedEntry, SharedFile, SyncFile};
+use hankweave_runtime::world::disk::{
+    AppendFile, DirLock, Disk, Folder, Metadata, OpenFile, OpenedEntry, SharedFile, SyncFile,
+};
 
 /// Passes everything on to another disk until the planned fault, and counts what it sees.
 ///
 /// Operations that change something or sync are counted, and apart from that all of them; the first has number 0.
 #[derive(Debug, Clone)]
-pub struct FaultyDisk {
+pub(crate) struct FaultyDisk {
     inner: Arc<dyn Disk>,
     faults: Arc<Faults>,
 }
 
 /// Fault, and its moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// Nothing.
     None,
     /// Directories cannot be locked.
@@ -44,7 +48,7 @@ struct Faults {
 impl FaultyDisk {
     /// Wraps `inner`.
     #[must_use]
-    pub fn new(inner: Arc<dyn Disk>, plan: Fault) -> Self {
+    pub(crate) fn new(inner: Arc<dyn Disk>, plan: Fault) -> Self {
         let faults = Arc::new(Faults {
             plan,
             operations: AtomicU64::new(0),
@@ -56,31 +60,31 @@ impl FaultyDisk {
     }
 
     /// Crashes now: nothing works from here on.
-    pub fn crash(&self) {
+    pub(crate) fn crash(&self) {
         self.faults.crashed.store(true, Ordering::SeqCst);
     }
 
     /// How many changing operations were asked for so far.
     #[must_use]
-    pub fn operations(&self) -> u64 {
+    pub(crate) fn operations(&self) -> u64 {
         self.faults.operations.load(Ordering::SeqCst)
     }
 
     /// How many operations of any kind were asked for so far.
     #[must_use]
-    pub fn all_operations(&self) -> u64 {
+    pub(crate) fn all_operations(&self) -> u64 {
         self.faults.all_operations.load(Ordering::SeqCst)
     }
 
     /// How many times an appended file was synced so far.
     #[must_use]
-    pub fn syncs(&self) -> u64 {
+    pub(crate) fn syncs(&self) -> u64 {
         self.faults.syncs.load(Ordering::SeqCst)
     }
 
     /// Whether the planned crash has happened.
     #[must_use]
-    pub fn crashed(&self) -> bool {
+    pub(crate) fn crashed(&self) -> bool {
         self.faults.crashed.load(Ordering::SeqCst)
     }
 }
@@ -352,7 +356,8 @@ impl SharedFile for FaultySharedFile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RealDisk;
+    use hankweave_runtime::world::disk::RealDisk;
+
     use super::*;
 
     #[test]

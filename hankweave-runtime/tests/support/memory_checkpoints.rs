@@ -25,7 +25,7 @@ use super::{
 
 /// Checkpoints that live as long as this value.
 #[derive(Debug)]
-pub struct MemoryCheckpoints {
+pub(crate) struct MemoryCheckpoints {
     workspace: PathBuf,
     commits: Mutex<Commits>,
     blobs: MemoryBlobs,
@@ -43,7 +43,7 @@ struct MemoryBlobs(Mutex<HashMap<Oid, Vec<u8>>>);
 
 impl MemoryCheckpoints {
     /// An empty store for the folder `workspace`.
-    pub fn new(workspace: impl Into<PathBuf>) -> Self {
+    pub(crate) fn new(workspace: impl Into<PathBuf>) -> Self {
         Self {
             workspace: workspace.into(),
             commits: Mutex::default(),
