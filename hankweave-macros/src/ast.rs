@@ -96,7 +96,7 @@ pub(crate) struct Initial {
     pub(crate) label: Option<LitStr>,
 }
 
-/// `method("label") { changed } => Target`.
+/// `method("label") { changed } => Target`, where `Self` is the state that the step leaves.
 #[derive(Clone)]
 pub(crate) struct ExitSyntax {
     pub(crate) method: Ident,

@@ -404,9 +404,13 @@ impl Parse for TransitionSyntax {
             return Err(syn::Error::new(place, message));
         }
         input.parse::<Token![=>]>()?;
-        let targets = Punctuated::<Ident, Token![|]>::parse_separated_nonempty(input)?;
+        let targets = Punctuated::<Ident, Token![|]>::parse_separated_nonempty_with(input, target)?;
         not_offered(input)?;
         let targets: Vec<Ident> = targets.into_iter().map(plain).collect();
+        if let (Some(itself), 2..) = (targets.iter().find(|target| *target == "Self"), targets.len()) {
+            let message = "each of several outcomes is named after its state: write that of this state instead of `Self`";
+            return Err(syn::Error::new(itself.span(), message));
+        }
         if let (Some(_), [_, second, ..]) = (&changes, &targets[..]) {
             let message =
                 "a step that changes only what it names leads back to its own state, and to no other";
@@ -428,6 +432,14 @@ impl Parse for TransitionSyntax {
             changes,
             targets,
         })
+    }
+}
+
+/// The name of a state, or `Self` for the one that the step leaves.
+fn target(input: ParseStream<'_>) -> syn::Result<Ident> {
+    match input.parse::<Option<Token![Self]>>()? {
+        Some(itself) => Ok(itself.into()),
+        None => input.parse(),
     }
 }
 

@@ -258,7 +258,6 @@ fn names_of_other_programs_are_kept_by_formats_that_describe_themselves_and_refu
 }
 
 /// Data that only its own format can tell before the state is known.
-#[allow(clippy::too_many_arguments, reason = "one field of each kind")]
 mod tag_last {
     use std::collections::BTreeMap;
     use std::net::IpAddr;

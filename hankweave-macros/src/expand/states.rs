@@ -243,10 +243,10 @@ pub(super) fn metadata(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
     let (derives, undocumented) = (derives(machine, false), undocumented(machine));
     let derives = quote!(#derives #serde);
     let structs = machine.methods.iter().map(|method| {
-        let (ident, target) = (&method.metadata, &machine.target(method).ident);
+        let (ident, targets) = (&method.metadata, links(method, machine));
         let derives = at(derives.clone(), &method.ident);
         let docs = format!(
-            "What `{}` demands on the way of a {typed} to [`{target}`].",
+            "What `{}` demands on the way of a {typed} to {targets}.",
             method.ident
         );
         let fields: Vec<_> = machine
@@ -286,6 +286,13 @@ pub(super) fn metadata(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
             #(#inside use super::#keys;)*
         }
     }
+}
+
+/// The states that a method leads to, for documentation.
+pub(super) fn links(method: &Method, machine: &MachineDef) -> String {
+    let targets = machine.targets(method).into_iter();
+    let targets: Vec<String> = targets.map(|target| format!("[`{}`]", target.ident)).collect();
+    targets.join(" or ")
 }
 
 /// Returns the derives of data: with types alone those of the declaration and nothing else.
@@ -390,18 +397,19 @@ fn phantom_value(state: &StateDef, machine: &MachineDef) -> Option<TokenStream> 
 /// The target of a step as an expression: `from` is the source, `self` holds what the caller supplies.
 pub(super) fn entered(
     method: &Method,
+    target: usize,
     source: &StateDef,
     machine: &MachineDef,
     out: &GeneratedNames,
 ) -> TokenStream {
-    let state = machine.target(method);
+    let state = &machine.states[target];
     let values = state.fields.iter().map(|field| {
         let ident = &field.ident;
         let stays = (method.changes.as_ref()).is_some_and(|names| !names.contains(ident));
-        let value = match machine.asks(method, field) {
+        let value = match machine.asks(method, target, field) {
             true => quote!(self.#ident),
             false if stays => quote!(from.#ident),
-            false => entry_value(method.target, field, source, machine, out),
+            false => entry_value(target, field, source, machine, out),
         };
         quote!(#ident: #value,)
     });

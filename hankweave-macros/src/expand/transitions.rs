@@ -26,11 +26,11 @@ pub(super) fn edges(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let notes = machine.states.iter().map(|state| legal_moves(state, machine));
     let impls = machine
         .edges()
-        .map(|(from, method, _)| edge(from, method, machine, out));
+        .map(|(from, method, exit)| edge(from, method, exit.target, machine, out));
     let pairs = distinct(
         machine
             .edges()
-            .map(|(from, method, _)| (&from.ident, &machine.target(method).ident)),
+            .map(|(from, _, exit)| (&from.ident, &machine.states[exit.target].ident)),
     );
     let (params, arguments, bounds) = machine.generics.split_for_impl();
     let pairs = pairs.into_iter().map(|(from, to)| {
@@ -177,10 +177,15 @@ fn step(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     }
 }
 
-fn edge(from: &StateDef, method: &Method, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
-    let target = machine.target(method);
-    let (transition, key, to, source) = (&out.transition, &method.metadata, &target.ident, &from.ident);
-    let entered = entered(method, from, machine, out);
+fn edge(
+    from: &StateDef,
+    method: &Method,
+    target: usize,
+    machine: &MachineDef,
+    out: &GeneratedNames,
+) -> TokenStream {
+    let (transition, key, source) = (&out.transition, &method.metadata, &from.ident);
+    let (to, entered) = (&machine.states[target].ident, entered(method, target, from, machine, out));
     let record = (!machine.types).then(|| {
         quote! {
             fn record(&self) -> #transition {
@@ -214,7 +219,7 @@ pub(super) fn legal_moves(state: &StateDef, machine: &MachineDef) -> String {
     }
     let moves = state.exits.iter().map(|exit| {
         let method = &machine.methods[exit.method];
-        format!("{} -> {}", method.ident, machine.target(method).ident)
+        format!("{} -> {}", method.ident, machine.states[exit.target].ident)
     });
     format!("legal from `{}`: {}", state.ident, list(moves))
 }
@@ -228,7 +233,7 @@ pub(super) fn methods(machine: &MachineDef, out: &GeneratedNames) -> TokenStream
         let moves = state
             .exits
             .iter()
-            .map(|exit| method(&machine.methods[exit.method], machine, out));
+            .map(|exit| method(&machine.methods[exit.method], exit.target, machine, out));
         let setters = state.fields.iter().map(|field| setters(field, machine, out));
         let stubs = stubs.methods(index);
         let (params, arguments, bounds) = machine.generics.split_for_impl();
@@ -249,9 +254,13 @@ fn new(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     } = out;
     let state = &machine.states[machine.initial];
     let (ident, entered) = (&state.ident, started(state, machine));
-    let arguments = state
+    let arguments: Vec<_> = state
         .started_with()
-        .map(|FieldDef { ident, ty, .. }| quote!(#ident: #ty));
+        .map(|FieldDef { ident, ty, .. }| quote!(#ident: #ty))
+        .collect();
+    let many = (!arguments.is_empty()).then(|| {
+        quote!(#[allow(clippy::too_many_arguments, reason = "the declaration leaves these fields to the caller")])
+    });
     let docs = format!(
         "Starts in [`{ident}`]. The arguments are the fields that the declaration leaves to the caller."
     );
@@ -260,6 +269,7 @@ fn new(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     quote! {
         impl #params #typed<#ident #of_state> #bounds {
             #[doc = #docs]
+            #many
             #[must_use = #keep]
             #vis fn new(#(#arguments),*) -> Self {
                 Self(#entered)
@@ -268,11 +278,11 @@ fn new(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     }
 }
 
-fn method(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+fn method(method: &Method, target: usize, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis, typed, value, ..
     } = out;
-    let target = machine.target(method);
+    let target = &machine.states[target];
     let (name, key, to) = (&method.ident, &method.metadata, &target.ident);
     let demands: Vec<String> = machine
         .metadata(method)

@@ -98,9 +98,8 @@ fn types_before(state: usize, field: &FieldDef, machine: &MachineDef) -> Vec<Typ
         return Vec::new();
     };
     let mut types: Vec<Type> = Vec::new();
-    let methods = machine.methods.iter().filter(|method| method.target == state);
-    for source in methods.flat_map(|method| &method.sources) {
-        if let Some(ty) = machine.states[*source].type_of(from)
+    for source in machine.methods.iter().flat_map(|method| method.sources_of(state)) {
+        if let Some(ty) = machine.states[source].type_of(from)
             && !types.iter().any(|known| written(known) == written(ty))
         {
             types.push(ty.clone());
