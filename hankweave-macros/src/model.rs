@@ -230,7 +230,9 @@ impl MachineDef {
     /// Returns the metadata that the caller supplies to a method. It is the same for every target: that was checked.
     pub(crate) fn metadata(&self, method: &Method) -> impl Iterator<Item = &FieldDef> {
         let target = method.edges.first().map(|(_, target)| *target);
-        target.into_iter().flat_map(|target| self.demanded(method, target))
+        target
+            .into_iter()
+            .flat_map(|target| self.demanded(method, target))
     }
 
     /// Returns the metadata that the caller supplies to a method on its way to one target.

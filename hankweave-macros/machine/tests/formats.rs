@@ -274,6 +274,18 @@ mod tag_last {
     #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
     pub struct Meters(u32);
 
+    /// Wide numbers wherever a type may hold one.
+    #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+    pub enum Wide {
+        None,
+        One(u128),
+        Both(u128, i128),
+        Named {
+            high: Option<u128>,
+            of: BTreeMap<u128, (i128, Meters)>,
+        },
+    }
+
     #[machine(Parcel)]
     pub enum ParcelRecord {
         #[initial]
@@ -289,9 +301,16 @@ mod tag_last {
             mark: char,
             nothing: (),
             weight: (f32, i64),
+            lots: Vec<u128>,
+            wide: Vec<Wide>,
+            #[carry_or_ask]
+            depth: Option<Wide>,
         },
         #[terminal]
-        Sent,
+        Sent {
+            #[carry(next = |depth| depth.unwrap_or(Wide::None))]
+            depth: Wide,
+        },
     }
 
     fn parcel() -> ParcelRecord {
@@ -315,6 +334,17 @@ mod tag_last {
             'x',
             (),
             (0.5, -1),
+            vec![0, u128::MAX],
+            vec![
+                Wide::None,
+                Wide::One(u128::MAX),
+                Wide::Both(1, i128::MIN),
+                Wide::Named {
+                    high: Some(u128::MAX),
+                    of: BTreeMap::from([(u128::MAX, (i128::MAX, Meters(1)))]),
+                },
+            ],
+            Some(Wide::One(u128::MAX)),
         );
         parcel.into_record()
     }

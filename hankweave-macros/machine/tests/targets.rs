@@ -83,7 +83,10 @@ fn one_event_is_replayed_from_each_state() {
     assert_eq!(LightTransition::Next.target(), None, "it depends on the state");
     assert_eq!(LightTransition::Repair.target(), Some(LightStatus::Red));
     assert_eq!(LightTransition::Repair.target_from(LightStatus::Red), None);
-    assert_eq!(serde_json::to_string(&LightTransition::Next).unwrap(), r#"{"method":"next"}"#);
+    assert_eq!(
+        serde_json::to_string(&LightTransition::Next).unwrap(),
+        r#"{"method":"next"}"#
+    );
 }
 
 #[test]
@@ -94,7 +97,11 @@ fn a_refusal_names_the_step_and_hands_both_back() {
         refused.to_string(),
         "invalid transition from Broken: no step `next` (legal: repair -> Red)"
     );
-    assert_eq!(refused.to, LightStatus::Broken, "a step that it does not have leads nowhere");
+    assert_eq!(
+        refused.to,
+        LightStatus::Broken,
+        "a step that it does not have leads nowhere"
+    );
     assert_eq!(refused.into_parts(), (record, LightTransition::Next));
 }
 
@@ -113,9 +120,15 @@ fn a_step_of_a_group_leads_back_to_wherever_it_is_made_and_leaves_all_else() {
     let queued = renewed(Job::new(), 20);
     let running = queued.assign(Assign { owner: "ann".into() });
     let running = renewed(running, 30).ask();
-    assert_eq!((running.owner.as_str(), running.attempt, running.lease_until), ("ann", 1, 30));
+    assert_eq!(
+        (running.owner.as_str(), running.attempt, running.lease_until),
+        ("ann", 1, 30)
+    );
     let again = running.restart(job::Restart { owner: "bob".into() });
-    assert_eq!((again.owner.as_str(), again.attempt, again.lease_until), ("bob", 2, 30));
+    assert_eq!(
+        (again.owner.as_str(), again.attempt, again.lease_until),
+        ("bob", 2, 30)
+    );
     let reviewed = renewed(again.assign(Assign { owner: "cyd".into() }), 40);
     assert_eq!(reviewed.lease_until, 40);
     assert_eq!(reviewed.cancel().during, JobPhase::Reviewed);
@@ -123,9 +136,13 @@ fn a_step_of_a_group_leads_back_to_wherever_it_is_made_and_leaves_all_else() {
 
 #[test]
 fn the_stored_form_takes_such_events_in_every_state_and_refuses_what_does_not_fit() {
-    let event: JobTransition = serde_json::from_str(r#"{"method":"renew","metadata":{"lease_until":7}}"#).unwrap();
+    let event: JobTransition =
+        serde_json::from_str(r#"{"method":"renew","metadata":{"lease_until":7}}"#).unwrap();
     let queued = Job::new().into_record().apply(event.clone()).unwrap();
-    assert_eq!((queued.status(), queued.lease_until()), (JobStatus::Queued, Some(&7)));
+    assert_eq!(
+        (queued.status(), queued.lease_until()),
+        (JobStatus::Queued, Some(&7))
+    );
     let text = r#"{"status":"Running","lease_until":1,"owner":"ann","attempt":255}"#;
     let running: JobRecord = serde_json::from_str(text).unwrap();
     let restart: JobTransition = job::Restart { owner: "bob".into() }.into();
@@ -135,25 +152,49 @@ fn the_stored_form_takes_such_events_in_every_state_and_refuses_what_does_not_fi
         "invalid transition from Running: `restart` would make `attempt` larger or smaller than its type can hold"
     );
     let renewed = full.into_parts().0.apply(event.clone()).unwrap();
-    assert_eq!((renewed.status(), renewed.lease_until()), (JobStatus::Running, Some(&7)));
+    assert_eq!(
+        (renewed.status(), renewed.lease_until()),
+        (JobStatus::Running, Some(&7))
+    );
     let done = JobRecord::Done(job::Done {}).apply(event).unwrap_err();
     assert_eq!((done.from, done.to), (JobStatus::Done, JobStatus::Done));
 }
 
 #[test]
 fn graph_diagram_and_schema_have_every_edge() {
-    let ways: Vec<_> = JOB.edges.iter().filter(|edge| edge.method == "renew").map(|edge| (edge.from, edge.to)).collect();
-    assert_eq!(ways, [("Queued", "Queued"), ("Running", "Running"), ("Reviewed", "Reviewed")]);
+    let ways: Vec<_> = JOB
+        .edges
+        .iter()
+        .filter(|edge| edge.method == "renew")
+        .map(|edge| (edge.from, edge.to))
+        .collect();
+    assert_eq!(
+        ways,
+        [
+            ("Queued", "Queued"),
+            ("Running", "Running"),
+            ("Reviewed", "Reviewed")
+        ]
+    );
     assert!(JOB.to_mermaid().contains("Reviewed --> Reviewed : renew"));
     let schema = JobTransition::schema().to_string();
-    assert!(schema.contains("Leads a Job to `Running` or `Reviewed`."), "{schema}");
-    assert_eq!(JobStatus::Queued.targets(), [JobStatus::Running, JobStatus::Queued, JobStatus::Cancelled]);
+    assert!(
+        schema.contains("Leads a Job to `Running` or `Reviewed`."),
+        "{schema}"
+    );
+    assert_eq!(
+        JobStatus::Queued.targets(),
+        [JobStatus::Running, JobStatus::Queued, JobStatus::Cancelled]
+    );
 }
 
 #[test]
 fn types_alone_have_them_as_well() {
     let shut = Flap::new(|| {}, 1).push(flap::Push { force: 2 });
     let open = shut.turn(flap::Turn { force: 3 });
-    let gone = open.turn(flap::Turn { force: 4 }).turn(flap::Turn { force: 5 }).remove();
+    let gone = open
+        .turn(flap::Turn { force: 4 })
+        .turn(flap::Turn { force: 5 })
+        .remove();
     (gone.into_data().on_end)();
 }

@@ -16,7 +16,9 @@ pub(super) fn check(machine: &mut MachineDef, errors: &mut Errors) {
             continue;
         };
         let demands = |target| fields(machine.demanded(method, target));
-        let (expected, differs) = (demands(*first), |target: &usize| demands(*target) != demands(*first));
+        let (expected, differs) = (demands(*first), |target: &usize| {
+            demands(*target) != demands(*first)
+        });
         let odd: Vec<usize> = others.iter().copied().filter(differs).collect();
         let Some(other) = odd.first() else {
             continue;
@@ -26,9 +28,13 @@ pub(super) fn check(machine: &mut MachineDef, errors: &mut Errors) {
         let odd_exit = exits.find(|exit| exit.method == index && exit.target == *other);
         let word = odd_exit.map_or(&method.ident, |exit| &exit.word);
         errors.at(word, message(method, ways, machine));
-        machine.methods[index].edges.retain(|(_, target)| !odd.contains(target));
+        machine.methods[index]
+            .edges
+            .retain(|(_, target)| !odd.contains(target));
         for state in &mut machine.states {
-            state.exits.retain(|exit| exit.method != index || !odd.contains(&exit.target));
+            state
+                .exits
+                .retain(|exit| exit.method != index || !odd.contains(&exit.target));
         }
     }
 }
@@ -58,7 +64,10 @@ fn demand(field: &FieldDef) -> Demand {
 
 fn message(method: &Method, ways: [(usize, Vec<Demand>); 2], machine: &MachineDef) -> String {
     let [(first, left), (second, right)] = ways;
-    let (name, [first, second]) = (&method.ident, [first, second].map(|state| &machine.states[state].ident));
+    let (name, [first, second]) = (
+        &method.ident,
+        [first, second].map(|state| &machine.states[state].ident),
+    );
     let names = |demands: &[Demand]| match demands {
         [] => "nothing".to_owned(),
         _ => list(demands.iter().map(|demand| format!("`{}`", demand.name))),

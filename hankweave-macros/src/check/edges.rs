@@ -46,7 +46,8 @@ pub(super) fn resolve(states: &[StateVariant], errors: &mut Errors) -> Edges {
         for exit in state.exits.iter().filter(|_| state.terminal.is_none()) {
             let target = target(states, index, exit, errors);
             let exit = &only_back(exit, target == Some(index), errors);
-            let method = target.and_then(|target| Some((method(&mut edges, exit, target, states, errors)?, target)));
+            let method =
+                target.and_then(|target| Some((method(&mut edges, exit, target, states, errors)?, target)));
             let Some((method, target)) = method else {
                 edges.incomplete = true;
                 continue;
@@ -161,7 +162,11 @@ fn method(
         errors.at(&exit.method, other_changes(known, exit));
         return None;
     }
-    let is_outcome = exit.branch.is_some() || edges.branches.iter().any(|branch| branch.outcomes.contains(&index));
+    let is_outcome = exit.branch.is_some()
+        || edges
+            .branches
+            .iter()
+            .any(|branch| branch.outcomes.contains(&index));
     match known.edges.first() {
         Some((_, other)) if is_outcome && *other != target => {
             let message = format!(

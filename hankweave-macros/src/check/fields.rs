@@ -230,7 +230,11 @@ impl Resolver<'_> {
         let Some(start) = &live.start else {
             return ValueSource::Caller;
         };
-        let entering = self.edges.methods.iter().filter(|method| method.changes.is_none());
+        let entering = self
+            .edges
+            .methods
+            .iter()
+            .filter(|method| method.changes.is_none());
         let mut sources = entering.flat_map(|method| method.sources_of(state));
         let has = |source: &usize| self.names(*source).contains(&field.ident.to_string());
         if live.again == Again::Unsaid

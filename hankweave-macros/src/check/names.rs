@@ -296,6 +296,7 @@ fn inner_names() -> Vec<String> {
         "sealed",
         "steps",
         "tests",
+        "traits",
     ];
     names.map(str::to_owned).into()
 }

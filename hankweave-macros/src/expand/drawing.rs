@@ -85,7 +85,8 @@ impl Lane {
 
 /// Returns the arrow of a step into a state; one without sources comes from there.
 fn arrow(target: usize, sources: &[usize]) -> char {
-    let comes_from = |is_there: fn(&usize, &usize) -> bool| sources.iter().any(|source| is_there(source, &target));
+    let comes_from =
+        |is_there: fn(&usize, &usize) -> bool| sources.iter().any(|source| is_there(source, &target));
     match (comes_from(usize::lt), comes_from(usize::gt)) {
         _ if sources.is_empty() || comes_from(usize::eq) => '@',
         (true, true) => '>',

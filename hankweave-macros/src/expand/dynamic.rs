@@ -129,7 +129,11 @@ fn step_arm(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> Toke
     let (pattern, key) = event_pattern(method, machine);
     let arms = method.edges.iter().map(|(source, target)| {
         let [source, to] = [source, target].map(|state| &machine.states[*state]);
-        let (from, to, limits) = (&source.ident, &to.ident, limits(method, *target, source, machine, out));
+        let (from, to, limits) = (
+            &source.ident,
+            &to.ident,
+            limits(method, *target, source, machine, out),
+        );
         quote! {
             Self::#from(state) => {
                 #limits
@@ -339,11 +343,14 @@ fn target(
 ) -> TokenStream {
     let (vis, status) = (&out.vis, &out.status);
     let one = leads_to_one(machine);
-    let targets = machine.methods.iter().map(|method| match &machine.targets(method)[..] {
-        [StateDef { ident, .. }] if one => quote!(#status::#ident),
-        [StateDef { ident, .. }] => quote!(::core::option::Option::Some(#status::#ident)),
-        _ => quote!(::core::option::Option::None),
-    });
+    let targets = machine
+        .methods
+        .iter()
+        .map(|method| match &machine.targets(method)[..] {
+            [StateDef { ident, .. }] if one => quote!(#status::#ident),
+            [StateDef { ident, .. }] => quote!(::core::option::Option::Some(#status::#ident)),
+            _ => quote!(::core::option::Option::None),
+        });
     let (docs, gives) = match one {
         true => ("The status that the step leads to.", quote!(#status)),
         false => (
@@ -352,7 +359,8 @@ fn target(
             quote!(::core::option::Option<#status>),
         ),
     };
-    let changes = (!changes.is_empty()).then(|| quote!(#(Self::#changes(_))|* => ::core::option::Option::None,));
+    let changes =
+        (!changes.is_empty()).then(|| quote!(#(Self::#changes(_))|* => ::core::option::Option::None,));
     quote! {
         #[doc = #docs]
         #vis const fn target(&self) -> #gives {

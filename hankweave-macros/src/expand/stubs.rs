@@ -79,7 +79,9 @@ fn legal(method: &Method, machine: &MachineDef) -> String {
 }
 
 fn legal_from(step: &Ident, targets: &str, sources: &[usize], machine: &MachineDef) -> String {
-    let sources = sources.iter().map(|source| format!("`{}`", machine.states[*source].ident));
+    let sources = sources
+        .iter()
+        .map(|source| format!("`{}`", machine.states[*source].ident));
     format!("`{step}` -> {targets} is legal from: {}", list(sources))
 }
 
@@ -319,7 +321,7 @@ fn stub(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef) -> TokenStr
         where
             for<#lifetime> #ident #arguments: illegal::#bound<#lifetime>,
         {
-            sealed::never()
+            never()
         }
     }
 }
@@ -335,7 +337,7 @@ fn hint_method(bound: &Ident, call: &StubCall<'_>) -> TokenStream {
         where
             for<'a> super::sealed::Nobody: #bound<'a>,
         {
-            super::sealed::never()
+            super::never()
         }
     }
 }
