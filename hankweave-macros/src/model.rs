@@ -1,6 +1,6 @@
 //! The checked machine. Every index in it is valid and every name is resolved.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::{Attribute, Expr, GenericArgument, Generics, LitStr, Path, PathArguments, Type, Visibility};
 
 use crate::ast::{Derives, Schemas, Setters};
@@ -359,6 +359,21 @@ pub(crate) fn inside_option(ty: &Type) -> Option<&Type> {
         },
         _ => None,
     }
+}
+
+/// Names of types that everybody knows, and that every format tells unasked as they are.
+const PLAIN: [&str; 25] = [
+    "Box", "Option", "String", "Vec", "alloc", "bool", "boxed", "char", "core", "f32", "f64", "i16", "i32",
+    "i64", "i8", "isize", "option", "std", "string", "u16", "u32", "u64", "u8", "usize", "vec",
+];
+
+/// Whether a type is made of nothing else.
+pub(crate) fn is_plain(ty: TokenStream) -> bool {
+    ty.into_iter().all(|token| match token {
+        TokenTree::Ident(ident) => PLAIN.iter().any(|plain| ident == plain),
+        TokenTree::Group(group) => is_plain(group.stream()),
+        TokenTree::Punct(_) | TokenTree::Literal(_) => true,
+    })
 }
 
 /// The documentation among some attributes as plain lines.

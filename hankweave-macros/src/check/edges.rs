@@ -57,6 +57,7 @@ pub(super) fn resolve(states: &[StateVariant], errors: &mut Errors) -> Edges {
                     &exit.method,
                     format!("`{}` already leaves `{}`", exit.method, state.ident),
                 );
+                edges.incomplete = true;
                 continue;
             }
             if let Some(names) = &exit.changes {

@@ -481,8 +481,28 @@ fn recorded(ast: &Ast, field: &ast::FieldSyntax, setters: Setters, errors: &mut 
         errors.at(&field.ident, message);
         return None;
     }
+    let last = match &field.ty {
+        Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
+        _ => None,
+    };
+    if let (true, Some(name)) = (
+        setters.add,
+        last.filter(|name| NOT_ADDED.contains(&name.as_str())),
+    ) {
+        let message = format!(
+            "`add` adds a value of the field's own type by `+=`, which `{name}` does not have: leave out `add`"
+        );
+        errors.once_at(&field.ty, message);
+        return Some(Setters {
+            add: false,
+            ..setters
+        });
+    }
     Some(setters)
 }
+
+/// Types that cannot be added to themselves. Names are all that a macro sees.
+const NOT_ADDED: [&str; 6] = ["Option", "PathBuf", "String", "Vec", "bool", "char"];
 
 fn field_of(ast: &Ast, field: &ast::FieldSyntax, entry: ValueSource, live: Option<Setters>) -> FieldDef {
     let name = text(&field.ident);

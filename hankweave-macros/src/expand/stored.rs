@@ -4,11 +4,11 @@
 
 use std::collections::BTreeSet;
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::Type;
 
-use crate::model::{FieldDef, MachineDef, StateDef, ValueSource};
+use crate::model::{FieldDef, MachineDef, StateDef, ValueSource, is_plain};
 
 use super::rehydrate::rules_name;
 use super::states::{at, serde_container, serde_field};
@@ -86,12 +86,6 @@ pub(super) fn stored(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
     )
 }
 
-/// Names of types that every format tells unasked as they are.
-const PLAIN: [&str; 25] = [
-    "Box", "Option", "String", "Vec", "alloc", "bool", "boxed", "char", "core", "f32", "f64", "i16", "i32",
-    "i64", "i8", "isize", "option", "std", "string", "u16", "u32", "u64", "u8", "usize", "vec",
-];
-
 /// How a value is read that comes before the tag, where its name has one type in all states.
 fn early(machine: &MachineDef) -> Option<TokenStream> {
     let names: BTreeSet<&str> = machine.states.iter().flat_map(names).collect();
@@ -109,7 +103,7 @@ fn early(machine: &MachineDef) -> Option<TokenStream> {
                 value: D,
             ) -> ::core::result::Result<stored::EarlyValue, D::Error> {
                 #[allow(unused_imports, reason = "the types of the declaration can be read")]
-                use stored::Unreadable as _;
+                use stored::UnreadableField as _;
                 match name {
                     #(#arms)*
                     _ => stored::told(value),
@@ -145,14 +139,6 @@ fn early_field(name: &str, machine: &MachineDef) -> Option<TokenStream> {
     }
     let ty = first.value_type();
     all_have(FieldDef::value_type).then(|| quote!(stored::EarlyField::<#ty>::sometimes()))
-}
-
-fn is_plain(ty: TokenStream) -> bool {
-    ty.into_iter().all(|token| match token {
-        TokenTree::Ident(ident) => PLAIN.iter().any(|plain| ident == plain),
-        TokenTree::Group(group) => is_plain(group.stream()),
-        TokenTree::Punct(_) | TokenTree::Literal(_) => true,
-    })
 }
 
 fn mirror_name(state: &StateDef) -> Ident {

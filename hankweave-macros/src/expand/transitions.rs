@@ -257,8 +257,8 @@ fn setters(field: &FieldDef, machine: &MachineDef, out: &GeneratedNames) -> Toke
         let name = format_ident!("{verb}_{}", text(ident));
         let docs = format!("{what} `{ident}`.");
         let (argument, operator) = match adds {
-            true => (quote!(delta), quote_spanned!(here=> +=)),
-            false => (quote!(value), quote!(=)),
+            true => (quote_spanned!(here=> delta), quote_spanned!(here=> +=)),
+            false => (quote_spanned!(here=> value), quote!(=)),
         };
         let change = match (record, adds) {
             (true, true) => {

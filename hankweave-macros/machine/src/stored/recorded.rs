@@ -73,7 +73,7 @@ impl<T: DeserializeOwned> EarlyField<T> {
 }
 
 /// Reading for a type that cannot be read, which the compiler says elsewhere. The method of [`EarlyField`] itself is found first where its bound holds.
-pub trait Unreadable: Sized {
+pub trait UnreadableField: Sized {
     /// Reads a value as the format tells it.
     ///
     /// # Errors
@@ -84,11 +84,11 @@ pub trait Unreadable: Sized {
     }
 }
 
-impl<T> Unreadable for EarlyField<T> {}
+impl<T> UnreadableField for EarlyField<T> {}
 
 fn record<'de, T: Deserialize<'de>, D: Deserializer<'de>>(inner: D) -> Result<Early, D::Error> {
     let mut record = Early::Unit;
-    let recorder = Recorder {
+    let recorder = ValueRecorder {
         inner,
         record: &mut record,
     };
@@ -119,15 +119,15 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for IfAny<T> {
 }
 
 /// Something of serde that passes on what it does, and notes it: a reader, a visitor, or the way to one element.
-struct Recorder<'a, I> {
+struct ValueRecorder<'a, I> {
     inner: I,
     record: &'a mut Early,
 }
 
-impl<'a, I> Recorder<'a, I> {
+impl<'a, I> ValueRecorder<'a, I> {
     /// The visitor of a reader, noting to the same place.
-    fn over<V>(record: &'a mut Early, inner: V) -> Recorder<'a, V> {
-        Recorder { inner, record }
+    fn over<V>(record: &'a mut Early, inner: V) -> ValueRecorder<'a, V> {
+        ValueRecorder { inner, record }
     }
 }
 
@@ -135,13 +135,13 @@ macro_rules! asked {
     ($($method:ident($($name:ident: $type:ty),*);)*) => {
         $(
             fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, D::Error> {
-                self.inner.$method($($name,)* Recorder::<D>::over(self.record, visitor))
+                self.inner.$method($($name,)* ValueRecorder::<D>::over(self.record, visitor))
             }
         )*
     };
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Recorder<'_, D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for ValueRecorder<'_, D> {
     type Error = D::Error;
 
     asked! {
@@ -194,7 +194,7 @@ macro_rules! noted {
     };
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Recorder<'_, V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for ValueRecorder<'_, V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -237,7 +237,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Recorder<'_, V> {
 
     fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
         let mut record = Early::Unit;
-        let value = self.inner.visit_some(Recorder {
+        let value = self.inner.visit_some(ValueRecorder {
             inner,
             record: &mut record,
         })?;
@@ -247,7 +247,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Recorder<'_, V> {
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
         let mut record = Early::Unit;
-        let value = self.inner.visit_newtype_struct(Recorder {
+        let value = self.inner.visit_newtype_struct(ValueRecorder {
             inner,
             record: &mut record,
         })?;
@@ -257,7 +257,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Recorder<'_, V> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
         let mut values = Vec::new();
-        let value = self.inner.visit_seq(Elements {
+        let value = self.inner.visit_seq(RecordedElements {
             access,
             values: &mut values,
         })?;
@@ -267,7 +267,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Recorder<'_, V> {
 
     fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
         let mut entries = Vec::new();
-        let value = self.inner.visit_map(Entries {
+        let value = self.inner.visit_map(RecordedEntries {
             access,
             key: Early::Unit,
             entries: &mut entries,
@@ -277,33 +277,33 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Recorder<'_, V> {
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
-        self.inner.visit_enum(Recorder {
+        self.inner.visit_enum(ValueRecorder {
             inner: access,
             record: self.record,
         })
     }
 }
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Recorder<'_, S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for ValueRecorder<'_, S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, inner: D) -> Result<S::Value, D::Error> {
         let record = self.record;
-        self.inner.deserialize(Recorder { inner, record })
+        self.inner.deserialize(ValueRecorder { inner, record })
     }
 }
 
-struct Elements<'a, A> {
+struct RecordedElements<'a, A> {
     access: A,
     values: &'a mut Vec<Early>,
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Elements<'_, A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for RecordedElements<'_, A> {
     type Error = A::Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, inner: T) -> Result<Option<T::Value>, A::Error> {
         let mut record = Early::Unit;
-        let element = self.access.next_element_seed(Recorder {
+        let element = self.access.next_element_seed(ValueRecorder {
             inner,
             record: &mut record,
         })?;
@@ -318,24 +318,24 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Elements<'_, A> {
     }
 }
 
-struct Entries<'a, A> {
+struct RecordedEntries<'a, A> {
     access: A,
     /// The key whose value comes next.
     key: Early,
     entries: &'a mut Vec<(Early, Early)>,
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for RecordedEntries<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, inner: K) -> Result<Option<K::Value>, A::Error> {
         let record = &mut self.key;
-        self.access.next_key_seed(Recorder { inner, record })
+        self.access.next_key_seed(ValueRecorder { inner, record })
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, inner: T) -> Result<T::Value, A::Error> {
         let mut record = Early::Unit;
-        let value = self.access.next_value_seed(Recorder {
+        let value = self.access.next_value_seed(ValueRecorder {
             inner,
             record: &mut record,
         })?;
@@ -349,29 +349,29 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'_, A> {
     }
 }
 
-impl<'de, 'a, A: EnumAccess<'de>> EnumAccess<'de> for Recorder<'a, A> {
+impl<'de, 'a, A: EnumAccess<'de>> EnumAccess<'de> for ValueRecorder<'a, A> {
     type Error = A::Error;
-    type Variant = Variant<'a, A::Variant>;
+    type Variant = RecordedVariant<'a, A::Variant>;
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, inner: T) -> Result<(T::Value, Self::Variant), A::Error> {
         let mut name = Early::Unit;
-        let (value, access) = self.inner.variant_seed(Recorder {
+        let (value, access) = self.inner.variant_seed(ValueRecorder {
             inner,
             record: &mut name,
         })?;
         let record = self.record;
-        Ok((value, Variant { access, name, record }))
+        Ok((value, RecordedVariant { access, name, record }))
     }
 }
 
 /// What a variant holds, noted with its name.
-struct Variant<'a, A> {
+struct RecordedVariant<'a, A> {
     access: A,
     name: Early,
     record: &'a mut Early,
 }
 
-impl<A> Variant<'_, A> {
+impl<A> RecordedVariant<'_, A> {
     fn holding<T, E>(self, read: impl FnOnce(A, &mut Early) -> Result<T, E>) -> Result<T, E> {
         let mut content = Early::Unit;
         let value = read(self.access, &mut content)?;
@@ -380,7 +380,7 @@ impl<A> Variant<'_, A> {
     }
 }
 
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variant<'_, A> {
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for RecordedVariant<'_, A> {
     type Error = A::Error;
 
     fn unit_variant(self) -> Result<(), A::Error> {
@@ -389,11 +389,11 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variant<'_, A> {
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, inner: T) -> Result<T::Value, A::Error> {
-        self.holding(|access, record| access.newtype_variant_seed(Recorder { inner, record }))
+        self.holding(|access, record| access.newtype_variant_seed(ValueRecorder { inner, record }))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, length: usize, inner: V) -> Result<V::Value, A::Error> {
-        self.holding(|access, record| access.tuple_variant(length, Recorder { inner, record }))
+        self.holding(|access, record| access.tuple_variant(length, ValueRecorder { inner, record }))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -401,6 +401,6 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variant<'_, A> {
         fields: &'static [&'static str],
         inner: V,
     ) -> Result<V::Value, A::Error> {
-        self.holding(|access, record| access.struct_variant(fields, Recorder { inner, record }))
+        self.holding(|access, record| access.struct_variant(fields, ValueRecorder { inner, record }))
     }
 }
