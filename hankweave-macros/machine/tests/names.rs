@@ -439,10 +439,8 @@ mod words_of_the_language {
             courage: traits::Courage,
             #[live]
             past: [(guarded::Courage, illegal::Courage); 2],
-            more: Vec<(
-                sealed::Courage,
-                (steps::Courage, (tests::Courage, never::Courage)),
-            )>,
+            more: Vec<(sealed::Courage, steps::Courage)>,
+            last: Vec<(tests::Courage, never::Courage)>,
         },
         #[terminal]
         Fallen { level: diagnostic::Level },
@@ -450,7 +448,7 @@ mod words_of_the_language {
 
     #[test]
     fn they_mean_what_they_mean_beside_the_machine() {
-        let mut riding = Knight::new(1, [(0, 0); 2], Vec::new());
+        let mut riding = Knight::new(1, [(0, 0); 2], Vec::new(), Vec::new());
         assert_eq!(riding.add_courage(2), KnightTransition::AddCourage(2));
         assert_eq!(riding.fight(knight::Fight { level: 7 }).level, 7);
     }
