@@ -60,6 +60,19 @@ pub(crate) struct Ast {
     pub(crate) states: Vec<StateVariant>,
 }
 
+impl Ast {
+    /// Leaves types alone, so that a mistake about what is stored is told once and the types are there all the same.
+    pub(crate) fn demand_nothing(&mut self) {
+        self.types = true;
+        self.stored_form = false;
+        self.tests = false;
+        self.schema = None;
+        self.fields = None;
+        self.derives.clear();
+        self.generated = Derives::default();
+    }
+}
+
 /// How values are stored.
 pub(crate) struct Storage {
     pub(crate) tag: String,
@@ -96,7 +109,7 @@ pub(crate) struct Initial {
     pub(crate) label: Option<LitStr>,
 }
 
-/// `method("label") { changed } => Target`.
+/// `method("label") { changed } => Target`, where `Self` is the state that the step leaves.
 #[derive(Clone)]
 pub(crate) struct ExitSyntax {
     pub(crate) method: Ident,

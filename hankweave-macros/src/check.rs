@@ -3,6 +3,7 @@
 //! Every broken rule is reported at the word that breaks it. A part that breaks a rule is left out or replaced by what
 //! was probably meant, so that the result can be expanded in any case and one mistake does not cause a page of others.
 
+mod demands;
 mod edges;
 mod fields;
 mod groups;
@@ -80,6 +81,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<MachineDef> {
         initial,
         start_label,
     };
+    demands::check(&mut machine, errors);
     names::collisions(&mut machine, errors);
     Some(machine)
 }

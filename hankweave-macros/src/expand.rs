@@ -18,8 +18,10 @@ mod self_test;
 mod states;
 mod stored;
 mod stubs;
+mod traits;
 mod transitions;
 mod values;
+mod written_out;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
@@ -108,6 +110,7 @@ fn guarded(machine: &MachineDef) -> TokenStream {
     } = &out;
     let parts = [
         states::typed(machine, &out),
+        traits::traits(machine, &out),
         transitions::edges(machine, &out),
         transitions::methods(machine, &out),
         branches::methods(machine, &out),
@@ -122,7 +125,7 @@ fn guarded(machine: &MachineDef) -> TokenStream {
             #read_back
         }
         #[allow(unused_imports, reason = "not every machine is used generically")]
-        #vis use guarded::{#typed, #state_trait, Active, Edge, Transition, #step};
+        #vis use self::guarded::{#typed, #state_trait, Active, Edge, Transition, #step};
     }
 }
 

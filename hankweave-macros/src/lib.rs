@@ -40,11 +40,12 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | On a variant | Meaning |
 /// | --- | --- |
 /// | `#[initial]`, `#[initial("label")]` | new values start here; on exactly one state. The label is for diagrams |
-/// | `#[to(step => Target, ..)]`, `#[to(step("label") => Target)]` | the steps that leave the state; a step of one name has one target |
-/// | `#[to(step { a, b } => State)]` | a step back to the state itself that changes these fields: it asks for them, or their marks compute them; all others stay |
+/// | `#[to(step => Target, ..)]`, `#[to(step("label") => Target)]` | the steps that leave the state. From another state a step of the same name may lead elsewhere, as long as it asks for the same |
+/// | `#[to(step => Self)]` | a step back to the state itself; in a group, one for each of its states |
+/// | `#[to(step { a, b } => Self)]` | a step back to the state itself that changes these fields: it asks for them, or their marks compute them; all others stay |
 /// | `#[to(decide => A \| B)]` | a step with several outcomes, each of which is a step of its own (`decide_a`, `decide_b`); `value.decide(door::Decide::A)` takes any of them and gives a `door::DecideTo` |
 /// | `#[terminal]` | nothing leaves the state |
-/// | `#[again]` | a step may lead back to the state itself |
+/// | `#[again]` | a step that names the state as its target may be made in it as well |
 /// | `#[keeps(a, b)]` | these fields come from the state that is left; every such state must have them |
 /// | `#[same_as(State)]` | the state has all fields of that one, and keeps them |
 /// | `#[group]` | no state: the steps and fields of this pseudo variant are those of every state marked `#[within(Group)]`, after its own; groups may be in groups |

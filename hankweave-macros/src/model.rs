@@ -1,6 +1,6 @@
 //! The checked machine. Every index in it is valid and every name is resolved.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::{Attribute, Expr, GenericArgument, Generics, LitStr, Path, PathArguments, Type, Visibility};
 
 use crate::ast::{Derives, Schemas, Setters};
@@ -73,10 +73,14 @@ pub(crate) struct StateDef {
 pub(crate) struct ExitDef {
     /// Index of the method.
     pub(crate) method: usize,
+    /// Index of the state that it leads to.
+    pub(crate) target: usize,
+    /// The name of the step, where it was written.
+    pub(crate) word: Ident,
     pub(crate) label: Option<LitStr>,
 }
 
-/// All edges of one name; they lead to one state.
+/// All edges of one name; they ask for the same, wherever they lead.
 #[derive(Clone)]
 pub(crate) struct Method {
     pub(crate) ident: Ident,
@@ -84,12 +88,34 @@ pub(crate) struct Method {
     pub(crate) variant: Ident,
     /// The struct that holds what the caller supplies; called like the variant, where that name is free.
     pub(crate) metadata: Ident,
-    /// Index of the target.
-    pub(crate) target: usize,
-    /// Indices of the states that it leaves.
-    pub(crate) sources: Vec<usize>,
+    /// Indices of source and target of each edge, in order of declaration; never empty, and no source twice.
+    pub(crate) edges: Vec<(usize, usize)>,
     /// The fields that a step back to the same state changes, where all others stay.
     pub(crate) changes: Option<Vec<Ident>>,
+}
+
+impl Method {
+    /// The states that it leaves.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = usize> {
+        self.edges.iter().map(|(source, _)| *source)
+    }
+
+    /// The states that it leaves for one target.
+    pub(crate) fn sources_of(&self, target: usize) -> impl Iterator<Item = usize> {
+        let edges = self.edges.iter().filter(move |(_, to)| *to == target);
+        edges.map(|(source, _)| *source)
+    }
+
+    /// The states that it leads to, each once.
+    pub(crate) fn targets(&self) -> Vec<usize> {
+        let mut targets = Vec::new();
+        for (_, target) in &self.edges {
+            if !targets.contains(target) {
+                targets.push(*target);
+            }
+        }
+        targets
+    }
 }
 
 /// One method with several outcomes.
@@ -188,8 +214,10 @@ impl MachineDef {
         attrs.find(|attr| attr.path().is_ident("non_exhaustive"))
     }
 
-    pub(crate) fn target(&self, method: &Method) -> &StateDef {
-        &self.states[method.target]
+    /// The states that a method leads to, each once.
+    pub(crate) fn targets(&self, method: &Method) -> Vec<&StateDef> {
+        let targets = method.targets().into_iter();
+        targets.map(|target| &self.states[target]).collect()
     }
 
     /// The field that takes unknown stored names.
@@ -199,10 +227,18 @@ impl MachineDef {
             .find(|field| matches!(field.entry, ValueSource::Extra))
     }
 
-    /// Returns the metadata that the caller supplies to a method.
+    /// Returns the metadata that the caller supplies to a method. It is the same for every target: that was checked.
     pub(crate) fn metadata(&self, method: &Method) -> impl Iterator<Item = &FieldDef> {
-        let target = self.target(method);
-        target.fields.iter().filter(|field| self.asks(method, field))
+        let target = method.edges.first().map(|(_, target)| *target);
+        target
+            .into_iter()
+            .flat_map(|target| self.demanded(method, target))
+    }
+
+    /// Returns the metadata that the caller supplies to a method on its way to one target.
+    pub(crate) fn demanded(&self, method: &Method, target: usize) -> impl Iterator<Item = &FieldDef> {
+        let fields = self.states[target].fields.iter();
+        fields.filter(move |field| self.asks(method, target, field))
     }
 
     /// Returns the metadata that the caller supplies to a branch.
@@ -212,15 +248,15 @@ impl MachineDef {
     }
 
     /// Whether the caller of a method supplies this field of its target. The same from every source: that was checked.
-    pub(crate) fn asks(&self, method: &Method, field: &FieldDef) -> bool {
+    pub(crate) fn asks(&self, method: &Method, target: usize, field: &FieldDef) -> bool {
         let named = method.changes.as_ref().map(|names| names.contains(&field.ident));
         match (&field.entry, named) {
             (_, Some(false)) => false,
             (ValueSource::Caller, _) | (ValueSource::Kept, Some(true)) => true,
             (ValueSource::Carried(carried), Some(true)) => carried.next.is_none(),
             (ValueSource::Carried(Carried { ask: true, from, .. }), None) => {
-                let source = method.sources.first().map(|source| &self.states[*source]);
-                source.is_some_and(|source| !source.has(from))
+                let source = method.sources_of(target).next();
+                source.is_some_and(|source| !self.states[source].has(from))
             }
             _ => false,
         }
@@ -323,6 +359,21 @@ pub(crate) fn inside_option(ty: &Type) -> Option<&Type> {
         },
         _ => None,
     }
+}
+
+/// Names of types that everybody knows, and that every format tells unasked as they are.
+const PLAIN: [&str; 25] = [
+    "Box", "Option", "String", "Vec", "alloc", "bool", "boxed", "char", "core", "f32", "f64", "i16", "i32",
+    "i64", "i8", "isize", "option", "std", "string", "u16", "u32", "u64", "u8", "usize", "vec",
+];
+
+/// Whether a type is made of nothing else.
+pub(crate) fn is_plain(ty: TokenStream) -> bool {
+    ty.into_iter().all(|token| match token {
+        TokenTree::Ident(ident) => PLAIN.iter().any(|plain| ident == plain),
+        TokenTree::Group(group) => is_plain(group.stream()),
+        TokenTree::Punct(_) | TokenTree::Literal(_) => true,
+    })
 }
 
 /// The documentation among some attributes as plain lines.

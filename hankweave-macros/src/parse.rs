@@ -24,10 +24,15 @@ const STORED: bool = cfg!(feature = "serde");
 ///
 /// Returns nothing when either is too far from a machine to go on; the mistakes found are in `errors`.
 pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<Ast> {
-    let arguments = errors.ok(syn::parse2::<MachineArguments>(arguments))?;
+    let mut arguments = errors.ok(syn::parse2::<MachineArguments>(arguments))?;
+    for word in arguments.unknown.drain(..) {
+        errors.at(word, WORDS);
+    }
     let item = errors.ok(parse_enum(item))?;
     let mut generics = item.generics;
-    if !arguments.types && (!generics.params.is_empty() || generics.where_clause.is_some()) {
+    let is_generic = !generics.params.is_empty() || generics.where_clause.is_some();
+    let demands_too_much = is_generic && !arguments.types;
+    if demands_too_much {
         let place = match &generics.where_clause {
             Some(clause) if generics.params.is_empty() => clause.to_token_stream(),
             _ => generics.to_token_stream(),
@@ -36,7 +41,6 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
             place,
             "a machine that is stored has no generic parameters: give its fields concrete types, or ask for types alone, `#[machine(Name, types)]`",
         );
-        return None;
     }
     paths::of_generics(&mut generics);
     let (mut attrs, storage) = serde::storage(one_machine(item.attrs, errors), errors);
@@ -63,6 +67,9 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         groups: Vec::new(),
         states: Vec::new(),
     };
+    if demands_too_much {
+        ast.demand_nothing();
+    }
     for mut variant in item.variants {
         attribute::ours(&mut variant.attrs, errors);
         for field in &mut variant.fields {
@@ -117,12 +124,15 @@ struct MachineArguments {
     schema: Option<Schemas>,
     fields: Option<Path>,
     derives: Derives,
+    /// Words that are none of these.
+    unknown: Vec<Ident>,
 }
+
+const WORDS: &str = "after the name of the machine only `tests`, `schema`, `types`, `unstored`, `cyclic`, `derive(..)`, `fields = path` and `crate = path` may stand: \
+                     `#[machine(Door, tests)]`";
 
 impl Parse for MachineArguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        const WORDS: &str = "after the name of the machine only `tests`, `schema`, `types`, `unstored`, `cyclic`, `derive(..)`, `fields = path` and `crate = path` may stand: \
-                             `#[machine(Door, tests)]`";
         // A macro that hands its own arguments on says first where the companion is.
         let leading = input.peek(Token![crate]).then(|| companion(input)).transpose()?;
         input.parse::<Option<Token![,]>>()?;
@@ -139,6 +149,7 @@ impl Parse for MachineArguments {
             schema: None,
             fields: None,
             derives: Derives::default(),
+            unknown: Vec::new(),
         };
         while !input.is_empty() {
             if input.parse::<Token![,]>().is_err() {
@@ -159,7 +170,7 @@ impl Parse for MachineArguments {
                     input.parse::<Token![=]>()?;
                     arguments.fields = Some(moved(input.call(Path::parse_mod_style)?));
                 }
-                Some(word) => return Err(syn::Error::new(word.span(), WORDS)),
+                Some(word) => arguments.unknown.push(word),
                 None if input.is_empty() => break,
                 None => return Err(input.error(WORDS)),
             }
@@ -404,9 +415,13 @@ impl Parse for TransitionSyntax {
             return Err(syn::Error::new(place, message));
         }
         input.parse::<Token![=>]>()?;
-        let targets = Punctuated::<Ident, Token![|]>::parse_separated_nonempty(input)?;
+        let targets = Punctuated::<Ident, Token![|]>::parse_separated_nonempty_with(input, target)?;
         not_offered(input)?;
         let targets: Vec<Ident> = targets.into_iter().map(plain).collect();
+        if let (Some(itself), 2..) = (targets.iter().find(|target| *target == "Self"), targets.len()) {
+            let message = "each of several outcomes is named after its state: write that of this state instead of `Self`";
+            return Err(syn::Error::new(itself.span(), message));
+        }
         if let (Some(_), [_, second, ..]) = (&changes, &targets[..]) {
             let message =
                 "a step that changes only what it names leads back to its own state, and to no other";
@@ -428,6 +443,14 @@ impl Parse for TransitionSyntax {
             changes,
             targets,
         })
+    }
+}
+
+/// The name of a state, or `Self` for the one that the step leaves.
+fn target(input: ParseStream<'_>) -> syn::Result<Ident> {
+    match input.parse::<Option<Token![Self]>>()? {
+        Some(itself) => Ok(itself.into()),
+        None => input.parse(),
     }
 }
 

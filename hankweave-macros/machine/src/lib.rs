@@ -51,6 +51,17 @@ pub mod __private {
     pub use crate::checked::{Assigned, Change, Pair, Sums, Unchecked};
     pub use crate::refusal::refused;
 
+    /// Never runs: the bound of whoever calls it never holds.
+    pub fn never() -> ! {
+        unreachable!("the bound never holds")
+    }
+
+    /// Panics with the message where a sum did not fit.
+    #[track_caller]
+    pub fn holds(sum: bool, message: &str) {
+        assert!(sum, "{message}");
+    }
+
     /// Lets the compiler know the type of the value before it reads the closure.
     pub fn next<T, U>(value: T, next: impl FnOnce(T) -> U) -> U {
         next(value)

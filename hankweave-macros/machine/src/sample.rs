@@ -109,6 +109,12 @@ impl<T: Sample> Sample for Arc<T> {
     }
 }
 
+impl<T: Sample, const N: usize> Sample for [T; N] {
+    fn sample(n: u32) -> Self {
+        core::array::from_fn(|_| T::sample(n))
+    }
+}
+
 impl<A: Sample, B: Sample> Sample for (A, B) {
     fn sample(n: u32) -> Self {
         (A::sample(n), B::sample(n.wrapping_add(1)))

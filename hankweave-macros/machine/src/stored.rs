@@ -7,6 +7,7 @@
 mod as_map;
 mod early;
 mod event;
+mod recorded;
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -27,8 +28,8 @@ use crate::{Extra, Name, Violation};
 
 use self::early::Early;
 
-pub use self::early::Width;
 pub use self::event::{StoredEvent, read_event, read_metadata, write_event, write_metadata};
+pub use self::recorded::{EarlyField, EarlyValue, UnreadableField, told};
 
 /// A stored enum, as its machine describes it.
 pub trait Stored: Sized {
@@ -41,10 +42,14 @@ pub trait Stored: Sized {
     /// Tells what a stored name is for a value of this status.
     fn belongs(status: Self::Status, name: &str) -> NameScope;
 
-    /// How the number under a stored name is asked for before the status is known.
-    fn width(name: &str) -> Width {
+    /// Reads the value under a stored name before the status is known: as its type does, where it has one in all states.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it is no value of that type.
+    fn early<'de, D: Deserializer<'de>>(name: &str, value: D) -> Result<EarlyValue, D::Error> {
         let _ = name;
-        Width::Any
+        told(value)
     }
 
     /// Reads the fields of a value of this status.
@@ -165,10 +170,21 @@ impl<'de, T: Stored> Visitor<'de> for StoredVisitor<T> {
                 let fields = StoredFields::new(status, early, self.human_readable, map);
                 return valid(T::read(status, fields)?);
             }
-            let value = map.next_value_seed(early::Seed(T::width(&key)))?;
+            let EarlyValue(value) = map.next_value_seed(EarlySeed::<T>(&key, PhantomData))?;
             early.push((key, value));
         }
         Err(A::Error::missing_field(T::TAG))
+    }
+}
+
+/// The value under a name that comes before the tag.
+struct EarlySeed<'a, T>(&'a str, PhantomData<T>);
+
+impl<'de, T: Stored> DeserializeSeed<'de> for EarlySeed<'_, T> {
+    type Value = EarlyValue;
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<EarlyValue, D::Error> {
+        T::early(self.0, value)
     }
 }
 

@@ -258,7 +258,6 @@ fn names_of_other_programs_are_kept_by_formats_that_describe_themselves_and_refu
 }
 
 /// Data that only its own format can tell before the state is known.
-#[allow(clippy::too_many_arguments, reason = "one field of each kind")]
 mod tag_last {
     use std::collections::BTreeMap;
     use std::net::IpAddr;
@@ -275,6 +274,18 @@ mod tag_last {
     #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
     pub struct Meters(u32);
 
+    /// Wide numbers wherever a type may hold one.
+    #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+    pub enum Wide {
+        None,
+        One(u128),
+        Both(u128, i128),
+        Named {
+            high: Option<u128>,
+            of: BTreeMap<u128, (i128, Meters)>,
+        },
+    }
+
     #[machine(Parcel)]
     pub enum ParcelRecord {
         #[initial]
@@ -290,9 +301,16 @@ mod tag_last {
             mark: char,
             nothing: (),
             weight: (f32, i64),
+            lots: Vec<u128>,
+            wide: Vec<Wide>,
+            #[carry_or_ask]
+            depth: Option<Wide>,
         },
         #[terminal]
-        Sent,
+        Sent {
+            #[carry(next = |depth| depth.unwrap_or(Wide::None))]
+            depth: Wide,
+        },
     }
 
     fn parcel() -> ParcelRecord {
@@ -316,6 +334,17 @@ mod tag_last {
             'x',
             (),
             (0.5, -1),
+            vec![0, u128::MAX],
+            vec![
+                Wide::None,
+                Wide::One(u128::MAX),
+                Wide::Both(1, i128::MIN),
+                Wide::Named {
+                    high: Some(u128::MAX),
+                    of: BTreeMap::from([(u128::MAX, (i128::MAX, Meters(1)))]),
+                },
+            ],
+            Some(Wide::One(u128::MAX)),
         );
         parcel.into_record()
     }

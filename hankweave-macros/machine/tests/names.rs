@@ -408,3 +408,48 @@ mod keyword {
         assert_eq!((start.record().r#move(), start.into_data().r#type()), (1, 2));
     }
 }
+
+/// Modules that are called like the compiler's own words, and like parts of the machine.
+#[allow(unused_qualifications, reason = "the names are what is tested")]
+mod words_of_the_language {
+    use hankweave_machine::machine;
+
+    pub mod diagnostic {
+        pub type Level = u8;
+    }
+
+    macro_rules! modules {
+        ($($name:ident),*) => {
+            $(
+                pub mod $name {
+                    pub type Courage = u8;
+                }
+            )*
+        };
+    }
+
+    modules!(guarded, illegal, never, sealed, steps, tests, traits);
+
+    #[machine(Knight, tests)]
+    pub enum KnightRecord {
+        #[initial]
+        #[to(fight => Fallen)]
+        Riding {
+            #[live(add, record)]
+            courage: traits::Courage,
+            #[live]
+            past: [(guarded::Courage, illegal::Courage); 2],
+            more: Vec<(sealed::Courage, steps::Courage)>,
+            last: Vec<(tests::Courage, never::Courage)>,
+        },
+        #[terminal]
+        Fallen { level: diagnostic::Level },
+    }
+
+    #[test]
+    fn they_mean_what_they_mean_beside_the_machine() {
+        let mut riding = Knight::new(1, [(0, 0); 2], Vec::new(), Vec::new());
+        assert_eq!(riding.add_courage(2), KnightTransition::AddCourage(2));
+        assert_eq!(riding.fight(knight::Fight { level: 7 }).level, 7);
+    }
+}

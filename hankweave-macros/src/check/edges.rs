@@ -24,9 +24,7 @@ pub(crate) struct Edges {
 impl Edges {
     /// The states that one state leads to.
     pub(crate) fn targets(&self, state: usize) -> impl Iterator<Item = usize> {
-        self.exits[state]
-            .iter()
-            .map(|exit| self.methods[exit.method].target)
+        self.exits[state].iter().map(|exit| exit.target)
     }
 
     /// The states that lead to one state.
@@ -46,10 +44,11 @@ pub(super) fn resolve(states: &[StateVariant], errors: &mut Errors) -> Edges {
         let mut exits: Vec<ExitDef> = Vec::new();
         // A terminal state stays one, whatever exits it was given.
         for exit in state.exits.iter().filter(|_| state.terminal.is_none()) {
-            let target = target(states, exit, errors);
+            let target = target(states, index, exit, errors);
             let exit = &only_back(exit, target == Some(index), errors);
-            let method = target.and_then(|target| method(&mut edges, exit, target, states, errors));
-            let Some(method) = method else {
+            let method =
+                target.and_then(|target| Some((method(&mut edges, exit, target, states, errors)?, target)));
+            let Some((method, target)) = method else {
                 edges.incomplete = true;
                 continue;
             };
@@ -58,20 +57,24 @@ pub(super) fn resolve(states: &[StateVariant], errors: &mut Errors) -> Edges {
                     &exit.method,
                     format!("`{}` already leaves `{}`", exit.method, state.ident),
                 );
+                edges.incomplete = true;
                 continue;
             }
             if let Some(names) = &exit.changes {
                 changes(names, state, errors);
-            } else if edges.methods[method].target == index && !state.again {
+            } else if target == index && !state.again && exit.target != "Self" {
                 let message = format!(
-                    "`{}` leads back to `{}`: mark the state `#[again]` if that is meant, or name what it changes, `{} {{ field }} => {}`",
-                    exit.method, state.ident, exit.method, state.ident
+                    "`{0}` leads back to `{1}`: write `{0} => Self` if that is meant, `{0} {{ field }} => Self` if all else stays, or mark `{1}` as `#[again]` if \
+                     others lead there by this step as well",
+                    exit.method, state.ident
                 );
                 errors.at(&exit.target, message);
             }
-            edges.methods[method].sources.push(index);
+            edges.methods[method].edges.push((index, target));
             exits.push(ExitDef {
                 method,
+                target,
+                word: exit.method.clone(),
                 label: exit.label.clone(),
             });
         }
@@ -102,7 +105,15 @@ fn check_exits(state: &StateVariant, errors: &mut Errors) {
     }
 }
 
-fn target(states: &[StateVariant], exit: &ast::ExitSyntax, errors: &mut Errors) -> Option<usize> {
+fn target(
+    states: &[StateVariant],
+    source: usize,
+    exit: &ast::ExitSyntax,
+    errors: &mut Errors,
+) -> Option<usize> {
+    if exit.target == "Self" {
+        return Some(source);
+    }
     if let Some(index) = states.iter().position(|state| state.ident == exit.target) {
         return Some(index);
     }
@@ -142,32 +153,46 @@ fn method(
             ident: exit.method.clone(),
             variant: metadata.clone(),
             metadata,
-            target,
-            sources: Vec::new(),
+            edges: Vec::new(),
             changes: exit.changes.clone(),
         });
         return Some(edges.methods.len() - 1);
     };
-    let known = edges.methods[index].target;
-    if known == target {
-        if edges.methods[index].changes != exit.changes {
+    let known = &edges.methods[index];
+    if known.changes != exit.changes {
+        errors.at(&exit.method, other_changes(known, exit));
+        return None;
+    }
+    let is_outcome = exit.branch.is_some()
+        || edges
+            .branches
+            .iter()
+            .any(|branch| branch.outcomes.contains(&index));
+    match known.edges.first() {
+        Some((_, other)) if is_outcome && *other != target => {
             let message = format!(
-                "`{}` enters `{}` with all that it demands from one state and changes some of its fields from another: give one of the two \
-                 another name",
-                exit.method, exit.target
+                "`{}` is an outcome that leads to `{}`: give this edge another name",
+                exit.method, states[*other].ident
             );
             errors.at(&exit.method, message);
-            return None;
+            None
         }
-        return Some(index);
+        _ => Some(index),
     }
-    let message = format!(
-        "method `{}` already leads to `{}`: give this edge another name, because a method has one target and one \
-         set of metadata",
-        exit.method, states[known].ident
-    );
-    errors.at(&exit.method, message);
-    None
+}
+
+/// Says that the steps of one name do not change the same.
+fn other_changes(known: &Method, exit: &ast::ExitSyntax) -> String {
+    let (name, target) = (&exit.method, &exit.target);
+    match (&known.changes, &exit.changes) {
+        (Some(_), Some(_)) => format!(
+            "`{name}` changes other fields elsewhere, and a step asks for the same wherever it is made: give one of the two another name"
+        ),
+        _ => format!(
+            "`{name}` enters `{target}` with all that it demands from one state and changes some of its fields from another: give one of the two \
+             another name"
+        ),
+    }
 }
 
 /// Only a step back to its own state may name what it changes.

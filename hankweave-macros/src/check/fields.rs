@@ -79,7 +79,7 @@ pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
                 "`{}` has no field `{name}` of its own to change{hint}",
                 ast.states[state].ident
             );
-            errors.at(name, message);
+            errors.once_at(name, message);
         }
     }
     for (state, tolerated) in (0..ast.states.len())
@@ -93,11 +93,12 @@ pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
 
 /// The fields that steps name, each with the state that it should be in.
 fn changed(edges: &Edges) -> impl Iterator<Item = (usize, &Ident)> {
-    let names = edges
-        .methods
-        .iter()
-        .map(|method| (method.target, method.changes.as_ref()));
-    names.flat_map(|(state, names)| names.into_iter().flatten().map(move |name| (state, name)))
+    let methods = edges.methods.iter();
+    methods.flat_map(|method| {
+        let names = method.changes.iter().flatten();
+        let targets = method.targets();
+        names.flat_map(move |name| targets.clone().into_iter().map(move |state| (state, name)))
+    })
 }
 
 fn shared_field(ast: &Ast, field: &ast::FieldSyntax, errors: &mut Errors) -> Option<FieldDef> {
@@ -229,14 +230,17 @@ impl Resolver<'_> {
         let Some(start) = &live.start else {
             return ValueSource::Caller;
         };
-        let entering = self.edges.methods.iter();
-        let entering = entering.filter(|method| method.target == state && method.changes.is_none());
-        let mut sources = entering.flat_map(|method| &method.sources);
-        let has = |source: &&usize| self.names(**source).contains(&field.ident.to_string());
+        let entering = self
+            .edges
+            .methods
+            .iter()
+            .filter(|method| method.changes.is_none());
+        let mut sources = entering.flat_map(|method| method.sources_of(state));
+        let has = |source: &usize| self.names(*source).contains(&field.ident.to_string());
         if live.again == Again::Unsaid
             && let Some(source) = sources.find(has)
         {
-            let [source, target] = [*source, state].map(|state| &self.ast.states[state].ident);
+            let [source, target] = [source, state].map(|state| &self.ast.states[state].ident);
             let message = format!(
                 "`{0}` would start anew whenever `{target}` is entered from `{source}`, which has it: write `#[live(start = .., keeps)]` to keep its \
                  value, or `#[live(start = .., restarts)]` if that is meant",
@@ -286,9 +290,9 @@ impl Resolver<'_> {
 
     /// A step has one struct for what it asks, so all states that it leaves have the field, or none of them.
     fn asked_alike(&self, state: usize, from: &Ident, errors: &mut Errors) {
-        for method in self.edges.methods.iter().filter(|method| method.target == state) {
-            let has = |source: &&usize| self.names(**source).contains(&from.to_string());
-            let (with, without): (Vec<usize>, Vec<usize>) = method.sources.iter().partition(has);
+        for method in &self.edges.methods {
+            let has = |source: &usize| self.names(*source).contains(&from.to_string());
+            let (with, without): (Vec<usize>, Vec<usize>) = method.sources_of(state).partition(has);
             if let (Some(with), Some(without)) = (with.first(), without.first()) {
                 let [with, without] = [*with, *without].map(|state| &self.ast.states[state].ident);
                 let message = format!(
@@ -477,8 +481,28 @@ fn recorded(ast: &Ast, field: &ast::FieldSyntax, setters: Setters, errors: &mut 
         errors.at(&field.ident, message);
         return None;
     }
+    let last = match &field.ty {
+        Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
+        _ => None,
+    };
+    if let (true, Some(name)) = (
+        setters.add,
+        last.filter(|name| NOT_ADDED.contains(&name.as_str())),
+    ) {
+        let message = format!(
+            "`add` adds a value of the field's own type by `+=`, which `{name}` does not have: leave out `add`"
+        );
+        errors.once_at(&field.ty, message);
+        return Some(Setters {
+            add: false,
+            ..setters
+        });
+    }
     Some(setters)
 }
+
+/// Types that cannot be added to themselves. Names are all that a macro sees.
+const NOT_ADDED: [&str; 6] = ["Option", "PathBuf", "String", "Vec", "bool", "char"];
 
 fn field_of(ast: &Ast, field: &ast::FieldSyntax, entry: ValueSource, live: Option<Setters>) -> FieldDef {
     let name = text(&field.ident);

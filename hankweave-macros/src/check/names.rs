@@ -118,7 +118,7 @@ fn machine_name(machine: &mut MachineDef, errors: &mut Errors) {
         let message =
             format!("the enum is called `{name}` as well: give it another name, such as `{name}Record`");
         errors.at(&machine.stored, message);
-        machine.name = format_ident!("{name}Machine", span = machine.name.span());
+        machine.stored = format_ident!("{name}Record", span = machine.stored.span());
         return;
     }
     if module == name {
@@ -296,6 +296,7 @@ fn inner_names() -> Vec<String> {
         "sealed",
         "steps",
         "tests",
+        "traits",
     ];
     names.map(str::to_owned).into()
 }

@@ -1,18 +1,20 @@
 //! Types of which another value would be read than was written, or none.
 
-use proc_macro2::{TokenStream, TokenTree};
-use quote::ToTokens;
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident};
 use syn::{Type, parse_quote};
 
-use crate::ast::{Ast, FieldSyntax};
+use crate::ast::{Ast, FieldSyntax, Mark};
+use crate::case::text;
 use crate::error::Errors;
-use crate::model::inside_option;
+use crate::model::{inside_option, is_plain};
 
 /// Checks the fields of a machine that is stored.
 pub(super) fn check(ast: &mut Ast, errors: &mut Errors) {
     if !ast.types {
         types_alone(ast, errors);
     }
+    origins(ast, errors);
     if !ast.stored_form {
         return;
     }
@@ -54,12 +56,7 @@ fn types_alone(ast: &mut Ast, errors: &mut Errors) {
         found = true;
     }
     if found {
-        ast.types = true;
-        ast.stored_form = false;
-        ast.tests = false;
-        ast.schema = None;
-        ast.fields = None;
-        ast.derives.clear();
+        ast.demand_nothing();
     }
 }
 
@@ -70,6 +67,25 @@ fn is_of_the_process(tokens: TokenStream) -> bool {
         TokenTree::Group(group) => is_of_the_process(group.stream()),
         TokenTree::Punct(_) | TokenTree::Literal(_) => false,
     })
+}
+
+/// The state that was left has one type, which is said instead of by each place where another one does not fit.
+fn origins(ast: &mut Ast, errors: &mut Errors) {
+    let phase = format_ident!("{}Phase", text(&ast.name), span = Span::call_site());
+    let fields = ast
+        .states
+        .iter_mut()
+        .chain(&mut ast.groups)
+        .flat_map(|state| &mut state.fields);
+    let of_others =
+        |field: &&mut FieldSyntax| matches!(field.mark, Mark::Origin) && is_plain(field.ty.to_token_stream());
+    for field in fields.filter(of_others) {
+        errors.at(
+            &field.ty,
+            format!("`#[origin]` gives the state that was left, which is a `{phase}`"),
+        );
+        field.ty = parse_quote!(#phase);
+    }
 }
 
 fn field_type(field: &mut FieldSyntax, errors: &mut Errors) {

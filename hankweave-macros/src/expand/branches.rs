@@ -26,9 +26,10 @@ fn outcomes<'a>(branch: &Branch, machine: &'a MachineDef) -> Vec<&'a Method> {
     outcomes.map(|method| &machine.methods[*method]).collect()
 }
 
+/// The target of each outcome, of which it has one.
 fn targets<'a>(outcomes: &[&Method], machine: &'a MachineDef) -> Vec<&'a Ident> {
-    let targets = outcomes.iter().map(|method| &machine.target(method).ident);
-    targets.collect()
+    let targets = outcomes.iter().flat_map(|method| machine.targets(method));
+    targets.map(|target| &target.ident).collect()
 }
 
 /// How an outcome is matched, and the step that is then in hand.

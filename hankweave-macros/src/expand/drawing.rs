@@ -18,7 +18,7 @@ pub(super) fn drawing(machine: &MachineDef) -> String {
     let lanes: Vec<Lane> = machine
         .methods
         .iter()
-        .map(|method| Lane::new(method, states.len()))
+        .flat_map(|method| Lane::of(method, states.len()))
         .collect();
     let blocks: Vec<String> = blocks(&lanes, WIDTH.saturating_sub(widest))
         .into_iter()
@@ -49,13 +49,26 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(method: &Method, states: usize) -> Self {
-        let ends = method.sources.iter().chain([&method.target]);
-        let (first, last) = (ends.clone().min(), ends.max());
+    /// One for each target; ways from a state back to itself, one or many, are one column.
+    fn of(method: &Method, states: usize) -> Vec<Self> {
+        let targets = method.targets();
+        if method.edges.iter().all(|(source, target)| source == target) {
+            return vec![Self::new(method, &targets, &[], states)];
+        }
+        let sources = |target: usize| method.sources_of(target).collect::<Vec<_>>();
+        let lanes = targets.into_iter();
+        lanes
+            .map(|target| Self::new(method, &[target], &sources(target), states))
+            .collect()
+    }
+
+    fn new(method: &Method, targets: &[usize], sources: &[usize], states: usize) -> Self {
+        let ends = || targets.iter().chain(sources);
+        let (first, last) = (ends().min(), ends().max());
         let cell = |state: usize| match state {
-            _ if state == method.target => arrow(method),
-            _ if method.sources.contains(&state) => 'o',
-            _ if first <= Some(&state) && Some(&state) <= last => '|',
+            _ if targets.contains(&state) => arrow(state, sources),
+            _ if sources.contains(&state) => 'o',
+            _ if !sources.is_empty() && first <= Some(&state) && Some(&state) <= last => '|',
             _ => ' ',
         };
         Self {
@@ -70,16 +83,12 @@ impl Lane {
     }
 }
 
-/// Returns the arrow of a step.
-fn arrow(method: &Method) -> char {
-    let comes_from = |is_there: fn(&usize, &usize) -> bool| {
-        method
-            .sources
-            .iter()
-            .any(|source| is_there(source, &method.target))
-    };
+/// Returns the arrow of a step into a state; one without sources comes from there.
+fn arrow(target: usize, sources: &[usize]) -> char {
+    let comes_from =
+        |is_there: fn(&usize, &usize) -> bool| sources.iter().any(|source| is_there(source, &target));
     match (comes_from(usize::lt), comes_from(usize::gt)) {
-        _ if comes_from(usize::eq) => '@',
+        _ if sources.is_empty() || comes_from(usize::eq) => '@',
         (true, true) => '>',
         (false, true) => '^',
         _ => 'v',
@@ -168,6 +177,25 @@ mod tests {
        Removed -> [*]                             v
 ";
         assert_eq!(drawn(door), expected.trim_start_matches('\n'));
+    }
+
+    #[test]
+    fn each_target_of_a_step_has_a_column_and_all_ways_back_have_one() {
+        let light = quote! {
+            enum LightRecord {
+                #[group] #[to(check => Self)] On,
+                #[initial] #[within(On)] #[to(next => Green)] Red,
+                #[within(On)] #[to(next => Red, remove => Removed)] Green,
+                #[terminal] Removed,
+            }
+        };
+        let expected = "
+                       next  next  check  remove
+[*] -> Red              o     ^      @
+       Green            v     o      @      o
+       Removed -> [*]                       v
+";
+        assert_eq!(drawn(light), expected.trim_start_matches('\n'));
     }
 
     #[test]

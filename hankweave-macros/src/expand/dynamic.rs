@@ -6,6 +6,7 @@ use quote::{quote, quote_spanned};
 use crate::case::text;
 use crate::model::{Carried, FieldDef, LiveField, MachineDef, Method, StateDef, ValueSource};
 
+use super::states::links;
 use super::values::next_function;
 use super::{GeneratedNames, checked, if_stored};
 
@@ -57,9 +58,9 @@ pub(super) fn execution(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
     let changes = changes.iter().map(|change| change_arm(change, machine, out));
     // A machine whose only edge is mistaken has no event that could be refused.
     let refuse = (!machine.methods.is_empty()).then(|| {
-        let to = match machine.changes().is_empty() {
+        let to = match leads_to_one(machine) {
             true => quote!(event.target()),
-            false => quote!(event.target().unwrap_or(from)),
+            false => quote!(event.target().or(event.target_from(from)).unwrap_or(from)),
         };
         quote! {
             #[cold]
@@ -116,13 +117,23 @@ pub(super) fn execution(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
     }
 }
 
+/// Whether each event has one target, wherever it is made.
+fn leads_to_one(machine: &MachineDef) -> bool {
+    let one = |method: &Method| method.targets().len() == 1;
+    machine.changes().is_empty() && machine.methods.iter().all(one)
+}
+
 /// One event on every state. The value is matched where it lies: a pair of value and event would first be copied.
 fn step_arm(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
-    let (krate, transition, to) = (&out.krate, &out.transition, &machine.target(method).ident);
+    let (krate, transition) = (&out.krate, &out.transition);
     let (pattern, key) = event_pattern(method, machine);
-    let arms = method.sources.iter().map(|source| {
-        let source = &machine.states[*source];
-        let (from, limits) = (&source.ident, limits(method, source, machine, out));
+    let arms = method.edges.iter().map(|(source, target)| {
+        let [source, to] = [source, target].map(|state| &machine.states[*state]);
+        let (from, to, limits) = (
+            &source.ident,
+            &to.ident,
+            limits(method, *target, source, machine, out),
+        );
         quote! {
             Self::#from(state) => {
                 #limits
@@ -139,13 +150,18 @@ fn step_arm(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> Toke
 }
 
 /// Refuses a step whose computed fields do not fit their types.
-fn limits(method: &Method, source: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+fn limits(
+    method: &Method,
+    target: usize,
+    source: &StateDef,
+    machine: &MachineDef,
+    out: &GeneratedNames,
+) -> TokenStream {
     let (krate, transition, from) = (&out.krate, &out.transition, &source.ident);
     let (pattern, _) = event_pattern(method, machine);
     let changed = method.changes.as_ref();
-    let target = machine.target(method);
-    let computed = target.fields.iter().filter(|field| {
-        changed.is_none_or(|names| names.contains(&field.ident)) && !machine.asks(method, field)
+    let computed = machine.states[target].fields.iter().filter(|field| {
+        changed.is_none_or(|names| names.contains(&field.ident)) && !machine.asks(method, target, field)
     });
     let checks = computed.filter_map(|field| {
         let ValueSource::Carried(Carried {
@@ -159,7 +175,7 @@ fn limits(method: &Method, source: &StateDef, machine: &MachineDef, out: &Genera
         if !source.has(before) || checked::of_next(next, machine, krate).is_none() {
             return None;
         }
-        let function = next_function(method.target, field, source, machine);
+        let function = next_function(target, field, source, machine);
         let name = &field.stored_name;
         Some(quote! {
             if #function(::core::clone::Clone::clone(&state.#before)).is_none() {
@@ -254,11 +270,6 @@ pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStr
     let docs = format!("A step of a {typed} as an event.");
     let (open, asked) = (machine.non_exhaustive(), &machine.generated.events);
     let names: Vec<_> = machine.methods.iter().map(|method| text(&method.ident)).collect();
-    let targets: Vec<_> = machine
-        .methods
-        .iter()
-        .map(|method| &machine.target(method).ident)
-        .collect();
     let has_metadata = |method: &&Method| machine.metadata(method).next().is_some();
     let patterns: Vec<_> = machine
         .methods
@@ -273,8 +284,8 @@ pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStr
         })
         .collect();
     let variants = machine.methods.iter().map(|method| {
-        let (variant, key, to) = (&method.variant, &method.metadata, &machine.target(method).ident);
-        let docs = format!("The step to [`{to}`].");
+        let (variant, key) = (&method.variant, &method.metadata);
+        let docs = format!("The step to {}.", links(method, machine));
         let content = has_metadata(&method).then(|| quote!((#key)));
         quote!(#[doc = #docs] #variant #content,)
     });
@@ -282,7 +293,7 @@ pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStr
     let change_variants = changes.iter().map(change_variant);
     let change_names: Vec<_> = changes.iter().map(LiveField::method).collect();
     let change_patterns: Vec<_> = changes.iter().map(LiveField::variant).collect();
-    let target = target(&patterns, &targets, &change_patterns, out);
+    let target = target(&patterns, &change_patterns, machine, out);
     let conversions = machine.methods.iter().map(|method| {
         let (variant, key) = (&method.variant, &method.metadata);
         let (argument, value) = match has_metadata(&method) {
@@ -323,31 +334,46 @@ pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStr
     }
 }
 
-/// Returns the target of a step; none when it changes a live field.
+/// The target of a step, alone and from a state.
 fn target(
     patterns: &[TokenStream],
-    targets: &[&Ident],
     changes: &[Ident],
+    machine: &MachineDef,
     out: &GeneratedNames,
 ) -> TokenStream {
     let (vis, status) = (&out.vis, &out.status);
-    if changes.is_empty() {
-        return quote! {
-            /// The status that the step leads to.
-            #vis const fn target(&self) -> #status {
-                match *self {
-                    #(Self::#patterns => #status::#targets,)*
-                }
-            }
-        };
-    }
+    let one = leads_to_one(machine);
+    let targets = machine
+        .methods
+        .iter()
+        .map(|method| match &machine.targets(method)[..] {
+            [StateDef { ident, .. }] if one => quote!(#status::#ident),
+            [StateDef { ident, .. }] => quote!(::core::option::Option::Some(#status::#ident)),
+            _ => quote!(::core::option::Option::None),
+        });
+    let (docs, gives) = match one {
+        true => ("The status that the step leads to.", quote!(#status)),
+        false => (
+            "The status that the step leads to; `None` for the change of a live field, which leaves the status as it is, and for a step that leads elsewhere \
+             from another state: `target_from` tells that.",
+            quote!(::core::option::Option<#status>),
+        ),
+    };
+    let changes =
+        (!changes.is_empty()).then(|| quote!(#(Self::#changes(_))|* => ::core::option::Option::None,));
     quote! {
-        /// The status that the step leads to; `None` for the change of a live field, which leaves the status as it is.
-        #vis const fn target(&self) -> ::core::option::Option<#status> {
+        #[doc = #docs]
+        #vis const fn target(&self) -> #gives {
             match *self {
-                #(Self::#patterns => ::core::option::Option::Some(#status::#targets),)*
-                #(Self::#changes(_))|* => ::core::option::Option::None,
+                #(Self::#patterns => #targets,)*
+                #changes
             }
+        }
+
+        /// The status that the step leads to from this one; `None` where it is no step of that.
+        #vis fn target_from(&self, from: #status) -> ::core::option::Option<#status> {
+            let mut steps = from.steps().iter();
+            steps.find(|(step, _)| *step == self.method()).map(|(_, to)| *to)
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn graph(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         }
     });
     let edges = machine.edges().map(|(from, method, exit)| {
-        let (from, to) = (from.ident.to_string(), machine.target(method).ident.to_string());
+        let [from, to] = [from, &machine.states[exit.target]].map(|state| state.ident.to_string());
         let (name, label) = (text(&method.ident), label(method, exit));
         let metadata = machine.metadata(method).map(field);
         quote! {

@@ -26,14 +26,14 @@ pub(super) fn statuses(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
     let status_enum = name_enum(status, &status_docs, &all, machine, out);
     let phase_enum = name_enum(phase, &phase_docs, &active, machine, out);
     let targets = all.iter().map(|state| {
-        let methods = state.exits.iter().map(|exit| &machine.methods[exit.method]);
-        let targets = distinct(methods.map(|method| &machine.target(method).ident));
+        let targets = state.exits.iter().map(|exit| &machine.states[exit.target].ident);
+        let targets = distinct(targets);
         quote!(#(Self::#targets),*)
     });
     let steps = machine.states.iter().map(|state| {
         let steps = state.exits.iter().map(|exit| {
             let method = &machine.methods[exit.method];
-            let (name, target) = (text(&method.ident), &machine.target(method).ident);
+            let (name, target) = (text(&method.ident), &machine.states[exit.target].ident);
             quote!((#name, Self::#target))
         });
         quote!(#(#steps),*)

@@ -162,13 +162,9 @@ fn check(field: &FieldDef, state: usize, machine: &MachineDef, out: &GeneratedNa
 
 /// The states that lead to one state.
 pub(super) fn origins(state: usize, machine: &MachineDef) -> Vec<&Ident> {
-    let sources = machine
-        .methods
-        .iter()
-        .filter(|method| method.target == state)
-        .flat_map(|method| &method.sources);
+    let sources = machine.methods.iter().flat_map(|method| method.sources_of(state));
     distinct(sources)
         .into_iter()
-        .map(|source| &machine.states[*source].ident)
+        .map(|source| &machine.states[source].ident)
         .collect()
 }

@@ -36,7 +36,11 @@ pub(super) fn schema(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
         .enumerate()
         .map(|(index, state)| state_schema(index, state, machine, out));
     let events = machine.methods.iter().map(|method| {
-        let docs = format!("Leads a {typed} to `{}`.", machine.target(method).stored_name);
+        let targets = machine.targets(method).into_iter();
+        let targets: Vec<String> = targets
+            .map(|target| format!("`{}`", target.stored_name))
+            .collect();
+        let docs = format!("Leads a {typed} to {}.", targets.join(" or "));
         let (name, fields) = (text(&method.ident), machine.metadata(method));
         let fields = fields.map(|field| property(field, TokenStream::new()));
         quote!(schema::event(#name, #docs, [#(#fields),*]))

@@ -1,13 +1,14 @@
 //! Tests of the machine that its user need not write: `#[machine(Name, tests)]`.
 
-use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
 use syn::Path;
 
 use crate::case::text;
 use crate::model::{FieldDef, MachineDef, Method};
 
 use super::GeneratedNames;
+use super::states::at;
 
 /// The test module; its tests are in core, this only tells them what the compiler knows.
 pub(super) fn self_test(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
@@ -230,8 +231,10 @@ fn samples<'a>(fields: impl Iterator<Item = &'a FieldDef>, krate: &Path) -> Vec<
         Some(value) => quote!(#value),
         None => {
             // A type that has no samples is then reported at its field.
-            let here = Span::call_site().located_at(field.ident.span());
-            quote_spanned!(here=> #krate::Sample::sample(n.wrapping_add(#index)))
+            at(
+                quote!(#krate::Sample::sample(n.wrapping_add(#index))),
+                &field.ident,
+            )
         }
     });
     values.collect()

@@ -10,34 +10,23 @@ use super::generics::{self, phantom};
 use super::values::{first_call, next_call};
 use super::{GeneratedNames, if_stored, visibility};
 
-/// The generic value and the traits that its parameter obeys.
+/// The generic value.
 pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis,
         typed,
         stored,
         status,
-        phase,
         state_trait,
         into_stored,
         to_stored,
         krate,
         ..
     } = out;
-    let asked = &machine.generated.typed;
+    let written_out = super::written_out::of_typed(machine, out);
     let docs = format!("A value of the `{typed}` machine that is known to be in state `S`.");
     let diagram = super::drawing::drawing(machine);
-    let not_a_state = format!("`{{Self}}` is not a state of machine `{typed}`");
-    let not_active = format!("`{{Self}}` is a terminal state of machine `{typed}`, or none of its states");
-    let active = machine
-        .states
-        .iter()
-        .filter(|state| !state.terminal)
-        .map(|state| format!("`{}`", state.ident));
-    let active = format!("the states that can still move: {}", super::list(active));
     let state_impls = machine.states.iter().map(|state| state_impl(state, machine, out));
-    let into_bound =
-        (!machine.types).then(|| quote!(+ ::core::clone::Clone + ::core::convert::Into<#stored>));
     let into_record = (!machine.types).then(|| {
         quote! {
             /// Gives up the typed value for its stored form.
@@ -79,8 +68,9 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         #[doc = #read_back]
         ///
         #[doc = #diagram]
-        #[derive(::core::fmt::Debug, ::core::cmp::PartialEq #(, #asked)*)]
         #vis struct #typed<S: #state_trait>(S);
+
+        #written_out
 
         impl<S: #state_trait> #typed<S> {
             /// Found before that of the data, which would look like a second value.
@@ -90,7 +80,7 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             where
                 for<'a> S: sealed::Copied<'a>,
             {
-                sealed::never()
+                never()
             }
 
             /// The status of this state.
@@ -114,24 +104,6 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             fn deref(&self) -> &S {
                 &self.0
             }
-        }
-
-        /// A state of the machine. Only the generated states implement it.
-        #[diagnostic::on_unimplemented(message = #not_a_state)]
-        #vis trait #state_trait: sealed::State #into_bound {
-            /// The status of this state.
-            const STATUS: #status;
-            /// Whether no step leaves this state.
-            const TERMINAL: bool;
-            /// The statuses that can follow.
-            const TARGETS: &'static [#status];
-        }
-
-        /// A state that is not terminal.
-        #[diagnostic::on_unimplemented(message = #not_active, label = "this value is final", note = #active)]
-        #vis trait Active: #state_trait + sealed::Active {
-            /// The name of this state among those that are not terminal.
-            const PHASE: #phase;
         }
 
         #(#state_impls)*
@@ -243,10 +215,10 @@ pub(super) fn metadata(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
     let (derives, undocumented) = (derives(machine, false), undocumented(machine));
     let derives = quote!(#derives #serde);
     let structs = machine.methods.iter().map(|method| {
-        let (ident, target) = (&method.metadata, &machine.target(method).ident);
+        let (ident, targets) = (&method.metadata, links(method, machine));
         let derives = at(derives.clone(), &method.ident);
         let docs = format!(
-            "What `{}` demands on the way of a {typed} to [`{target}`].",
+            "What `{}` demands on the way of a {typed} to {targets}.",
             method.ident
         );
         let fields: Vec<_> = machine
@@ -286,6 +258,13 @@ pub(super) fn metadata(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
             #(#inside use super::#keys;)*
         }
     }
+}
+
+/// The states that a method leads to, for documentation.
+pub(super) fn links(method: &Method, machine: &MachineDef) -> String {
+    let targets = machine.targets(method).into_iter();
+    let targets: Vec<String> = targets.map(|target| format!("[`{}`]", target.ident)).collect();
+    targets.join(" or ")
 }
 
 /// Returns the derives of data: with types alone those of the declaration and nothing else.
@@ -390,18 +369,19 @@ fn phantom_value(state: &StateDef, machine: &MachineDef) -> Option<TokenStream> 
 /// The target of a step as an expression: `from` is the source, `self` holds what the caller supplies.
 pub(super) fn entered(
     method: &Method,
+    target: usize,
     source: &StateDef,
     machine: &MachineDef,
     out: &GeneratedNames,
 ) -> TokenStream {
-    let state = machine.target(method);
+    let state = &machine.states[target];
     let values = state.fields.iter().map(|field| {
         let ident = &field.ident;
         let stays = (method.changes.as_ref()).is_some_and(|names| !names.contains(ident));
-        let value = match machine.asks(method, field) {
+        let value = match machine.asks(method, target, field) {
             true => quote!(self.#ident),
             false if stays => quote!(from.#ident),
-            false => entry_value(method.target, field, source, machine, out),
+            false => entry_value(target, field, source, machine, out),
         };
         quote!(#ident: #value,)
     });

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
+use syn::Type;
 
-use crate::model::{FieldDef, MachineDef, StateDef, ValueSource};
+use crate::model::{FieldDef, MachineDef, StateDef, ValueSource, is_plain};
 
 use super::rehydrate::rules_name;
 use super::states::{at, serde_container, serde_field};
@@ -27,7 +28,7 @@ pub(super) fn stored(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
     let writers = writers.map(|(index, state)| writer(index, state, machine, out));
     let belongs = machine.states.iter().map(|state| belongs(state, machine, out));
     let reads = machine.states.iter().map(|state| read(state, machine, out));
-    let widths = widths(machine);
+    let early = early(machine);
     let known_fields = machine.extra().is_none().then(|| {
         quote! {
             #[automatically_derived]
@@ -55,7 +56,7 @@ pub(super) fn stored(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
                         }
                     }
 
-                    #widths
+                    #early
 
                     fn read<'de, A: serde::de::MapAccess<'de>>(
                         status: #status,
@@ -85,39 +86,59 @@ pub(super) fn stored(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
     )
 }
 
-/// Numbers that are wider than what a format tells unasked, where a name has one type wherever it stands.
-fn widths(machine: &MachineDef) -> Option<TokenStream> {
-    let wide = |field: &FieldDef| match field.value_type().to_token_stream().to_string().as_str() {
-        "u128" if !field.custom_read => Some("U128"),
-        "i128" if !field.custom_read => Some("I128"),
-        _ => None,
-    };
-    let fields = || machine.states.iter().flat_map(|state| &state.fields);
-    let of_name = |name: &str| {
-        let mut found = fields()
-            .filter(|field| field.stored_names().any(|known| known == name))
-            .map(wide);
-        let first = found.next()??;
-        found.all(|other| other == Some(first)).then_some(first)
-    };
-    let names: BTreeSet<&str> = fields().flat_map(FieldDef::stored_names).collect();
+/// How a value is read that comes before the tag, where its name has one type in all states.
+fn early(machine: &MachineDef) -> Option<TokenStream> {
+    let names: BTreeSet<&str> = machine.states.iter().flat_map(names).collect();
     let arms: Vec<_> = names
         .into_iter()
         .filter_map(|name| {
-            let width = format_ident!("{}", of_name(name)?);
-            Some(quote!(#name => stored::Width::#width,))
+            let field = early_field(name, machine)?;
+            Some(quote!(#name => #field.read(value),))
         })
         .collect();
     (!arms.is_empty()).then(|| {
         quote! {
-            fn width(name: &str) -> stored::Width {
+            fn early<'de, D: serde::Deserializer<'de>>(
+                name: &str,
+                value: D,
+            ) -> ::core::result::Result<stored::EarlyValue, D::Error> {
+                #[allow(unused_imports, reason = "the types of the declaration can be read")]
+                use stored::UnreadableField as _;
                 match name {
                     #(#arms)*
-                    _ => stored::Width::Any,
+                    _ => stored::told(value),
                 }
             }
         }
     })
+}
+
+/// The type that reads the values under a name.
+fn early_field(name: &str, machine: &MachineDef) -> Option<TokenStream> {
+    let fields = machine.states.iter().flat_map(|state| &state.fields);
+    let fields: Vec<&FieldDef> = fields
+        .filter(|field| field.stored_names().any(|known| known == name))
+        .collect();
+    let first = fields.first()?;
+    let written = |ty: &Type| ty.to_token_stream().to_string();
+    let all_have = |ty: fn(&FieldDef) -> &Type| {
+        fields
+            .iter()
+            .all(|field| written(ty(field)) == written(ty(first)))
+    };
+    let tolerated = machine.states.iter().flat_map(|state| &state.tolerated);
+    if fields.iter().any(|field| field.custom_read)
+        || tolerated.into_iter().any(|known| known == name)
+        || is_plain(first.ty.to_token_stream())
+    {
+        return None;
+    }
+    if all_have(|field| &field.ty) {
+        let ty = &first.ty;
+        return Some(quote!(stored::EarlyField::<#ty>::always()));
+    }
+    let ty = first.value_type();
+    all_have(FieldDef::value_type).then(|| quote!(stored::EarlyField::<#ty>::sometimes()))
 }
 
 fn mirror_name(state: &StateDef) -> Ident {

@@ -7,7 +7,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
-use crate::model::{Branch, MachineDef, StateDef};
+use crate::model::{Branch, MachineDef, Method, StateDef};
 
 use super::transitions::legal_moves;
 use super::{GeneratedNames, generics, list};
@@ -22,15 +22,17 @@ struct StubCall<'a> {
     key: &'a Ident,
     argument: Option<TokenStream>,
     gives: TokenStream,
-    targets: String,
-    sources: &'a [usize],
+    sources: Vec<usize>,
+    /// The states in which it is legal, for messages.
+    legal: String,
 }
 
 fn calls<'a>(machine: &'a MachineDef, out: &GeneratedNames) -> Vec<StubCall<'a>> {
     let typed = &out.typed;
     let (_, arguments, _) = machine.generics.split_for_impl();
     let steps = machine.methods.iter().map(|method| {
-        let (to, key) = (&machine.target(method).ident, &method.metadata);
+        let (targets, key) = (machine.targets(method), &method.metadata);
+        let to = targets.first().map(|target| &target.ident);
         let of_key = generics::used(machine.metadata(method), machine);
         let (_, of_key, _) = of_key.split_for_impl();
         StubCall {
@@ -38,14 +40,15 @@ fn calls<'a>(machine: &'a MachineDef, out: &GeneratedNames) -> Vec<StubCall<'a>>
             key,
             argument: machine.metadata(method).next().map(|_| quote!(, _: #key #of_key)),
             gives: quote!(#typed<#to #arguments>),
-            targets: to.to_string(),
-            sources: &method.sources,
+            legal: legal(method, machine),
+            sources: method.sources().collect(),
         }
     });
     let branches = machine.branches.iter().map(|branch| {
-        let targets = branch.outcomes.iter().map(|method| &machine.methods[*method]);
-        let targets: Vec<String> = targets
-            .map(|method| machine.target(method).ident.to_string())
+        let outcomes = branch.outcomes.iter().map(|method| &machine.methods[*method]);
+        let targets: Vec<String> = outcomes
+            .flat_map(|method| machine.targets(method))
+            .map(|target| target.ident.to_string())
             .collect();
         let Branch { asks, gives, .. } = branch;
         let of_asks = generics::used(machine.demands(branch), machine);
@@ -55,11 +58,31 @@ fn calls<'a>(machine: &'a MachineDef, out: &GeneratedNames) -> Vec<StubCall<'a>>
             key: asks,
             argument: Some(quote!(, _: #asks #of_asks)),
             gives: quote!(#gives #arguments),
-            targets: targets.join(" | "),
-            sources: &branch.sources,
+            legal: legal_from(&branch.ident, &targets.join(" | "), &branch.sources, machine),
+            sources: branch.sources.clone(),
         }
     });
     steps.chain(branches).collect()
+}
+
+/// Says where a step is legal, with its target: at each state where there is more than one.
+fn legal(method: &Method, machine: &MachineDef) -> String {
+    if let [target] = &machine.targets(method)[..] {
+        let sources: Vec<usize> = method.sources().collect();
+        return legal_from(&method.ident, &target.ident.to_string(), &sources, machine);
+    }
+    let edges = method.edges.iter().map(|(source, target)| {
+        let [source, target] = [source, target].map(|state| &machine.states[*state].ident);
+        format!("`{source}` -> {target}")
+    });
+    format!("`{}` is legal from: {}", method.ident, list(edges))
+}
+
+fn legal_from(step: &Ident, targets: &str, sources: &[usize], machine: &MachineDef) -> String {
+    let sources = sources
+        .iter()
+        .map(|source| format!("`{}`", machine.states[*source].ident));
+    format!("`{step}` -> {targets} is legal from: {}", list(sources))
 }
 
 /// Methods that cannot be called, for the states of a machine.
@@ -197,17 +220,7 @@ fn bound(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef, out: &Gene
         false => format!("illegal: this {value} is `{}`", state.ident),
     };
     let here = legal_moves(state, machine);
-    let sources = call
-        .sources
-        .iter()
-        .map(|source| format!("`{}`", machine.states[*source].ident));
-    let there = format!(
-        "`{}` -> {} is legal from: {}",
-        call.name,
-        call.targets,
-        list(sources)
-    );
-    never(&name, &message, &label, &[here, there])
+    never(&name, &message, &label, &[here, call.legal.clone()])
 }
 
 /// A bound that never holds, with what the compiler says of it. Without an implementation it would say as well that there is none, and that one be added.
@@ -246,15 +259,13 @@ impl<'a> Generic<'a> {
         let bounds = self.calls.iter().map(|call| {
             let StubCall { name, key, .. } = call;
             let message = format!("not every state of `{typed}` has the step `{name}`");
-            let sources = call.sources.iter().map(|source| format!("`{}`", self.machine.states[*source].ident));
-            let there = format!("`{name}` -> {} is legal from: {}", call.targets, list(sources));
             let bound = match self.is_branch(call) {
                 true => "take the value in one of these states".to_owned(),
                 false => format!(
                     "write the bound `{module}::{key}: {module}::Edge<S>` for the state `S`, and make the step with `.step(..)`, which takes a `{module}::{key}`"
                 ),
             };
-            never(&Self::bound_name(call), &message, "the state is not known here", &[there, bound])
+            never(&Self::bound_name(call), &message, "the state is not known here", &[call.legal.clone(), bound])
         });
         bounds.collect()
     }
@@ -310,7 +321,7 @@ fn stub(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef) -> TokenStr
         where
             for<#lifetime> #ident #arguments: illegal::#bound<#lifetime>,
         {
-            sealed::never()
+            never()
         }
     }
 }
@@ -326,7 +337,7 @@ fn hint_method(bound: &Ident, call: &StubCall<'_>) -> TokenStream {
         where
             for<'a> super::sealed::Nobody: #bound<'a>,
         {
-            super::sealed::never()
+            super::never()
         }
     }
 }

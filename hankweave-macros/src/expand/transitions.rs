@@ -8,29 +8,18 @@ use crate::case::{pascal, text};
 use crate::model::{FieldDef, MachineDef, Method, StateDef};
 
 use super::states::{distinct, entered, started};
-use super::stubs::{Generic, Stubs};
+use super::stubs::Stubs;
 use super::{GeneratedNames, checked, generics, list};
 
-/// The traits of steps and their implementations.
+/// What holds of states and steps, and the step that yields its event.
 pub(super) fn edges(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
-    let GeneratedNames {
-        vis,
-        typed,
-        stored,
-        transition,
-        state_trait,
-        value,
-        ..
-    } = out;
-    let message = format!("`{typed}<{{S}}>` has no transition `{{Self}}`");
-    let notes = machine.states.iter().map(|state| legal_moves(state, machine));
     let impls = machine
         .edges()
-        .map(|(from, method, _)| edge(from, method, machine, out));
+        .map(|(from, method, exit)| edge(from, method, exit.target, machine, out));
     let pairs = distinct(
         machine
             .edges()
-            .map(|(from, method, _)| (&from.ident, &machine.target(method).ident)),
+            .map(|(from, _, exit)| (&from.ident, &machine.states[exit.target].ident)),
     );
     let (params, arguments, bounds) = machine.generics.split_for_impl();
     let pairs = pairs.into_iter().map(|(from, to)| {
@@ -41,74 +30,11 @@ pub(super) fn edges(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             impl #params Transition<#to #arguments> for #from #arguments #bounds {}
         }
     });
-    let record = (!machine.types).then(|| {
-        quote! {
-            /// The step as an event.
-            fn record(&self) -> #transition;
-        }
-    });
-    let narrow = (!machine.types)
-        .then(|| quote!(fn narrow(stored: super::#stored) -> ::core::result::Result<Self, super::#stored>;));
     let step = step(machine, out);
-    let generic = Generic::new(machine, out).methods();
-    let only_declared =
-        format!("only the declaration of machine `{typed}` says what its states and steps are");
-    let no_copy = format!("`{typed}<{{Self}}>` cannot be cloned: a copy would be a second right to move on");
-    let no_copy_label = format!("a {value} is one value in one state");
-    let no_copy_note = "its data alone can be: `S::clone(&value)`, with the state for `S`";
-    let no_edge = format!("machine `{typed}` has no edge from `{{Self}}` to `{{To}}`");
     quote! {
-        /// Metadata is the key to its step: the macro makes one implementation for each legal edge.
-        #[diagnostic::on_unimplemented(message = #message, label = "illegal from `{S}`" #(, note = #notes)*)]
-        #vis trait Edge<S: #state_trait>: sealed::Edge<S> {
-            /// The state that the step leads to.
-            type To: #state_trait;
-
-            /// Makes the step on the data of the state.
-            fn advance(self, from: S) -> Self::To;
-
-            #record
-        }
-
         #(#impls)*
 
-        /// There is an edge from this state to `To`.
-        #[diagnostic::on_unimplemented(message = #no_edge)]
-        #vis trait Transition<To: #state_trait>: #state_trait + sealed::Transition<To> {}
-
         #(#pairs)*
-
-        /// Nobody else can name these traits, so nobody else can implement what stands on them.
-        mod sealed {
-            use super::{#state_trait, #typed};
-
-            /// Never runs: its bound never holds.
-            pub fn never() -> ! {
-                ::core::unreachable!("the bound never holds")
-            }
-            #[diagnostic::on_unimplemented(message = #only_declared, label = "not a state of the declaration")]
-            pub trait State: Sized {
-                #narrow
-                #generic
-            }
-            #[diagnostic::on_unimplemented(message = #only_declared, label = "the declaration has no such step")]
-            pub trait Edge<S>: Sized {}
-            #[diagnostic::on_unimplemented(message = #only_declared, label = "the declaration has no such edge")]
-            pub trait Transition<To> {}
-            #[diagnostic::on_unimplemented(message = #only_declared, label = "terminal in the declaration")]
-            pub trait Active {}
-            #[diagnostic::on_unimplemented(message = #only_declared, label = "the declaration has no such step")]
-            pub trait Never {}
-            /// No state: nothing is implemented for it.
-            pub struct Nobody;
-            /// No state either: has what never holds for any other.
-            pub struct Nowhere;
-            impl Never for Nowhere {}
-            #[diagnostic::on_unimplemented(message = #no_copy, label = #no_copy_label, note = #no_copy_note)]
-            pub trait Copied<'a>: Never {}
-            #[diagnostic::do_not_recommend]
-            impl<'a> Copied<'a> for Nowhere {}
-        }
 
         #step
     }
@@ -141,14 +67,16 @@ fn step(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             }
         };
     }
+    let written_out = super::written_out::of_step(out);
     quote! {
         /// A step that was made: the value in its new state, and the event that says so.
-        #[derive(::core::fmt::Debug, ::core::cmp::PartialEq)]
         #[must_use = "the event has to be recorded and the value kept"]
         #vis struct Step<S: #state_trait> {
             #value: #typed<S>,
             event: #transition,
         }
+
+        #written_out
 
         impl<S: #state_trait> Step<S> {
             /// Returns the event.
@@ -177,10 +105,18 @@ fn step(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     }
 }
 
-fn edge(from: &StateDef, method: &Method, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
-    let target = machine.target(method);
-    let (transition, key, to, source) = (&out.transition, &method.metadata, &target.ident, &from.ident);
-    let entered = entered(method, from, machine, out);
+fn edge(
+    from: &StateDef,
+    method: &Method,
+    target: usize,
+    machine: &MachineDef,
+    out: &GeneratedNames,
+) -> TokenStream {
+    let (transition, key, source) = (&out.transition, &method.metadata, &from.ident);
+    let (to, entered) = (
+        &machine.states[target].ident,
+        entered(method, target, from, machine, out),
+    );
     let record = (!machine.types).then(|| {
         quote! {
             fn record(&self) -> #transition {
@@ -214,7 +150,7 @@ pub(super) fn legal_moves(state: &StateDef, machine: &MachineDef) -> String {
     }
     let moves = state.exits.iter().map(|exit| {
         let method = &machine.methods[exit.method];
-        format!("{} -> {}", method.ident, machine.target(method).ident)
+        format!("{} -> {}", method.ident, machine.states[exit.target].ident)
     });
     format!("legal from `{}`: {}", state.ident, list(moves))
 }
@@ -228,7 +164,7 @@ pub(super) fn methods(machine: &MachineDef, out: &GeneratedNames) -> TokenStream
         let moves = state
             .exits
             .iter()
-            .map(|exit| method(&machine.methods[exit.method], machine, out));
+            .map(|exit| method(&machine.methods[exit.method], exit.target, machine, out));
         let setters = state.fields.iter().map(|field| setters(field, machine, out));
         let stubs = stubs.methods(index);
         let (params, arguments, bounds) = machine.generics.split_for_impl();
@@ -249,9 +185,13 @@ fn new(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     } = out;
     let state = &machine.states[machine.initial];
     let (ident, entered) = (&state.ident, started(state, machine));
-    let arguments = state
+    let arguments: Vec<_> = state
         .started_with()
-        .map(|FieldDef { ident, ty, .. }| quote!(#ident: #ty));
+        .map(|FieldDef { ident, ty, .. }| quote!(#ident: #ty))
+        .collect();
+    let many = (!arguments.is_empty()).then(|| {
+        quote!(#[allow(clippy::too_many_arguments, reason = "the declaration leaves these fields to the caller")])
+    });
     let docs = format!(
         "Starts in [`{ident}`]. The arguments are the fields that the declaration leaves to the caller."
     );
@@ -260,6 +200,7 @@ fn new(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     quote! {
         impl #params #typed<#ident #of_state> #bounds {
             #[doc = #docs]
+            #many
             #[must_use = #keep]
             #vis fn new(#(#arguments),*) -> Self {
                 Self(#entered)
@@ -268,11 +209,11 @@ fn new(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     }
 }
 
-fn method(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+fn method(method: &Method, target: usize, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis, typed, value, ..
     } = out;
-    let target = machine.target(method);
+    let target = &machine.states[target];
     let (name, key, to) = (&method.ident, &method.metadata, &target.ident);
     let demands: Vec<String> = machine
         .metadata(method)
@@ -316,16 +257,17 @@ fn setters(field: &FieldDef, machine: &MachineDef, out: &GeneratedNames) -> Toke
         let name = format_ident!("{verb}_{}", text(ident));
         let docs = format!("{what} `{ident}`.");
         let (argument, operator) = match adds {
-            true => (quote!(delta), quote_spanned!(here=> +=)),
-            false => (quote!(value), quote!(=)),
+            true => (quote_spanned!(here=> delta), quote_spanned!(here=> +=)),
+            false => (quote_spanned!(here=> value), quote!(=)),
         };
         let change = match (record, adds) {
             (true, true) => {
                 let sum = checked::sum(field, &quote!(self.0.#ident), &out.krate);
                 let full = format!("`{ident}` cannot hold the sum; `apply` refuses such an event");
+                let krate = &out.krate;
                 quote! {
                     let event = ::core::clone::Clone::clone(&delta);
-                    ::core::assert!(#sum, #full);
+                    #krate::__private::holds(#sum, #full);
                 }
             }
             (true, false) => quote_spanned! {here=>

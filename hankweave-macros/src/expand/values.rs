@@ -70,23 +70,30 @@ fn nexts(
     let functions = types.iter().enumerate().map(|(index, before)| {
         let (name, unused) = (next_name(state, field, index), unused(machine));
         // A type error is then shown at the field.
+        let here = Span::call_site().located_at(field.ident.span());
         let call = at(quote!(#krate::__private::next), &field.ident);
         match checked::of_next(next, machine, krate) {
-            None => quote! {
-                #unused
-                #[inline]
-                fn #name #params(value: #before) -> #ty #bounds {
-                    #call(value, #next)
+            None => {
+                let body = quote_spanned!(here=> #call(value, #next));
+                quote! {
+                    #unused
+                    #[inline]
+                    fn #name #params(value: #before) -> #ty #bounds {
+                        #body
+                    }
                 }
-            },
-            Some(checked::Next { sums, next }) => quote! {
-                #[inline]
-                fn #name(value: #before) -> ::core::option::Option<#ty> {
-                    let #sums = #krate::__private::Sums::new();
-                    let next = #call(value, #next);
-                    #sums.unless_overflown(next)
+            }
+            Some(checked::Next { sums, next }) => {
+                let next = quote_spanned!(here=> #call(value, #next));
+                quote! {
+                    #[inline]
+                    fn #name(value: #before) -> ::core::option::Option<#ty> {
+                        let #sums = #krate::__private::Sums::new();
+                        let next: #ty = #next;
+                        #sums.unless_overflown(next)
+                    }
                 }
-            },
+            }
         }
     });
     functions.collect()
@@ -98,9 +105,8 @@ fn types_before(state: usize, field: &FieldDef, machine: &MachineDef) -> Vec<Typ
         return Vec::new();
     };
     let mut types: Vec<Type> = Vec::new();
-    let methods = machine.methods.iter().filter(|method| method.target == state);
-    for source in methods.flat_map(|method| &method.sources) {
-        if let Some(ty) = machine.states[*source].type_of(from)
+    for source in machine.methods.iter().flat_map(|method| method.sources_of(state)) {
+        if let Some(ty) = machine.states[source].type_of(from)
             && !types.iter().any(|known| written(known) == written(ty))
         {
             types.push(ty.clone());

@@ -13,7 +13,7 @@ use super::{attribute, paths, serde};
 /// Reads one named field; returns nothing for a field without name, which is reported elsewhere.
 pub(super) fn parse(field: syn::Field, errors: &mut Errors) -> Option<FieldSyntax> {
     if !matches!(field.vis, Visibility::Inherited) {
-        errors.at(&field.vis, "fields of a state are always public");
+        errors.at(&field.vis, "fields of a state are always public: leave out `pub`");
     }
     let mut parsed = FieldSyntax {
         ident: attribute::plain(field.ident?),

@@ -68,7 +68,7 @@ pub(super) enum Damage {
 }
 
 /// Words that mean something to the macro or to Rust, and some that mean nothing anywhere.
-const WORDS: [&str; 30] = [
+const WORDS: [&str; 31] = [
     "shared",
     "initial",
     "terminal",
@@ -89,6 +89,7 @@ const WORDS: [&str; 30] = [
     "Failed",
     "New",
     "Used",
+    "Self",
     "status",
     "step",
     "new",

@@ -13,18 +13,6 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// How a number is asked for whose type is wider than what formats tell unasked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Width {
-    /// As the format tells it.
-    Any,
-    /// A `u128`.
-    U128,
-    /// An `i128`.
-    I128,
-}
-
 /// Any value of any format.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Early {
@@ -45,50 +33,9 @@ pub(super) enum Early {
     Map(Vec<(Self, Self)>),
 }
 
-/// Reads an early value.
-pub(super) struct Seed(pub(super) Width);
-
-impl<'de> DeserializeSeed<'de> for Seed {
-    type Value = Early;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Early, D::Error> {
-        match self.0 {
-            Width::Any => deserializer.deserialize_any(Told),
-            Width::U128 | Width::I128 => deserializer.deserialize_option(Number(self.0)),
-        }
-    }
-}
-
 impl<'de> Deserialize<'de> for Early {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Seed(Width::Any).deserialize(deserializer)
-    }
-}
-
-/// A wide number, or none.
-struct Number(Width);
-
-impl<'de> Visitor<'de> for Number {
-    type Value = Early;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number")
-    }
-
-    fn visit_none<E>(self) -> Result<Early, E> {
-        Ok(Early::Absent)
-    }
-
-    fn visit_unit<E>(self) -> Result<Early, E> {
-        Ok(Early::Unit)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Early, D::Error> {
-        match self.0 {
-            Width::Any => deserializer.deserialize_any(Told),
-            Width::U128 => deserializer.deserialize_u128(Told),
-            Width::I128 => deserializer.deserialize_i128(Told),
-        }
+        deserializer.deserialize_any(Told)
     }
 }
 

@@ -1,0 +1,95 @@
+//! Traits that a derive would write. Where the typed value is sealed no macro is called: one of the user's could go by its name.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use crate::model::MachineDef;
+
+use super::GeneratedNames;
+
+/// `Debug`, `PartialEq`, and what else the declaration asks for, for the typed value.
+pub(super) fn of_typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+    let (typed, state_trait) = (&out.typed, &out.state_trait);
+    let name = typed.to_string();
+    let asked = machine
+        .generated
+        .typed
+        .iter()
+        .filter_map(|path| path.segments.last());
+    let asked = asked.map(|asked| of_asked(&asked.ident, typed, state_trait));
+    quote! {
+        #[automatically_derived]
+        impl<S: #state_trait + ::core::fmt::Debug> ::core::fmt::Debug for #typed<S> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                f.debug_tuple(#name).field(&self.0).finish()
+            }
+        }
+
+        #[automatically_derived]
+        impl<S: #state_trait + ::core::cmp::PartialEq> ::core::cmp::PartialEq for #typed<S> {
+            fn eq(&self, other: &Self) -> bool {
+                self.0 == other.0
+            }
+        }
+
+        #(#asked)*
+    }
+}
+
+/// One of the traits that `derive(typed(..))` takes.
+fn of_asked(asked: &Ident, typed: &Ident, state_trait: &Ident) -> TokenStream {
+    let (path, body) = match asked.to_string().as_str() {
+        "Eq" => (quote!(::core::cmp::Eq), quote!()),
+        "PartialOrd" => (
+            quote!(::core::cmp::PartialOrd),
+            quote! {
+                fn partial_cmp(&self, other: &Self) -> ::core::option::Option<::core::cmp::Ordering> {
+                    self.0.partial_cmp(&other.0)
+                }
+            },
+        ),
+        "Ord" => (
+            quote!(::core::cmp::Ord),
+            quote! {
+                fn cmp(&self, other: &Self) -> ::core::cmp::Ordering {
+                    self.0.cmp(&other.0)
+                }
+            },
+        ),
+        _ => (
+            quote!(::core::hash::Hash),
+            quote! {
+                fn hash<H: ::core::hash::Hasher>(&self, state: &mut H) {
+                    self.0.hash(state);
+                }
+            },
+        ),
+    };
+    quote! {
+        #[automatically_derived]
+        impl<S: #state_trait + #path> #path for #typed<S> {
+            #body
+        }
+    }
+}
+
+/// `Debug` and `PartialEq` for a step that was made.
+pub(super) fn of_step(out: &GeneratedNames) -> TokenStream {
+    let (state_trait, value) = (&out.state_trait, &out.value);
+    let name = value.to_string();
+    quote! {
+        #[automatically_derived]
+        impl<S: #state_trait + ::core::fmt::Debug> ::core::fmt::Debug for Step<S> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                f.debug_struct("Step").field(#name, &self.#value).field("event", &self.event).finish()
+            }
+        }
+
+        #[automatically_derived]
+        impl<S: #state_trait + ::core::cmp::PartialEq> ::core::cmp::PartialEq for Step<S> {
+            fn eq(&self, other: &Self) -> bool {
+                self.#value == other.#value && self.event == other.event
+            }
+        }
+    }
+}
