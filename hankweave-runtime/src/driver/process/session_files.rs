@@ -14,6 +14,7 @@ use hankweave_core::time::Timestamp;
 use super::growing::GrowingFile;
 use super::host::ProcessHost;
 use super::output::RecordSource;
+use crate::driver::AgentFolder;
 use crate::world::disk::{Disk, Folder, OpenedEntry};
 
 /// How often a file is looked for that is not there, before the end.
