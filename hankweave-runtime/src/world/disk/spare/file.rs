@@ -66,12 +66,16 @@ impl SparedFile {
             if !self.spare.put_back(inner) {
                 return Err(gone(&self.path));
             }
-            let now = match inner.is_pending {
-                true => &self.second,
-                false => &self.path,
+            let length = self.file.length();
+            let back = match inner.is_pending {
+                true => None,
+                false => open_at(&self.path, length).ok(),
             };
-            if !self.file.is_at(now) {
-                self.file = open_at(now, self.file.length())?;
+            match back {
+                Some(file) => self.file = file,
+                // Removed again, so the spare record goes on alone.
+                None if !self.file.is_at(&self.second) => self.file = open_at(&self.second, length)?,
+                None => {}
             }
         }
         self.pair(inner);

@@ -574,6 +574,15 @@ mod tests {
         }
     }
 
+    /// Ends a thread also where its test fails.
+    struct EndOnDrop<'e>(&'e AtomicBool);
+
+    impl Drop for EndOnDrop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
     /// No write waits for the end of a removal, and none is lost by it.
     // covers: P11
     #[test]
@@ -589,6 +598,7 @@ mod tests {
                     let _ = fs::remove_dir_all(&state_dir);
                 }
             });
+            let _end = EndOnDrop(&has_ended);
             for number in 0..LINES {
                 log.append(format!("{number}\n").as_bytes()).unwrap();
                 let agent = state_dir.join(format!("runs/{number}/agent.log"));
@@ -602,7 +612,6 @@ mod tests {
                 )
                 .unwrap();
             }
-            has_ended.store(true, Ordering::Release);
         });
         let spare = kept.disk.spares().unwrap().of(&state_dir).unwrap();
         spare.look();
