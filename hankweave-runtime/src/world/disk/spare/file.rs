@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::{AppendFile, Disk, RealDisk, SyncFile};
-use super::{Inner, Spare};
+use super::{Inner, Spare, exists};
 
 /// An open file of a state directory. Each write goes to where both of its names lead, and puts the record back if one of them is gone.
 #[derive(Debug)]
@@ -69,6 +69,8 @@ impl SparedFile {
             let length = self.file.length();
             let back = match inner.is_pending {
                 true => None,
+                // Opening would make an empty file.
+                false if !exists(&self.path) => None,
                 false => open_at(&self.path, length).ok(),
             };
             match back {
