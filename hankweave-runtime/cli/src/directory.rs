@@ -5,15 +5,18 @@ use std::path::{Path, PathBuf};
 use hankweave_client::RunAddress;
 use hankweave_core::discovery::{STATE_DIR, ServerLockRecord};
 use hankweave_runtime::instance_lock::live_record;
-use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
+use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk, Spares, records_folder};
+use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::identity::SystemIdentity;
 
 use crate::exit::{CliError, CliErrorKind};
+use crate::screen::tell;
 use crate::typed::HintCommands;
 
-/// The state directory of an execution directory that is only looked at.
+/// The state directory of an execution directory that is only looked at. What an agent removed of it before its run was killed is put back first.
 pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> {
     let state_dir = execution.join(STATE_DIR);
+    put_back(execution);
     let metadata = RealDisk.metadata(&state_dir);
     if metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory) {
         return Ok(state_dir);
@@ -32,6 +35,18 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
         false => "name it with -e DIR".to_owned(),
     };
     Err(CliError::new(CliErrorKind::Input, message).hint(hint))
+}
+
+fn put_back(execution: &Path) {
+    let spares = Spares::new(records_folder(&Environment::of_process()));
+    let real = RealDisk.real_path(execution);
+    if real.is_ok_and(|execution| spares.restore(&execution.join(STATE_DIR))) {
+        let place = execution.join(STATE_DIR);
+        tell(format!(
+            "note: `{}` was removed while a run worked there, and has been put back\n",
+            place.display()
+        ));
+    }
 }
 
 /// Whether a process works in this execution directory, according to its lock file.

@@ -25,12 +25,7 @@ pub(crate) async fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> Infallibl
         tracing::warn!("signals cannot be caught; the default applies");
         return std::future::pending().await;
     };
-    let outlives_terminal = Environment::of_process().ignores_signal(SignalKind::hangup().as_raw_value());
-    let mut hang_up = if outlives_terminal {
-        None
-    } else {
-        signal(SignalKind::hangup()).ok()
-    };
+    let mut hang_up = hang_ups();
     loop {
         tokio::select! {
             _ = interrupt.recv() => shutdown.request(StopCause::Interrupt),
@@ -41,6 +36,21 @@ pub(crate) async fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> Infallibl
                 HangUp::Stops => {}
             },
         }
+    }
+}
+
+/// Waits until the terminal of a command that only shows a run is closed.
+pub(crate) async fn hung_up() -> StopCause {
+    received(&mut hang_ups()).await;
+    StopCause::HangUp
+}
+
+/// Returns the hang-ups of the terminal; `None` where they are to mean nothing, as under `nohup`.
+fn hang_ups() -> Option<Signal> {
+    let outlives_terminal = Environment::of_process().ignores_signal(SignalKind::hangup().as_raw_value());
+    match outlives_terminal {
+        true => None,
+        false => signal(SignalKind::hangup()).ok(),
     }
 }
 

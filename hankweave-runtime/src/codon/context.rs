@@ -91,9 +91,8 @@ impl RunContext {
             spare.look();
             spare.take_put_back()
         };
-        if let Some(files) = self.world.blocking.run(look).await {
-            let message =
-                format!("`.hankweave` was removed and has been put back ({files} files); nothing is lost");
+        if self.world.blocking.run(look).await {
+            let message = "`.hankweave` was removed and has been put back; nothing is lost".to_owned();
             self.publish(wire::Event::Info { message }).await;
         }
     }

@@ -39,8 +39,8 @@ pub struct InstanceLock {
     /// The permissions of a directory that was open to others.
     tightened: Option<u32>,
     set_aside: Vec<QuarantinedEntry>,
-    /// Files that were put back from the spare record, because a killed process could not do it.
-    put_back: usize,
+    /// The record was put back, which a killed process could not do.
+    put_back: bool,
     /// The spare record stays for the next start.
     needs_spare: AtomicBool,
     /// Contents of the information file. Held while the file is written, so that a release waits for a heartbeat that is under way.
@@ -224,11 +224,8 @@ impl InstanceLock {
     #[must_use]
     pub fn put_back(&self) -> Option<String> {
         let state_dir = self.state_dir.display();
-        (self.put_back > 0).then(|| {
-            format!(
-                "`{state_dir}` was removed while a run worked there, and has been put back: {} files; the run goes on where it was",
-                self.put_back
-            )
+        self.put_back.then(|| {
+            format!("`{state_dir}` was removed while a run worked there, and has been put back; the run goes on where it was")
         })
     }
 
@@ -284,11 +281,11 @@ impl Drop for InstanceLock {
     }
 }
 
-/// Begins to keep the spare record; returns how many files were put back from it.
-fn open_spare(disk: &dyn Disk, state_dir: &Path) -> Result<usize, LockError> {
+/// Starts to keep the spare record; returns whether the record was put back from it.
+fn open_spare(disk: &dyn Disk, state_dir: &Path) -> Result<bool, LockError> {
     match disk.spares().map(|spares| spares.open(state_dir)) {
-        None | Some(OpenedSpare::None) => Ok(0),
-        Some(OpenedSpare::Kept(files)) => Ok(files),
+        None | Some(OpenedSpare::None) => Ok(false),
+        Some(OpenedSpare::Kept { put_back }) => Ok(put_back),
         Some(OpenedSpare::Held(copy)) => {
             let (pid, port) = record::read_holder(disk, &copy);
             let state_dir = state_dir.to_owned();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rustix::fs::Mode;
-use rustix::process::umask;
+use rustix::process::{geteuid, umask};
 
 use super::disk::{Disk, FileKind};
 
@@ -15,6 +15,7 @@ use super::disk::{Disk, FileKind};
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
     program: Option<PathBuf>,
+    fallback_state: Option<PathBuf>,
     /// One bit for each signal, the lowest for signal 1.
     ignored_signals: u64,
 }
@@ -26,6 +27,7 @@ impl Environment {
         Self {
             variables: std::env::vars_os().collect(),
             program: std::env::current_exe().ok(),
+            fallback_state: Some(format!("/var/tmp/hankweave-{}", geteuid().as_raw()).into()),
             ignored_signals: ignored_signals(),
         }
     }
@@ -34,6 +36,12 @@ impl Environment {
     #[must_use]
     pub fn ignores_signal(&self, signal: i32) -> bool {
         (1..=64).contains(&signal) && self.ignored_signals >> (signal - 1) & 1 == 1
+    }
+
+    /// Returns the folder for what outlives this process where the user has no home; `None` when the environment is not that of a process.
+    #[must_use]
+    pub fn fallback_state(&self) -> Option<&Path> {
+        self.fallback_state.as_deref()
     }
 
     /// The value of a variable; `None` when it is not set.
@@ -73,6 +81,7 @@ impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment 
         Self {
             variables,
             program: None,
+            fallback_state: None,
             ignored_signals: 0,
         }
     }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
-use hankweave_runtime::world::disk::{DirLock, Disk as _, RealDisk};
+use hankweave_runtime::world::disk::{DirLock, Disk as _, RealDisk, records_folder};
+use hankweave_runtime::world::environment::Environment;
 use rustix::fs::{Access, access, statvfs};
 use rustix::process::{Resource, getrlimit};
 
@@ -54,7 +55,19 @@ pub(super) fn directory(execution: &Path) -> Vec<Finding> {
         ));
     }
     findings.extend(space(&place));
+    findings.extend(spare_record());
     findings
+}
+
+/// Finds out whether what an agent removes of the record could be put back (P11).
+fn spare_record() -> Option<Finding> {
+    let records = records_folder(&Environment::of_process())?;
+    let error = access(nearest(&records), Access::WRITE_OK | Access::EXEC_OK).err()?;
+    let found = format!("{}: {}", records.display(), io::Error::from(error));
+    let finding = Finding::new("directory", "spare record", CheckStatus::Warning, found);
+    Some(finding.hint(
+        "what an agent removes of .hankweave is put back from there: set XDG_STATE_HOME to a folder of yours",
+    ))
 }
 
 fn space(place: &Path) -> Option<Finding> {

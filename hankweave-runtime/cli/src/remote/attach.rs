@@ -28,6 +28,7 @@ use crate::keyboard::Keyboard;
 use crate::recorded::{self, JournalRange, LineSink as RecordedLines};
 use crate::report::{LiveContext, Reporter};
 use crate::screen::{come_back, is_drawable, tell};
+use crate::signals;
 use crate::tui::{self, ExitReason};
 use crate::typed::HintCommands as About;
 
@@ -126,7 +127,13 @@ async fn follow(
     }
     let commands = client.commands();
     let (found, places) = watch::channel(Vec::new());
+    let mut code = ExitCode::SUCCESS;
     let shown = tokio::select! {
+        biased;
+        cause = signals::hung_up() => {
+            code = ExitCode::from(cause.exit_code());
+            Ok(())
+        }
         shown = show(&mut client, &mut report, &found, typed) => shown,
         never = come_back(|| keyboard.iter().for_each(Keyboard::again)) => match never {},
         () = press(keyboard.as_ref(), &commands, places, typed) => Ok(()),
@@ -137,7 +144,7 @@ async fn follow(
     drop(keyboard);
     drop(report);
     client.close().await;
-    shown.map(|()| ExitCode::SUCCESS)
+    shown.map(|()| code)
 }
 
 fn choose_report(global: &Global, known: impl FnOnce() -> LiveContext) -> Reporter {

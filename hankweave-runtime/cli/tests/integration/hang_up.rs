@@ -186,6 +186,61 @@ fn a_whole_screen_that_is_closed_ends_the_client_alone() {
     assert_eq!(running.code_within(DEADLINE), 0);
 }
 
+/// The run waits where it is, `status` says for what, and the answer comes from elsewhere.
+// covers: F19, CLI-30, STATE-65
+#[test]
+fn an_approval_after_the_hang_up_waits_for_the_command() {
+    let project = project();
+    talkative(&project);
+    let mut hank: Value =
+        serde_json::from_slice(&fs::read(project.directory().join("hank.json")).unwrap()).unwrap();
+    hank["hank"][1]["approval"] = json!("Is it right?");
+    project.write_hank(&hank);
+    let arguments = ["run", "--on-hangup", "continue"];
+    let Some(mut running) = OnTerminal::start(&project, program(), &arguments) else {
+        return;
+    };
+    running.until("word 1");
+    running.hang_up();
+    project.write("go", "");
+    let status = || {
+        let status = project.run(["status"]);
+        status.expect_code(0);
+        status.stdout
+    };
+    let mut told = status();
+    while !told.contains("two waits for an approval") {
+        told = status();
+    }
+    assert!(told.contains("hankweave approve two"), "{told}");
+    project.run(["approve"]).expect_code(0);
+    assert_eq!(running.code_within(DEADLINE), 0);
+    assert_eq!(codon(&run(&project), "two")["status"], "completed");
+}
+
+/// A client that shows lines ends in order, and the run goes on.
+// covers: F19
+#[test]
+fn a_client_whose_terminal_is_closed_ends_in_order() {
+    for arguments in [&["attach"][..], &["attach", "--control"], &["attach", "--json"]] {
+        let project = project();
+        talkative(&project);
+        let running = project.start(["run", "--headless"]);
+        port(&project.directory());
+        let Some(mut client) = OnTerminal::start(&project, program(), arguments) else {
+            running.kill();
+            return;
+        };
+        client.until("word");
+        client.hang_up();
+        // Without a terminal a write may fail before the signal is there.
+        let code = client.code_within(DEADLINE);
+        assert!(matches!(code, 0 | 143), "{arguments:?}: {code}");
+        project.write("go", "");
+        running.finish_within(DEADLINE).expect_code(0);
+    }
+}
+
 /// Nobody answers a question on a terminal that is gone, so nothing begins.
 // covers: F19
 #[test]

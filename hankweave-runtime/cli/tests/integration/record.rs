@@ -150,9 +150,25 @@ fn what_an_agent_removes_of_the_record_is_put_back_and_nothing_is_paid_twice() {
                 told.stdout.contains("has been put back") || told.stderr.contains("has been put back"),
                 "{told}"
             );
+            assert_told_before_its_end(&project, "two");
         }
         assert_eq!(spares(&project), Vec::<PathBuf>::new(), "{command}");
     }
+}
+
+/// The journal, and so each screen, tells of the removal before it tells how the codon ended.
+#[track_caller]
+fn assert_told_before_its_end(project: &TestProject, codon: &str) {
+    let journal = project.run(["journal", "--json"]).stdout;
+    let events: Vec<Value> = journal
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let position =
+        |is_it: &dyn Fn(&str) -> bool| events.iter().position(|event| is_it(&event.to_string())).unwrap();
+    let told = position(&|event| event.contains("has been put back"));
+    let ended = position(&|event| event.contains("codon.completed") && event.contains(codon));
+    assert!(told < ended, "{journal}");
 }
 
 /// The same where the second place is on another file system, and so holds copies.
@@ -387,6 +403,68 @@ fn git_clean_between_two_runs_costs_nothing_that_was_paid() {
     }
 }
 
+/// An agent that moves the record out of its way has moved a copy: the run continues in the record that was put back, and shares no file with that one.
+// covers: P11
+#[test]
+fn a_record_that_was_moved_away_is_put_back_and_shares_nothing_with_the_moved_one() {
+    let project = three_codons("mv .hankweave ../moved");
+    let told = run(&project);
+    assert_eq!(told.code, Some(0), "{told}");
+    assert_whole(&project, &told);
+    let moved = project.directory().join("../moved");
+    for name in ["state.log", "events/000001.jsonl"] {
+        let [here, there] =
+            [state_dir(&project), moved.clone()].map(|dir| fs::metadata(dir.join(name)).unwrap());
+        assert_ne!(here.ino(), there.ino(), "{name}");
+        assert_eq!((here.nlink(), there.nlink()), (1, 1), "{name}");
+    }
+    assert_eq!(spares(&project), Vec::<PathBuf>::new());
+    // Also where the run was killed before it could notice.
+    let project = three_codons(&KILLED.replace("rm -rf .hankweave", "mv .hankweave ../moved"));
+    assert_goes_on_after_a_kill(&project);
+}
+
+/// Commands that only look find what a killed run could not put back, and say so once.
+// covers: P11
+#[test]
+fn what_a_killed_run_could_not_put_back_is_found_by_all_commands() {
+    for look in [
+        &["status"][..],
+        &["state", "history"],
+        &["checkpoints"],
+        &["rollback", "--last-success"],
+    ] {
+        let project = three_codons(KILLED);
+        assert_eq!(run(&project).code, None);
+        assert!(!state_dir(&project).join("state.log").exists());
+        let told = project.run(look);
+        assert_eq!(told.code, Some(0), "{look:?}: {told}");
+        assert_eq!(
+            told.stderr.matches("has been put back").count(),
+            1,
+            "{look:?}: {told}"
+        );
+        let again = project.run(["status"]);
+        assert!(!again.stderr.contains("put back"), "{again}");
+        end_two_well(&project.directory());
+        let told = run(&project);
+        assert_eq!(told.code, Some(0), "{told}");
+        assert_eq!(times(&project.state(&project.directory())), (1, 2, 1), "{told}");
+        assert_eq!(spares(&project), Vec::<PathBuf>::new());
+    }
+}
+
+/// Services and containers may run without a home.
+// covers: P11
+#[test]
+fn a_user_without_a_home_has_a_spare_record_as_well() {
+    let mut project = three_codons("rm -rf .hankweave");
+    project.set("HOME", "");
+    let told = run(&project);
+    assert_eq!(told.code, Some(0), "{told}");
+    assert_whole(&project, &told);
+}
+
 /// Without a place for a second copy the run ends, and says what is true.
 // covers: P11, P5
 #[test]
@@ -399,7 +477,7 @@ fn a_record_that_cannot_be_put_back_is_not_said_to_be() {
         ("mv .hankweave ../elsewhere", "was moved: move it back"),
     ] {
         let mut project = three_codons(command);
-        project.set("HOME", "").damages_checkpoints();
+        project.set("XDG_STATE_HOME", "/proc/none").damages_checkpoints();
         let told = run(&project);
         assert_eq!(told.code, Some(74), "{command}: {told}");
         assert!(told.stderr.contains(said), "{command}: {told}");

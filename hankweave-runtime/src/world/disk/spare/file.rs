@@ -4,122 +4,122 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::{AppendFile, Disk, RealDisk, SyncFile, remove_if_present};
-use super::{MOST_TRIES, Spare};
+use super::super::{AppendFile, Disk, RealDisk, SyncFile};
+use super::{Inner, Spare, exists};
 
-/// An open file of a state directory. Before each write it is looked at whether it still has its name.
+/// An open file of a state directory. Each write goes to where both of its names lead, and puts the record back if one of them is gone.
 #[derive(Debug)]
 pub(super) struct SparedFile {
     file: Box<dyn AppendFile>,
     path: PathBuf,
-    spare: Arc<Spare>,
-    /// The copy, where the two are no links to one file.
+    /// Path in the spare record.
+    second: PathBuf,
+    /// The file there, where it is another one, on another file system.
     copy: Option<Box<dyn AppendFile>>,
+    spare: Arc<Spare>,
 }
 
 impl SparedFile {
-    /// Keeps `file`, which was opened at `path`.
+    /// Keeps `file`, which was opened for `path` and may already be the one in the spare record.
     pub(super) fn boxed(file: Box<dyn AppendFile>, path: &Path, spare: Arc<Spare>) -> Box<dyn AppendFile> {
-        let is_linked = file.links().is_some_and(|links| links > 1);
-        if !is_linked {
-            spare.keep(path);
-        }
+        let Some(second) = spare.second(path) else {
+            return file;
+        };
         if !spare.is_watched(path) {
+            spare.with(|inner| spare.keep(inner, path));
             return file;
         }
-        let mut file = Self {
+        let mut kept = Self {
             file,
             path: path.to_owned(),
-            spare,
+            second,
             copy: None,
+            spare: Arc::clone(&spare),
         };
-        file.open_copy();
-        Box::new(file)
+        spare.with(|inner| kept.pair(inner));
+        Box::new(kept)
     }
 
-    fn open_copy(&mut self) {
-        if !self.spare.copies() || self.spare.has_given_up() {
+    /// Makes sure that the spare record has the file as well.
+    fn pair(&mut self, inner: &mut Inner) {
+        self.copy = None;
+        if inner.given_up || self.file.is_at(&self.second) || !self.spare.keep(inner, &self.path) {
             return;
         }
-        let copy = RealDisk
-            .open_append(&self.spare.copy_of(&self.path))
-            .and_then(|mut copy| {
-                copy.rewind(self.file.length())?;
-                Ok(copy)
-            });
-        match copy {
-            Ok(copy) => self.copy = Some(copy),
-            Err(error) => self.spare.or_give_up(Err(error)),
+        if !self.file.is_at(&self.second) {
+            match open_at(&self.second, self.file.length()) {
+                Ok(copy) => self.copy = Some(copy),
+                Err(error) => self.spare.give_up(inner, &error),
+            }
         }
     }
 
-    /// Makes sure that the file has its name, or puts it back with all else that is gone.
-    fn stand(&mut self) -> io::Result<()> {
-        if self.spare.has_given_up() {
+    /// Puts the record back if a name of the file is gone, and continues in the file that has its name then.
+    ///
+    /// While its removal goes on the name may be lost again. The spare record has the file until the next write.
+    fn stand(&mut self, inner: &mut Inner) -> io::Result<()> {
+        let names = if self.copy.is_some() { 1 } else { 2 };
+        if inner.given_up || self.file.links().is_none_or(|links| links >= names) {
             return Ok(());
         }
-        let names = if self.copy.is_some() { 1 } else { 2 };
-        match self.file.links() {
-            Some(links) if links < names => self.mend(),
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    fn mend(&mut self) -> io::Result<()> {
-        for _ in 1..MOST_TRIES {
-            if self.file.is_at(&self.path) {
-                // Only the second name was gone, or neither is any more.
-                self.keep();
-                return Ok(());
+        if !self.file.is_at(&self.path) {
+            if !self.spare.put_back(inner) {
+                return Err(gone(&self.path));
             }
-            if !self.spare.with(|inner| self.spare.put_back(inner)) {
-                break;
-            }
-            if self.copy.is_some() {
-                match self.reopen() {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    reopened => reopened?,
-                }
+            let length = self.file.length();
+            let back = match inner.is_pending {
+                true => None,
+                // Opening would make an empty file.
+                false if !exists(&self.path) => None,
+                false => open_at(&self.path, length).ok(),
+            };
+            match back {
+                Some(file) => self.file = file,
+                // Removed again, so the spare record goes on alone.
+                None if !self.file.is_at(&self.second) => self.file = open_at(&self.second, length)?,
+                None => {}
             }
         }
-        let gone = format!("`{}` is gone and cannot be put back", self.path.display());
-        Err(io::Error::new(io::ErrorKind::NotFound, gone))
+        self.pair(inner);
+        Ok(())
     }
 
-    fn keep(&self) {
-        let names = if self.copy.is_some() { 1 } else { 2 };
-        if self.file.links() < Some(names) {
-            self.spare.keep(&self.path);
-        }
+    /// Runs a step that changes the file, also on the copy.
+    fn change(&mut self, step: impl Fn(&mut dyn AppendFile) -> io::Result<()>) -> io::Result<()> {
+        let spare = Arc::clone(&self.spare);
+        // Nothing is put back between the look at the names and the step: the file might be copied too early.
+        spare.with(|inner| {
+            self.stand(inner)?;
+            step(&mut *self.file)?;
+            if let Some(copy) = &mut self.copy
+                && let Err(error) = step(&mut **copy)
+            {
+                self.copy = None;
+                spare.give_up(inner, &error);
+            }
+            Ok(())
+        })
     }
+}
 
-    /// Goes on in the file that was made of the copy.
-    fn reopen(&mut self) -> io::Result<()> {
-        let length = self.file.length();
-        remove_if_present(&RealDisk, &self.path)?;
-        self.spare
-            .tree
-            .place(&self.spare.copy_of(&self.path), &self.path)?;
-        self.file = RealDisk.open_append(&self.path)?;
-        self.file.rewind(length)
+/// Opens a file that has at least `length` bytes, to continue after these.
+fn open_at(path: &Path, length: u64) -> io::Result<Box<dyn AppendFile>> {
+    let mut file = RealDisk.open_append(path)?;
+    if file.length() < length {
+        return Err(gone(path));
     }
+    file.rewind(length)?;
+    Ok(file)
+}
 
-    fn write_copy(&mut self, step: impl FnOnce(&mut dyn AppendFile) -> io::Result<()>) {
-        if let Some(copy) = &mut self.copy
-            && let Err(error) = step(&mut **copy)
-        {
-            self.copy = None;
-            self.spare.or_give_up(Err(error));
-        }
-    }
+fn gone(path: &Path) -> io::Error {
+    let gone = format!("`{}` is gone and cannot be put back", path.display());
+    io::Error::new(io::ErrorKind::NotFound, gone)
 }
 
 impl AppendFile for SparedFile {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stand()?;
-        self.file.write_all(bytes)?;
-        self.write_copy(|copy| copy.write_all(bytes));
-        Ok(())
+        self.change(|file| file.write_all(bytes))
     }
 
     fn syncer(&self) -> Arc<dyn SyncFile> {
@@ -127,15 +127,11 @@ impl AppendFile for SparedFile {
     }
 
     fn rewind(&mut self, length: u64) -> io::Result<()> {
-        self.file.rewind(length)?;
-        self.write_copy(|copy| copy.rewind(length));
-        Ok(())
+        self.change(|file| file.rewind(length))
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
-        self.file.truncate(length)?;
-        self.write_copy(|copy| copy.truncate(length));
-        Ok(())
+        self.change(|file| file.truncate(length))
     }
 
     fn length(&self) -> u64 {

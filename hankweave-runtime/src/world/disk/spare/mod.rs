@@ -1,13 +1,11 @@
 //! The spare record: a second copy of the state directory, outside of the workspace, for as long as a process works there (P11).
 //!
 //! Agents run commands such as `git clean -ffdx` and `rm -rf .hankweave`. So each file that is written through a [`SparedDisk`] has a second name in a
-//! folder of the user's, a hard link where that is possible and a copy where it is not, and what is written in another way is
-//! [followed](Spare::follow). When the state directory or a part of it is gone, it is put back from there: before the next write to a file that has lost
-//! its name, when something is not found, when the lock is checked, and when somebody [looks](Spare::look).
+//! folder of the user's: a hard link where that is possible, else a copy. Other files, such as checkpoints, are [mirrored](Spare::follow). What is gone is put back from there: at the next write to a file that has lost a name, when a file is not found, when the lock is checked,
+//! and when the runner [looks](Spare::look). While a removal goes on, the spare record alone takes what is written.
 //!
-//! The folder is called after the workspace, by what no other directory has: its number and its birth. A move keeps both, a copy has others. It is
-//! locked while a process works, so nobody begins anew while the state directory is gone, and is removed when that process gives the directory back.
-//! After a crash it stays for the next start.
+//! The folder is called after the workspace, by its number and its birth, which a move keeps and a copy does not. It is locked while a process works, so no
+//! other one starts while the state directory is gone, and removed when that process gives the directory back. After a crash it stays for the next start.
 
 mod file;
 mod place;
@@ -19,41 +17,57 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use super::place::state_dir_of;
-use super::{DirLock, DirLockGuard, Disk, FileKind, RealDisk, parent, remove_if_present};
+use super::{DirLock, DirLockGuard, Disk, FileKind, RealDisk, parent};
 
 pub use self::place::records_folder;
 pub use self::spared_disk::SparedDisk;
-use self::tree::{Followed, Means, Tree};
+use self::tree::Mirrored;
 
 /// The files that make up the state: together they are there or gone.
 const STATE: [&str; 3] = ["state.json", "state.json.bak", LOG];
 const LOG: &str = "state.log";
 
-/// How often something is put back while somebody else removes it.
-const MOST_TRIES: usize = 4_096;
-
-/// A longer log is compared with none.
-const MAX_LOG_BYTES: u64 = 256 << 20;
-
-/// Folder of agents' temporary files; only the sessions in it are kept twice.
-const TEMPORARY: &str = "tmp";
-const SESSIONS: &str = "scripted-sessions";
+/// A longer file is compared with none, in bytes.
+const MAX_STATE_BYTES: u64 = 256 << 20;
 
 /// The repository of checkpoints, which git's own formats are written into.
 const CHECKPOINTS: &str = "checkpoints";
-
 const EVENTS: &str = "events";
 const RUNS: &str = "runs";
 
-/// Folders whose files are written through the disk, and so need no walk.
-const WRITTEN_THROUGH: [&str; 3] = [EVENTS, RUNS, LOGS];
-
-/// Our own log, which is written while others hold what a look would need.
+/// Folder of our own log. A writer of it holds what putting back needs, so its files are not watched.
 const LOGS: &str = "logs";
+
+/// Folder of agents' temporary files, and the sessions in it, which alone are kept twice.
+const TEMPORARY: &str = "tmp";
+const SESSIONS: &str = "tmp/scripted-sessions";
+
+/// Whether the entry `place` of a state directory is kept twice.
+fn is_kept(place: &Path) -> bool {
+    !place.starts_with(TEMPORARY) || place == Path::new(TEMPORARY) || place.starts_with(SESSIONS)
+}
+
+/// Whether `place` is or is in a folder whose files are all written through the disk.
+fn is_written_through(place: &Path) -> bool {
+    [EVENTS, RUNS, LOGS]
+        .iter()
+        .any(|folder| place.starts_with(folder))
+}
+
+fn is_state(name: &OsStr) -> bool {
+    STATE.iter().any(|state| *state == name)
+}
+
+fn exists(path: &Path) -> bool {
+    RealDisk.metadata(path).is_ok()
+}
+
+fn has_state(state_dir: &Path) -> bool {
+    STATE.iter().any(|name| exists(&state_dir.join(name)))
+}
 
 /// The spare records of the state directories that this process holds.
 #[derive(Debug, Default)]
@@ -64,14 +78,17 @@ pub struct Spares {
 }
 
 /// The answer to [`Spares::open`].
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum OpenedSpare {
     /// There is no place for one: nothing can be put back.
     None,
-    /// Another process works with this workspace; its copy of the state directory.
+    /// Another process works in this workspace; its copy of the state directory.
     Held(PathBuf),
-    /// It is kept from now on; with the number of files that were put back because a killed process could not do it.
-    Kept(usize),
+    /// It is kept from now on.
+    Kept {
+        /// A killed process had left the state directory without its record, which was put back.
+        put_back: bool,
+    },
 }
 
 /// The spare record of one state directory.
@@ -81,23 +98,24 @@ pub struct Spare {
     folder: PathBuf,
     /// The copy of the state directory in it, of the same name.
     copy: PathBuf,
-    /// Keeps others out while it is not dropped.
+    /// Keeps other processes out until it is dropped.
     _lock: Arc<dyn DirLockGuard>,
-    tree: Tree,
-    /// Something could not be kept twice, so nothing is put back any more.
-    given_up: AtomicBool,
     inner: Mutex<Inner>,
-    /// Lines for our own log, later: the log is one of the files, and a writer of it holds it.
-    unsaid: Mutex<Vec<Result<String, String>>>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     /// The lock on the state directory, once it is taken.
     guard: Option<Arc<dyn DirLockGuard>>,
-    followed: Followed,
-    /// Files that were put back and of which nobody has been told.
-    put_back: Option<usize>,
+    mirrored: Mirrored,
+    /// A file could not be kept twice, so nothing is put back any more.
+    given_up: bool,
+    /// A removal went on while files were put back.
+    is_pending: bool,
+    /// Files were put back since the runner asked last.
+    has_put_back: bool,
+    /// Lines for our own log, written later: the log is one of the files. An error holds a warning.
+    unsaid: Vec<Result<String, String>>,
 }
 
 impl Spares {
@@ -110,41 +128,73 @@ impl Spares {
         }
     }
 
-    /// Begins to keep the spare record of `state_dir`, whose parent must exist. A place that cannot be had costs nothing but the protection.
+    /// Starts to keep the spare record of `state_dir`, whose parent must exist. Without a place for one nothing is lost but the protection.
     ///
-    /// What an unclean end has left is put back first, as far as the state directory lacks it as a whole.
+    /// The record that an unclean end has left is put back first, as far as the state directory lacks its entries as a whole.
     pub fn open(&self, state_dir: &Path) -> OpenedSpare {
         let Some(records) = &self.records else {
             return OpenedSpare::None;
         };
-        self.forget_dead(state_dir);
-        let opened = || -> io::Result<OpenedSpare> {
-            let Some(place) = place::claim(records, parent(state_dir))? else {
-                return Ok(OpenedSpare::None);
-            };
-            let copy = place.folder.join(state_dir.file_name().unwrap_or_default());
-            let Some(lock) = place.lock else {
-                return Ok(OpenedSpare::Held(copy));
-            };
-            let spare = Spare::new(state_dir, place.folder, copy, lock);
-            let found = match place.is_certain {
-                true => spare.put_back_at_start()?,
-                false => 0,
-            };
-            RealDisk.make_private_dirs(&spare.copy)?;
-            self.table_mut().insert(state_dir.to_owned(), Arc::new(spare));
-            Ok(OpenedSpare::Kept(found))
-        };
-        let opened = opened().unwrap_or_else(|error| {
+        // An earlier attempt to take the directory may have left one in this process.
+        self.table_mut()
+            .retain(|known, spare| known != state_dir || spare.with(|inner| inner.guard.is_some()));
+        let opened = self.try_to_open(records, state_dir).unwrap_or_else(|error| {
             tracing::warn!(%error, records = %records.display(), "no spare record is kept");
             OpenedSpare::None
         });
-        // Only now: a project that was moved has its own by now, whatever it was called before.
+        // Only now: a project that was moved has its own by now, under its new path.
         place::prune(records);
         opened
     }
 
-    /// The spare record that keeps `path`, if it is a state directory or beneath one.
+    fn try_to_open(&self, records: &Path, state_dir: &Path) -> io::Result<OpenedSpare> {
+        let Some(place) = place::claim(records, parent(state_dir))? else {
+            return Ok(OpenedSpare::None);
+        };
+        let copy = place.folder.join(state_dir.file_name().unwrap_or_default());
+        let Some(lock) = place.lock else {
+            return Ok(OpenedSpare::Held(copy));
+        };
+        let put_back = place.is_certain && put_back_at_start(&copy, state_dir)?;
+        RealDisk.make_private_dirs(&copy)?;
+        let spare = Spare {
+            state_dir: state_dir.to_owned(),
+            folder: place.folder,
+            copy,
+            _lock: lock,
+            inner: Mutex::default(),
+        };
+        self.table_mut().insert(state_dir.to_owned(), Arc::new(spare));
+        Ok(OpenedSpare::Kept { put_back })
+    }
+
+    /// Puts back what a killed process has left in the spare record of `state_dir`, an absolute path, for a command that only looks. Returns whether
+    /// there was something to put back; the spare record stays for the next start.
+    pub fn restore(&self, state_dir: &Path) -> bool {
+        let Some(records) = &self.records else {
+            return false;
+        };
+        let restored = || -> io::Result<bool> {
+            let Some(folder) = place::existing(records, parent(state_dir)) else {
+                return Ok(false);
+            };
+            let copy = folder.join(state_dir.file_name().unwrap_or_default());
+            // Without the lock first: a start at this moment must not find it taken.
+            if lacking_at_start(&copy, state_dir)?.is_empty() {
+                return Ok(false);
+            }
+            match place::claim(records, parent(state_dir))?.map(|place| place.lock) {
+                Some(Some(_lock)) => put_back_at_start(&copy, state_dir),
+                Some(None) | None => Ok(false),
+            }
+        };
+        restored().unwrap_or_else(|error| {
+            tracing::warn!(%error, records = %records.display(), "a spare record cannot be put back");
+            false
+        })
+    }
+
+    /// The spare record that keeps `path`, if it is a state directory or inside one.
     #[must_use]
     pub fn of(&self, path: &Path) -> Option<Arc<Spare>> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +205,7 @@ impl Spares {
         found.or_else(|| open.get(state_dir_of(path)?)).cloned()
     }
 
-    /// Stops keeping the spare record of `state_dir`, after a last look, and removes it; one that is still needed stays.
+    /// Stops keeping the spare record of `state_dir`, after a last look, and removes it unless it is still needed.
     pub fn close(&self, state_dir: &Path, is_needed: bool) {
         let Some(spare) = self.table_mut().remove(state_dir) else {
             return;
@@ -169,265 +219,204 @@ impl Spares {
         }
     }
 
-    /// Forgets one that an earlier attempt to take the directory has left in this process.
-    fn forget_dead(&self, state_dir: &Path) {
-        let mut open = self.table_mut();
-        if open
-            .get(state_dir)
-            .is_some_and(|spare| spare.inner().guard.is_none())
-        {
-            open.remove(state_dir);
-        }
-    }
-
-    fn table_mut(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<PathBuf, Arc<Spare>>> {
+    fn table_mut(&self) -> RwLockWriteGuard<'_, HashMap<PathBuf, Arc<Spare>>> {
         self.open.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// Returns the entries that a killed process could not put back: those that the state directory lacks altogether.
+///
+/// Empty when they do not matter: a start makes small ones anew.
+fn lacking_at_start(copy: &Path, state_dir: &Path) -> io::Result<Vec<OsString>> {
+    if !has_state(copy) {
+        return Ok(Vec::new());
+    }
+    let has_state = has_state(state_dir);
+    let lacks = |name: &OsStr| match is_state(name) {
+        true => !has_state,
+        false => !exists(&state_dir.join(name)),
+    };
+    let mut lacking = RealDisk.list_dir(copy)?;
+    lacking.retain(|name| lacks(name));
+    let matters = |name: &OsStr| is_state(name) || [CHECKPOINTS, EVENTS, RUNS].iter().any(|one| *one == name);
+    if !lacking.iter().any(|name| matters(name)) {
+        lacking.clear();
+    }
+    Ok(lacking)
+}
+
+fn put_back_at_start(copy: &Path, state_dir: &Path) -> io::Result<bool> {
+    let lacking = lacking_at_start(copy, state_dir)?;
+    if lacking.is_empty() {
+        return Ok(false);
+    }
+    RealDisk.make_private_dirs(state_dir)?;
+    tree::put_back(copy, state_dir, |name| lacking.iter().any(|one| one == name))
+}
+
 impl Spare {
-    fn new(state_dir: &Path, folder: PathBuf, copy: PathBuf, lock: Arc<dyn DirLockGuard>) -> Self {
-        Self {
-            state_dir: state_dir.to_owned(),
-            folder,
-            copy,
-            _lock: lock,
-            tree: Tree::default(),
-            given_up: AtomicBool::new(false),
-            inner: Mutex::default(),
-            unsaid: Mutex::default(),
-        }
-    }
-
-    /// Makes it the same as the state directory: at a start, before files are open.
+    /// Makes it equal to the state directory: at a start, before files are open.
     pub fn begin(&self) {
-        let done = self.with(|inner| self.tree.mirror(&self.state_dir, &self.copy, &mut inner.followed));
-        self.or_give_up(done);
-    }
-
-    /// Keeps what has been written since in another way than through the disk: checkpoints, archives, sessions. Only folders that have changed are read.
-    pub fn follow(&self) {
-        if self.has_given_up() {
-            return;
-        }
-        let done = self.with(|inner| match self.is_missed(inner) {
-            // Nothing is to be learnt from what is left.
-            true => Ok(()),
-            false => self.tree.follow(&self.state_dir, &self.copy, &mut inner.followed),
-        });
-        self.or_give_up(done);
-    }
-
-    /// Looks whether something is gone, after others could have removed it, and puts it back.
-    pub fn look(&self) {
-        if self.has_given_up() {
-            return;
-        }
         self.with(|inner| {
-            if self.is_missed(inner) || self.tree.lacks(&self.state_dir, &self.copy, &inner.followed) {
+            inner.mirrored.clear();
+            self.mirror(inner);
+        });
+    }
+
+    /// Keeps what has been written in another way than through the disk: checkpoints, archives, sessions. Only folders that have changed are read.
+    pub fn follow(&self) {
+        self.with(|inner| {
+            // From the rest of a record nothing can be learnt.
+            if !self.is_missed(inner) {
+                self.mirror(inner);
+            }
+        });
+    }
+
+    fn mirror(&self, inner: &mut Inner) {
+        if !inner.given_up
+            && let Err(error) = tree::mirror(&self.state_dir, &self.copy, &mut inner.mirrored)
+        {
+            self.give_up(inner, &error);
+        }
+    }
+
+    /// Puts back what is gone, once agents could have removed it.
+    pub fn look(&self) {
+        self.with(|inner| {
+            if self.is_missed(inner) || tree::lacks(&self.state_dir, &self.copy, &inner.mirrored) {
                 self.put_back(inner);
             }
         });
         self.tell();
     }
 
-    /// How many files were put back since this was asked last; `None` when nothing was gone.
-    pub fn take_put_back(&self) -> Option<usize> {
-        self.inner().put_back.take()
+    /// Returns whether files were put back since the last call.
+    pub fn take_put_back(&self) -> bool {
+        self.with(|inner| std::mem::take(&mut inner.has_put_back))
     }
 
     /// Removes what was removed as a whole folder.
     pub fn forget_folder(&self, path: &Path) {
-        if path.starts_with(&self.state_dir) && path != self.state_dir {
-            place::remove(&self.copy_of(path));
+        if let Some(second) = self.second(path).filter(|second| *second != self.copy) {
+            place::remove(&second);
         }
     }
 
     /// Whether the state directory itself, or one of its entries, is gone.
     fn is_missed(&self, inner: &Inner) -> bool {
         let is_there = inner.guard.as_ref().is_none_or(|guard| guard.still_guards());
-        !is_there || tree::lacks_entries(&self.state_dir, &self.copy)
+        inner.is_pending || !is_there || tree::lacks_entries(&self.state_dir, &self.copy)
     }
 
     /// Whether everything is in the state directory, once what is gone has been put back.
     fn is_whole(&self) -> bool {
-        self.has_given_up() || self.with(|inner| !self.is_missed(inner) || self.put_back(inner))
+        self.with(|inner| {
+            inner.given_up || !self.is_missed(inner) || (self.put_back(inner) && !inner.is_pending)
+        })
     }
 
-    /// Whether the lock is held on what has the name of the state directory, which is put back when it is gone.
+    /// Whether the lock is held on the directory of this name, which is put back when it is gone.
     fn still_guards(&self) -> bool {
         self.with(|inner| match &inner.guard {
-            Some(guard) if guard.still_guards() => true,
-            Some(_) => self.put_back(inner),
+            Some(guard) => guard.still_guards() || self.put_back(inner),
             None => false,
         })
     }
 
-    /// Puts back what is gone if the lack of `path` shows that something is; returns whether it did.
-    fn mend(&self, path: &Path) -> bool {
+    /// Puts the record back if the lack of `path` shows that it is gone; returns whether it is ours, so that the spare record counts.
+    fn recover(&self, path: &Path) -> bool {
         self.with(|inner| {
             // Before the lock is taken nothing of ours can be gone.
             let Some(guard) = &inner.guard else { return false };
-            let kept = |path: &Path| RealDisk.metadata(&self.copy_of(path)).is_ok();
-            let is_gone = |path: &Path| kept(path) && RealDisk.metadata(path).is_err();
+            let is_gone =
+                |path: &Path| self.second(path).is_some_and(|second| exists(&second)) && !exists(path);
             let is_lost = !guard.still_guards() || is_gone(path) || is_gone(parent(path));
-            is_lost && self.put_back(inner)
+            !inner.given_up && (!is_lost || self.put_back(inner))
         })
     }
 
-    /// Puts back all that the state directory lacks, which is made and locked anew if need be. Returns whether nothing is missing then.
+    /// Whether only the spare record has the file `path`, also after an attempt to put it back.
+    fn has_alone(&self, path: &Path) -> bool {
+        !exists(path)
+            && self.recover(path)
+            && !exists(path)
+            && self.second(path).is_some_and(|second| exists(&second))
+    }
+
+    /// Puts back all that the state directory lacks, which is made and locked anew if need be. Returns whether the record is ours and safe: in the
+    /// state directory or, while a removal goes on, in the spare record.
     fn put_back(&self, inner: &mut Inner) -> bool {
-        if self.has_given_up() {
+        if inner.given_up {
             return false;
         }
-        match self.try_to_put_back(inner) {
-            Ok(Some(0)) => true,
-            Ok(Some(files)) => {
-                let state_dir = self.state_dir.display();
-                self.unsaid().push(Ok(format!(
-                    "{state_dir} was removed and has been put back: {files} files"
-                )));
-                *inner.put_back.get_or_insert_default() += files;
-                true
+        let back = self.reclaim(inner).and_then(|is_ours| match is_ours {
+            true => tree::put_back(&self.copy, &self.state_dir, |_| true).map(Some),
+            false => Ok(None),
+        });
+        let is_transient = |error: &io::Error| {
+            matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists
+            )
+        };
+        let state_dir = self.state_dir.display();
+        inner.is_pending = back.as_ref().is_err_and(is_transient);
+        match back {
+            Ok(None) => return false,
+            Ok(Some(false)) => {}
+            Ok(Some(true)) => {
+                inner.has_put_back = true;
+                inner
+                    .unsaid
+                    .push(Ok(format!("{state_dir} was removed and has been put back")));
             }
-            Ok(None) => false,
+            Err(_) if inner.is_pending => inner.has_put_back = true,
             Err(error) => {
-                let state_dir = self.state_dir.display();
-                self.unsaid()
+                inner
+                    .unsaid
                     .push(Err(format!("{state_dir} cannot be put back: {error}")));
-                false
+                return false;
             }
         }
+        true
     }
 
-    /// The number of files that were put back; `None` when the place is not ours any more.
-    fn try_to_put_back(&self, inner: &mut Inner) -> io::Result<Option<usize>> {
-        let mut files = 0;
-        for _ in 1..MOST_TRIES {
-            let back = self.reclaim(inner).and_then(|is_ours| match is_ours {
-                true => self.fill(&mut files).map(|()| Some(files)),
-                false => Ok(None),
-            });
-            match back {
-                // Whoever removes it, or makes something in it, has not finished.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists
-                    ) =>
-                {
-                    // On a busy machine all tries would pass before the other process gets its turn.
-                    std::thread::yield_now();
-                }
-                back => return back,
-            }
-        }
-        Err(io::ErrorKind::NotFound.into())
-    }
-
-    /// Does `work` alone.
-    fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
-        work(&mut self.inner())
-    }
-
-    /// Tells our own log what has happened.
-    fn tell(&self) {
-        let unsaid = std::mem::take(&mut *self.unsaid());
-        for said in unsaid {
-            match said {
-                // An event says it to people; a warning would stand in the middle of their screen as well.
-                Ok(done) => tracing::info!("{done}"),
-                Err(failed) => tracing::warn!("{failed}"),
-            }
-        }
-    }
-
-    fn unsaid(&self) -> MutexGuard<'_, Vec<Result<String, String>>> {
-        self.unsaid.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes sure that the state directory is there and locked by us; `false` when it was moved away, or something of others has its name.
+    /// Makes sure that the state directory is there and locked by us; `false` when the workspace was moved or something of others has the name.
     fn reclaim(&self, inner: &mut Inner) -> io::Result<bool> {
-        let is_removed = inner.guard.as_ref().is_none_or(|guard| guard.is_removed());
+        if inner.guard.as_ref().is_some_and(|guard| guard.still_guards()) {
+            return Ok(true);
+        }
+        if !place::is_of(&self.folder, parent(&self.state_dir)) {
+            return Ok(false);
+        }
         match RealDisk.metadata(&self.state_dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && is_removed => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 RealDisk.create_dir_private(&self.state_dir)?;
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
-            Ok(_) if inner.guard.as_ref().is_some_and(|guard| guard.still_guards()) => return Ok(true),
             Ok(found) => {
                 let owner = RealDisk.metadata(&self.copy)?.owner;
-                let is_anothers =
-                    found.kind != FileKind::Directory || found.owner != owner || self.has_others_state();
-                if !is_removed || is_anothers {
+                if found.kind != FileKind::Directory || found.owner != owner || self.has_others_state() {
                     return Ok(false);
                 }
                 // An agent has made it: on the way to its temporary folder, or out of a stash.
                 RealDisk.make_dir_private(&self.state_dir)?;
             }
         }
-        match (&inner.guard, RealDisk.lock_dir(&self.state_dir)?) {
-            (Some(_), DirLock::Acquired(guard)) => {
-                inner.guard = Some(guard);
-                Ok(true)
-            }
-            (Some(_), DirLock::Held | DirLock::Unsupported) => Ok(false),
-            (None, _) => Ok(true),
+        if inner.guard.is_none() {
+            return Ok(true);
         }
-    }
-
-    /// Puts back all files that the state directory lacks, durably, and counts them.
-    fn fill(&self, files: &mut usize) -> io::Result<()> {
-        self.tree.fill(&self.copy, &self.state_dir, files)?;
-        if *files > 0 {
-            tree::sync(&self.state_dir)?;
-            RealDisk.sync_dir(parent(&self.state_dir))?;
+        match RealDisk.lock_dir(&self.state_dir)? {
+            DirLock::Acquired(guard) => inner.guard = Some(guard),
+            DirLock::Held | DirLock::Unsupported => return Ok(false),
         }
-        Ok(())
-    }
-
-    /// Puts back the entries that a killed process could not: those that the state directory lacks altogether.
-    fn put_back_at_start(&self) -> io::Result<usize> {
-        let kept = match RealDisk.list_dir(&self.copy) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-            kept => kept?,
-        };
-        let is_state = |name: &OsStr| STATE.iter().any(|state| *state == name);
-        let has_state = self.has_state();
-        if !kept.iter().any(|name| is_state(name)) || (!has_state && self.is_elsewhere()) {
-            return Ok(0);
-        }
-        let lacks = |name: &OsStr| match is_state(name) {
-            true => !has_state,
-            false => RealDisk.metadata(&self.state_dir.join(name)).is_err(),
-        };
-        let lacking: Vec<_> = kept.into_iter().filter(|name| lacks(name)).collect();
-        // Small things that a start makes anew show nothing.
-        let matters =
-            |name: &OsString| is_state(name) || [CHECKPOINTS, EVENTS, RUNS].iter().any(|one| *one == name);
-        if !lacking.iter().any(matters) {
-            return Ok(0);
-        }
-        RealDisk.make_private_dirs(&self.state_dir)?;
-        let mut files = 0;
-        for name in lacking {
-            self.tree
-                .fill_entry(&self.copy, &self.state_dir, &name, &mut files)?;
-        }
-        tree::sync(&self.state_dir)?;
-        Ok(files)
-    }
-
-    fn has_state(&self) -> bool {
-        STATE
-            .iter()
-            .any(|name| RealDisk.metadata(&self.state_dir.join(name)).is_ok())
+        Ok(true)
     }
 
     /// Whether the state there is not an earlier one of ours, as git puts back from a stash.
     fn has_others_state(&self) -> bool {
-        let log = |folder: &Path| RealDisk.read(&folder.join(LOG), MAX_LOG_BYTES);
+        let log = |folder: &Path| RealDisk.read(&folder.join(LOG), MAX_STATE_BYTES);
         match (log(&self.state_dir), log(&self.copy)) {
             (Ok(found), Ok(ours)) => {
                 let end = found
@@ -436,97 +425,103 @@ impl Spare {
                     .map_or(0, |last| last + 1);
                 !ours.starts_with(&found[..end])
             }
-            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => self.has_state(),
+            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => STATE.iter().any(|name| {
+                let [found, ours] = [&self.state_dir, &self.copy]
+                    .map(|folder| RealDisk.read(&folder.join(name), MAX_STATE_BYTES));
+                found.is_ok_and(|found| !ours.is_ok_and(|ours| ours == found))
+            }),
             (Ok(_) | Err(_), _) => true,
         }
     }
 
-    /// Whether the state has another name on the disk: then somebody has moved the state directory, and has it.
-    fn is_elsewhere(&self) -> bool {
-        let log = self.copy.join(LOG);
-        // Opening for appending would make one.
-        let is_there = RealDisk.metadata(&log).is_ok();
-        is_there && RealDisk.open_append(&log).is_ok_and(|log| log.links() > Some(1))
-    }
-
-    /// Keeps the file at `path`, which is new or another one than before; `false` when it is gone already.
-    fn keep(&self, path: &Path) -> bool {
-        if !self.is_kept(path) || self.has_given_up() {
+    /// Keeps the file at `path`, which is new or another one than before; returns `false` when it is gone already.
+    fn keep(&self, inner: &mut Inner, path: &Path) -> bool {
+        let Some(second) = self.second(path).filter(|_| !inner.given_up) else {
             return true;
+        };
+        match tree::keep(path, &second) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !exists(path) => return false,
+            Err(error) => self.give_up(inner, &error),
+            Ok(()) => {}
         }
-        match self.tree.place(path, &self.copy_of(path)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && RealDisk.metadata(path).is_err() => {
-                false
-            }
-            kept => {
-                self.or_give_up(kept);
-                true
-            }
-        }
+        true
     }
 
-    /// Removes what was removed at `path`.
-    fn forget(&self, path: &Path) {
-        if self.is_kept(path) && !self.has_given_up() {
-            // What stays too long would be put back once, and no more.
-            let _ = remove_if_present(&RealDisk, &self.copy_of(path));
-        }
-    }
-
-    /// Keeps what was moved to `to`, also when it is gone from there already; a folder is followed later.
-    fn moved(&self, from: &Path, to: &Path) {
-        let copy = self.copy_of(from);
-        match RealDisk.metadata(&copy) {
-            Ok(found) if found.kind == FileKind::Directory => self.forget_folder(from),
-            Ok(_) if self.is_kept(to) && RealDisk.rename(&copy, &self.copy_of(to)).is_ok() => {}
-            Ok(_) | Err(_) => {
-                self.forget(from);
-                self.keep(to);
-            }
-        }
-    }
-
-    /// Whether a file of this name is kept twice.
-    fn is_kept(&self, path: &Path) -> bool {
-        let beneath = path.strip_prefix(&self.state_dir).unwrap_or(path);
-        !beneath.starts_with(TEMPORARY)
-    }
-
-    /// Whether each write to the file looks whether it still has its name.
-    fn is_watched(&self, path: &Path) -> bool {
-        let beneath = path.strip_prefix(&self.state_dir).unwrap_or(path);
-        self.is_kept(path) && !beneath.starts_with(LOGS)
-    }
-
-    fn copy_of(&self, path: &Path) -> PathBuf {
-        match path.strip_prefix(&self.state_dir) {
-            Ok(beneath) if beneath.as_os_str().is_empty() => self.copy.clone(),
-            Ok(beneath) => self.copy.join(beneath),
-            Err(_) => self.copy.clone(),
-        }
-    }
-
-    fn copies(&self) -> bool {
-        matches!(self.tree.means(), Some(Means::Copy))
-    }
-
-    fn has_given_up(&self) -> bool {
-        self.given_up.load(Ordering::Acquire)
-    }
-
-    fn or_give_up(&self, done: io::Result<()>) {
-        if let Err(error) = done
-            && !self.given_up.swap(true, Ordering::AcqRel)
+    /// Keeps the folder at `path` before the first file in it, which may find the folder gone.
+    fn make_folder(&self, inner: &mut Inner, path: &Path) {
+        if let Some(second) = self.second(path).filter(|_| !inner.given_up)
+            && let Err(error) = RealDisk.make_private_dirs(&second)
         {
+            self.give_up(inner, &error);
+        }
+    }
+
+    /// Removes what was removed at `path`; returns whether it was kept. A name that stays too long would be put back once, and no more.
+    fn forget(&self, inner: &Inner, path: &Path) -> bool {
+        let second = self.second(path).filter(|_| !inner.given_up);
+        second.is_some_and(|second| RealDisk.remove_file(&second).is_ok())
+    }
+
+    /// Keeps what was moved to `to`, also when it is gone from there already; a folder is mirrored later. Returns as [`keep`](Self::keep).
+    fn moved(&self, inner: &mut Inner, from: &Path, to: &Path) -> bool {
+        if let Some(second) = self.second(from) {
+            if RealDisk
+                .metadata(&second)
+                .is_ok_and(|found| found.kind == FileKind::Directory)
+            {
+                self.forget_folder(from);
+                return true;
+            }
+            if self
+                .second(to)
+                .is_some_and(|to| RealDisk.rename(&second, &to).is_ok())
+            {
+                return true;
+            }
+            self.forget(inner, from);
+        }
+        self.keep(inner, to)
+    }
+
+    /// Returns the second path of a file or folder; `None` for what is not kept twice.
+    fn second(&self, path: &Path) -> Option<PathBuf> {
+        let place = path.strip_prefix(&self.state_dir).ok()?;
+        match place.as_os_str().is_empty() {
+            true => Some(self.copy.clone()),
+            false => is_kept(place).then(|| self.copy.join(place)),
+        }
+    }
+
+    /// Whether each write to the file looks whether it still has its names.
+    fn is_watched(&self, path: &Path) -> bool {
+        !path.starts_with(self.state_dir.join(LOGS))
+    }
+
+    /// Stops keeping the record twice: a copy that is not whole helps nobody.
+    fn give_up(&self, inner: &mut Inner, error: &io::Error) {
+        if !std::mem::replace(&mut inner.given_up, true) {
             let folder = self.folder.display();
-            self.unsaid()
+            inner
+                .unsaid
                 .push(Err(format!("the spare record in {folder} is given up: {error}")));
             place::remove(&self.folder);
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Writes to our own log what has happened.
+    fn tell(&self) {
+        for line in self.with(|inner| std::mem::take(&mut inner.unsaid)) {
+            match line {
+                // An event says it to people; a warning would stand in the middle of their screen as well.
+                Ok(done) => tracing::info!("{done}"),
+                Err(failed) => tracing::warn!("{failed}"),
+            }
+        }
+    }
+
+    /// Runs `work` alone.
+    fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
+        work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -536,5 +531,163 @@ impl fmt::Debug for Spare {
             .field("state_dir", &self.state_dir)
             .field("folder", &self.folder)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::world::disk::replace;
+
+    /// A state directory that is kept twice, locked, with a disk for it.
+    struct Kept {
+        folder: tempfile::TempDir,
+        disk: SparedDisk,
+        _lock: Arc<dyn DirLockGuard>,
+    }
+
+    impl Kept {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let state_dir = folder.path().join("project/.hankweave");
+            fs::create_dir_all(&state_dir).unwrap();
+            let disk = SparedDisk::new(Spares::new(Some(folder.path().join("home/records"))));
+            let opened = disk.spares().unwrap().open(&state_dir);
+            assert_eq!(opened, OpenedSpare::Kept { put_back: false });
+            let DirLock::Acquired(lock) = disk.lock_dir(&state_dir).unwrap() else {
+                panic!("a new folder is not locked");
+            };
+            disk.spares().unwrap().of(&state_dir).unwrap().begin();
+            Self {
+                folder,
+                disk,
+                _lock: lock,
+            }
+        }
+
+        fn state_dir(&self) -> PathBuf {
+            self.folder.path().join("project/.hankweave")
+        }
+    }
+
+    /// Ends a thread also where its test fails.
+    struct EndOnDrop<'e>(&'e AtomicBool);
+
+    impl Drop for EndOnDrop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
+    /// No write waits for the end of a removal, and none is lost by it.
+    // covers: P11
+    #[test]
+    fn what_is_written_while_the_record_is_removed_again_and_again_is_all_there() {
+        const LINES: usize = 20;
+        let kept = Kept::new();
+        let state_dir = kept.state_dir();
+        let mut log = kept.disk.open_append(&state_dir.join(LOG)).unwrap();
+        let has_ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !has_ended.load(Ordering::Acquire) {
+                    let _ = fs::remove_dir_all(&state_dir);
+                }
+            });
+            let _end = EndOnDrop(&has_ended);
+            for number in 0..LINES {
+                log.append(format!("{number}\n").as_bytes()).unwrap();
+                let agent = state_dir.join(format!("runs/{number}/agent.log"));
+                kept.disk.make_private_dirs(parent(&agent)).unwrap();
+                let mut agent = kept.disk.create_append(&agent).unwrap();
+                agent.append(b"said").unwrap();
+                replace(
+                    &kept.disk,
+                    &state_dir.join("state.json"),
+                    number.to_string().as_bytes(),
+                )
+                .unwrap();
+            }
+        });
+        let spare = kept.disk.spares().unwrap().of(&state_dir).unwrap();
+        // A part that was removed last is noticed by the next write or start; the spare record has all of it.
+        let _ = fs::remove_dir_all(&state_dir);
+        spare.look();
+        let lines: String = (0..LINES).map(|number| format!("{number}\n")).collect();
+        assert_eq!(fs::read_to_string(state_dir.join(LOG)).unwrap(), lines);
+        assert_eq!(
+            fs::read_to_string(state_dir.join("state.json")).unwrap(),
+            (LINES - 1).to_string()
+        );
+        for number in 0..LINES {
+            let agent = state_dir.join(format!("runs/{number}/agent.log"));
+            assert_eq!(fs::read_to_string(agent).unwrap(), "said");
+        }
+        assert!(spare.take_put_back());
+    }
+
+    /// While others have the files under another name, the record goes its own way.
+    // covers: P11
+    #[test]
+    fn what_is_put_back_shares_no_file_with_a_record_that_was_moved() {
+        let kept = Kept::new();
+        let (state_dir, moved) = (kept.state_dir(), kept.folder.path().join("moved"));
+        let mut log = kept.disk.open_append(&state_dir.join(LOG)).unwrap();
+        log.append(b"one\n").unwrap();
+        fs::rename(&state_dir, &moved).unwrap();
+        // Both names of the file are still there.
+        log.append(b"two\n").unwrap();
+        kept.disk.spares().unwrap().of(&state_dir).unwrap().look();
+        log.append(b"three\n").unwrap();
+        assert_eq!(fs::read_to_string(moved.join(LOG)).unwrap(), "one\ntwo\n");
+        assert_eq!(
+            fs::read_to_string(state_dir.join(LOG)).unwrap(),
+            "one\ntwo\nthree\n"
+        );
+        fs::remove_dir_all(&state_dir).unwrap();
+        log.append(b"four\n").unwrap();
+        assert_eq!(
+            fs::read_to_string(state_dir.join(LOG)).unwrap(),
+            "one\ntwo\nthree\nfour\n"
+        );
+    }
+
+    // covers: P11
+    #[test]
+    fn only_folders_that_have_changed_are_mirrored_and_what_was_removed_by_right_stays_away() {
+        let kept = Kept::new();
+        let state_dir = kept.state_dir();
+        let objects = state_dir.join("checkpoints/objects");
+        fs::create_dir_all(&objects).unwrap();
+        fs::write(objects.join("one"), "1").unwrap();
+        let spare = kept.disk.spares().unwrap().of(&state_dir).unwrap();
+        spare.follow();
+        fs::write(objects.join("two"), "2").unwrap();
+        fs::remove_file(objects.join("one")).unwrap();
+        spare.follow();
+        fs::remove_dir_all(state_dir.join("checkpoints")).unwrap();
+        spare.look();
+        assert!(objects.join("two").exists() && !objects.join("one").exists());
+        fs::remove_dir_all(&objects).unwrap();
+        spare.look();
+        assert!(objects.join("two").exists(), "also of a part");
+    }
+
+    /// A workspace that was moved is not made anew.
+    // covers: P11, D7
+    #[test]
+    fn nothing_is_put_back_without_the_workspace() {
+        let kept = Kept::new();
+        let project = kept.folder.path().join("project");
+        let spare = kept.disk.spares().unwrap().of(&kept.state_dir()).unwrap();
+        fs::rename(&project, kept.folder.path().join("elsewhere")).unwrap();
+        assert!(!spare.still_guards());
+        fs::create_dir(&project).unwrap();
+        assert!(!spare.still_guards());
+        assert!(!kept.state_dir().exists());
     }
 }

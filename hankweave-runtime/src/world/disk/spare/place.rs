@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use super::super::{DirLock, DirLockGuard, Disk, RealDisk};
+use rustix::fs::{Access, access};
+use rustix::process::geteuid;
+
+use super::super::{DirLock, DirLockGuard, Disk, RealDisk, parent};
 use crate::world::environment::Environment;
 
 /// The file that tells people and later starts which workspace it is of.
@@ -25,15 +28,25 @@ pub(super) struct Claimed {
     pub(super) is_certain: bool,
 }
 
-/// The folder of all spare records of the user: `hankweave/records` in `XDG_STATE_HOME`, which is `~/.local/state` unless it is set.
+/// Returns the folder of all spare records of the user: `hankweave/records` in `XDG_STATE_HOME`, else in `~/.local/state`. Without a home that can be
+/// written to, it is in [`Environment::fallback_state`].
 #[must_use]
 pub fn records_folder(environment: &Environment) -> Option<PathBuf> {
     let absolute = |name| {
         let path = Path::new(environment.get(name)?);
         path.is_absolute().then(|| path.to_owned())
     };
-    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
-    Some(state?.join("hankweave").join("records"))
+    let in_home = || Some(absolute("HOME")?.join(".local/state")).filter(|state| can_be_made(state));
+    let state = absolute("XDG_STATE_HOME").or_else(in_home);
+    let ours = state.map(|state| state.join("hankweave"));
+    let ours = ours.or_else(|| environment.fallback_state().map(Path::to_owned));
+    Some(ours?.join("records"))
+}
+
+/// Whether this user may write to `folder` or, when it is missing, to the closest folder around it.
+fn can_be_made(folder: &Path) -> bool {
+    let existing = folder.ancestors().find(|folder| folder.exists());
+    existing.is_some_and(|folder| access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok())
 }
 
 /// Takes the folder for the workspace `root` and locks it; `None` where folders cannot be locked.
@@ -49,6 +62,9 @@ pub(super) fn claim(records: &Path, root: &Path) -> io::Result<Option<Claimed>> 
             // Another process has just removed an empty folder on the way.
             Err(error) if error.kind() == io::ErrorKind::NotFound => RealDisk.make_private_dirs(&folder)?,
             made => made?,
+        }
+        if !is_private(parent(records))? {
+            return Ok(None);
         }
         let lock = match RealDisk.lock_dir(&folder) {
             Ok(DirLock::Acquired(lock)) => Some(lock),
@@ -70,6 +86,25 @@ pub(super) fn claim(records: &Path, root: &Path) -> io::Result<Option<Claimed>> 
             is_certain,
         }));
     }
+}
+
+/// Whether `folder` is of this user, also as a link, and only this user may write to it: another one may have made it in a folder that all share.
+fn is_private(folder: &Path) -> io::Result<bool> {
+    let (named, real) = (fs::symlink_metadata(folder)?, fs::metadata(folder)?);
+    let owner = geteuid().as_raw();
+    Ok(named.uid() == owner && real.uid() == owner && real.mode() & 0o022 == 0)
+}
+
+/// Whether the spare record in `folder` is that of the workspace `root`.
+pub(super) fn is_of(folder: &Path, root: &Path) -> bool {
+    name_of(root).is_ok_and(|(name, _)| folder.file_name() == Some(name.as_ref()))
+}
+
+/// Returns the existing folder of the spare record of `root`; `None` as well where another directory may have had its name.
+pub(super) fn existing(records: &Path, root: &Path) -> Option<PathBuf> {
+    let (name, is_certain) = name_of(root).ok()?;
+    let folder = records.join(name);
+    (is_certain && folder.is_dir()).then_some(folder)
 }
 
 /// Returns a name that no other directory has: its number and its birth. Where the system has no time of birth, another one may get the number later.
@@ -108,13 +143,10 @@ pub(super) fn prune(records: &Path) {
     }
 }
 
-/// Removes a spare record. What stays is removed by a later start.
+/// Removes a spare record.
 pub(super) fn remove(folder: &Path) {
-    if let Err(error) = fs::remove_dir_all(folder)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        tracing::warn!(%error, folder = %folder.display(), "a spare record is left behind");
-    }
+    // A later start removes what stays. No line in our log: it may be written to the same record.
+    let _ = fs::remove_dir_all(folder);
 }
 
 /// Removes the folder of all records and the one around it when nothing is in them.
@@ -124,5 +156,51 @@ pub(super) fn tidy(records: &Path) {
         if fs::remove_dir(folder).is_err() {
             break;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    // covers: P11
+    #[test]
+    fn spare_records_are_where_the_user_may_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().to_str().unwrap();
+        let records = |variables: &[(&str, &str)]| records_folder(&variables.iter().copied().collect());
+        let expected = |place: &str| Some(folder.path().join(place));
+        assert_eq!(
+            records(&[("HOME", home)]),
+            expected(".local/state/hankweave/records")
+        );
+        assert_eq!(
+            records(&[("HOME", "/proc"), ("XDG_STATE_HOME", home)]),
+            expected("hankweave/records")
+        );
+        for nowhere in [
+            &[][..],
+            &[("HOME", "")],
+            &[("HOME", "home")],
+            &[("XDG_STATE_HOME", "state")],
+        ] {
+            assert_eq!(records(nowhere), None, "{nowhere:?}");
+        }
+    }
+
+    /// In a folder that all users share, another one could have made ours.
+    // covers: P11, X5
+    #[test]
+    fn a_folder_that_others_may_write_to_holds_no_spare_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let (shared, root) = (folder.path().join("shared"), folder.path().join("root"));
+        RealDisk.make_private_dirs(&shared).unwrap();
+        RealDisk.make_private_dirs(&root).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(claim(&shared.join("records"), &root).unwrap().is_none());
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(claim(&shared.join("records"), &root).unwrap().is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! The real disk, which keeps state directories twice.
 
-use std::cell::Cell;
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,140 +8,171 @@ use std::sync::Arc;
 
 use super::super::{AppendFile, DirLock, DirLockGuard, Disk, Folder, Metadata, RealDisk};
 use super::file::SparedFile;
-use super::{MOST_TRIES, Spare, Spares};
+use super::{Inner, Spare, Spares};
 
 /// The real file system, with a spare record of each state directory that [`Spares`] keeps.
+///
+/// A step that finds its place gone is run again once that was put back. If the removal still goes on, the step is run in the spare record, from
+/// where its result is put back later.
 #[derive(Debug, Default)]
 pub struct SparedDisk {
     spares: Spares,
 }
 
+/// One of the two places of a record.
+#[derive(Debug, Clone, Copy)]
+enum Side<'s> {
+    StateDir,
+    Spare(&'s Spare),
+}
+
+impl Side<'_> {
+    /// Returns the path on this side of what is called `path` in the state directory.
+    fn of<'p>(&self, path: &'p Path) -> Cow<'p, Path> {
+        match self {
+            Self::StateDir => Cow::Borrowed(path),
+            Self::Spare(spare) => spare.second(path).map_or(Cow::Borrowed(path), Cow::Owned),
+        }
+    }
+}
+
 impl SparedDisk {
-    /// The disk, and where spare records are.
+    /// Keeps `spares` of what is written through this disk.
     #[must_use]
     pub fn new(spares: Spares) -> Self {
         Self { spares }
     }
 
-    /// Does a step, again when what it did not find has been put back.
-    fn find<T>(&self, path: &Path, step: impl Fn() -> io::Result<T>) -> io::Result<T> {
-        for _ in 1..MOST_TRIES {
-            match step() {
-                Err(error)
-                    if error.kind() == io::ErrorKind::NotFound
-                        && self.spares.of(path).is_some_and(|spare| spare.mend(path)) => {}
-                done => return done,
-            }
+    /// Runs a step with `path`, where that is.
+    fn find<T>(&self, path: &Path, step: impl Fn(Side<'_>) -> io::Result<T>) -> io::Result<T> {
+        let is_gone = |done: &io::Result<T>| {
+            done.as_ref()
+                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        let done = step(Side::StateDir);
+        if !is_gone(&done) {
+            return done;
         }
-        step()
+        let Some(spare) = self.spares.of(path).filter(|spare| spare.recover(path)) else {
+            return done;
+        };
+        // Also where nothing is gone any more: another thread may have put it back.
+        let done = step(Side::StateDir);
+        match is_gone(&done) {
+            true => step(Side::Spare(&spare)),
+            false => done,
+        }
     }
 
-    /// Runs a step after which `then` keeps its result twice. Nothing is put back between the two.
-    fn change<T>(
+    /// Runs a step after which `keep` keeps its result twice, and says whether that was still there. Nothing is put back between the two.
+    fn change(
         &self,
-        (path, place): (&Path, &Path),
-        step: impl Fn() -> io::Result<T>,
-        then: impl Fn(&Spare),
-    ) -> io::Result<T> {
-        let Some(spare) = self.spares.of(place) else {
-            return step();
+        (path, made): (&Path, &Path),
+        step: impl Fn(Side<'_>) -> io::Result<()>,
+        keep: impl Fn(&Spare, &mut Inner) -> bool,
+    ) -> io::Result<()> {
+        let Some(spare) = self.spares.of(made) else {
+            return step(Side::StateDir);
         };
-        self.find(path, || {
-            spare.with(|_| {
-                let done = step()?;
-                then(&spare);
-                Ok(done)
+        self.find(path, |side| {
+            spare.with(|inner| {
+                step(side)?;
+                match side {
+                    Side::StateDir if !keep(&spare, inner) => step(Side::Spare(&spare)),
+                    _ => Ok(()),
+                }
             })
         })
     }
 
-    /// Runs a step that makes `made`, again when that is gone before it is kept.
-    fn make(&self, (path, made): (&Path, &Path), step: impl Fn() -> io::Result<()>) -> io::Result<()> {
-        for _ in 1..MOST_TRIES {
-            let is_kept = Cell::new(true);
-            self.change((path, made), &step, |spare| is_kept.set(spare.keep(made)))?;
-            if is_kept.get() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts back what would have been at `path`, so that nothing is begun anew there.
-    fn ensure(&self, path: &Path) -> Option<Arc<Spare>> {
-        let spare = self.spares.of(path)?;
-        if RealDisk.metadata(path).is_err() {
-            spare.mend(path);
-        }
-        Some(spare)
-    }
-}
-
-impl Disk for SparedDisk {
-    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-        self.find(path, || RealDisk.read(path, limit))
-    }
-
-    fn read_at(&self, path: &Path, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        self.find(path, || RealDisk.read_at(path, offset, length))
-    }
-
-    fn create_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        self.make((path, path), || RealDisk.create_new(path, bytes))
-    }
-
-    fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let spare = self.ensure(path);
-        let file = self.find(path, || RealDisk.open_append(path))?;
+    /// Opens a file for appending with `open`, and keeps it twice.
+    fn append_to(
+        &self,
+        path: &Path,
+        open: impl Fn(&Path) -> io::Result<Box<dyn AppendFile>>,
+    ) -> io::Result<Box<dyn AppendFile>> {
+        let spare = self.spares.of(path);
+        // A file that is gone must not be begun anew.
+        let file = match spare.as_ref().filter(|spare| spare.has_alone(path)) {
+            Some(spare) => open(&Side::Spare(spare).of(path))?,
+            None => self.find(path, |side| open(&side.of(path)))?,
+        };
         Ok(match spare {
             Some(spare) => SparedFile::boxed(file, path, spare),
             None => file,
         })
     }
+}
+
+impl Disk for SparedDisk {
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        self.find(path, |side| RealDisk.read(&side.of(path), limit))
+    }
+
+    fn read_at(&self, path: &Path, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        self.find(path, |side| RealDisk.read_at(&side.of(path), offset, length))
+    }
+
+    fn create_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let create = |side: Side<'_>| RealDisk.create_new(&side.of(path), bytes);
+        self.change((path, path), create, |spare, inner| spare.keep(inner, path))
+    }
+
+    fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        self.append_to(path, |path| RealDisk.open_append(path))
+    }
 
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let file = self.find(path, || RealDisk.create_append(path))?;
-        Ok(match self.spares.of(path) {
-            Some(spare) => SparedFile::boxed(file, path, spare),
-            None => file,
-        })
+        self.append_to(path, |path| RealDisk.create_append(path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let rename = || RealDisk.rename(from, to);
-        self.change((from, to), rename, |spare| spare.moved(from, to))
+        let rename = |side: Side<'_>| RealDisk.rename(&side.of(from), &side.of(to));
+        self.change((from, to), rename, |spare, inner| spare.moved(inner, from, to))
     }
 
     fn link_or_copy(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.make((from, to), || RealDisk.link_or_copy(from, to))
+        let link = |side: Side<'_>| RealDisk.link_or_copy(&side.of(from), &side.of(to));
+        self.change((from, to), link, |spare, inner| spare.keep(inner, to))
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         let remove = || RealDisk.remove_file(path);
         match self.spares.of(path) {
-            Some(spare) => spare.with(|_| {
-                spare.forget(path);
-                remove()
+            Some(spare) => spare.with(|inner| {
+                let was_kept = spare.forget(inner, path);
+                match remove() {
+                    Err(error) if was_kept && error.kind() == io::ErrorKind::NotFound => Ok(()),
+                    removed => removed,
+                }
             }),
             None => remove(),
         }
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.find(path, || RealDisk.sync_dir(path))
+        self.find(path, |side| RealDisk.sync_dir(&side.of(path)))
     }
 
     fn create_dir_private(&self, path: &Path) -> io::Result<()> {
-        self.find(path, || RealDisk.create_dir_private(path))
+        self.find(path, |side| RealDisk.create_dir_private(&side.of(path)))
     }
 
     fn make_dir_private(&self, path: &Path) -> io::Result<()> {
-        self.find(path, || RealDisk.make_dir_private(path))
+        self.find(path, |side| RealDisk.make_dir_private(&side.of(path)))
     }
 
     fn make_private_dirs(&self, path: &Path) -> io::Result<()> {
-        self.ensure(path);
-        RealDisk.make_private_dirs(path)
+        let Some(spare) = self.spares.of(path) else {
+            return RealDisk.make_private_dirs(path);
+        };
+        spare.recover(path);
+        match RealDisk.make_private_dirs(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && spare.second(path).is_some() => {}
+            made => made?,
+        }
+        spare.with(|inner| spare.make_folder(inner, path));
+        Ok(())
     }
 
     fn make_dirs(&self, path: &Path) -> io::Result<PathBuf> {
@@ -149,11 +180,11 @@ impl Disk for SparedDisk {
     }
 
     fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
-        self.find(path, || RealDisk.list_dir(path))
+        self.find(path, |side| RealDisk.list_dir(&side.of(path)))
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        self.find(path, || RealDisk.metadata(path))
+        self.find(path, |side| RealDisk.metadata(&side.of(path)))
     }
 
     fn metadata_followed(&self, path: &Path) -> io::Result<Metadata> {
@@ -165,7 +196,7 @@ impl Disk for SparedDisk {
     }
 
     fn open_folder(&self, path: &Path) -> io::Result<Box<dyn Folder>> {
-        self.find(path, || RealDisk.open_folder(path))
+        self.find(path, |side| RealDisk.open_folder(&side.of(path)))
     }
 
     fn lock_dir(&self, path: &Path) -> io::Result<DirLock> {
@@ -174,7 +205,7 @@ impl Disk for SparedDisk {
         let (DirLock::Acquired(guard), Some(spare)) = (&lock, spare) else {
             return Ok(lock);
         };
-        spare.inner().guard = Some(Arc::clone(guard));
+        spare.with(|inner| inner.guard = Some(Arc::clone(guard)));
         Ok(DirLock::Acquired(Arc::new(SparedLock(spare))))
     }
 
@@ -193,13 +224,13 @@ impl DirLockGuard for SparedLock {
     }
 
     fn is_removed(&self) -> bool {
-        let inner = self.0.inner();
-        inner.guard.as_ref().is_some_and(|guard| guard.is_removed())
+        self.0
+            .with(|inner| inner.guard.as_ref().is_some_and(|guard| guard.is_removed()))
     }
 }
 
 impl Drop for SparedLock {
     fn drop(&mut self) {
-        self.0.inner().guard = None;
+        self.0.with(|inner| inner.guard = None);
     }
 }
