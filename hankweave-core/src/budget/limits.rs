@@ -11,7 +11,7 @@ use crate::cost::Usd;
 use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::{CodonConfig, ContainerBudget, Hank, HankItem, LoopConfig, OnExceeded};
 use crate::id::{CodonId, SessionId};
-use crate::thread::ExecutionThread;
+use crate::thread::ThreadTip;
 
 /// The limits of one execution of a codon; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,10 +50,10 @@ impl CodonLimits {
     ///
     /// The tokens written there count; a codon that begins again has all its tokens again.
     #[must_use]
-    pub fn going_on(mut self, thread: &ExecutionThread, id: &CodonId, session: &SessionId) -> Self {
-        let codons = thread.codons.iter().map(|entry| &entry.codon);
-        let written = codons
-            .filter(|codon| codon.codon_id() == id && codon.agent_session_id() == Some(session))
+    pub fn going_on(mut self, thread: &ThreadTip<'_>, id: &CodonId, session: &SessionId) -> Self {
+        let written = thread
+            .attempts(id)
+            .filter(|codon| codon.agent_session_id() == Some(session))
             .map(|codon| codon.agent_tokens().output_tokens)
             .fold(0, u64::saturating_add);
         self.output_tokens = self.output_tokens.map(|most| most.saturating_sub(written));

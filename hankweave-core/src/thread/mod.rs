@@ -7,6 +7,7 @@ mod operations;
 mod resume;
 mod session;
 mod target;
+mod tip;
 mod walk;
 
 pub use build::{ExecutionThread, ThreadCodon, ValidatedCheckpoint, build};
@@ -17,4 +18,5 @@ pub use session::resumed_session;
 pub use target::{
     CodonPoint, TargetError, can_continue_from, continuation_checkpoint, position, standing_on,
 };
+pub use tip::ThreadTip;
 pub use walk::{ThreadCodons, ThreadItem, walk};

@@ -1,7 +1,7 @@
 //! Next codon (STATE-54).
 
+use super::tip::ThreadTip;
 use super::walk::rig_setup_target;
-use super::{ExecutionThread, ThreadCodon};
 use crate::codon::CodonStatus;
 use crate::document::{HankweaveState, PlanEntry, RunRecord, RunStatus};
 use crate::hank::OnFailure;
@@ -11,13 +11,10 @@ use crate::id::CodonId;
 ///
 /// They are about runs that ended by themselves. An interrupted run has neither completed nor failed: it
 /// continues with the codon that was open, or with the one before which it paused.
-pub(super) fn next_codon_id(
-    state: &HankweaveState,
-    start: &RunRecord,
-    thread: &ExecutionThread,
-) -> Option<CodonId> {
+pub(super) fn next_codon_id(thread: &ThreadTip<'_>, start: &RunRecord) -> Option<CodonId> {
+    let state: &HankweaveState = &thread.state;
     let failed = start.status == RunStatus::Failed && !was_interrupted(start);
-    if failed || thread.failed || thread.has_running_codon {
+    if failed || thread.failed() || thread.has_running_codon() {
         return None;
     }
     let source = start.starting_conditions.source();
@@ -31,12 +28,12 @@ pub(super) fn next_codon_id(
     {
         return source.after_codon.clone();
     }
-    if let Some(newest) = thread.codons.first() {
+    if let Some(newest) = thread.newest() {
         let id = newest.codon.codon_id();
         if newest.codon.interruption().is_some() {
             return planned(state, id).map(|_| id.clone());
         }
-        return match passed_over(state, start, &thread.codons) {
+        return match passed_over(thread, start) {
             Some(OnFailure::Retry) => Some(id.clone()),
             _ => successor(state, id),
         };
@@ -56,15 +53,11 @@ pub(super) fn was_interrupted(run: &RunRecord) -> bool {
 
 /// The policy because of which the failure of the newest codon does not block: its run continued after it
 /// until it was interrupted.
-pub(super) fn passed_over(
-    state: &HankweaveState,
-    start: &RunRecord,
-    codons: &[ThreadCodon],
-) -> Option<OnFailure> {
+pub(super) fn passed_over(thread: &ThreadTip<'_>, start: &RunRecord) -> Option<OnFailure> {
     start.interrupted_by?;
-    let newest = codons.first()?.codon.as_ref();
+    let newest = thread.newest()?.codon;
     let failed = newest.status() == CodonStatus::Failed && newest.interruption().is_none();
-    let policy = planned(state, newest.codon_id())?.codon.on_failure();
+    let policy = planned(&thread.state, newest.codon_id())?.codon.on_failure();
     (failed && policy != OnFailure::Abort).then_some(policy)
 }
 

@@ -6,7 +6,7 @@ use hankweave_core::discovery::Activity;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::Retry;
-use hankweave_core::thread::ExecutionThread;
+use hankweave_core::thread::ThreadTip;
 use hankweave_core::wire::{Event, IdleReason};
 use tokio::time::Instant;
 
@@ -27,7 +27,7 @@ pub(super) async fn idle(
     context: &RunContext,
     inbox: &mut Inbox,
     state: &HankweaveState,
-    thread: &ExecutionThread,
+    thread: &ThreadTip<'_>,
     next: &NextStep,
     reason: IdleReason,
 ) -> LoopAction {
@@ -73,7 +73,7 @@ pub(super) async fn idle(
                     }
                 }
             },
-            RunCommand::Redo => match thread.codons.first() {
+            RunCommand::Redo => match thread.newest() {
                 Some(newest) => {
                     let codon_id = newest.codon.codon_id().clone();
                     let skip_rig = false;
