@@ -7,7 +7,7 @@ use crate::codon::CodonExecution;
 use crate::cost::Usd;
 use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::hank::LoopConfig;
-use crate::id::CodonId;
+use crate::id::{CodonId, RunId};
 use crate::thread::{ThreadItem, walk};
 use crate::time::Timestamp;
 
@@ -26,15 +26,25 @@ pub(super) struct ThreadLedger<'a> {
 ///
 /// Money and time stay used, also those of runs that a rollback left. A codon or a loop that runs again has
 /// its own limits again: against those counts what is in the thread.
+#[derive(Default)]
 pub(super) struct Account<'l> {
-    /// Newest first.
-    thread: &'l [ThreadItem<'l>],
-    /// The cost of the codons of the thread, by their ids in hank.json.
-    dollars: HashMap<&'l str, Usd>,
+    /// Attempts of each codon of the thread; inside a loop, of each iteration.
+    codons: HashMap<&'l CodonId, Attempts>,
+    /// The same records by their ids in hank.json.
+    configured: HashMap<&'l str, Attempts>,
     pub(super) spent: Usd,
     /// Whether more was spent than is known.
     pub(super) is_lower_bound: bool,
     pub(super) elapsed: Duration,
+}
+
+/// Usage of all attempts of a codon.
+#[derive(Clone, Copy, Default)]
+struct Attempts {
+    /// Cost of the agents alone.
+    of_agents: Usd,
+    spent: Usd,
+    time: Duration,
 }
 
 impl<'a> ThreadLedger<'a> {
@@ -49,58 +59,47 @@ impl<'a> ThreadLedger<'a> {
 
     /// Everything up to now.
     pub(super) fn now(&self) -> Account<'_> {
-        let lived = self.runs().map(|run| self.lived(run)).sum();
-        self.account(&self.thread, self.runs().flat_map(codons), lived)
+        let mut account = Account::default();
+        self.thread.iter().for_each(|record| account.count(record));
+        // Runs that a rollback left are not in the thread.
+        account.spent = Usd::ZERO;
+        account.is_lower_bound = false;
+        self.runs().for_each(|run| account.add_run(run, self.lived(run)));
+        account
     }
 
-    /// Everything before the record at this place in the thread, counted from the newest.
-    pub(super) fn before(&self, index: usize) -> Account<'_> {
-        let record = &self.thread[index];
-        let older = || {
-            let run_id = &record.run.run_id;
-            self.runs().skip_while(move |run| run.run_id != *run_id).skip(1)
-        };
-        let same_run = codons(record.run).take(record.codon_index_in_run);
-        let codons = older().flat_map(codons).chain(same_run);
-        let lived: Duration = older().map(|run| self.lived(run)).sum();
-        let elapsed = lived.saturating_add(begun(record));
-        self.account(&self.thread[index + 1..], codons, elapsed)
+    /// Visits the records of the thread, oldest first, each with everything before it.
+    pub(super) fn each_record<'l>(&'l self, mut visit: impl FnMut(&'l ThreadItem<'a>, &Account<'l>)) {
+        let before_runs = self.before_runs();
+        let mut account = Account::default();
+        let mut older = Duration::ZERO;
+        for record in self.thread.iter().rev() {
+            // The thread has the codons of a run from its first one on.
+            if record.codon_index_in_run == 0 {
+                let before = before_runs.get(&record.run.run_id);
+                let before = before.copied().unwrap_or_default();
+                (account.spent, account.is_lower_bound, older) = before;
+            }
+            account.elapsed = older.saturating_add(begun(record));
+            visit(record, &account);
+            account.count(record);
+        }
     }
 
-    /// The records of the thread, newest first.
-    pub(super) fn thread(&self) -> &[ThreadItem<'a>] {
-        &self.thread
+    /// Spending, whether it is a lower bound, and the time of the runs before each run of the history.
+    fn before_runs(&self) -> HashMap<&RunId, (Usd, bool, Duration)> {
+        let mut account = Account::default();
+        let mut before = HashMap::with_capacity(self.runs);
+        let runs: Vec<&RunRecord> = self.runs().collect();
+        for run in runs.into_iter().rev() {
+            before.insert(&run.run_id, (account.spent, account.is_lower_bound, account.elapsed));
+            account.add_run(run, self.lived(run));
+        }
+        before
     }
 
     fn runs(&self) -> impl Iterator<Item = &RunRecord> {
         self.state.runs.iter().take(self.runs).map(AsRef::as_ref)
-    }
-
-    fn account<'l>(
-        &self,
-        thread: &'l [ThreadItem<'a>],
-        codons: impl Iterator<Item = &'l CodonExecution>,
-        elapsed: Duration,
-    ) -> Account<'l>
-    where
-        'a: 'l,
-    {
-        let mut dollars: HashMap<&str, Usd> = HashMap::new();
-        for codon in thread.iter().map(|walked| walked.codon.as_ref()) {
-            *dollars.entry(codon.codon_id().configured()).or_default() += codon.spend();
-        }
-        let (mut spent, mut is_lower_bound) = (Usd::ZERO, false);
-        for codon in codons {
-            spent += codon.spend();
-            is_lower_bound |= codon.cost_is_lower_bound();
-        }
-        Account {
-            thread,
-            dollars,
-            spent,
-            is_lower_bound,
-            elapsed,
-        }
     }
 
     /// How long a run lasted. Measured time comes first: a clock that was set makes the recorded times wrong.
@@ -119,17 +118,39 @@ impl<'a> ThreadLedger<'a> {
     }
 }
 
-impl Account<'_> {
+impl<'l> Account<'l> {
+    fn count(&mut self, record: &'l ThreadItem<'_>) {
+        let codon = record.codon.as_ref();
+        let (id, time) = (codon.codon_id(), took(record));
+        for attempts in [
+            self.codons.entry(id).or_default(),
+            self.configured.entry(id.configured()).or_default(),
+        ] {
+            attempts.of_agents += codon.agent_cost();
+            attempts.spent += codon.spend();
+            attempts.time = attempts.time.saturating_add(time);
+        }
+        self.add_codon(codon);
+    }
+
+    fn add_codon(&mut self, codon: &CodonExecution) {
+        self.spent += codon.spend();
+        self.is_lower_bound |= codon.cost_is_lower_bound();
+    }
+
+    fn add_run(&mut self, run: &RunRecord, lived: Duration) {
+        codons(run).for_each(|codon| self.add_codon(codon));
+        self.elapsed = self.elapsed.saturating_add(lived);
+    }
+
     /// The cost of the tries of this codon; inside a loop, in its iteration.
     pub(super) fn dollars_of_codon(&self, id: &CodonId) -> Usd {
-        let codons = self.thread.iter().map(|walked| walked.codon.as_ref());
-        let tries = codons.filter(|codon| codon.codon_id() == id);
-        tries.map(CodonExecution::agent_cost).sum()
+        self.codons.get(id).copied().unwrap_or_default().of_agents
     }
 
     /// The cost of a codon of hank.json, in all iterations.
     pub(super) fn dollars_of_configured(&self, id: &str) -> Usd {
-        self.dollars.get(id).copied().unwrap_or(Usd::ZERO)
+        self.configured.get(id).copied().unwrap_or_default().spent
     }
 
     /// The cost of the codons of this loop.
@@ -140,28 +161,19 @@ impl Account<'_> {
 
     /// How long the tries of this codon took.
     pub(super) fn time_of_codon(&self, id: &CodonId) -> Duration {
-        self.time(|codon| codon.codon_id() == id)
+        self.codons.get(id).copied().unwrap_or_default().time
     }
 
-    /// How long the codons of this loop took.
+    /// How long the codons of this loop took. Ids are unique in the whole hank.
     pub(super) fn time_of_loop(&self, found: &LoopConfig) -> Duration {
-        self.time(|codon| is_in_loop(codon, found))
-    }
-
-    fn time(&self, counts: impl Fn(&CodonExecution) -> bool) -> Duration {
-        let codons = self.thread.iter().filter(|walked| counts(walked.codon));
-        codons.map(took).sum()
+        let ids = found.codons.iter().map(|codon| codon.id.as_str());
+        let times = ids.filter_map(|id| self.configured.get(id));
+        times.fold(Duration::ZERO, |sum, attempts| sum.saturating_add(attempts.time))
     }
 }
 
 fn codons(run: &RunRecord) -> impl Iterator<Item = &CodonExecution> {
     run.codons.iter().map(AsRef::as_ref)
-}
-
-/// Ids are unique in the whole hank.
-fn is_in_loop(codon: &CodonExecution, found: &LoopConfig) -> bool {
-    let id = codon.codon_id().configured();
-    found.codons.iter().any(|inner| inner.id.as_str() == id)
 }
 
 /// How long a codon took; zero for one that a crash cut off, for which that is unknown.

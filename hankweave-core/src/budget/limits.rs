@@ -1,6 +1,6 @@
 //! Limits of one codon at its start (HANK-33 to HANK-38).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::account::{Account, ThreadLedger};
@@ -97,53 +97,93 @@ pub fn limits(
     entry: &PlanEntry,
     lived: Duration,
 ) -> CodonLimits {
-    resolve(hank, ceiling, &ThreadLedger::new(state, lived).now(), entry)
+    HankBudgets::of(hank, ceiling).limits(&ThreadLedger::new(state, lived).now(), entry)
 }
 
-/// Returns the limits after the usage in `account`.
-pub(super) fn resolve(
-    hank: &Hank,
+/// Budgets of a hank and its ceiling, with what is needed to look up an entry of a plan without searching the hank.
+pub(super) struct HankBudgets<'h> {
+    hank: &'h Hank,
     ceiling: Ceiling,
-    account: &Account<'_>,
-    entry: &PlanEntry,
-) -> CodonLimits {
-    let context = entry.loop_context.as_ref();
-    let scope = Scope {
-        of_hank: hank.budget(),
-        found: context.and_then(|context| hank.find_loop(&context.loop_id)),
-        codon: hank.codon(entry.codon_id.configured()),
-        hank,
-        ceiling,
-        account,
-        entry,
-    };
-    let own = scope.codon.and_then(|codon| codon.budget).unwrap_or_default();
-    let of_container = |budget: Option<&ContainerBudget>| budget.and_then(|budget| budget.on_exceeded);
-    let on_exceeded = own.on_exceeded.or_else(|| of_container(scope.of_loop()));
-    let (dollars, dollars_of_ceiling) = scope.dollars(own.max_dollars);
-    let (time, time_of_ceiling) = scope.time(own.max_time_seconds);
-    CodonLimits {
-        dollars,
-        time,
-        output_tokens: own.max_output_tokens,
-        context_tokens: own.max_context_tokens,
-        on_exceeded: on_exceeded.or_else(|| of_container(scope.of_hank)),
-        of_the_ceiling: CeilingLimited {
-            dollars: dollars_of_ceiling,
-            time: time_of_ceiling,
-        },
-        left_of_ceiling: scope.left_of_ceiling(),
-        left_of_loop: scope.left_of_loop(),
+    /// Positions of codons and loops in the hank, which share one namespace.
+    items: HashMap<&'h str, usize>,
+    codons: HashMap<&'h str, &'h CodonConfig>,
+    /// The dollars of the ceiling as its children share them.
+    pool: Option<Pool>,
+}
+
+impl<'h> HankBudgets<'h> {
+    pub(super) fn of(hank: &'h Hank, ceiling: Ceiling) -> Self {
+        let shares = hank.budget().map(|budget| &budget.shares);
+        let child = |item: &HankItem| match item {
+            HankItem::Codon(codon) => pool_share(codon, shares),
+            HankItem::Loop(found) => {
+                let budget = found.budget.as_ref();
+                let capped = budget.is_some_and(|budget| budget.max_dollars.is_some());
+                PoolShare::new(found.id.as_str(), shares, capped)
+            }
+        };
+        let pool = |total| Pool::new(total, hank.budget(), hank.items.iter().map(child).collect());
+        Self {
+            hank,
+            ceiling,
+            items: hank.items.iter().map(HankItem::id).zip(0..).collect(),
+            codons: hank.codons().map(|codon| (codon.id.as_str(), codon)).collect(),
+            pool: ceiling.max_dollars.map(pool),
+        }
     }
+
+    /// Returns the limits after the usage in `account`.
+    pub(super) fn limits(&self, account: &Account<'_>, entry: &PlanEntry) -> CodonLimits {
+        let scope = Scope {
+            budgets: self,
+            found: self.loop_of(entry),
+            account,
+            entry,
+        };
+        let codon = self.codons.get(entry.codon_id.configured());
+        let own = codon.and_then(|codon| codon.budget).unwrap_or_default();
+        let of_container = |budget: Option<&ContainerBudget>| budget.and_then(|budget| budget.on_exceeded);
+        let on_exceeded = own.on_exceeded.or_else(|| of_container(scope.of_loop()));
+        let (dollars, dollars_of_ceiling) = scope.dollars(own.max_dollars);
+        let (time, time_of_ceiling) = scope.time(own.max_time_seconds);
+        CodonLimits {
+            dollars,
+            time,
+            output_tokens: own.max_output_tokens,
+            context_tokens: own.max_context_tokens,
+            on_exceeded: on_exceeded.or_else(|| of_container(self.hank.budget())),
+            of_the_ceiling: CeilingLimited {
+                dollars: dollars_of_ceiling,
+                time: time_of_ceiling,
+            },
+            left_of_ceiling: scope.left_of_ceiling(),
+            left_of_loop: scope.left_of_loop(),
+        }
+    }
+
+    fn loop_of(&self, entry: &PlanEntry) -> Option<&'h LoopConfig> {
+        let id = entry.loop_context.as_ref()?.loop_id.as_str();
+        self.hank.items[*self.items.get(id)?].as_loop()
+    }
+
+    /// Returns the usage of a codon or loop of the hank.
+    fn used(&self, item: usize, account: &Account<'_>) -> Usd {
+        match &self.hank.items[item] {
+            HankItem::Codon(codon) => account.dollars_of_configured(codon.id.as_str()),
+            HankItem::Loop(found) => account.dollars_of_loop(found),
+        }
+    }
+}
+
+fn pool_share(codon: &CodonConfig, shares: Option<&BTreeMap<String, f64>>) -> PoolShare {
+    let capped = codon.budget.is_some_and(|budget| budget.max_dollars.is_some());
+    PoolShare::new(codon.id.as_str(), shares, capped)
 }
 
 /// Everything that limits one codon, from the outside in.
 struct Scope<'a> {
-    hank: &'a Hank,
-    of_hank: Option<&'a ContainerBudget>,
+    budgets: &'a HankBudgets<'a>,
     found: Option<&'a LoopConfig>,
-    codon: Option<&'a CodonConfig>,
-    ceiling: Ceiling,
     account: &'a Account<'a>,
     entry: &'a PlanEntry,
 }
@@ -154,7 +194,7 @@ impl Scope<'_> {
     }
 
     fn left_of_ceiling(&self) -> Option<Usd> {
-        let total = self.ceiling.max_dollars?;
+        let total = self.budgets.ceiling.max_dollars?;
         Some(total.saturating_sub(self.account.spent))
     }
 
@@ -165,9 +205,8 @@ impl Scope<'_> {
 
     /// The lowest of all limits, and whether that is what is left of the ceiling.
     fn dollars(&self, own: Option<Usd>) -> (Option<Usd>, bool) {
-        let total = self.ceiling.max_dollars;
         let left = self.left_of_ceiling();
-        let allotted = total.and_then(|total| self.allotted(total));
+        let allotted = self.allotted();
         let (inside, limited) = match self.found {
             // A loop without a limit of its own passes on what is left of the ceiling, in shares if it has
             // any.
@@ -188,30 +227,15 @@ impl Scope<'_> {
     }
 
     /// Returns the hank's allotment to the codon, or to its loop.
-    fn allotted(&self, total: Usd) -> Option<Usd> {
+    fn allotted(&self) -> Option<Usd> {
         let id = match self.found {
             Some(found) => found.id.as_str(),
             None => self.entry.codon_id.configured(),
         };
-        let index = self.hank.items.iter().position(|item| item.id() == id)?;
-        let shares = self.of_hank.map(|budget| &budget.shares);
-        let child = |item: &HankItem| match item {
-            HankItem::Codon(codon) => self.child(codon, shares),
-            HankItem::Loop(found) => {
-                let budget = found.budget.as_ref();
-                let capped = budget.is_some_and(|budget| budget.max_dollars.is_some());
-                let used = self.account.dollars_of_loop(found);
-                PoolShare::new(found.id.as_str(), shares, capped, used)
-            }
-        };
-        let children = self.hank.items.iter().map(child).collect();
-        Pool::new(total, self.of_hank, children).allotted(index)
-    }
-
-    fn child(&self, codon: &CodonConfig, shares: Option<&BTreeMap<String, f64>>) -> PoolShare {
-        let capped = codon.budget.is_some_and(|budget| budget.max_dollars.is_some());
-        let used = self.account.dollars_of_configured(codon.id.as_str());
-        PoolShare::new(codon.id.as_str(), shares, capped, used)
+        let budgets = self.budgets;
+        let index = *budgets.items.get(id)?;
+        let used = |item| budgets.used(item, self.account);
+        budgets.pool.as_ref()?.allotted(index, used)
     }
 
     /// Inside a loop, which has an envelope for all its iterations (HANK-34).
@@ -221,13 +245,17 @@ impl Scope<'_> {
         let at_its_beginning = left.map(|left| left + used);
         let envelope = least([cap, allotted, at_its_beginning])?;
         let shares = found.budget.as_ref().map(|budget| &budget.shares);
-        let children = found.codons.iter().map(|codon| self.child(codon, shares));
+        let children = found.codons.iter().map(|codon| pool_share(codon, shares));
         let pool = Pool::new(envelope, self.of_loop(), children.collect());
         let rest = pool.total.saturating_sub(used);
         let id = self.entry.codon_id.configured();
         let index = found.codons.iter().position(|codon| codon.id.as_str() == id)?;
-        let part = pool.allotted(index);
-        let part = part.map(|part| part.saturating_sub(pool.used(index)));
+        let used = |index: usize| {
+            let id = found.codons[index].id.as_str();
+            self.account.dollars_of_configured(id)
+        };
+        let part = pool.allotted(index, used);
+        let part = part.map(|part| part.saturating_sub(used(index)));
         Some(part.map_or(rest, |part| part.min(rest)))
     }
 
@@ -244,7 +272,7 @@ impl Scope<'_> {
             let cap = found.budget.as_ref()?.max_time_seconds?;
             Some(duration(cap).saturating_sub(self.account.time_of_loop(found)))
         });
-        let total = self.ceiling.max_time;
+        let total = self.budgets.ceiling.max_time;
         let left = total.map(|total| total.saturating_sub(self.account.elapsed));
         let others = least([own, in_loop]);
         (least([others, left]), is_of_the_ceiling(left, others))

@@ -28,17 +28,14 @@ pub(super) struct PoolShare {
     share: Option<u64>,
     /// Whether it has a limit of its own, so that it gets no part of the rest.
     capped: bool,
-    /// Usage of the child.
-    used: Usd,
 }
 
 impl PoolShare {
-    pub(super) fn new(id: &str, shares: Option<&BTreeMap<String, f64>>, capped: bool, used: Usd) -> Self {
+    pub(super) fn new(id: &str, shares: Option<&BTreeMap<String, f64>>, capped: bool) -> Self {
         let share = shares.and_then(|shares| shares.get(id)).copied();
         Self {
             share: share.map(billionths),
             capped,
-            used,
         }
     }
 }
@@ -77,18 +74,13 @@ impl Pool {
         }
     }
 
-    /// Returns the part of the pool for the child at `index`; `None` when the children have no parts of their own.
-    pub(super) fn allotted(&self, index: usize) -> Option<Usd> {
+    /// Returns the part of the pool for the child at `index`, where each child has used `used`; `None` when the children have no parts of their own.
+    pub(super) fn allotted(&self, index: usize, used: impl Fn(usize) -> Usd) -> Option<Usd> {
         match self.allocation {
             Allocation::Shared => None,
             Allocation::Proportional => Some(self.part(index)),
-            Allocation::ProportionalStrict => Some(self.part(index).min(self.strictly_left(index))),
+            Allocation::ProportionalStrict => Some(self.part(index).min(self.strictly_left(index, used))),
         }
-    }
-
-    /// Returns the child's own usage.
-    pub(super) fn used(&self, index: usize) -> Usd {
-        self.children.get(index).map_or(Usd::ZERO, |child| child.used)
     }
 
     /// The share of the child; without one, an equal part of the rest, divided among those with neither share
@@ -102,13 +94,11 @@ impl Pool {
     }
 
     /// Returns the rest after earlier children, each counted with its allotment, even if it used less.
-    fn strictly_left(&self, index: usize) -> Usd {
-        let mut left = self.total;
-        for (earlier, child) in self.children.iter().enumerate().take(index) {
+    fn strictly_left(&self, index: usize, used: impl Fn(usize) -> Usd) -> Usd {
+        (0..index).fold(self.total, |left, earlier| {
             let allotted = self.part(earlier).min(left);
-            left = left.saturating_sub(allotted.max(child.used));
-        }
-        left
+            left.saturating_sub(allotted.max(used(earlier)))
+        })
     }
 }
 
@@ -125,30 +115,34 @@ mod tests {
 
     use super::*;
 
-    fn child(share: Option<f64>, capped: bool, used: u64) -> PoolShare {
-        PoolShare {
-            share: share.map(billionths),
-            capped,
-            used: Usd::from_micros(used),
-        }
+    /// A child and its usage.
+    type UsedShare = (PoolShare, Usd);
+
+    fn child(share: Option<f64>, capped: bool, used: u64) -> UsedShare {
+        let share = share.map(billionths);
+        (PoolShare { share, capped }, Usd::from_micros(used))
     }
 
-    fn pool(allocation: Allocation, children: &[PoolShare]) -> Pool {
-        Pool::with(Usd::from_micros(10_000), allocation, children.to_vec())
+    /// Returns the parts of all children; `None` when they have none of their own.
+    fn parts(allocation: Allocation, children: &[UsedShare]) -> Option<Vec<Usd>> {
+        let shares = children.iter().map(|(share, _)| *share).collect();
+        let pool = Pool::with(WHOLE_POOL, allocation, shares);
+        let parts = (0..children.len()).map(|index| pool.allotted(index, |child| children[child].1));
+        parts.collect()
     }
+
+    const WHOLE_POOL: Usd = Usd::from_micros(10_000);
 
     #[track_caller]
-    fn check(allocation: Allocation, children: &[PoolShare], expected: &[u64]) {
-        let pool = pool(allocation, children);
-        let found = (0..children.len()).map(|index| pool.allotted(index).unwrap());
+    fn check(allocation: Allocation, children: &[UsedShare], expected: &[u64]) {
         let expected: Vec<Usd> = expected.iter().copied().map(Usd::from_micros).collect();
-        assert_eq!(found.collect::<Vec<_>>(), expected, "{allocation:?}");
+        assert_eq!(parts(allocation, children), Some(expected), "{allocation:?}");
     }
 
     // covers: HANK-31
     #[test]
     fn in_a_shared_pool_nobody_has_a_part() {
-        assert_eq!(pool(Shared, &[child(None, false, 0)]).allotted(0), None);
+        assert_eq!(parts(Shared, &[child(None, false, 0)]), None);
     }
 
     // covers: HANK-32
@@ -192,7 +186,7 @@ mod tests {
         check(ProportionalStrict, &spendthrift, &[5_000, 1_000, 0]);
     }
 
-    fn children() -> impl Strategy<Value = Vec<PoolShare>> {
+    fn children() -> impl Strategy<Value = Vec<UsedShare>> {
         let raw = (0_u64..4_000, any::<bool>(), any::<bool>());
         prop::collection::vec(raw, 1..6).prop_map(|raw| {
             let most = raw.len() as f64;
@@ -211,27 +205,22 @@ mod tests {
         #[test]
         fn nobody_is_allotted_more_than_the_whole(children in children()) {
             for allocation in [Proportional, ProportionalStrict] {
-                let pool = pool(allocation, &children);
-                for index in 0..children.len() {
-                    prop_assert!(pool.allotted(index).unwrap() <= pool.total);
-                }
+                let parts = parts(allocation, &children).unwrap();
+                prop_assert!(parts.into_iter().all(|part| part <= WHOLE_POOL));
             }
         }
 
         #[test]
         fn strict_parts_are_never_more_than_the_whole_together(children in children()) {
-            let pool = pool(ProportionalStrict, &children);
-            let sum: Usd = (0..children.len()).map(|index| pool.allotted(index).unwrap()).sum();
-            prop_assert!(sum <= pool.total, "{sum}");
+            let sum: Usd = parts(ProportionalStrict, &children).unwrap().into_iter().sum();
+            prop_assert!(sum <= WHOLE_POOL, "{sum}");
         }
 
         #[test]
         fn strict_is_never_more_than_proportional(children in children()) {
-            for index in 0..children.len() {
-                let [strict, generous] =
-                    [ProportionalStrict, Proportional].map(|allocation| pool(allocation, &children).allotted(index));
-                prop_assert!(strict <= generous);
-            }
+            let [strict, generous] =
+                [ProportionalStrict, Proportional].map(|allocation| parts(allocation, &children).unwrap());
+            prop_assert!(strict.iter().zip(&generous).all(|(strict, generous)| strict <= generous));
         }
     }
 }

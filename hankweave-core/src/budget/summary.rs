@@ -1,17 +1,19 @@
 //! All budgets and what became of them, when a run ends.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::account::{ThreadLedger, took};
 use super::ceiling::Ceiling;
-use super::limits::{CodonLimits, resolve};
+use super::limits::{CodonLimits, HankBudgets};
 use crate::codon::{CodonExecution, CodonStatus, LoopContext};
-use crate::cost::{TokenUsage, Usd};
+use crate::cost::Usd;
 use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::{Allocation, Hank, HankItem};
 use crate::id::CodonId;
+use crate::thread::ThreadItem;
 
 /// All budgets together.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,17 +79,29 @@ pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState, lived: Dur
     if ceiling == Ceiling::default() && !has_budget(hank) {
         return None;
     }
-    let ledger = ThreadLedger::new(state, lived);
-    let whole = ledger.now();
+    let (ledger, budgets) = (ThreadLedger::new(state, lived), HankBudgets::of(hank, ceiling));
+    let plan = &state.execution_plan;
+    let entries: HashMap<&CodonId, &PlanEntry> = plan.iter().map(|entry| (&entry.codon_id, entry)).collect();
+    let mut rows: HashMap<&CodonId, BudgetSummaryRow> = HashMap::new();
+    ledger.each_record(|record, before| {
+        if let Some(entry) = entries.get(record.codon.codon_id()) {
+            let planned = || BudgetSummaryRow::planned(entry, budgets.limits(before, entry));
+            rows.entry(&entry.codon_id).or_insert_with(planned).add(record);
+        }
+    });
+    let now = ledger.now();
+    let mut row = |entry: &PlanEntry| {
+        let planned = || BudgetSummaryRow::planned(entry, budgets.limits(&now, entry));
+        rows.remove(&entry.codon_id).unwrap_or_else(planned)
+    };
     let allocation = hank.budget().and_then(|budget| budget.allocation);
-    let plan = state.execution_plan.iter();
     Some(Summary {
         ceiling,
         allocation: allocation.unwrap_or(Allocation::Shared),
-        rows: plan.map(|entry| row(hank, ceiling, &ledger, entry)).collect(),
-        spent: whole.spent,
-        is_lower_bound: whole.is_lower_bound,
-        elapsed: whole.elapsed,
+        rows: plan.iter().map(&mut row).collect(),
+        spent: now.spent,
+        is_lower_bound: now.is_lower_bound,
+        elapsed: now.elapsed,
     })
 }
 
@@ -96,23 +110,28 @@ fn has_budget(hank: &Hank) -> bool {
     loops.any(|found| found.budget.is_some()) || hank.codons().any(|codon| codon.budget.is_some())
 }
 
-fn row(hank: &Hank, ceiling: Ceiling, ledger: &ThreadLedger<'_>, entry: &PlanEntry) -> BudgetSummaryRow {
-    let is_try = |codon: &CodonExecution| *codon.codon_id() == entry.codon_id;
-    let thread = ledger.thread();
-    let first = thread.iter().rposition(|walked| is_try(walked.codon));
-    let account = first.map_or_else(|| ledger.now(), |first| ledger.before(first));
-    let limits = resolve(hank, ceiling, &account, entry);
-    let tries = || thread.iter().filter(|walked| is_try(walked.codon));
-    let newest = tries().next().map(|walked| walked.codon.as_ref());
-    let tokens: TokenUsage = tries().map(|walked| walked.codon.agent_tokens()).sum();
-    BudgetSummaryRow {
-        codon_id: entry.codon_id.clone(),
-        loop_context: entry.loop_context.clone(),
-        status: newest.map_or(BudgetStatus::Planned, status),
-        limits,
-        spent: tries().map(|walked| walked.codon.spend()).sum(),
-        took: tries().map(took).sum(),
-        output_tokens: tokens.output_tokens,
+impl BudgetSummaryRow {
+    /// The row of an entry that has not begun.
+    fn planned(entry: &PlanEntry, limits: CodonLimits) -> Self {
+        Self {
+            codon_id: entry.codon_id.clone(),
+            loop_context: entry.loop_context.clone(),
+            status: BudgetStatus::Planned,
+            limits,
+            spent: Usd::ZERO,
+            took: Duration::ZERO,
+            output_tokens: 0,
+        }
+    }
+
+    /// Adds an attempt, newer than those before it.
+    fn add(&mut self, attempt: &ThreadItem<'_>) {
+        let codon = attempt.codon.as_ref();
+        self.status = status(codon);
+        self.spent += codon.spend();
+        self.took = self.took.saturating_add(took(attempt));
+        let written = codon.agent_tokens().output_tokens;
+        self.output_tokens = self.output_tokens.saturating_add(written);
     }
 }
 

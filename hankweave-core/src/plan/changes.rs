@@ -1,11 +1,13 @@
 //! Changes of hank.json since the plan of the run was made (STATE-45).
 
+use std::collections::HashSet;
+
 use super::expand::ExpandError;
 use super::onward::ResumePoint;
 use super::replan::{HankPlaces, ahead, replan};
 use crate::document::{HankweaveState, PlanEntry, RunStatus};
 use crate::hank::Hank;
-use crate::id::CodonId;
+use crate::id::{CodonId, LoopId};
 use crate::thread::ExecutionThread;
 
 /// How many codons are named in one notice.
@@ -76,27 +78,27 @@ pub(super) fn hank_changes(
 
 /// Returns codons new to the plan's iterations, or to the ended loop of `ended`.
 fn taken(plan: &[PlanEntry], upcoming: &[PlanEntry], ended: Option<&PlanEntry>) -> Vec<CodonId> {
+    let planned: HashSet<&CodonId> = plan.iter().map(|entry| &entry.codon_id).collect();
+    let iterations: HashSet<_> = plan.iter().filter_map(iteration).collect();
     let loop_id = |entry: &PlanEntry| entry.loop_context.as_ref().map(|context| context.loop_id.clone());
     let ended = ended.and_then(loop_id);
     let is_taken = |entry: &&PlanEntry| {
-        let is_planned = plan.iter().any(|known| known.codon_id == entry.codon_id);
-        let is_reopened = ended.is_some() && loop_id(entry) == ended;
-        !is_planned && (is_reopened || plan.iter().any(|known| is_same_iteration(known, entry)))
+        let is_reopened = || ended.is_some() && loop_id(entry) == ended;
+        let has_begun = || iteration(entry).is_some_and(|iteration| iterations.contains(&iteration));
+        !planned.contains(&entry.codon_id) && (is_reopened() || has_begun())
     };
     let taken = upcoming.iter().filter(is_taken);
     taken.map(|entry| entry.codon_id.clone()).collect()
 }
 
-fn ids(entries: &[PlanEntry]) -> Vec<CodonId> {
-    entries.iter().map(|entry| entry.codon_id.clone()).collect()
+/// The loop of an entry, with the number of its iteration.
+fn iteration(entry: &PlanEntry) -> Option<(&LoopId, u32)> {
+    let context = entry.loop_context.as_ref()?;
+    Some((&context.loop_id, context.iteration))
 }
 
-fn is_same_iteration(one: &PlanEntry, other: &PlanEntry) -> bool {
-    let of = |entry: &PlanEntry| {
-        let context = entry.loop_context.as_ref()?;
-        Some((context.loop_id.clone(), context.iteration))
-    };
-    of(one).is_some() && of(one) == of(other)
+fn ids(entries: &[PlanEntry]) -> Vec<CodonId> {
+    entries.iter().map(|entry| entry.codon_id.clone()).collect()
 }
 
 fn removed(entry: &PlanEntry) -> ExpandError {

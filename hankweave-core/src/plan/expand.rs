@@ -148,30 +148,29 @@ impl LoopStep {
         extension
     }
 
-    /// The plan after this step.
-    ///
-    /// `plan` is the plan that the step was computed for; indices after the end of another one mean its end.
-    #[must_use]
-    pub fn applied_to(self, plan: &[PlanEntry]) -> Vec<PlanEntry> {
-        let mut plan = plan.to_vec();
+    /// Changes `plan`, for which the step was computed; indices after the end of another one mean its end.
+    pub fn apply_to(self, plan: &mut Vec<PlanEntry>) {
         let end = plan.len();
         match self {
             Self::NotInLoop | Self::MidIteration | Self::Ended { .. } => {}
             Self::Expand(entries, index) => drop(plan.splice(index.min(end)..index.min(end), entries)),
             Self::DropRest { entries, .. } => drop(plan.drain(entries.start.min(end)..entries.end.min(end))),
         }
-        plan
     }
 }
 
 /// The plan of a fresh run: every codon in order, of each loop only iteration 0.
 #[must_use]
 pub fn initial_plan(hank: &Hank) -> Vec<PlanEntry> {
-    let entries = hank.items.iter().flat_map(|item| match item {
+    hank.items.iter().flat_map(first_entries).collect()
+}
+
+/// The entries of one item in the plan of a fresh run.
+pub(super) fn first_entries(item: &HankItem) -> Vec<PlanEntry> {
+    match item {
         HankItem::Codon(codon) => vec![entry(codon, codon.id.clone(), None)],
         HankItem::Loop(found) => iteration(found, 0).expect("iteration 0 has one digit"),
-    });
-    entries.collect()
+    }
 }
 
 /// Returns the plan after the codon `finished` has ended, in any way.
@@ -301,6 +300,14 @@ fn entry(codon: &CodonConfig, codon_id: CodonId, loop_context: Option<LoopContex
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl LoopStep {
+        fn applied_to(self, plan: &[PlanEntry]) -> Vec<PlanEntry> {
+            let mut plan = plan.to_vec();
+            self.apply_to(&mut plan);
+            plan
+        }
+    }
 
     fn hank(terminate_on: &str) -> Hank {
         let codon = |id: &str| {

@@ -1,5 +1,7 @@
 //! Position from which the next run continues (RUN-2), and the part of the plan that stays.
 
+use std::collections::HashMap;
+
 use super::{Decision, decide, obstacle};
 use crate::codon::{CheckpointType, CodonExecution};
 use crate::document::{ContinuationSource, HankweaveState, KnownCheckpoints, PlanEntry};
@@ -157,9 +159,9 @@ fn before(thread: &ExecutionThread, source: &ContinuationSource) -> Option<Codon
 
 /// The place in the plan behind this codon of the thread; one that the plan does not have counts as the one before it.
 fn place_behind(plan: &[PlanEntry], thread: &ExecutionThread, codon: &CodonId) -> usize {
-    let place = |id: &CodonId| plan.iter().position(|entry| entry.codon_id == *id);
+    let places: HashMap<&CodonId, usize> = plan.iter().map(|entry| &entry.codon_id).zip(0..).collect();
     let ids = thread.codons.iter().map(|entry| entry.codon.codon_id());
-    let mut from_there = ids.skip_while(|id| *id != codon);
-    let found = place(codon).or_else(|| from_there.find_map(place));
+    let from_there = ids.skip_while(|id| *id != codon);
+    let found = std::iter::once(codon).chain(from_there).find_map(|id| places.get(id));
     found.map_or(0, |place| place + 1)
 }

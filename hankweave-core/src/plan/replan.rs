@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::expand::{ExpandError, LoopSignal, LoopStep, advance_loop, initial_plan, iteration};
+use super::expand::{ExpandError, LoopSignal, LoopStep, advance_loop, first_entries, iteration};
 use super::onward::ResumePoint;
 use crate::codon::CodonExecution;
 use crate::document::{HankweaveState, PlanEntry};
-use crate::hank::{Hank, OnFailure};
+use crate::hank::{Hank, HankItem, OnFailure};
 use crate::id::{CodonId, LoopId};
 use crate::thread::ExecutionThread;
 
@@ -27,7 +27,7 @@ pub(super) fn replan(
 ) -> Result<Vec<PlanEntry>, ExpandError> {
     let kept = standing.kept.min(state.execution_plan.len());
     let (ran, rest) = state.execution_plan.split_at(kept);
-    let newest = newest_records(thread);
+    let newest = thread.newest_records();
     let is_to_be_done = |entry: &&PlanEntry| !has_failed(&newest, hank, entry);
     let mut plan: Vec<_> = ran.iter().filter(is_to_be_done).cloned().collect();
     let begins = |entry: &&PlanEntry| Some(&entry.codon_id) == standing.first.as_ref();
@@ -35,21 +35,15 @@ pub(super) fn replan(
     let iteration = rest_of_iteration(thread, hank, &plan, rest)?;
     plan.extend(iteration);
     let known: HashSet<Item<'_>> = plan.iter().map(Item::of).collect();
-    let is_new = |entry: &PlanEntry| !known.contains(&Item::of(entry));
-    let follows: Vec<_> = initial_plan(hank).into_iter().filter(is_new).collect();
-    plan.extend(follows);
+    let is_new = |item: &&HankItem| !known.contains(&Item::of_hank(item));
+    let follows: Vec<_> = hank.items.iter().filter(is_new).collect();
+    plan.extend(follows.into_iter().flat_map(first_entries));
     let mut ids: Vec<&CodonId> = plan.iter().map(|entry| &entry.codon_id).collect();
     ids.sort();
     match ids.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(twice) => Err(ExpandError::DuplicateCodon(twice[0].clone())),
         None => Ok(plan),
     }
-}
-
-/// The newest record of each codon of the thread.
-fn newest_records(thread: &ExecutionThread) -> HashMap<&CodonId, &CodonExecution> {
-    let oldest_first = thread.codons.iter().rev().map(|entry| entry.codon.as_ref());
-    oldest_first.map(|codon| (codon.codon_id(), codon)).collect()
 }
 
 /// Whether the codon outside of loops has failed, and the hank does not ignore that any more.
@@ -67,13 +61,12 @@ fn rest_of_iteration(
     plan: &[PlanEntry],
     rest: &[PlanEntry],
 ) -> Result<Vec<PlanEntry>, ExpandError> {
-    let context = |entry: &PlanEntry| entry.loop_context.clone();
-    let has_begun = |id: &LoopId| {
-        plan.iter()
-            .filter_map(context)
-            .any(|context| context.loop_id == *id)
+    let is_in = |id: &LoopId, entry: &PlanEntry| {
+        let context = entry.loop_context.as_ref();
+        context.is_some_and(|context| context.loop_id == *id)
     };
-    if let Some(context) = rest.first().and_then(context)
+    let has_begun = |id: &LoopId| plan.iter().any(|entry| is_in(id, entry));
+    if let Some(context) = rest.first().and_then(|next| next.loop_context.as_ref())
         && let Some(found) = hank.find_loop(&context.loop_id)
         && has_begun(&context.loop_id)
     {
@@ -85,7 +78,7 @@ fn rest_of_iteration(
     let Some(last) = plan.last() else {
         return Ok(Vec::new());
     };
-    let iteration_of = |entry: &PlanEntry| context(entry).map(|context| context.iteration);
+    let iteration_of = |entry: &PlanEntry| entry.loop_context.as_ref().map(|context| context.iteration);
     Ok(
         match advance_loop(hank, plan, &last.codon_id, signal(thread, &last.codon_id))? {
             LoopStep::Expand(entries, _) if entries.first().and_then(iteration_of) == iteration_of(last) => {
@@ -118,7 +111,7 @@ pub(super) fn ahead(
     let expand = |plan: &mut Vec<PlanEntry>, ended: usize, signal| {
         let step = advance_loop(hank, plan, &plan[ended].codon_id, signal);
         if let Ok(step @ (LoopStep::Expand(..) | LoopStep::DropRest { .. })) = step {
-            *plan = step.applied_to(plan);
+            step.apply_to(plan);
         }
     };
     if first.is_none() && at > 0 {
@@ -145,6 +138,13 @@ impl<'e> Item<'e> {
         match &entry.loop_context {
             Some(context) => Self::Loop(&context.loop_id),
             None => Self::Codon(&entry.codon_id),
+        }
+    }
+
+    fn of_hank(item: &'e HankItem) -> Self {
+        match item {
+            HankItem::Codon(codon) => Self::Codon(&codon.id),
+            HankItem::Loop(found) => Self::Loop(&found.id),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The thread as a whole (STATE-53, STATE-56).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -74,6 +75,15 @@ pub struct ValidatedCheckpoint {
     pub timestamp: Option<Timestamp>,
     /// A branch that holds it.
     pub branch: String,
+}
+
+impl ExecutionThread {
+    /// Returns the newest record of each codon.
+    #[must_use]
+    pub fn newest_records(&self) -> HashMap<&CodonId, &CodonExecution> {
+        let oldest_first = self.codons.iter().rev().map(|entry| entry.codon.as_ref());
+        oldest_first.map(|codon| (codon.codon_id(), codon)).collect()
+    }
 }
 
 /// Builds the thread that ends in `target`, or in the newest run; with a pending rollback, in the run that

@@ -2,13 +2,20 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use hankweave_core::agent::{AgentDecoder, AgentLine, ClaudeDecoder};
+use hankweave_core::budget::{Ceiling, summary};
 use hankweave_core::cost::{TokenUsage, Usd};
-use hankweave_core::document::parse;
+use hankweave_core::document::{HankweaveState, parse};
 use hankweave_core::event::StateEvent;
-use hankweave_core::id::CodonId;
-use hankweave_core::testing::{large_document, long_history};
+use hankweave_core::hank::{self, Hank};
+use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::plan::{ContinuedRun, initial_plan};
+use hankweave_core::testing::{Ending, Story, large_document, long_history};
+use hankweave_core::thread::Recovery;
 use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -18,16 +25,18 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What the thread holds now, what it held at most, and how often it asked. A block that is freed by another thread stays counted.
+/// Memory that the thread holds now, that it held at most and that it asked for, in bytes, and how often it asked. A block that is freed by another thread
+/// stays counted.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     live: usize,
     peak: usize,
+    asked: usize,
     calls: usize,
 }
 
 thread_local! {
-    static TALLY: Cell<Tally> = const { Cell::new(Tally { live: 0, peak: 0, calls: 0 }) };
+    static TALLY: Cell<Tally> = const { Cell::new(Tally { live: 0, peak: 0, asked: 0, calls: 0 }) };
 }
 
 // A block that grows is a new block and then a copy, as the trait does it by itself: the tally is never too low.
@@ -40,6 +49,7 @@ unsafe impl GlobalAlloc for Counting {
         let mut tally = TALLY.get();
         tally.live += layout.size();
         tally.peak = tally.peak.max(tally.live);
+        tally.asked += layout.size();
         tally.calls += 1;
         TALLY.set(tally);
         unsafe { System.alloc(layout) }
@@ -155,4 +165,54 @@ fn decoding_takes_no_more_for_a_longer_stream() {
     let of_one = (more_messages - long) / 9_900;
     println!("{short} bytes, and {of_one} for each message");
     assert!(of_one <= 64, "{of_one}");
+}
+
+/// A hank of this many codons with a budget each, of which the first half has run until the run was stopped.
+fn half_a_night(codons: usize) -> (Hank, HankweaveState) {
+    let codon = |number: usize| {
+        json!({"id": format!("c{number}"), "name": "c", "model": "haiku", "continuationMode": "fresh", "promptText": "x",
+            "budget": {"maxDollars": 1}})
+    };
+    let items: Vec<Value> = (0..codons).map(codon).collect();
+    let hank = hank::parse(&json!({ "hank": items }).to_string()).hank.unwrap();
+    let story = (0..codons / 2).fold(Story::new().fresh("r0"), |story, number| {
+        story.codon(&format!("c{number}"), Ending::Completed)
+    });
+    let mut state = story.run_fails().state().clone();
+    state.execution_plan = Arc::new(initial_plan(&hank));
+    (hank, state)
+}
+
+/// Checks that `work` asks for about the same memory for each codon of a night, however long it was.
+#[track_caller]
+fn check_that_it_is_linear(work: impl Fn(&Hank, HankweaveState)) {
+    let [short, long] = [200, 2_000].map(|codons| {
+        let (hank, state) = half_a_night(codons);
+        let ((), tally) = measured(|| work(&hank, state));
+        (tally.asked / codons, tally.calls as f64 / codons as f64)
+    });
+    println!("{short:?} and {long:?} bytes and calls for each codon");
+    assert!(long.0 <= short.0 * 3 / 2, "bytes");
+    assert!(long.1 <= short.1 * 1.5, "calls");
+}
+
+#[test]
+fn the_summary_of_budgets_grows_with_a_night_and_not_with_its_square() {
+    let ceiling = Ceiling {
+        max_dollars: Some(Usd::from_micros(1_000_000)),
+        max_time: None,
+    };
+    check_that_it_is_linear(|hank, state| {
+        let summary = summary(hank, ceiling, &state, Duration::ZERO).unwrap();
+        assert_eq!(summary.rows.len(), state.execution_plan.len());
+    });
+}
+
+#[test]
+fn the_changes_of_a_hank_grow_with_a_night_and_not_with_its_square() {
+    check_that_it_is_linear(|hank, state| {
+        let known: HashSet<CheckpointSha> = state.checkpoints().cloned().collect();
+        let continued = ContinuedRun::of(state, hank, Some(Recovery::CrashPoint), &known).unwrap();
+        assert!(!continued.changes(hank).can_be_taken_over());
+    });
 }

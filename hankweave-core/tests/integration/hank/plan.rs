@@ -82,7 +82,7 @@ proptest! {
             let finished = ids(&plan[..=next]);
             let may_grow = matches!(step, LoopStep::Expand(..));
             let before = plan.len();
-            plan = step.applied_to(&plan);
+            step.apply_to(&mut plan);
             prop_assert_eq!(&ids(&plan)[..=next], &finished[..], "what has run stays");
             prop_assert!(may_grow == (plan.len() > before));
             let unique: HashSet<_> = ids(&plan).into_iter().collect();

@@ -25,12 +25,13 @@ impl StatusView<'_> {
             self.standing(run),
             run.start_time
         )?;
+        let newest = thread.newest_records();
         for entry in state.execution_plan.iter() {
             let id = &entry.codon_id;
-            match thread.codons.iter().find(|known| known.codon.codon_id() == id) {
+            match newest.get(id) {
                 Some(known) => {
-                    let codon = CodonSummary::of(&known.codon);
-                    let line = self.line(&known.codon, &codon);
+                    let codon = CodonSummary::of(known);
+                    let line = self.line(known, &codon);
                     write!(text, "  ")?;
                     let style = style_of(codon.status, codon.interrupted_by);
                     text.styled(style, format_args!("{:<24}", id.as_str()))?;
