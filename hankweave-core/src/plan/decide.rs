@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::policy::{FailureAction, consequence, usage_limit};
-use super::{ExpandError, LoopSignal, LoopStep, Retry, UsageLimit, advance_loop};
+use super::{ExpandError, LoopSignal, LoopStep, Retry, UsageLimit, advance_loop_at};
 use crate::codon::{CodonExecution, Failed};
 use crate::document::{HankweaveState, PlanEntry, PlanExtension};
 use crate::hank::{Hank, OnFailure};
@@ -187,15 +187,18 @@ fn try_again(
 
 /// The entry of the plan with this id.
 fn planned(state: &HankweaveState, id: &CodonId) -> Result<Box<PlanEntry>, BlockedBy> {
-    let entry = state.execution_plan.iter().find(|entry| entry.codon_id == *id);
     let unknown = || BlockedBy::ChangedHank(ExpandError::UnknownCodon(id.clone()));
-    entry.cloned().map(Box::new).ok_or_else(unknown)
+    state.planned(id).cloned().map(Box::new).ok_or_else(unknown)
 }
 
 /// Decides after a codon that has ended and does not block (STATE-42).
 fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decision {
     let plan = &state.execution_plan;
-    let step = match advance_loop(hank, plan, ended.codon_id(), LoopSignal::of(ended)) {
+    let Some(position) = state.planned_at(ended.codon_id()) else {
+        let error = ExpandError::UnknownCodon(ended.codon_id().clone());
+        return Decision::Blocked(BlockedBy::ChangedHank(error));
+    };
+    let step = match advance_loop_at(hank, plan, position, LoopSignal::of(ended)) {
         Ok(step) => step,
         Err(error) => return Decision::Blocked(BlockedBy::ChangedHank(error)),
     };
@@ -204,10 +207,7 @@ fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decisio
             Decision::Extend(step.extension(plan, ended.codon_id()))
         }
         LoopStep::NotInLoop | LoopStep::MidIteration | LoopStep::Ended { .. } => {
-            let mut rest = plan
-                .iter()
-                .skip_while(|entry| entry.codon_id != *ended.codon_id());
-            let next = rest.nth(1).cloned().map(Box::new);
+            let next = plan.get(position + 1).cloned().map(Box::new);
             next.map_or(Decision::Done, Decision::Start)
         }
     }

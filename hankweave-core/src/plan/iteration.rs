@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::policy::{FailureAction, consequence};
-use super::{LoopEnd, LoopSignal, LoopStep, advance_loop};
+use super::{LoopEnd, LoopSignal, LoopStep, advance_loop_at};
 use crate::codon::{CodonExecution, LoopCheck, LoopContext};
 use crate::cost::{TokenUsage, Usd};
 use crate::document::{HankweaveState, PlanEntry};
@@ -51,7 +51,7 @@ pub fn iteration_end(state: &HankweaveState, hank: &Hank, ended: &CodonId) -> Op
     let newest = newest.filter(|entry| entry.codon.codon_id() == ended)?.codon;
     let context = newest.loop_context().as_ref()?;
     let next = next(state, &thread, hank, newest)?;
-    let before = iteration_before(&state.execution_plan, ended, context);
+    let before = iteration_before(state, ended, context);
     let codons = thread.codons().map(|entry| entry.codon.as_ref());
     let codons = codons.take_while(|codon| Some(codon.codon_id()) != before);
     let is_same = |codon: &&CodonExecution| is_in_iteration(codon.loop_context().as_ref(), context);
@@ -67,10 +67,12 @@ pub fn iteration_end(state: &HankweaveState, hank: &Hank, ended: &CodonId) -> Op
 }
 
 /// The last codon of the iteration before the one of `context`, in which `ended` is. It had ended before any codon of the next iteration began.
-fn iteration_before<'p>(plan: &'p [PlanEntry], ended: &CodonId, context: &LoopContext) -> Option<&'p CodonId> {
-    // From the end, near which a long loop is.
-    let position = plan.iter().rposition(|entry| entry.codon_id == *ended)?;
-    let mut older = plan[..position].iter().rev();
+fn iteration_before<'s>(
+    state: &'s HankweaveState,
+    ended: &CodonId,
+    context: &LoopContext,
+) -> Option<&'s CodonId> {
+    let mut older = state.execution_plan[..state.planned_at(ended)?].iter().rev();
     let before = older.find(|entry| !is_in_iteration(entry.loop_context.as_ref(), context))?;
     let is_of_loop = |other: &LoopContext| other.loop_id == context.loop_id;
     let is_of_loop = before.loop_context.as_ref().is_some_and(is_of_loop);
@@ -96,14 +98,8 @@ fn next(
             FailureAction::GoOn => {}
         }
     }
-    match advance_loop(
-        hank,
-        &state.execution_plan,
-        codon.codon_id(),
-        LoopSignal::of(codon),
-    )
-    .ok()?
-    {
+    let position = state.planned_at(codon.codon_id())?;
+    match advance_loop_at(hank, &state.execution_plan, position, LoopSignal::of(codon)).ok()? {
         LoopStep::NotInLoop | LoopStep::MidIteration => None,
         LoopStep::Expand(entries, _) => {
             let iteration = |context: &LoopContext| context.iteration;

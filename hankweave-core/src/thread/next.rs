@@ -3,7 +3,7 @@
 use super::tip::ThreadTip;
 use super::walk::rig_setup_target;
 use crate::codon::CodonStatus;
-use crate::document::{HankweaveState, PlanEntry, RunRecord, RunStatus};
+use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::hank::OnFailure;
 use crate::id::CodonId;
 
@@ -31,7 +31,7 @@ pub(super) fn next_codon_id(thread: &ThreadTip<'_>, start: &RunRecord) -> Option
     if let Some(newest) = thread.newest() {
         let id = newest.codon.codon_id();
         if newest.codon.interruption().is_some() {
-            return planned(state, id).map(|_| id.clone());
+            return state.planned(id).map(|_| id.clone());
         }
         return match passed_over(thread, start) {
             Some(OnFailure::Retry) => Some(id.clone()),
@@ -57,12 +57,8 @@ pub(super) fn passed_over(thread: &ThreadTip<'_>, start: &RunRecord) -> Option<O
     start.interrupted_by?;
     let newest = thread.newest()?.codon;
     let failed = newest.status() == CodonStatus::Failed && newest.interruption().is_none();
-    let policy = planned(&thread.state, newest.codon_id())?.codon.on_failure();
+    let policy = thread.state.planned(newest.codon_id())?.codon.on_failure();
     (failed && policy != OnFailure::Abort).then_some(policy)
-}
-
-fn planned<'s>(state: &'s HankweaveState, id: &CodonId) -> Option<&'s PlanEntry> {
-    state.execution_plan.iter().find(|entry| entry.codon_id == *id)
 }
 
 /// The codon that the run was opened to continue in the session of its agent, as long as it has not begun.
@@ -74,9 +70,6 @@ pub(super) fn taken_up(run: &RunRecord) -> Option<&CodonId> {
 
 /// The entry of the plan after `id`; `None` when it is the last one or not in the plan.
 fn successor(state: &HankweaveState, id: &CodonId) -> Option<CodonId> {
-    let mut rest = state
-        .execution_plan
-        .iter()
-        .skip_while(|entry| entry.codon_id != *id);
-    Some(rest.nth(1)?.codon_id.clone())
+    let next = state.execution_plan.get(state.planned_at(id)? + 1)?;
+    Some(next.codon_id.clone())
 }

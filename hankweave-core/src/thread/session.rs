@@ -21,7 +21,7 @@ impl ThreadTip<'_> {
     #[must_use]
     pub fn continued(&self, id: &CodonId) -> Option<&CodonId> {
         let plan = &self.state.execution_plan;
-        let position = plan.iter().rposition(|entry| entry.codon_id == *id)?;
+        let position = self.state.planned_at(id)?;
         let continues = plan[position].codon.continues_previous();
         Some(&plan.get(position.checked_sub(1).filter(|_| continues)?)?.codon_id)
     }

@@ -38,6 +38,19 @@ pub struct ThreadItem<'a> {
     pub codon_index_in_run: usize,
 }
 
+impl<'a> ThreadItem<'a> {
+    /// The codon at this position of the newest run; its place in the thread is left open.
+    pub(crate) fn in_newest_run(run: &'a RunRecord, codon_index_in_run: usize) -> Self {
+        Self {
+            codon: &run.codons[codon_index_in_run],
+            run,
+            global_index: 0,
+            run_index: 0,
+            codon_index_in_run,
+        }
+    }
+}
+
 /// Walks the thread that ends in `target`, or in the newest run.
 #[must_use]
 pub fn walk<'a>(state: &'a HankweaveState, target: Option<&RunId>) -> ThreadCodons<'a> {

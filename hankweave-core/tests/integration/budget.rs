@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hankweave_core::budget::{Ceiling, CeilingUse, CodonLimits, Meter, limits, summary};
+use hankweave_core::budget::{Ceiling, CeilingUse, CodonLimits, Meter, RunBudgets, limits, summary};
 use hankweave_core::codon::{BudgetExceeded, CodonStatus};
 use hankweave_core::cost::{ModelUsage, TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
@@ -639,6 +639,7 @@ proptest! {
         }
         let hank = hank(&budget, &items);
         let (mut story, mut spent, mut run) = (begun(&hank), Usd::ZERO, 1);
+        let mut carried = RunBudgets::of(&hank, Ceiling::default().over(&hank));
         for (greed, end) in greed {
             let entry = match decide(story.state(), &hank) {
                 Decision::Extend(extension) => {
@@ -649,7 +650,9 @@ proptest! {
                 Decision::Retry(retry) => retry.entry,
                 Decision::Ask(_) | Decision::Wait | Decision::Done | Decision::Blocked(_) => break,
             };
-            let limit = ask(&story, &hank, entry.codon_id.as_str()).dollars.unwrap();
+            let limits = ask(&story, &hank, entry.codon_id.as_str());
+            prop_assert_eq!(carried.limits(story.state(), &entry, lived(&story)), limits);
+            let limit = limits.dollars.unwrap();
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a part of it")]
             let used = Usd::from_nanos((limit.as_nanos() as f64 * greed) as u64).min(limit);
             spent += used;

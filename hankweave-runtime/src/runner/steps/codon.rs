@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::{self, Meter};
+use hankweave_core::budget::{CodonLimits, Meter};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::document::{HankweaveState, PlanEntry};
 use hankweave_core::hank::OnExceeded;
@@ -41,7 +41,7 @@ pub(super) async fn run_codon(
     context: &RunContext,
     inbox: &mut Inbox,
     state: &HankweaveState,
-    thread: &ThreadTip<'_>,
+    mut limits: CodonLimits,
     entry: &PlanEntry,
     rig: RigNeed,
 ) -> Result<CodonResult, RunError> {
@@ -49,9 +49,8 @@ pub(super) async fn run_codon(
     let removed = || RunError::ChangedHank(ExpandError::RemovedCodon(id.clone()));
     let config = context.hank.codon(id.configured()).ok_or_else(removed)?;
     let orders = Orders::new(&context.shutdown);
+    let thread = &ThreadTip::of(state);
     let own_session = thread::resumed_session(state, id).or_else(|| limited_session(thread, id));
-    let lived = context.begun.elapsed();
-    let mut limits = budget::limits(&context.hank, context.ceiling(), state, entry, lived);
     if let Some(session) = own_session {
         limits = limits.going_on(thread, id, session);
     }

@@ -6,6 +6,7 @@ mod wait;
 
 use std::ops::ControlFlow;
 
+use hankweave_core::budget::RunBudgets;
 use hankweave_core::discovery::Activity;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
@@ -92,6 +93,7 @@ pub(super) async fn run_codons(
     let mut unsaved = None;
     // The codon that a command has just approved, which starts it.
     let mut approved = None;
+    let mut budgets = RunBudgets::of(&context.hank, context.ceiling());
     loop {
         if let Some(cause) = context.shutdown.cause() {
             return Ok(RunLoopExit::Over(RunResult::Stopped(cause)));
@@ -154,7 +156,8 @@ pub(super) async fn run_codons(
         heartbeat
             .tell(up.map(|up| Activity::codon(&entry.codon_id, up)))
             .await;
-        let ran = run_codon(context, inbox, &state, &thread, &entry, rig).await?;
+        let limits = budgets.limits(&state, &entry, context.begun.elapsed());
+        let ran = run_codon(context, inbox, &state, limits, &entry, rig).await?;
         *ended = Some(Instant::now());
         unsaved = matches!(ran, CodonResult::Unsaved).then(|| entry.codon_id.clone());
         let forced = match follows(context, entry.codon_id, ran) {

@@ -92,14 +92,10 @@ pub(super) fn choose(state: &HankweaveState, choice: ChosenCodon) -> Result<Next
         true => RigNeed::LeftOut,
         false => RigNeed::SetUp,
     };
-    match planned(state, &choice.codon_id) {
+    match state.planned(&choice.codon_id) {
         Some(entry) => Ok(NextStep::Chosen(Box::new(entry.clone()), rig)),
         None => Err(RunError::ChangedHank(ExpandError::UnknownCodon(choice.codon_id))),
     }
-}
-
-pub(super) fn planned<'s>(state: &'s HankweaveState, id: &CodonId) -> Option<&'s PlanEntry> {
-    state.execution_plan.iter().find(|entry| entry.codon_id == *id)
 }
 
 /// A retriable failure keeps an attended run alive (HANK-41).

@@ -18,7 +18,7 @@ use super::super::command::{
 use super::super::heartbeat::Heartbeat;
 use super::super::outcome::{Pause, RunResult};
 use super::super::wait::{Wait, WaitExceeded};
-use super::next::{NextStep, planned};
+use super::next::NextStep;
 use super::{ChosenCodon, LoopAction, RunLoopExit};
 use crate::codon::RunContext;
 
@@ -159,7 +159,7 @@ async fn settle(
 /// Accepts a codon that was chosen by a command, or refuses it (WIRE-12).
 fn take(state: &HankweaveState, choice: ChosenCodon, reply: CommandReply) -> Option<LoopAction> {
     let id = &choice.codon_id;
-    if planned(state, id).is_none() {
+    if state.planned(id).is_none() {
         answer(reply, Err(Refusal::UnknownCodon(choice.codon_id)));
         return None;
     }
