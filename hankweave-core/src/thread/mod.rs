@@ -1,4 +1,6 @@
 //! The execution thread: one history out of many runs (STATE-49 to STATE-60), and what of it a cleanup may remove (RUN-23).
+//!
+//! [`ThreadTip`] is for decisions, which look at its newest codons; [`build`] makes all of it, for readers.
 
 mod build;
 mod cleanup;

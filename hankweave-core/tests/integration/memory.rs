@@ -232,14 +232,16 @@ fn iterate(story: Story, hank: &Hank, budgets: &mut RunBudgets<'_>, tally: &mut 
     let (entry, before) = measured(|| match decide(story.state(), hank) {
         Decision::Start(entry) => {
             budgets.limits(story.state(), &entry, Duration::ZERO);
-            ThreadTip::of(story.state()).continuation_session(&entry.codon_id);
+            let thread = ThreadTip::of(story.state());
+            let resumed = thread.continuation_session(&entry.codon_id);
+            assert_eq!(resumed.is_some(), thread.newest().is_some());
             entry
         }
         other => panic!("{other:?}"),
     });
     let story = story.codon(entry.codon_id.as_str(), Ending::Completed);
     let (extension, after) = measured(|| {
-        iteration_end(story.state(), hank, &entry.codon_id);
+        assert!(iteration_end(story.state(), hank, &entry.codon_id).is_some());
         match decide(story.state(), hank) {
             Decision::Extend(extension) => extension,
             other => panic!("{other:?}"),
