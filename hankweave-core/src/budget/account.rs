@@ -30,7 +30,7 @@ pub(super) struct ThreadLedger<'a> {
 pub(super) struct Account {
     /// Attempts of each codon of the thread; inside a loop, of each iteration.
     codons: HashMap<CodonId, Attempts>,
-    /// The same records by their ids in hank.json.
+    /// Attempts of each codon of hank.json.
     configured: HashMap<Box<str>, Attempts>,
     pub(super) spent: Usd,
     /// Whether more was spent than is known.
@@ -100,7 +100,10 @@ impl<'a> ThreadLedger<'a> {
         let mut before = HashMap::with_capacity(self.runs);
         let runs: Vec<&RunRecord> = self.runs().collect();
         for run in runs.into_iter().rev() {
-            before.insert(&run.run_id, (account.spent, account.is_lower_bound, account.elapsed));
+            before.insert(
+                &run.run_id,
+                (account.spent, account.is_lower_bound, account.elapsed),
+            );
             account.add_run(run, self.lived(run));
         }
         before
@@ -133,7 +136,11 @@ impl Account {
         self.codons.entry(id.clone()).or_default().add(record);
         match self.configured.get_mut(id.configured()) {
             Some(attempts) => attempts.add(record),
-            None => self.configured.entry(id.configured().into()).or_default().add(record),
+            None => self
+                .configured
+                .entry(id.configured().into())
+                .or_default()
+                .add(record),
         }
         self.add_codon(record.codon);
     }

@@ -35,7 +35,8 @@ impl HankweaveState {
         let plan = &self.execution_plan;
         let ran: usize = self.runs.iter().map(|run| run.codons.len()).sum();
         let here = ran.min(plan.len());
-        let outward = (0..plan.len()).flat_map(|distance| [here.checked_sub(distance + 1), here.checked_add(distance)]);
+        let outward =
+            (0..plan.len()).flat_map(|distance| [here.checked_sub(distance + 1), here.checked_add(distance)]);
         let mut inside = outward.flatten().filter(|position| *position < plan.len());
         inside.find(|position| plan[*position].codon_id == *id)
     }

@@ -162,6 +162,8 @@ fn place_behind(plan: &[PlanEntry], thread: &ExecutionThread, codon: &CodonId) -
     let places: HashMap<&CodonId, usize> = plan.iter().map(|entry| &entry.codon_id).zip(0..).collect();
     let ids = thread.codons.iter().map(|entry| entry.codon.codon_id());
     let from_there = ids.skip_while(|id| *id != codon);
-    let found = std::iter::once(codon).chain(from_there).find_map(|id| places.get(id));
+    let found = std::iter::once(codon)
+        .chain(from_there)
+        .find_map(|id| places.get(id));
     found.map_or(0, |place| place + 1)
 }

@@ -120,10 +120,12 @@ fn row_of_failures<'t>(
     thread: &'t ThreadTip<'_>,
     id: &'t CodonId,
 ) -> impl Iterator<Item = &'t Failed> + Clone {
-    thread.codons().map_while(move |entry| match entry.codon.as_ref() {
-        CodonExecution::Failed(failed) if failed.codon_id == *id => Some(failed),
-        _ => None,
-    })
+    thread
+        .codons()
+        .map_while(move |entry| match entry.codon.as_ref() {
+            CodonExecution::Failed(failed) if failed.codon_id == *id => Some(failed),
+            _ => None,
+        })
 }
 
 /// The limit that the newest failure met (HANK-46).

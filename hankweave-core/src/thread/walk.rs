@@ -145,9 +145,8 @@ pub(super) fn rig_setup_target(parent: &RunRecord, source: &ContinuationSource) 
     if source.checkpoint_sha.is_blank() {
         return None;
     }
-    let has_rig = |index: &usize| {
-        parent.codons[*index].rig_setup_checkpoint() == Some(&source.checkpoint_sha)
-    };
+    let has_rig =
+        |index: &usize| parent.codons[*index].rig_setup_checkpoint() == Some(&source.checkpoint_sha);
     tries(parent, after).find(has_rig)
 }
 

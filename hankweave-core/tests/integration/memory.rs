@@ -276,10 +276,16 @@ fn what_is_decided_late_in_a_night_takes_as_much_memory_as_early() {
     // The table of what was used doubles now and then, so one of several is looked at.
     let least = |tallies: &[Tally]| {
         let bytes = tallies.iter().map(|tally| tally.asked).min();
-        (bytes.unwrap(), tallies.iter().map(|tally| tally.calls).min().unwrap())
+        (
+            bytes.unwrap(),
+            tallies.iter().map(|tally| tally.calls).min().unwrap(),
+        )
     };
     let (early, late) = (least(&tallies[90..100]), least(&tallies[iterations - 10..]));
     println!("{early:?} and {late:?} bytes and calls");
     // Numbers have more digits by then.
-    assert!(late.0 <= early.0 + 100 && late.1 == early.1, "{early:?} and {late:?}");
+    assert!(
+        late.0 <= early.0 + 100 && late.1 == early.1,
+        "{early:?} and {late:?}"
+    );
 }

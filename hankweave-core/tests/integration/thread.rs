@@ -8,8 +8,7 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::testing::{Ending, Story, states};
 use hankweave_core::thread::{
-    ThreadTip,
-    CodonPoint, ExecutionThread, Resume, RetentionRule, TargetError, build, can_continue_from,
+    CodonPoint, ExecutionThread, Resume, RetentionRule, TargetError, ThreadTip, build, can_continue_from,
     continuation_checkpoint, operations, position, removable, standing_on, undo, walk,
 };
 use proptest::prelude::*;

@@ -171,10 +171,12 @@ fn limited_session<'t>(thread: &'t ThreadTip<'_>, id: &CodonId) -> Option<&'t Se
 /// Whether the newest attempt of the codon has found that its agent does not know this session.
 fn was_lost(thread: &ThreadTip<'_>, id: &CodonId, session: &SessionId) -> bool {
     let newest = thread.newest().map(|newest| newest.codon);
-    newest.filter(|newest| newest.codon_id() == id).is_some_and(|newest| {
-        newest.interruption() == Some(InterruptedBy::LostSession)
-            && newest.previous_session_id() == Some(session)
-    })
+    newest
+        .filter(|newest| newest.codon_id() == id)
+        .is_some_and(|newest| {
+            newest.interruption() == Some(InterruptedBy::LostSession)
+                && newest.previous_session_id() == Some(session)
+        })
 }
 
 /// Whether this is the session of a codon that was skipped.
