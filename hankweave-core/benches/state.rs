@@ -126,7 +126,7 @@ fn next(criterion: &mut Criterion) {
     let ceiling = Ceiling::default().over(&hank);
     criterion.bench_function("next", |bencher| {
         bencher.iter(|| {
-            let Decision::Start(entry) = decide(state, &build(state, None, None), &hank) else {
+            let Decision::Start(entry) = decide(state, &hank) else {
                 panic!("the last codon is next");
             };
             limits(&hank, ceiling, state, &entry, lived)

@@ -26,12 +26,12 @@ pub(super) struct ThreadLedger<'a> {
 ///
 /// Money and time stay used, also those of runs that a rollback left. A codon or a loop that runs again has
 /// its own limits again: against those counts what is in the thread.
-#[derive(Default)]
-pub(super) struct Account<'l> {
+#[derive(Debug, Default)]
+pub(super) struct Account {
     /// Attempts of each codon of the thread; inside a loop, of each iteration.
-    codons: HashMap<&'l CodonId, Attempts>,
+    codons: HashMap<CodonId, Attempts>,
     /// Attempts by the id in hank.json, over all iterations.
-    configured: HashMap<&'l str, Attempts>,
+    configured: HashMap<Box<str>, Attempts>,
     pub(super) spent: Usd,
     /// Whether more was spent than is known.
     pub(super) is_lower_bound: bool,
@@ -39,12 +39,20 @@ pub(super) struct Account<'l> {
 }
 
 /// Usage of all attempts of a codon.
-#[derive(Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Attempts {
     /// Cost of the agents alone.
     of_agents: Usd,
     spent: Usd,
     time: Duration,
+}
+
+impl Attempts {
+    fn add(&mut self, record: &ThreadItem<'_>) {
+        self.of_agents += record.codon.agent_cost();
+        self.spent += record.codon.spend();
+        self.time = self.time.saturating_add(took(record));
+    }
 }
 
 impl<'a> ThreadLedger<'a> {
@@ -58,7 +66,7 @@ impl<'a> ThreadLedger<'a> {
     }
 
     /// Everything up to now.
-    pub(super) fn now(&self) -> Account<'_> {
+    pub(super) fn now(&self) -> Account {
         let mut account = Account::default();
         self.thread.iter().for_each(|record| account.count(record));
         // Runs that a rollback left are not in the thread.
@@ -69,7 +77,7 @@ impl<'a> ThreadLedger<'a> {
     }
 
     /// Visits the records of the thread, oldest first, each with everything before it.
-    pub(super) fn each_record<'l>(&'l self, mut visit: impl FnMut(&'l ThreadItem<'a>, &Account<'l>)) {
+    pub(super) fn each_record(&self, mut visit: impl FnMut(&ThreadItem<'a>, &Account)) {
         let before_runs = self.before_runs();
         let mut account = Account::default();
         let mut older = Duration::ZERO;
@@ -121,19 +129,20 @@ impl<'a> ThreadLedger<'a> {
     }
 }
 
-impl<'l> Account<'l> {
-    fn count(&mut self, record: &'l ThreadItem<'_>) {
-        let codon = record.codon.as_ref();
-        let (id, time) = (codon.codon_id(), took(record));
-        for attempts in [
-            self.codons.entry(id).or_default(),
-            self.configured.entry(id.configured()).or_default(),
-        ] {
-            attempts.of_agents += codon.agent_cost();
-            attempts.spent += codon.spend();
-            attempts.time = attempts.time.saturating_add(time);
+impl Account {
+    /// Adds a record of the thread.
+    pub(super) fn count(&mut self, record: &ThreadItem<'_>) {
+        let id = record.codon.codon_id();
+        self.codons.entry(id.clone()).or_default().add(record);
+        match self.configured.get_mut(id.configured()) {
+            Some(attempts) => attempts.add(record),
+            None => self
+                .configured
+                .entry(id.configured().into())
+                .or_default()
+                .add(record),
         }
-        self.add_codon(codon);
+        self.add_codon(record.codon);
     }
 
     fn add_codon(&mut self, codon: &CodonExecution) {

@@ -8,10 +8,10 @@ use super::ceiling::{Ceiling, duration};
 use super::pool::{Pool, PoolShare};
 use crate::codon::BudgetExceeded;
 use crate::cost::Usd;
-use crate::document::{HankweaveState, PlanEntry};
+use crate::document::{HankweaveState, PlanEntry, RunRecord, RunStatus};
 use crate::hank::{CodonConfig, ContainerBudget, Hank, HankItem, LoopConfig, OnExceeded};
-use crate::id::{CodonId, SessionId};
-use crate::thread::ExecutionThread;
+use crate::id::{CodonId, RunId, SessionId};
+use crate::thread::{ThreadItem, ThreadTip};
 
 /// The limits of one execution of a codon; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,10 +50,10 @@ impl CodonLimits {
     ///
     /// The tokens written there count; a codon that begins again has all its tokens again.
     #[must_use]
-    pub fn going_on(mut self, thread: &ExecutionThread, id: &CodonId, session: &SessionId) -> Self {
-        let codons = thread.codons.iter().map(|entry| &entry.codon);
-        let written = codons
-            .filter(|codon| codon.codon_id() == id && codon.agent_session_id() == Some(session))
+    pub fn going_on(mut self, thread: &ThreadTip<'_>, id: &CodonId, session: &SessionId) -> Self {
+        let written = thread
+            .attempts(id)
+            .filter(|codon| codon.agent_session_id() == Some(session))
             .map(|codon| codon.agent_tokens().output_tokens)
             .fold(0, u64::saturating_add);
         self.output_tokens = self.output_tokens.map(|most| most.saturating_sub(written));
@@ -97,10 +97,69 @@ pub fn limits(
     entry: &PlanEntry,
     lived: Duration,
 ) -> CodonLimits {
-    HankBudgets::of(hank, ceiling).limits(&ThreadLedger::new(state, lived).now(), entry)
+    RunBudgets::of(hank, ceiling).limits(state, entry, lived)
+}
+
+/// Budgets of a run that goes on: what was used is counted once, codon by codon, and not anew for each of them.
+#[derive(Debug)]
+pub struct RunBudgets<'h> {
+    budgets: HankBudgets<'h>,
+    account: Account,
+    counted: Option<CountedRun>,
+}
+
+/// A running run of which each codon has ended and is in the account.
+#[derive(Debug)]
+struct CountedRun {
+    run_id: RunId,
+    codons: usize,
+    /// How long the runs before it lasted.
+    before: Duration,
+}
+
+impl<'h> RunBudgets<'h> {
+    /// Nothing is counted yet.
+    #[must_use]
+    pub fn of(hank: &'h Hank, ceiling: Ceiling) -> Self {
+        Self {
+            budgets: HankBudgets::of(hank, ceiling),
+            account: Account::default(),
+            counted: None,
+        }
+    }
+
+    /// Returns the limits of `entry` as [`limits`] does, for a document that has followed the one of the last call.
+    pub fn limits(&mut self, state: &HankweaveState, entry: &PlanEntry, lived: Duration) -> CodonLimits {
+        self.count(state, lived);
+        self.budgets.limits(&self.account, entry)
+    }
+
+    fn count(&mut self, state: &HankweaveState, lived: Duration) {
+        let has_ended = |run: &&RunRecord| run.codons.last().is_none_or(|codon| codon.is_terminal());
+        let newest = state.runs.front().map(AsRef::as_ref).filter(has_ended);
+        let newest = newest.filter(|run| run.status == RunStatus::Running);
+        match (newest, &mut self.counted) {
+            (Some(run), Some(counted)) if counted.run_id == run.run_id => {
+                for index in counted.codons..run.codons.len() {
+                    self.account.count(&ThreadItem::in_newest_run(run, index));
+                }
+                counted.codons = run.codons.len();
+                self.account.elapsed = counted.before.saturating_add(lived);
+            }
+            _ => {
+                self.account = ThreadLedger::new(state, lived).now();
+                self.counted = newest.map(|run| CountedRun {
+                    run_id: run.run_id.clone(),
+                    codons: run.codons.len(),
+                    before: self.account.elapsed.saturating_sub(lived),
+                });
+            }
+        }
+    }
 }
 
 /// Budgets of a hank and its ceiling, with what is needed to look up an entry of a plan without searching the hank.
+#[derive(Debug)]
 pub(super) struct HankBudgets<'h> {
     hank: &'h Hank,
     ceiling: Ceiling,
@@ -133,7 +192,7 @@ impl<'h> HankBudgets<'h> {
     }
 
     /// Returns the limits after the usage in `account`.
-    pub(super) fn limits(&self, account: &Account<'_>, entry: &PlanEntry) -> CodonLimits {
+    pub(super) fn limits(&self, account: &Account, entry: &PlanEntry) -> CodonLimits {
         let scope = Scope {
             budgets: self,
             found: self.loop_of(entry),
@@ -167,7 +226,7 @@ impl<'h> HankBudgets<'h> {
     }
 
     /// Returns the usage of a codon or loop of the hank.
-    fn used(&self, item: usize, account: &Account<'_>) -> Usd {
+    fn used(&self, item: usize, account: &Account) -> Usd {
         match &self.hank.items[item] {
             HankItem::Codon(codon) => account.dollars_of_configured(codon.id.as_str()),
             HankItem::Loop(found) => account.dollars_of_loop(found),
@@ -184,7 +243,7 @@ fn pool_share(codon: &CodonConfig, shares: Option<&BTreeMap<String, f64>>) -> Po
 struct Scope<'a> {
     budgets: &'a HankBudgets<'a>,
     found: Option<&'a LoopConfig>,
-    account: &'a Account<'a>,
+    account: &'a Account,
     entry: &'a PlanEntry,
 }
 

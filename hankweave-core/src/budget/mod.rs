@@ -5,7 +5,7 @@
 //!
 //! - [`Ceiling`]: what everything together may use; when that is used up the run pauses, and [`CeilingUse`]
 //!   says how it can continue;
-//! - [`limits`]: what is left of all that for one codon when it begins;
+//! - [`limits`]: what is left of all that for one codon when it begins, and [`RunBudgets`] for one codon after the other;
 //! - [`Meter`]: what an agent has used of it; [`BudgetExceeded`](crate::codon::BudgetExceeded) reports that
 //!   nothing is left;
 //! - [`summary`]: all budgets for people, when a run ends.
@@ -18,6 +18,6 @@ mod pool;
 mod summary;
 
 pub use ceiling::{Ceiling, CeilingUse};
-pub use limits::{CeilingLimited, CodonLimits, limits};
+pub use limits::{CeilingLimited, CodonLimits, RunBudgets, limits};
 pub use meter::Meter;
 pub use summary::{BudgetStatus, BudgetSummaryRow, Summary, summary};

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{HankweaveState, Removed, RunRecord, RunStatus};
+use super::{HankweaveState, PlanEntry, Removed, RunRecord, RunStatus};
 use crate::cost::{TokenUsage, UsageTotals, Usd};
-use crate::id::{CheckpointSha, RunId, SessionId};
+use crate::id::{CheckpointSha, CodonId, RunId, SessionId};
 
 impl HankweaveState {
     /// The run with this id.
@@ -25,6 +25,26 @@ impl HankweaveState {
     pub fn running_runs(&self) -> impl Iterator<Item = &RunRecord> {
         let runs = self.runs.iter().map(Arc::as_ref);
         runs.filter(|run| run.status == RunStatus::Running)
+    }
+
+    /// Returns the position of a codon in the plan.
+    ///
+    /// It is searched outward from the place that the runs have reached: near it is what a decision asks for, however long the plan is.
+    #[must_use]
+    pub fn planned_at(&self, id: &CodonId) -> Option<usize> {
+        let plan = &self.execution_plan;
+        let ran: usize = self.runs.iter().map(|run| run.codons.len()).sum();
+        let here = ran.min(plan.len());
+        let outward =
+            (0..plan.len()).flat_map(|distance| [here.checked_sub(distance + 1), here.checked_add(distance)]);
+        let mut inside = outward.flatten().filter(|position| *position < plan.len());
+        inside.find(|position| plan[*position].codon_id == *id)
+    }
+
+    /// Returns the entry of the plan for this codon.
+    #[must_use]
+    pub fn planned(&self, id: &CodonId) -> Option<&PlanEntry> {
+        Some(&self.execution_plan[self.planned_at(id)?])
     }
 
     /// Returns the usage of all ended attempts' agents in this session.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::policy::{FailureAction, consequence, usage_limit};
-use super::{ExpandError, LoopSignal, LoopStep, Retry, UsageLimit, advance_loop};
+use super::{ExpandError, LoopSignal, LoopStep, Retry, UsageLimit, advance_loop_at};
 use crate::codon::{CodonExecution, Failed};
 use crate::document::{HankweaveState, PlanEntry, PlanExtension};
 use crate::hank::{Hank, OnFailure};
 use crate::id::CodonId;
-use crate::thread::{ExecutionThread, resumed_session};
+use crate::thread::{ExecutionThread, ThreadTip, resumed_session};
 
 /// Next step of the runner.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,13 +43,13 @@ pub enum BlockedBy {
     ChangedHank(ExpandError),
 }
 
-/// Decides from the document, the thread that ends in its newest run, and the hank.
+/// Decides from the document and the hank, about the thread that ends in the newest run.
 ///
 /// The plan comes from the document, loops and failure policies from the hank. The same input gives the same
 /// answer, so a restart after a crash decides as the crashed runner would have done.
 #[must_use]
-pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decision {
-    match go_on(state, thread, hank) {
+pub fn decide(state: &HankweaveState, hank: &Hank) -> Decision {
+    match go_on(state, &ThreadTip::of(state), hank) {
         Decision::Start(entry) => ask(state, hank, entry),
         other => other,
     }
@@ -57,10 +57,10 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
 
 /// Decides again after every [`Extend`](Decision::Extend): the final step of a run.
 #[must_use]
-pub fn settle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decision {
+pub fn settle(state: &HankweaveState, hank: &Hank) -> Decision {
     let mut state = state.clone();
     loop {
-        match decide(&state, thread, hank) {
+        match decide(&state, hank) {
             Decision::Extend(extension) => {
                 let extended = extension.extend(Arc::make_mut(&mut state.execution_plan));
                 extended.expect("it was made for this plan");
@@ -85,14 +85,15 @@ fn ask(state: &HankweaveState, hank: &Hank, entry: Box<PlanEntry>) -> Decision {
     }
 }
 
-fn go_on(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decision {
-    if thread.has_running_codon {
+fn go_on(state: &HankweaveState, thread: &ThreadTip<'_>, hank: &Hank) -> Decision {
+    if thread.has_running_codon() {
         return Decision::Wait;
     }
-    let Some(newest) = thread.codons.first().map(|entry| entry.codon.as_ref()) else {
-        return start(state, thread.next_codon_id.as_ref());
+    let next = thread.next_codon_id();
+    let next = next.as_ref();
+    let Some(newest) = thread.newest().map(|entry| entry.codon.as_ref()) else {
+        return start(state, next);
     };
-    let next = thread.next_codon_id.as_ref();
     let interrupted = newest.interruption().is_some() && next == Some(newest.codon_id());
     let in_session = next.is_some_and(|id| resumed_session(state, id).is_some());
     if let CodonExecution::Failed(failed) = newest
@@ -102,7 +103,7 @@ fn go_on(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decis
     {
         return wait_for(state, failed, limit);
     }
-    if in_session || (is_run_again(state, thread) && !interrupted) {
+    if in_session || (is_run_again(state, next) && !interrupted) {
         return start(state, next);
     }
     match newest {
@@ -118,7 +119,7 @@ fn go_on(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decis
 /// After a pause there is nothing to choose, and a codon that is retried anyway is retried.
 #[must_use]
 pub fn obstacle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Option<CodonId> {
-    match decide(state, thread, hank) {
+    match decide(state, hank) {
         Decision::Blocked(BlockedBy::FailedCodon(id)) => Some(id),
         Decision::Retry(retry) => {
             let stopped = thread.interruption().is_some_and(|by| !by.is_pause());
@@ -132,7 +133,7 @@ pub fn obstacle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -
 
 /// Whether the next run begins with the codon that its source names, from its rig-setup checkpoint, whatever
 /// became of the codon before it.
-fn is_run_again(state: &HankweaveState, thread: &ExecutionThread) -> bool {
+fn is_run_again(state: &HankweaveState, next: Option<&CodonId>) -> bool {
     let source = match &state.pending_rollback {
         Some(pending) => Some(&pending.source),
         None => {
@@ -140,12 +141,12 @@ fn is_run_again(state: &HankweaveState, thread: &ExecutionThread) -> bool {
             untouched.and_then(|run| run.starting_conditions.source())
         }
     };
-    source.is_some_and(|source| source.after_codon.is_some() && source.after_codon == thread.next_codon_id)
+    source.is_some_and(|source| source.after_codon.is_some() && source.after_codon.as_ref() == next)
 }
 
 fn after_failure(
     state: &HankweaveState,
-    thread: &ExecutionThread,
+    thread: &ThreadTip<'_>,
     hank: &Hank,
     newest: &CodonExecution,
     failed: &Failed,
@@ -186,15 +187,18 @@ fn try_again(
 
 /// The entry of the plan with this id.
 fn planned(state: &HankweaveState, id: &CodonId) -> Result<Box<PlanEntry>, BlockedBy> {
-    let entry = state.execution_plan.iter().find(|entry| entry.codon_id == *id);
     let unknown = || BlockedBy::ChangedHank(ExpandError::UnknownCodon(id.clone()));
-    entry.cloned().map(Box::new).ok_or_else(unknown)
+    state.planned(id).cloned().map(Box::new).ok_or_else(unknown)
 }
 
 /// Decides after a codon that has ended and does not block (STATE-42).
 fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decision {
     let plan = &state.execution_plan;
-    let step = match advance_loop(hank, plan, ended.codon_id(), LoopSignal::of(ended)) {
+    let Some(position) = state.planned_at(ended.codon_id()) else {
+        let error = ExpandError::UnknownCodon(ended.codon_id().clone());
+        return Decision::Blocked(BlockedBy::ChangedHank(error));
+    };
+    let step = match advance_loop_at(hank, plan, position, LoopSignal::of(ended)) {
         Ok(step) => step,
         Err(error) => return Decision::Blocked(BlockedBy::ChangedHank(error)),
     };
@@ -203,10 +207,7 @@ fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decisio
             Decision::Extend(step.extension(plan, ended.codon_id()))
         }
         LoopStep::NotInLoop | LoopStep::MidIteration | LoopStep::Ended { .. } => {
-            let mut rest = plan
-                .iter()
-                .skip_while(|entry| entry.codon_id != *ended.codon_id());
-            let next = rest.nth(1).cloned().map(Box::new);
+            let next = plan.get(position + 1).cloned().map(Box::new);
             next.map_or(Decision::Done, Decision::Start)
         }
     }

@@ -190,6 +190,16 @@ pub fn advance_loop(
     // From the end, near which a long loop is.
     let index = plan.iter().rposition(|entry| entry.codon_id == *finished);
     let index = index.ok_or_else(|| ExpandError::UnknownCodon(finished.clone()))?;
+    advance_loop_at(hank, plan, index, signal)
+}
+
+/// Returns the plan after the codon at this position of `plan` has ended; see [`advance_loop`].
+pub(super) fn advance_loop_at(
+    hank: &Hank,
+    plan: &[PlanEntry],
+    index: usize,
+    signal: LoopSignal,
+) -> Result<LoopStep, ExpandError> {
     let Some(context) = &plan[index].loop_context else {
         return Ok(LoopStep::NotInLoop);
     };

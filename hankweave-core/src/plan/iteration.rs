@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::policy::{FailureAction, consequence};
-use super::{LoopEnd, LoopSignal, LoopStep, advance_loop};
+use super::{LoopEnd, LoopSignal, LoopStep, advance_loop_at};
 use crate::codon::{CodonExecution, LoopCheck, LoopContext};
 use crate::cost::{TokenUsage, Usd};
 use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::{Hank, TerminateOn};
 use crate::id::{CodonId, LoopId};
-use crate::thread::ExecutionThread;
+use crate::thread::ThreadTip;
 
 /// An iteration that has ended, with the sums of its codons.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,22 +43,19 @@ pub enum NextIteration {
 
 /// The end of an iteration, when `ended` was its last codon (STATE-46).
 ///
-/// `thread` ends with that codon.
+/// It is the newest one of the thread that ends in the newest run.
 #[must_use]
-pub fn iteration_end(
-    state: &HankweaveState,
-    thread: &ExecutionThread,
-    hank: &Hank,
-    ended: &CodonId,
-) -> Option<IterationEnd> {
-    let newest = thread.codons.first();
-    let newest = newest.filter(|entry| entry.codon.codon_id() == ended)?;
-    let context = newest.codon.loop_context().as_ref()?;
-    let next = next(state, thread, hank, &newest.codon)?;
-    let is_same =
-        |other: &LoopContext| other.loop_id == context.loop_id && other.iteration == context.iteration;
-    let codons = thread.codons.iter().map(|entry| entry.codon.as_ref());
-    let codons = codons.filter(|codon| codon.loop_context().as_ref().is_some_and(is_same));
+pub fn iteration_end(state: &HankweaveState, hank: &Hank, ended: &CodonId) -> Option<IterationEnd> {
+    let thread = ThreadTip::of(state);
+    let newest = thread.newest();
+    let newest = newest.filter(|entry| entry.codon.codon_id() == ended)?.codon;
+    let context = newest.loop_context().as_ref()?;
+    let next = next(state, &thread, hank, newest)?;
+    let before = iteration_before(state, ended, context);
+    let codons = thread.codons().map(|entry| entry.codon.as_ref());
+    let codons = codons.take_while(|codon| Some(codon.codon_id()) != before);
+    let is_same = |codon: &&CodonExecution| is_in_iteration(codon.loop_context().as_ref(), context);
+    let codons = codons.filter(is_same);
     Some(IterationEnd {
         loop_id: context.loop_id.clone(),
         iteration: context.iteration,
@@ -69,10 +66,27 @@ pub fn iteration_end(
     })
 }
 
+/// The last codon of the iteration before the one of `context`, in which `ended` is. It had ended before any codon of the next iteration began.
+fn iteration_before<'s>(
+    state: &'s HankweaveState,
+    ended: &CodonId,
+    context: &LoopContext,
+) -> Option<&'s CodonId> {
+    let mut older = state.execution_plan[..state.planned_at(ended)?].iter().rev();
+    let before = older.find(|entry| !is_in_iteration(entry.loop_context.as_ref(), context))?;
+    let is_of_loop = |other: &LoopContext| other.loop_id == context.loop_id;
+    let is_of_loop = before.loop_context.as_ref().is_some_and(is_of_loop);
+    is_of_loop.then_some(&before.codon_id)
+}
+
+fn is_in_iteration(place: Option<&LoopContext>, context: &LoopContext) -> bool {
+    place.is_some_and(|place| place.loop_id == context.loop_id && place.iteration == context.iteration)
+}
+
 /// Returns the effect of the end of `codon` on its iteration, if it ends that as well.
 fn next(
     state: &HankweaveState,
-    thread: &ExecutionThread,
+    thread: &ThreadTip<'_>,
     hank: &Hank,
     codon: &CodonExecution,
 ) -> Option<NextIteration> {
@@ -84,14 +98,8 @@ fn next(
             FailureAction::GoOn => {}
         }
     }
-    match advance_loop(
-        hank,
-        &state.execution_plan,
-        codon.codon_id(),
-        LoopSignal::of(codon),
-    )
-    .ok()?
-    {
+    let position = state.planned_at(codon.codon_id())?;
+    match advance_loop_at(hank, &state.execution_plan, position, LoopSignal::of(codon)).ok()? {
         LoopStep::NotInLoop | LoopStep::MidIteration => None,
         LoopStep::Expand(entries, _) => {
             let iteration = |context: &LoopContext| context.iteration;

@@ -16,6 +16,7 @@ mod replan;
 
 pub use changes::HankChanges;
 pub use decide::{BlockedBy, Decision, decide, obstacle, settle};
+use expand::advance_loop_at;
 pub use expand::{
     ExpandError, LoopEnd, LoopSignal, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan,
 };

@@ -142,7 +142,7 @@ impl ResumePoint {
 /// Whether the newest codon is the next one all the same.
 fn runs_again(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> bool {
     let newest = thread.codons.first().map(|entry| entry.codon.codon_id());
-    match decide(state, thread, hank) {
+    match decide(state, hank) {
         Decision::Retry(_) => true,
         Decision::Start(entry) | Decision::Ask(entry) => Some(&entry.codon_id) == newest,
         _ => false,

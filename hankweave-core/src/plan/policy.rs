@@ -9,7 +9,7 @@ use crate::codon::{CodonExecution, Failed};
 use crate::document::PlanEntry;
 use crate::hank::{CodonConfig, Hank, OnFailure, RetryConfig};
 use crate::id::CodonId;
-use crate::thread::{ExecutionThread, ThreadCodon};
+use crate::thread::ThreadTip;
 use crate::time::Timestamp;
 
 /// A longer wait that a provider asks for is ignored (HANK-43).
@@ -75,7 +75,7 @@ pub(super) enum FailureAction {
 }
 
 /// The rule of `onFailure` for the newest codon of the thread, which is `failed`.
-pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed) -> FailureAction {
+pub(super) fn consequence(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) -> FailureAction {
     // A used-up limit says nothing about the codon, and every other codon would meet the same limit.
     if let Some(limit) = usage_limit(thread, failed) {
         return FailureAction::WaitForLimit(limit);
@@ -94,7 +94,7 @@ pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed
             },
             after: Duration::ZERO,
         },
-        OnFailure::Ignore if !thread.codons.first().is_some_and(ThreadCodon::was_cut_off) => {
+        OnFailure::Ignore if !thread.newest().is_some_and(|newest| newest.was_cut_off()) => {
             FailureAction::GoOn
         }
         OnFailure::Retry if failed.failure_reason.retriable && failures <= retries.retries() => {
@@ -110,28 +110,29 @@ pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed
 
 /// How often the codon failed since it last did something else (HANK-45). A codon that was interrupted did
 /// not fail.
-fn failures_in_a_row(thread: &ExecutionThread, id: &CodonId) -> u32 {
+fn failures_in_a_row(thread: &ThreadTip<'_>, id: &CodonId) -> u32 {
     let failures = row_of_failures(thread, id).filter(|failed| !failed.failure_reason.interrupted);
     u32::try_from(failures.count()).unwrap_or(u32::MAX)
 }
 
 /// The failures of the codon since it last did something else, the newest first.
 fn row_of_failures<'t>(
-    thread: &'t ExecutionThread,
+    thread: &'t ThreadTip<'_>,
     id: &'t CodonId,
 ) -> impl Iterator<Item = &'t Failed> + Clone {
-    let codons = thread.codons.iter();
-    codons.map_while(move |entry| match entry.codon.as_ref() {
-        CodonExecution::Failed(failed) if failed.codon_id == *id => Some(failed),
-        _ => None,
-    })
+    thread
+        .codons()
+        .map_while(move |entry| match entry.codon.as_ref() {
+            CodonExecution::Failed(failed) if failed.codon_id == *id => Some(failed),
+            _ => None,
+        })
 }
 
 /// The limit that the newest failure met (HANK-46).
 ///
 /// A provider may report one limit after another that ends soon. From the second time on, the wait at least
 /// doubles.
-pub(super) fn usage_limit(thread: &ExecutionThread, newest: &Failed) -> Option<UsageLimit> {
+pub(super) fn usage_limit(thread: &ThreadTip<'_>, newest: &Failed) -> Option<UsageLimit> {
     let ends_at = newest.failure_reason.retry_at?;
     let waits = row_of_failures(thread, &newest.codon_id)
         .skip(1)

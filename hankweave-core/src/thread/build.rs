@@ -1,21 +1,15 @@
 //! The thread as a whole (STATE-53, STATE-56).
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::next::{next_codon_id, passed_over, taken_up};
-use super::walk::{ThreadItem, walk};
-use crate::codon::{CheckpointType, CodonExecution, CodonStatus};
-use crate::document::{
-    ContinuationReason, HankweaveState, KnownCheckpoints, RunRecord, RunStatus, SharedList,
-    StartingConditions,
-};
-use crate::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
-use crate::machine::Extra;
+use super::tip::ThreadTip;
+use super::walk::ThreadItem;
+use crate::codon::{CheckpointType, CodonExecution};
+use crate::document::{HankweaveState, KnownCheckpoints, RunRecord, RunStatus};
+use crate::id::{CheckpointSha, CodonId, RunId, SessionId};
 use crate::time::Timestamp;
 
 /// One history out of many runs.
@@ -102,64 +96,22 @@ pub fn build(
     target: Option<&RunId>,
     known: Option<&dyn KnownCheckpoints>,
 ) -> ExecutionThread {
-    let ahead = match target {
-        None => looking_ahead(state),
-        Some(_) => Cow::Borrowed(state),
+    let tip = match target {
+        None => ThreadTip::of(state),
+        Some(target) => ThreadTip::ending_in(state, target),
     };
-    let state = ahead.as_ref();
-    let mut walk = walk(state, target);
+    let mut walk = tip.codons();
     let mut branch = Branch::default();
     let codons = walk
         .by_ref()
         .map(|walked| thread_codon(walked, &mut branch, known));
-    let codons: Vec<ThreadCodon> = codons.collect();
-    let start = match target {
-        Some(id) => state.run(id),
-        None => state.runs.front().map(Arc::as_ref),
-    };
-    let continues =
-        |start: &RunRecord| taken_up(start).is_some() || passed_over(state, start, &codons).is_some();
-    let mut thread = ExecutionThread {
-        total_runs: walk.runs_visited() - usize::from(matches!(ahead, Cow::Owned(_))),
-        has_running_codon: codons.iter().any(|entry| !entry.codon.is_terminal()),
-        failed: codons.first().is_some_and(is_failed) && !start.is_some_and(continues),
-        next_codon_id: None,
-        codons,
-    };
-    thread.next_codon_id = start.and_then(|start| next_codon_id(state, start, &thread));
-    thread
-}
-
-/// The document as it will be when the next run begins with the pending rollback.
-fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
-    let (Some(pending), Ok(run_id)) = (&state.pending_rollback, RunId::new("the-next-run")) else {
-        return Cow::Borrowed(state);
-    };
-    let mut ahead = state.clone();
-    ahead.runs.push_front(Arc::new(RunRecord {
-        git_branch: format!("run-{run_id}"),
-        run_id,
-        run_folder: PathBuf::new(),
-        starting_conditions: StartingConditions::continuation(
-            pending.source.clone(),
-            Some(ContinuationReason::Rollback),
-        ),
-        codons: SharedList::new(),
-        status: RunStatus::Running,
-        start_time: Timestamp::UNIX_EPOCH,
-        end_time: None,
-        server_pid: Pid(0),
-        interrupted_by: None,
-        extra: Extra::default(),
-    }));
-    Cow::Owned(ahead)
-}
-
-/// A codon that failed, or that was still open when its run ended badly.
-fn is_failed(entry: &ThreadCodon) -> bool {
-    let run_broke = matches!(entry.run_status, RunStatus::Failed | RunStatus::Crashed);
-    let failed = entry.codon.status() == CodonStatus::Failed && entry.codon.interruption().is_none();
-    failed || (!entry.codon.is_terminal() && run_broke)
+    ExecutionThread {
+        codons: codons.collect(),
+        total_runs: tip.total_runs(walk.runs_visited()),
+        has_running_codon: tip.has_running_codon(),
+        failed: tip.failed(),
+        next_codon_id: tip.next_codon_id(),
+    }
 }
 
 /// The branch of the run that is walked through, once for all its codons.

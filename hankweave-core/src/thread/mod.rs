@@ -1,4 +1,6 @@
 //! The execution thread: one history out of many runs (STATE-49 to STATE-60), and what of it a cleanup may remove (RUN-23).
+//!
+//! [`ThreadTip`] is for decisions, which look at its newest codons; [`build`] makes all of it, for readers.
 
 mod build;
 mod cleanup;
@@ -7,6 +9,7 @@ mod operations;
 mod resume;
 mod session;
 mod target;
+mod tip;
 mod walk;
 
 pub use build::{ExecutionThread, ThreadCodon, ValidatedCheckpoint, build};
@@ -17,4 +20,5 @@ pub use session::resumed_session;
 pub use target::{
     CodonPoint, TargetError, can_continue_from, continuation_checkpoint, position, standing_on,
 };
+pub use tip::ThreadTip;
 pub use walk::{ThreadCodons, ThreadItem, walk};

@@ -1,9 +1,9 @@
 //! Next codon (STATE-54).
 
+use super::tip::ThreadTip;
 use super::walk::rig_setup_target;
-use super::{ExecutionThread, ThreadCodon};
 use crate::codon::CodonStatus;
-use crate::document::{HankweaveState, PlanEntry, RunRecord, RunStatus};
+use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::hank::OnFailure;
 use crate::id::CodonId;
 
@@ -11,13 +11,10 @@ use crate::id::CodonId;
 ///
 /// They are about runs that ended by themselves. An interrupted run has neither completed nor failed: it
 /// continues with the codon that was open, or with the one before which it paused.
-pub(super) fn next_codon_id(
-    state: &HankweaveState,
-    start: &RunRecord,
-    thread: &ExecutionThread,
-) -> Option<CodonId> {
+pub(super) fn next_codon_id(thread: &ThreadTip<'_>, start: &RunRecord) -> Option<CodonId> {
+    let state: &HankweaveState = &thread.state;
     let failed = start.status == RunStatus::Failed && !was_interrupted(start);
-    if failed || thread.failed || thread.has_running_codon {
+    if failed || thread.failed() || thread.has_running_codon() {
         return None;
     }
     let source = start.starting_conditions.source();
@@ -31,12 +28,12 @@ pub(super) fn next_codon_id(
     {
         return source.after_codon.clone();
     }
-    if let Some(newest) = thread.codons.first() {
+    if let Some(newest) = thread.newest() {
         let id = newest.codon.codon_id();
         if newest.codon.interruption().is_some() {
-            return planned(state, id).map(|_| id.clone());
+            return state.planned(id).map(|_| id.clone());
         }
-        return match passed_over(state, start, &thread.codons) {
+        return match passed_over(thread, start) {
             Some(OnFailure::Retry) => Some(id.clone()),
             _ => successor(state, id),
         };
@@ -56,20 +53,12 @@ pub(super) fn was_interrupted(run: &RunRecord) -> bool {
 
 /// The policy because of which the failure of the newest codon does not block: its run continued after it
 /// until it was interrupted.
-pub(super) fn passed_over(
-    state: &HankweaveState,
-    start: &RunRecord,
-    codons: &[ThreadCodon],
-) -> Option<OnFailure> {
+pub(super) fn passed_over(thread: &ThreadTip<'_>, start: &RunRecord) -> Option<OnFailure> {
     start.interrupted_by?;
-    let newest = codons.first()?.codon.as_ref();
+    let newest = thread.newest()?.codon;
     let failed = newest.status() == CodonStatus::Failed && newest.interruption().is_none();
-    let policy = planned(state, newest.codon_id())?.codon.on_failure();
+    let policy = thread.state.planned(newest.codon_id())?.codon.on_failure();
     (failed && policy != OnFailure::Abort).then_some(policy)
-}
-
-fn planned<'s>(state: &'s HankweaveState, id: &CodonId) -> Option<&'s PlanEntry> {
-    state.execution_plan.iter().find(|entry| entry.codon_id == *id)
 }
 
 /// The codon that the run was opened to continue in the session of its agent, as long as it has not begun.
@@ -81,9 +70,6 @@ pub(super) fn taken_up(run: &RunRecord) -> Option<&CodonId> {
 
 /// The entry of the plan after `id`; `None` when it is the last one or not in the plan.
 fn successor(state: &HankweaveState, id: &CodonId) -> Option<CodonId> {
-    let mut rest = state
-        .execution_plan
-        .iter()
-        .skip_while(|entry| entry.codon_id != *id);
-    Some(rest.nth(1)?.codon_id.clone())
+    let next = state.execution_plan.get(state.planned_at(id)? + 1)?;
+    Some(next.codon_id.clone())
 }

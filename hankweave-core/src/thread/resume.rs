@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::tip::{own_session, was_cut_off};
 use super::{ExecutionThread, ThreadCodon, ValidatedCheckpoint};
 use crate::agent::InterruptedBy;
 use crate::codon::{CheckpointType, CodonStatus};
-use crate::document::{ContinuationReason, ContinuationSource, HankweaveState, RunRecord, RunStatus};
+use crate::document::{ContinuationReason, ContinuationSource, HankweaveState, RunRecord};
 use crate::id::{CheckpointSha, SessionId};
 
 /// How a new run begins.
@@ -60,10 +61,7 @@ impl ExecutionThread {
     #[must_use]
     pub fn own_session(&self) -> Option<&SessionId> {
         let newest = self.codons.first()?;
-        let is_lost = newest.codon.interruption() == Some(InterruptedBy::LostSession);
-        let was_cut_off = newest.codon.interruption().is_some() || newest.was_cut_off();
-        let session = newest.codon.agent_session_id();
-        session.filter(|_| was_cut_off && !is_lost)
+        own_session(&newest.codon, newest.was_cut_off())
     }
 
     /// Returns the default position of a continued run: after a pause in the session, otherwise where nothing half done is
@@ -164,8 +162,7 @@ impl ThreadCodon {
     /// Whether the codon was open when its run crashed: its end is the time at which that was noticed.
     #[must_use]
     pub fn was_cut_off(&self) -> bool {
-        let crashed = self.run_status == RunStatus::Crashed;
-        crashed && self.run_end_time.is_some() && self.codon.end_time() == self.run_end_time.as_ref()
+        was_cut_off(&self.codon, self.run_status, self.run_end_time)
     }
 
     /// The confirmed checkpoint of this type.

@@ -2,28 +2,38 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::ExecutionThread;
 use super::next::taken_up;
+use super::{ExecutionThread, ThreadTip};
 use crate::codon::CodonExecution;
 use crate::document::{HankweaveState, PlanEntry};
 use crate::id::{CodonId, SessionId};
 
-impl ExecutionThread {
-    /// The session that the codon `id` of `plan` resumes; `None` when it begins a new one or when there is
+impl ThreadTip<'_> {
+    /// The session that the codon `id` of the plan resumes; `None` when it begins a new one or when there is
     /// nothing to resume.
     #[must_use]
-    pub fn continuation_session(&self, plan: &[PlanEntry], id: &CodonId) -> Option<&SessionId> {
-        let position = plan.iter().position(|entry| entry.codon_id == *id)?;
-        if !plan[position].codon.continues_previous() {
-            return None;
-        }
-        let previous = &plan.get(position.checked_sub(1)?)?.codon_id;
-        let codons = self.codons.iter().map(|entry| entry.codon.as_ref());
-        codons
-            .filter(|codon| codon.codon_id() == previous)
-            .find_map(resumable_session)
+    pub fn continuation_session(&self, id: &CodonId) -> Option<&SessionId> {
+        let mut attempts = self.attempts(self.continued(id)?);
+        attempts.find_map(resumable_session)
     }
 
+    /// The codon before `id` in the plan, if `id` continues the conversation of that one.
+    #[must_use]
+    pub fn continued(&self, id: &CodonId) -> Option<&CodonId> {
+        let plan = &self.state.execution_plan;
+        let position = self.state.planned_at(id)?;
+        let continues = plan[position].codon.continues_previous();
+        Some(&plan.get(position.checked_sub(1).filter(|_| continues)?)?.codon_id)
+    }
+
+    /// The records of a codon, newest first.
+    pub fn attempts<'t>(&'t self, id: &'t CodonId) -> impl Iterator<Item = &'t CodonExecution> {
+        let codons = self.codons().map(|entry| entry.codon.as_ref());
+        codons.filter(move |codon| codon.codon_id() == id)
+    }
+}
+
+impl ExecutionThread {
     /// Returns the session to resume for every codon of `plan`, in one pass over the thread.
     #[must_use]
     pub fn continuation_sessions<'a>(

@@ -1,11 +1,12 @@
 //! Walking back from a run to the fresh run that it came from (STATE-49).
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::codon::CodonExecution;
 use crate::document::{ContinuationSource, HankweaveState, RunRecord};
-use crate::id::RunId;
+use crate::id::{CodonId, RunId};
 
 /// The codons of a thread, newest first, one at a time; made by [`walk`].
 ///
@@ -37,6 +38,19 @@ pub struct ThreadItem<'a> {
     pub codon_index_in_run: usize,
 }
 
+impl<'a> ThreadItem<'a> {
+    /// The codon at this position of the newest run; its place in the thread is left open.
+    pub(crate) fn in_newest_run(run: &'a RunRecord, codon_index_in_run: usize) -> Self {
+        Self {
+            codon: &run.codons[codon_index_in_run],
+            run,
+            global_index: 0,
+            run_index: 0,
+            codon_index_in_run,
+        }
+    }
+}
+
 /// Walks the thread that ends in `target`, or in the newest run.
 #[must_use]
 pub fn walk<'a>(state: &'a HankweaveState, target: Option<&RunId>) -> ThreadCodons<'a> {
@@ -58,6 +72,14 @@ impl<'a> ThreadCodons<'a> {
     #[must_use]
     pub fn runs_visited(&self) -> usize {
         self.visited.len()
+    }
+
+    /// Passes over the rest of the run that the walk is in.
+    pub(super) fn skip_run(&mut self) {
+        if let Some((run, left)) = self.here {
+            self.passed += left;
+            self.here = self.parent(run);
+        }
     }
 
     /// The run that `run` continues, unless it was visited already, and how many of its codons belong to the
@@ -107,13 +129,12 @@ fn inherited(parent: &RunRecord, source: &ContinuationSource) -> usize {
     if let Some(rerun) = rig_setup_target(parent, source) {
         return rerun;
     }
-    let same_id = |codon: &Arc<CodonExecution>| codon.codon_id() == after;
-    let ended_there = |codon: &Arc<CodonExecution>| {
-        let end = codon.end_checkpoint();
-        same_id(codon) && end.is_some_and(|(_, sha)| !sha.is_blank() && *sha == source.checkpoint_sha)
+    let tries = tries(parent, after);
+    let ended_there = |index: &usize| {
+        let end = parent.codons[*index].end_checkpoint();
+        end.is_some_and(|(_, sha)| !sha.is_blank() && *sha == source.checkpoint_sha)
     };
-    let last = parent.codons.iter().rposition(ended_there);
-    let last = last.or_else(|| parent.codons.iter().rposition(same_id));
+    let last = tries.clone().rev().find(ended_there).or_else(|| tries.last());
     last.map_or(parent.codons.len(), |index| index + 1)
 }
 
@@ -124,7 +145,16 @@ pub(super) fn rig_setup_target(parent: &RunRecord, source: &ContinuationSource) 
     if source.checkpoint_sha.is_blank() {
         return None;
     }
-    parent.codons.iter().position(|codon| {
-        codon.codon_id() == after && codon.rig_setup_checkpoint() == Some(&source.checkpoint_sha)
-    })
+    let has_rig =
+        |index: &usize| parent.codons[*index].rig_setup_checkpoint() == Some(&source.checkpoint_sha);
+    tries(parent, after).find(has_rig)
+}
+
+/// Returns the positions of the newest tries of a codon in a run, which stand one behind the other.
+fn tries(run: &RunRecord, id: &CodonId) -> Range<usize> {
+    let is_try = |codon: &Arc<CodonExecution>| codon.codon_id() == id;
+    // From the end: most runs are continued there.
+    let end = run.codons.iter().rposition(is_try).map_or(0, |last| last + 1);
+    let older = run.codons.iter().rev().skip(run.codons.len() - end);
+    end - older.take_while(|codon| is_try(codon)).count()..end
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hankweave_core::budget::{Ceiling, CeilingUse, CodonLimits, Meter, limits, summary};
+use hankweave_core::budget::{Ceiling, CeilingUse, CodonLimits, Meter, RunBudgets, limits, summary};
 use hankweave_core::codon::{BudgetExceeded, CodonStatus};
 use hankweave_core::cost::{ModelUsage, TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
@@ -10,7 +10,7 @@ use hankweave_core::hank::{Hank, OnExceeded, parse};
 use hankweave_core::id::{CodonId, RunId, SessionId};
 use hankweave_core::plan::{Decision, decide, initial_plan};
 use hankweave_core::testing::{Ending, Story};
-use hankweave_core::thread;
+use hankweave_core::thread::{self, ThreadTip};
 use hankweave_core::wire::{Event, RunSnapshot};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -110,8 +110,7 @@ fn assert_dollars(limits: CodonLimits, expected: f64) {
 
 /// Puts the next iteration of the loop into the plan.
 fn replanned(story: Story, hank: &Hank) -> Story {
-    let thread = thread::build(story.state(), None, None);
-    match decide(story.state(), &thread, hank) {
+    match decide(story.state(), hank) {
         Decision::Extend(extension) => story.tell(StateEvent::PlanExtended { extension }),
         other => panic!("{other:?}"),
     }
@@ -379,12 +378,12 @@ fn what_was_written_in_a_session_counts_when_the_codon_goes_on_there() {
         },
     };
     let story = story.tell(costs);
-    let told = thread::build(story.state(), None, None);
+    let told = ThreadTip::of(story.state());
     let left = |id: &str, session: &SessionId| {
         let found = ask(&story, &hank, "a").going_on(&told, &CodonId::new(id).unwrap(), session);
         found.output_tokens
     };
-    let session = told.codons[0].codon.agent_session_id().unwrap();
+    let session = told.newest().unwrap().codon.agent_session_id().unwrap();
     assert_eq!(left("a", session), Some(2));
     assert_eq!(left("another", session), Some(7));
     assert_eq!(left("a", &SessionId::new("another").unwrap()), Some(7));
@@ -640,9 +639,9 @@ proptest! {
         }
         let hank = hank(&budget, &items);
         let (mut story, mut spent, mut run) = (begun(&hank), Usd::ZERO, 1);
+        let mut carried = RunBudgets::of(&hank, Ceiling::default().over(&hank));
         for (greed, end) in greed {
-            let thread = thread::build(story.state(), None, None);
-            let entry = match decide(story.state(), &thread, &hank) {
+            let entry = match decide(story.state(), &hank) {
                 Decision::Extend(extension) => {
                     story = story.tell(StateEvent::PlanExtended { extension });
                     continue;
@@ -651,7 +650,9 @@ proptest! {
                 Decision::Retry(retry) => retry.entry,
                 Decision::Ask(_) | Decision::Wait | Decision::Done | Decision::Blocked(_) => break,
             };
-            let limit = ask(&story, &hank, entry.codon_id.as_str()).dollars.unwrap();
+            let limits = ask(&story, &hank, entry.codon_id.as_str());
+            prop_assert_eq!(carried.limits(story.state(), &entry, lived(&story)), limits);
+            let limit = limits.dollars.unwrap();
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a part of it")]
             let used = Usd::from_nanos((limit.as_nanos() as f64 * greed) as u64).min(limit);
             spent += used;

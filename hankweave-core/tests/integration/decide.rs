@@ -5,7 +5,6 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{Hank, parse};
 use hankweave_core::plan::{BlockedBy, Decision, decide, initial_plan};
 use hankweave_core::testing::{Ending, Story};
-use hankweave_core::thread;
 use serde_json::{Value, json};
 
 use Ending::{Completed, Failed, Open, Skipped};
@@ -45,7 +44,7 @@ pub(crate) fn begun(hank: &Hank) -> Story {
 }
 
 fn ask(story: &Story, hank: &Hank) -> Decision {
-    decide(story.state(), &thread::build(story.state(), None, None), hank)
+    decide(story.state(), hank)
 }
 
 /// Lets the plan run, every codon with the ending that `ending` gives it; returns the ids in order and the last decision.
@@ -292,7 +291,7 @@ fn a_document_that_was_saved_and_loaded_gets_the_same_answer() {
         let loaded =
             hankweave_core::document::parse(hankweave_core::document::render(story.state()).as_bytes())
                 .unwrap();
-        let again = decide(&loaded, &thread::build(&loaded, None, None), &hank);
+        let again = decide(&loaded, &hank);
         assert_eq!(again, ask(&story, &hank));
     }
 }
@@ -332,7 +331,7 @@ fn each_iteration_waits_for_an_answer_of_its_own_and_a_restart_knows_it() {
     assert_eq!(ask(&denied, &hank), blocked);
     let stored =
         hankweave_core::document::parse(hankweave_core::document::render(denied.state()).as_bytes()).unwrap();
-    let read = decide(&stored, &thread::build(&stored, None, None), &hank);
+    let read = decide(&stored, &hank);
     assert_eq!((&stored, read), (denied.state(), blocked));
 
     let granted = denied.tell(answered("b#0", true));

@@ -7,15 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::agent::{AgentDecoder, AgentLine, ClaudeDecoder};
-use hankweave_core::budget::{Ceiling, summary};
+use hankweave_core::budget::{Ceiling, RunBudgets, summary};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::{HankweaveState, parse};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{self, Hank};
 use hankweave_core::id::{CheckpointSha, CodonId};
-use hankweave_core::plan::{ContinuedRun, LoopSignal, advance_loop, initial_plan};
+use hankweave_core::plan::{
+    ContinuedRun, Decision, LoopSignal, advance_loop, decide, initial_plan, iteration_end,
+};
 use hankweave_core::testing::{Ending, Story, large_document, long_history};
-use hankweave_core::thread::Recovery;
+use hankweave_core::thread::{Recovery, ThreadTip};
 use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -244,4 +246,77 @@ fn the_changes_of_a_hank_grow_with_a_night_and_not_with_its_square() {
         let continued = ContinuedRun::of(state, hank, Some(Recovery::CrashPoint), &known).unwrap();
         assert!(!continued.changes(hank).can_be_taken_over());
     });
+}
+
+/// A loop of so many iterations with a budget for each of its parts.
+fn loop_of(iterations: usize) -> Hank {
+    let budget = json!({"maxDollars": 1_000_000});
+    let codon = json!({"id": "work", "name": "w", "model": "haiku", "continuationMode": "continue-previous", "promptText": "x",
+        "budget": budget});
+    let found = json!({"type": "loop", "id": "l", "name": "l", "codons": [codon], "budget": budget,
+        "terminateOn": {"type": "iterationLimit", "limit": iterations}});
+    hank::parse(&json!({ "hank": [found] }).to_string()).hank.unwrap()
+}
+
+/// Everything that is decided about one iteration of a run that goes on. Returns the document after it.
+fn iterate(story: Story, hank: &Hank, budgets: &mut RunBudgets<'_>, tally: &mut Tally) -> Story {
+    let (entry, before) = measured(|| match decide(story.state(), hank) {
+        Decision::Start(entry) => {
+            budgets.limits(story.state(), &entry, Duration::ZERO);
+            let thread = ThreadTip::of(story.state());
+            let resumed = thread.continuation_session(&entry.codon_id);
+            assert_eq!(resumed.is_some(), thread.newest().is_some());
+            entry
+        }
+        other => panic!("{other:?}"),
+    });
+    let story = story.codon(entry.codon_id.as_str(), Ending::Completed);
+    let (extension, after) = measured(|| {
+        assert!(iteration_end(story.state(), hank, &entry.codon_id).is_some());
+        match decide(story.state(), hank) {
+            Decision::Extend(extension) => extension,
+            other => panic!("{other:?}"),
+        }
+    });
+    tally.asked = before.asked + after.asked;
+    tally.calls = before.calls + after.calls;
+    story.tell(StateEvent::PlanExtended { extension })
+}
+
+#[test]
+fn what_is_decided_late_in_a_night_takes_as_much_memory_as_early() {
+    let iterations = 1_000;
+    let hank = loop_of(iterations + 1);
+    let execution_plan = initial_plan(&hank);
+    let mut story = Story::new()
+        .tell(StateEvent::PlanReplaced { execution_plan })
+        .fresh("r0");
+    let ceiling = Ceiling {
+        max_dollars: Some(Usd::from_micros(1_000_000)),
+        max_time: Some(Duration::from_secs(1_000_000)),
+    };
+    let mut budgets = RunBudgets::of(&hank, ceiling);
+    let tallies: Vec<Tally> = (0..iterations)
+        .map(|_| {
+            let mut tally = Tally::default();
+            let before = std::mem::take(&mut story);
+            story = iterate(before, &hank, &mut budgets, &mut tally);
+            tally
+        })
+        .collect();
+    // The table of what was used doubles now and then, so one of several is looked at.
+    let least = |tallies: &[Tally]| {
+        let bytes = tallies.iter().map(|tally| tally.asked).min();
+        (
+            bytes.unwrap(),
+            tallies.iter().map(|tally| tally.calls).min().unwrap(),
+        )
+    };
+    let (early, late) = (least(&tallies[90..100]), least(&tallies[iterations - 10..]));
+    println!("{early:?} and {late:?} bytes and calls");
+    // Numbers have more digits by then.
+    assert!(
+        late.0 <= early.0 + 100 && late.1 == early.1,
+        "{early:?} and {late:?}"
+    );
 }

@@ -53,7 +53,7 @@ fn overloaded() -> Value {
 }
 
 fn ask(story: &Story, hank: &Hank) -> Decision {
-    decide(story.state(), &thread::build(story.state(), None, None), hank)
+    decide(story.state(), hank)
 }
 
 #[track_caller]
@@ -377,7 +377,7 @@ fn a_run_that_was_opened_for_a_session_goes_on_with_that_codon_until_it_has_begu
         assert_eq!(thread.next_codon_id.as_ref().map(CodonId::as_str), Some("b"));
         assert!(!thread.failed);
         assert!(
-            matches!(decide(story.state(), &thread, &hank), Decision::Start(entry) if entry.codon_id.as_str() == "b")
+            matches!(decide(story.state(), &hank), Decision::Start(entry) if entry.codon_id.as_str() == "b")
         );
         assert_eq!(obstacle(story.state(), &thread, &hank), None);
         let id = thread.next_codon_id.unwrap();

@@ -8,7 +8,7 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::testing::{Ending, Story, states};
 use hankweave_core::thread::{
-    CodonPoint, ExecutionThread, Resume, RetentionRule, TargetError, build, can_continue_from,
+    CodonPoint, ExecutionThread, Resume, RetentionRule, TargetError, ThreadTip, build, can_continue_from,
     continuation_checkpoint, operations, position, removable, standing_on, undo, walk,
 };
 use proptest::prelude::*;
@@ -264,8 +264,8 @@ fn a_session_is_taken_up_from_the_newest_record_that_has_one() {
     let session = |story: &Story, id: &str| {
         let thread = thread(story);
         let plan = story.state().execution_plan.clone();
-        let one = thread
-            .continuation_session(&plan, &codon_id(id))
+        let one = ThreadTip::of(story.state())
+            .continuation_session(&codon_id(id))
             .map(ToString::to_string);
         let all = thread.continuation_sessions(&plan);
         assert_eq!(

@@ -71,12 +71,14 @@ fn night(codons: usize, items: &Value) {
         .arg(&hank)
         .args(["--headless", "--json", "-e"])
         .arg(&work)
+        // The second copy of the record goes with the rest.
+        .env("XDG_STATE_HOME", folder.path().join("state"))
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program was built");
-    let marks = MARKS.map(|part| codons * part / 100);
+    let marks = MARKS.map(|part| (codons * part / 100).max(1));
     let (mut before, mut done) = (Used::default(), 0);
     for line in BufReader::new(run.stdout.take().expect("it is piped")).lines() {
         if !line

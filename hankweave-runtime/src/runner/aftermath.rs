@@ -308,8 +308,7 @@ impl<'a> CodonFinish<'a> {
             return;
         }
         let state = self.manager.snapshot();
-        let thread = thread::build(&state, None, None);
-        let Some(end) = iteration_end(&state, &thread, self.hank, &self.entry.codon_id) else {
+        let Some(end) = iteration_end(&state, self.hank, &self.entry.codon_id) else {
             return;
         };
         let is_final = end.next != NextIteration::Follows;
@@ -318,7 +317,7 @@ impl<'a> CodonFinish<'a> {
         }
         // A codon that is tried again, or that stops the run, has not ended its loop.
         let goes_on = !matches!(
-            decide(&state, &thread, self.hank),
+            decide(&state, self.hank),
             Decision::Retry(_) | Decision::Blocked(_)
         );
         if let (true, true, Some(found), Some(context)) =

@@ -239,8 +239,7 @@ pub(crate) fn has_nothing_to_do(opened: &OpenedExecution) -> bool {
 }
 
 fn is_finished(state: &HankweaveState, hank: &Hank) -> bool {
-    let thread = thread::build(state, None, None);
-    decide(state, &thread, hank) == Decision::Done
+    decide(state, hank) == Decision::Done
 }
 
 /// The files before the first codon. With history they are saved anew: what an earlier run left must not be

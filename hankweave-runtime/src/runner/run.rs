@@ -8,7 +8,7 @@ use hankweave_core::budget;
 use hankweave_core::event::StateEvent;
 use hankweave_core::plan::{Decision, decide};
 use hankweave_core::run::{Complete, Fail, Run, Running};
-use hankweave_core::thread;
+use hankweave_core::thread::ThreadTip;
 use hankweave_core::wire::{Event, IdleReason};
 
 use super::aftermath;
@@ -200,7 +200,7 @@ fn is_done(context: &RunContext) -> bool {
 
 fn next(context: &RunContext) -> Decision {
     let state = context.manager.snapshot();
-    decide(&state, &thread::build(&state, None, None), &context.hank)
+    decide(&state, &context.hank)
 }
 
 /// Returns the cause of the run's interruption, if nothing failed and something is left to do.
@@ -242,7 +242,7 @@ async fn close(
         // Superseded by another run: it ends as its newest codon did.
         Ok(RunEnd::Again(..) | RunEnd::WentBack { .. }) => {
             let state = context.manager.snapshot();
-            match thread::build(&state, Some(&context.run_id), None).failed {
+            match ThreadTip::ending_in(&state, &context.run_id).failed() {
                 true => run.step(fail).into_event(),
                 false => run.step(complete).into_event(),
             }

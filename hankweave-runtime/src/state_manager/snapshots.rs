@@ -22,12 +22,12 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// at most a tenth of the disk, however large the document and however slow the disk.
 const TRANSITION_PACE: u32 = 9;
 
-/// Pace of all other changes, which are frequent, and of all changes of a large document: a thirtieth of the disk's time. The log has them
-/// already.
+/// Pace of all other changes, which are frequent: a thirtieth of the disk's time. The log has them already.
 const PACE: u32 = 29;
 
-/// From so many bytes on a document is large: writing it takes the processor, too, and the agents need that.
-const LARGE: usize = 1 << 20;
+/// Snapshots write so many bytes a second at most, taken over time. So a codon late in a long night costs what an early one did, and the file is as many
+/// seconds behind the log as it has MiB (D11).
+const BYTES_A_SECOND: u64 = 1 << 20;
 
 /// Possible growth of the next document, in bytes.
 const GROWTH: usize = 64 << 10;
@@ -119,11 +119,11 @@ impl Snapshots {
     /// Notes that the document changed.
     pub(super) fn changed(&mut self, transition: bool) {
         let (patience, pace) = match transition {
-            true if self.length < LARGE => (Duration::ZERO, TRANSITION_PACE),
-            true => (Duration::ZERO, PACE),
+            true => (Duration::ZERO, TRANSITION_PACE),
             false => (PATIENCE, PACE),
         };
-        let due = (self.ended + self.took * pace).max(Instant::now() + patience);
+        let pause = (self.took * pace).max(time_for(self.length));
+        let due = (self.ended + pause).max(Instant::now() + patience);
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }
 
@@ -203,4 +203,10 @@ impl Snapshots {
     pub(super) fn cuts(&mut self) -> &mut LogTrimPoints {
         &mut self.cuts
     }
+}
+
+/// How long so many bytes suffice at [`BYTES_A_SECOND`].
+fn time_for(bytes: usize) -> Duration {
+    let micros = (bytes as u64).saturating_mul(1_000_000) / BYTES_A_SECOND;
+    Duration::from_micros(micros)
 }

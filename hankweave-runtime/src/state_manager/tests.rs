@@ -706,7 +706,8 @@ async fn a_long_log_is_cut_and_still_continues_both_documents() {
     loop {
         number += 1;
         life.manager.replace_plan(plan(number)).await.await.unwrap();
-        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+        // As long as a document of this size waits for its turn.
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
         let length = std::fs::metadata(folder.path().join("state.log")).unwrap().len();
         if length < longest {
             break;
@@ -873,4 +874,45 @@ fn events_behind_a_number_come_with_their_lines() {
         let lines: Vec<_> = events.lines().map(BatchLine::text).collect();
         assert_eq!(lines, events.text().lines().collect::<Vec<_>>());
     }
+}
+
+/// A plan that makes state.json as large as so many bytes, at least.
+fn large_plan(bytes: usize) -> StateEvent {
+    let entry = serde_json::json!({"codon": {"id": "a", "description": "x".repeat(bytes)}, "codonId": "a"});
+    StateEvent::PlanReplaced {
+        execution_plan: vec![serde_json::from_value(entry).unwrap()],
+    }
+}
+
+// A long night makes the file large, and each codon would write all of it several times.
+// covers: D11
+#[tokio::test(start_paused = true)]
+async fn snapshots_write_a_mebibyte_a_second_at_most_and_the_last_one_is_complete() {
+    let folder = folder();
+    let life = start(folder.path());
+    let size = 2 << 20;
+    life.transition(large_plan(size)).await.unwrap();
+    let seconds = 20;
+    let mut lengths = Vec::new();
+    for number in 0..seconds * 5 {
+        let name = format!("run-{number}");
+        for event in [run_started(&name), run_completed(&name)] {
+            life.transition(event).await.unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            lengths.push(std::fs::metadata(folder.path().join("state.json")).unwrap().len());
+        }
+    }
+    lengths.dedup();
+    let written: u64 = lengths.iter().sum();
+    let most = (seconds + 1) << 20;
+    assert!(
+        written <= most + size as u64,
+        "{} snapshots: {written} bytes",
+        lengths.len()
+    );
+    assert!(lengths.len() > 5, "{} snapshots", lengths.len());
+    life.end().await;
+    let saved = std::fs::read(folder.path().join("state.json")).unwrap();
+    let saved = hankweave_core::document::parse(&saved).unwrap();
+    assert_eq!(saved.runs.len() as u64, seconds * 5);
 }

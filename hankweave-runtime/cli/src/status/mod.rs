@@ -141,7 +141,7 @@ impl<'a> StatusView<'a> {
             typed: HintCommands::about(execution),
             live: holder.is_some(),
             activity: holder.and_then(|holder| holder.activity),
-            decision: hank.map(|hank| settle(state, thread, hank)),
+            decision: hank.map(|hank| settle(state, hank)),
             changes: changes.unwrap_or_default(),
             now: SystemClock.now(),
             unfinished: unfinished(execution, thread),
@@ -212,8 +212,7 @@ impl StatusView<'_> {
 
 /// Returns the next step of the run, by the hank that ran here last.
 pub(crate) fn decision(execution: &Path, state: &HankweaveState) -> Option<Decision> {
-    let thread = &thread::build(state, None, None);
-    Some(settle(state, thread, &last_hank(execution)?))
+    Some(settle(state, &last_hank(execution)?))
 }
 
 fn last_hank(execution: &Path) -> Option<Hank> {

@@ -23,6 +23,12 @@ const MOST_LOOKS: u32 = 3;
 /// Sub-agents of one session whose files are read, each of which stays open.
 const MOST_SUB_AGENTS: usize = 128;
 
+/// Reader of a session's lines that are not older than a time.
+pub(in crate::driver) type SessionLinesReader = fn(&SessionId, Option<Timestamp>) -> Box<dyn SessionLines>;
+
+/// Reader of a sub-agent's lines that are not older than a time.
+pub(in crate::driver) type SubAgentLinesReader = fn(Option<Timestamp>) -> Box<dyn SessionLines>;
+
 /// Layout of the session files of an agent, and how these are read.
 #[derive(Debug)]
 pub(in crate::driver) struct SessionFormat {
@@ -30,10 +36,10 @@ pub(in crate::driver) struct SessionFormat {
     pub(in crate::driver) home: AgentFolder,
     /// The folder in there that holds all sessions.
     pub(in crate::driver) sessions: &'static str,
-    /// The reader of a session's lines that are not older than a time.
-    pub(in crate::driver) lines: fn(&SessionId, Option<Timestamp>) -> Box<dyn SessionLines>,
+    /// The reader of a session's lines.
+    pub(in crate::driver) lines: SessionLinesReader,
     /// The reader of a sub-agent's lines, if sub-agents have files of their own.
-    pub(in crate::driver) sub_agent_lines: Option<fn(Option<Timestamp>) -> Box<dyn SessionLines>>,
+    pub(in crate::driver) sub_agent_lines: Option<SubAgentLinesReader>,
     /// Finds the file of a session.
     pub(in crate::driver) find: fn(&dyn Folder, &Candidates<'_>) -> io::Result<Option<FoundSession>>,
 }

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::{self, Meter};
+use hankweave_core::budget::{CodonLimits, Meter};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::document::{HankweaveState, PlanEntry};
 use hankweave_core::hank::OnExceeded;
 use hankweave_core::id::{CodonId, SessionId};
 use hankweave_core::plan::{ExpandError, checkpoint_patterns};
-use hankweave_core::thread::{self, ExecutionThread};
+use hankweave_core::thread::{self, ThreadTip};
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
@@ -41,7 +41,7 @@ pub(super) async fn run_codon(
     context: &RunContext,
     inbox: &mut Inbox,
     state: &HankweaveState,
-    thread: &ExecutionThread,
+    mut limits: CodonLimits,
     entry: &PlanEntry,
     rig: RigNeed,
 ) -> Result<CodonResult, RunError> {
@@ -49,9 +49,8 @@ pub(super) async fn run_codon(
     let removed = || RunError::ChangedHank(ExpandError::RemovedCodon(id.clone()));
     let config = context.hank.codon(id.configured()).ok_or_else(removed)?;
     let orders = Orders::new(&context.shutdown);
+    let thread = &ThreadTip::of(state);
     let own_session = thread::resumed_session(state, id).or_else(|| limited_session(thread, id));
-    let lived = context.begun.elapsed();
-    let mut limits = budget::limits(&context.hank, context.ceiling(), state, entry, lived);
     if let Some(session) = own_session {
         limits = limits.going_on(thread, id, session);
     }
@@ -104,11 +103,10 @@ pub(super) async fn run_codon(
             .await?
     };
     debug_assert!(
-        thread::build(&context.manager.snapshot(), None, None)
-            .codons
-            .first()
-            .is_some_and(|newest| has_notes(&newest.codon)
-                || *newest.codon == walked.clone().measured_like(&newest.codon)),
+        ThreadTip::of(&context.manager.snapshot())
+            .newest()
+            .is_some_and(|newest| has_notes(newest.codon)
+                || **newest.codon == walked.clone().measured_like(newest.codon)),
         "the typed codon and the recorded one have parted"
     );
     Ok(match published {
@@ -137,57 +135,46 @@ fn has_notes(codon: &CodonExecution) -> bool {
 
 /// The session to go on with. A run that was opened for a chosen codon does not continue the run before it,
 /// but the sessions of that run still exist.
-fn session(state: &HankweaveState, thread: &ExecutionThread, id: &CodonId) -> Option<SessionId> {
-    let plan = &state.execution_plan;
+fn session(state: &HankweaveState, thread: &ThreadTip<'_>, id: &CodonId) -> Option<SessionId> {
     let before = || {
         let source = state.runs.front()?.starting_conditions.source()?;
         let is_cut = source.after_codon.is_none();
-        is_cut.then(|| thread::build(state, Some(&source.run_id), None))
+        is_cut.then(|| ThreadTip::ending_in(state, &source.run_id))
     };
-    let own = thread.continuation_session(plan, id).cloned();
-    own.or_else(|| before()?.continuation_session(plan, id).cloned())
-        .or_else(|| unheard_session(state, thread, id).cloned())
+    let own = thread.continuation_session(id).cloned();
+    own.or_else(|| before()?.continuation_session(id).cloned())
+        .or_else(|| unheard_session(thread, id).cloned())
 }
 
 /// The session of the codon before, which was skipped before a message of its agent was counted. Some agents say only at their end how many there were, so it
 /// may well exist; where it does not, the agent [begins a new one](was_lost).
-fn unheard_session<'t>(
-    state: &HankweaveState,
-    thread: &'t ExecutionThread,
-    id: &CodonId,
-) -> Option<&'t SessionId> {
-    let plan = &state.execution_plan;
-    let position = plan.iter().position(|entry| entry.codon_id == *id)?;
-    let continues = plan[position].codon.continues_previous();
-    let previous = &plan.get(position.checked_sub(1).filter(|_| continues)?)?.codon_id;
-    let mut codons = thread.codons.iter().map(|entry| &entry.codon);
-    let newest = codons.find(|codon| codon.codon_id() == previous)?;
+fn unheard_session<'t>(thread: &'t ThreadTip<'_>, id: &CodonId) -> Option<&'t SessionId> {
+    let newest = thread.attempts(thread.continued(id)?).next()?;
     let was_skipped = newest.status() == CodonStatus::Skipped;
     newest.agent_session_id().filter(|_| was_skipped)
 }
 
 /// The session of a codon that met the usage limit of its provider, in which it goes on.
-fn limited_session<'t>(thread: &'t ExecutionThread, id: &CodonId) -> Option<&'t SessionId> {
-    let newest = thread.codons.first()?.codon.codon_id();
+fn limited_session<'t>(thread: &'t ThreadTip<'_>, id: &CodonId) -> Option<&'t SessionId> {
+    let newest = thread.newest()?.codon.codon_id();
     let was_limited = thread.interruption() == Some(InterruptedBy::UsageLimit);
     thread.own_session().filter(|_| was_limited && newest == id)
 }
 
 /// Whether the newest attempt of the codon has found that its agent does not know this session.
-fn was_lost(thread: &ExecutionThread, id: &CodonId, session: &SessionId) -> bool {
-    let newest = thread
-        .codons
-        .first()
-        .filter(|newest| newest.codon.codon_id() == id);
-    newest.is_some_and(|newest| {
-        newest.codon.interruption() == Some(InterruptedBy::LostSession)
-            && newest.continuation_session_id.as_ref() == Some(session)
-    })
+fn was_lost(thread: &ThreadTip<'_>, id: &CodonId, session: &SessionId) -> bool {
+    let newest = thread.newest().map(|newest| newest.codon);
+    newest
+        .filter(|newest| newest.codon_id() == id)
+        .is_some_and(|newest| {
+            newest.interruption() == Some(InterruptedBy::LostSession)
+                && newest.previous_session_id() == Some(session)
+        })
 }
 
 /// Whether this is the session of a codon that was skipped.
-fn was_skipped(thread: &ExecutionThread, session: &SessionId) -> bool {
-    let mut codons = thread.codons.iter().map(|entry| &entry.codon);
+fn was_skipped(thread: &ThreadTip<'_>, session: &SessionId) -> bool {
+    let mut codons = thread.codons().map(|entry| entry.codon);
     let of_session = codons.find(|codon| codon.agent_session_id() == Some(session));
     of_session.is_some_and(|codon| codon.status() == CodonStatus::Skipped)
 }

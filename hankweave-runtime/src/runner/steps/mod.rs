@@ -6,10 +6,11 @@ mod wait;
 
 use std::ops::ControlFlow;
 
+use hankweave_core::budget::RunBudgets;
 use hankweave_core::discovery::Activity;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
-use hankweave_core::thread;
+use hankweave_core::thread::ThreadTip;
 use hankweave_core::wire::IdleReason;
 use tokio::time::Instant;
 
@@ -92,8 +93,7 @@ pub(super) async fn run_codons(
     let mut unsaved = None;
     // The codon that a command has just approved, which starts it.
     let mut approved = None;
-    // What was built before a loop went on: that changes the plan, and no codon.
-    let mut same_codons = None;
+    let mut budgets = RunBudgets::of(&context.hank, context.ceiling());
     loop {
         if let Some(cause) = context.shutdown.cause() {
             return Ok(RunLoopExit::Over(RunResult::Stopped(cause)));
@@ -102,9 +102,7 @@ pub(super) async fn run_codons(
             return Err(TransitionError::NotDurable(failure).into());
         }
         let state = context.manager.snapshot();
-        let thread = same_codons
-            .take()
-            .unwrap_or_else(|| thread::build(&state, None, None));
+        let thread = ThreadTip::of(&state);
         let next = match chosen.take() {
             Some(choice) => choose(&state, choice)?,
             None => match decided(context, &state, &thread)? {
@@ -116,7 +114,6 @@ pub(super) async fn run_codons(
                 StepDecision::Extend(extension) => {
                     let extended = StateEvent::PlanExtended { extension };
                     context.manager.transition(extended).await.await?;
-                    same_codons = Some(thread);
                     continue;
                 }
             },
@@ -159,7 +156,8 @@ pub(super) async fn run_codons(
         heartbeat
             .tell(up.map(|up| Activity::codon(&entry.codon_id, up)))
             .await;
-        let ran = run_codon(context, inbox, &state, &thread, &entry, rig).await?;
+        let limits = budgets.limits(&state, &entry, context.begun.elapsed());
+        let ran = run_codon(context, inbox, &state, limits, &entry, rig).await?;
         *ended = Some(Instant::now());
         unsaved = matches!(ran, CodonResult::Unsaved).then(|| entry.codon_id.clone());
         let forced = match follows(context, entry.codon_id, ran) {

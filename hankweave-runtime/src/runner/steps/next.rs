@@ -6,7 +6,7 @@ use hankweave_core::codon::CodonExecution;
 use hankweave_core::document::{HankweaveState, PlanEntry, PlanExtension};
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::plan::{BlockedBy, Decision, ExpandError, Retry, decide};
-use hankweave_core::thread::ExecutionThread;
+use hankweave_core::thread::ThreadTip;
 use hankweave_core::wire::IdleReason;
 
 use super::super::approval;
@@ -56,9 +56,9 @@ pub(super) enum StepDecision {
 pub(super) fn decided(
     context: &RunContext,
     state: &HankweaveState,
-    thread: &ExecutionThread,
+    thread: &ThreadTip<'_>,
 ) -> Result<StepDecision, RunError> {
-    Ok(match decide(state, thread, &context.hank) {
+    Ok(match decide(state, &context.hank) {
         Decision::Extend(extension) => StepDecision::Extend(extension),
         Decision::Start(entry) => {
             let rig = context.rig.clone().filter(|_| is_first_of_run(state));
@@ -92,19 +92,15 @@ pub(super) fn choose(state: &HankweaveState, choice: ChosenCodon) -> Result<Next
         true => RigNeed::LeftOut,
         false => RigNeed::SetUp,
     };
-    match planned(state, &choice.codon_id) {
+    match state.planned(&choice.codon_id) {
         Some(entry) => Ok(NextStep::Chosen(Box::new(entry.clone()), rig)),
         None => Err(RunError::ChangedHank(ExpandError::UnknownCodon(choice.codon_id))),
     }
 }
 
-pub(super) fn planned<'s>(state: &'s HankweaveState, id: &CodonId) -> Option<&'s PlanEntry> {
-    state.execution_plan.iter().find(|entry| entry.codon_id == *id)
-}
-
 /// A retriable failure keeps an attended run alive (HANK-41).
-fn waits_for_user(context: &RunContext, thread: &ExecutionThread) -> bool {
-    let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
+fn waits_for_user(context: &RunContext, thread: &ThreadTip<'_>) -> bool {
+    let newest = thread.newest().map(|entry| entry.codon.as_ref());
     let retriable = newest.is_some_and(
         |codon| matches!(codon, CodonExecution::Failed(failed) if failed.failure_reason.retriable),
     );
@@ -117,11 +113,10 @@ fn is_first_of_run(state: &HankweaveState) -> bool {
 
 /// The rig that the failed try of this run had set up, or an interrupted codon in the run before; another try
 /// uses it (HANK-23).
-fn finished_rig(context: &RunContext, thread: &ExecutionThread) -> Option<CheckpointSha> {
+fn finished_rig(context: &RunContext, thread: &ThreadTip<'_>) -> Option<CheckpointSha> {
     let failed = thread
-        .codons
-        .first()
-        .filter(|failed| failed.run_id == context.run_id || failed.codon.interruption().is_some())?;
+        .newest()
+        .filter(|failed| failed.run.run_id == context.run_id || failed.codon.interruption().is_some())?;
     failed.codon.rig_setup_checkpoint().cloned()
 }
 

@@ -6,7 +6,7 @@ use hankweave_core::discovery::Activity;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::Retry;
-use hankweave_core::thread::ExecutionThread;
+use hankweave_core::thread::ThreadTip;
 use hankweave_core::wire::{Event, IdleReason};
 use tokio::time::Instant;
 
@@ -18,7 +18,7 @@ use super::super::command::{
 use super::super::heartbeat::Heartbeat;
 use super::super::outcome::{Pause, RunResult};
 use super::super::wait::{Wait, WaitExceeded};
-use super::next::{NextStep, planned};
+use super::next::NextStep;
 use super::{ChosenCodon, LoopAction, RunLoopExit};
 use crate::codon::RunContext;
 
@@ -27,7 +27,7 @@ pub(super) async fn idle(
     context: &RunContext,
     inbox: &mut Inbox,
     state: &HankweaveState,
-    thread: &ExecutionThread,
+    thread: &ThreadTip<'_>,
     next: &NextStep,
     reason: IdleReason,
 ) -> LoopAction {
@@ -73,7 +73,7 @@ pub(super) async fn idle(
                     }
                 }
             },
-            RunCommand::Redo => match thread.codons.first() {
+            RunCommand::Redo => match thread.newest() {
                 Some(newest) => {
                     let codon_id = newest.codon.codon_id().clone();
                     let skip_rig = false;
@@ -159,7 +159,7 @@ async fn settle(
 /// Accepts a codon that was chosen by a command, or refuses it (WIRE-12).
 fn take(state: &HankweaveState, choice: ChosenCodon, reply: CommandReply) -> Option<LoopAction> {
     let id = &choice.codon_id;
-    if planned(state, id).is_none() {
+    if state.planned(id).is_none() {
         answer(reply, Err(Refusal::UnknownCodon(choice.codon_id)));
         return None;
     }

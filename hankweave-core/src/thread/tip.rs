@@ -1,0 +1,168 @@
+//! The thread from its newest codon back, as far as a question needs: a run that lasts decides as fast as one that has just begun.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::next::{next_codon_id, passed_over, taken_up};
+use super::walk::{ThreadCodons, ThreadItem, walk};
+use crate::agent::InterruptedBy;
+use crate::codon::{CodonExecution, CodonStatus};
+use crate::document::{
+    ContinuationReason, HankweaveState, RunRecord, RunStatus, SharedList, StartingConditions,
+};
+use crate::id::{CodonId, Pid, RunId, SessionId};
+use crate::machine::Extra;
+use crate::time::Timestamp;
+
+/// Newest end of a thread. It copies nothing, and looks at older codons only while it is asked about them.
+///
+/// [`ExecutionThread`](super::ExecutionThread) has all of them at once, for readers that show them.
+#[derive(Debug, Clone)]
+pub struct ThreadTip<'a> {
+    pub(super) state: Cow<'a, HankweaveState>,
+    target: Option<&'a RunId>,
+}
+
+impl<'a> ThreadTip<'a> {
+    /// The thread that ends in the newest run; with a pending rollback, in the run that will begin with it.
+    #[must_use]
+    pub fn of(state: &'a HankweaveState) -> Self {
+        Self {
+            state: looking_ahead(state),
+            target: None,
+        }
+    }
+
+    /// The thread that ends in this run.
+    #[must_use]
+    pub fn ending_in(state: &'a HankweaveState, target: &'a RunId) -> Self {
+        Self {
+            state: Cow::Borrowed(state),
+            target: Some(target),
+        }
+    }
+}
+
+impl ThreadTip<'_> {
+    /// The codons, newest first.
+    #[must_use]
+    pub fn codons(&self) -> ThreadCodons<'_> {
+        walk(&self.state, self.target)
+    }
+
+    /// The newest codon.
+    #[must_use]
+    pub fn newest(&self) -> Option<ThreadItem<'_>> {
+        self.codons().next()
+    }
+
+    /// Whether some codon has not ended, in whatever run.
+    #[must_use]
+    pub fn has_running_codon(&self) -> bool {
+        let is_open = |walked: ThreadItem<'_>| !walked.codon.is_terminal();
+        // In the run that goes on only its last codon can be open.
+        let mut older = self.codons();
+        older.skip_run();
+        self.newest().is_some_and(is_open) || older.any(is_open)
+    }
+
+    /// Whether the newest codon failed, or was open when its run ended; see
+    /// [`ExecutionThread::failed`](super::ExecutionThread::failed).
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        let goes_on = self
+            .start()
+            .is_some_and(|start| taken_up(start).is_some() || passed_over(self, start).is_some());
+        self.newest().is_some_and(|newest| is_failed(&newest)) && !goes_on
+    }
+
+    /// Next codon; see [`ExecutionThread::next_codon_id`](super::ExecutionThread::next_codon_id).
+    #[must_use]
+    pub fn next_codon_id(&self) -> Option<CodonId> {
+        next_codon_id(self, self.start()?)
+    }
+
+    /// Returns the cause of the newest codon's interruption, if it was interrupted.
+    #[must_use]
+    pub fn interruption(&self) -> Option<InterruptedBy> {
+        self.newest()?.codon.interruption()
+    }
+
+    /// The session in which the newest codon can continue: it was interrupted, or cut off by a crash, after
+    /// its agent had named one.
+    #[must_use]
+    pub fn own_session(&self) -> Option<&SessionId> {
+        self.newest()?.own_session()
+    }
+
+    /// The run that the thread ends in.
+    fn start(&self) -> Option<&RunRecord> {
+        match self.target {
+            Some(id) => self.state.run(id),
+            None => self.state.runs.front().map(Arc::as_ref),
+        }
+    }
+
+    /// How many runs of the document the thread visits, those without a codon of their own included.
+    pub(super) fn total_runs(&self, visited: usize) -> usize {
+        visited - usize::from(matches!(self.state, Cow::Owned(_)))
+    }
+}
+
+/// The document as it will be when the next run begins with the pending rollback.
+fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
+    let (Some(pending), Ok(run_id)) = (&state.pending_rollback, RunId::new("the-next-run")) else {
+        return Cow::Borrowed(state);
+    };
+    let mut ahead = state.clone();
+    ahead.runs.push_front(Arc::new(RunRecord {
+        git_branch: format!("run-{run_id}"),
+        run_id,
+        run_folder: PathBuf::new(),
+        starting_conditions: StartingConditions::continuation(
+            pending.source.clone(),
+            Some(ContinuationReason::Rollback),
+        ),
+        codons: SharedList::new(),
+        status: RunStatus::Running,
+        start_time: Timestamp::UNIX_EPOCH,
+        end_time: None,
+        server_pid: Pid(0),
+        interrupted_by: None,
+        extra: Extra::default(),
+    }));
+    Cow::Owned(ahead)
+}
+
+/// A codon that failed, or that was still open when its run ended badly.
+fn is_failed(entry: &ThreadItem<'_>) -> bool {
+    let run_broke = matches!(entry.run.status, RunStatus::Failed | RunStatus::Crashed);
+    let failed = entry.codon.status() == CodonStatus::Failed && entry.codon.interruption().is_none();
+    failed || (!entry.codon.is_terminal() && run_broke)
+}
+
+impl<'a> ThreadItem<'a> {
+    /// The session in which this codon can continue, if it is the newest one.
+    pub(super) fn own_session(&self) -> Option<&'a SessionId> {
+        own_session(self.codon, self.was_cut_off())
+    }
+
+    /// Whether the codon was open when its run crashed: its end is the time at which that was noticed.
+    #[must_use]
+    pub fn was_cut_off(&self) -> bool {
+        was_cut_off(self.codon, self.run.status, self.run.end_time)
+    }
+}
+
+/// Whether the codon was open when its run, which ended like this, crashed.
+pub(super) fn was_cut_off(codon: &CodonExecution, status: RunStatus, run_end: Option<Timestamp>) -> bool {
+    status == RunStatus::Crashed && run_end.is_some() && codon.end_time() == run_end.as_ref()
+}
+
+/// The session in which a codon can continue that was interrupted, or cut off by a crash.
+pub(super) fn own_session(codon: &CodonExecution, was_cut_off: bool) -> Option<&SessionId> {
+    let is_lost = codon.interruption() == Some(InterruptedBy::LostSession);
+    let continues = codon.interruption().is_some() || was_cut_off;
+    codon.agent_session_id().filter(|_| continues && !is_lost)
+}
