@@ -112,6 +112,8 @@ pub mod thread;
 #[cfg(feature = "domain")]
 pub mod time;
 #[cfg(feature = "domain")]
+pub mod view;
+#[cfg(feature = "domain")]
 pub mod wire;
 
 pub use hankweave_core_macros::machine;
