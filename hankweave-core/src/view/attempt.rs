@@ -162,12 +162,18 @@ pub struct AttemptView {
     /// Cost of its sentinels, in US dollars.
     #[serde(skip_serializing_if = "is_free")]
     pub sentinels: Usd,
-    /// Its agent or a sentinel has cost more than is known.
+    /// Its sentinels have cost more than is known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sentinels_at_least: bool,
+    /// Its agent or its sentinels have cost more than is known.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
     /// Tokens.
     pub tokens: TokenUsage,
-    /// Model that answered last.
+    /// Name of its agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Model that answered last, or that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Checkpoint after its end.

@@ -15,7 +15,7 @@ const FILES: usize = 50;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
-pub struct ChangedFiles {
+pub struct FileChanges {
     /// Checkpoint before the run's first codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<CheckpointSha>,
@@ -42,7 +42,7 @@ pub struct ChangedFile {
     pub seq: u64,
 }
 
-impl ChangedFiles {
+impl FileChanges {
     pub(super) fn take(&mut self, path: &str, action: FileAction, size: Option<u64>, seq: u64) {
         let path = excerpt(path, TITLE);
         let before = self.newest.get(&path).map(|file| file.action);

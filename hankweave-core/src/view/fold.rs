@@ -1,14 +1,19 @@
 //! Fold of a journal into a view (WIRE-36).
 
+use super::item::CheckView;
 use super::now::{ContextUse, CurrentActivity};
-use super::run_view::{AskedApproval, RunState, RunView};
+use super::run_view::{AskedApproval, CommandView, RunState, RunView};
 use super::sentinel;
 use super::text::{LINE, NAME, TITLE, excerpt};
 use super::wait::{WaitKind, WaitView, add};
 use super::words::line_of;
 use crate::event::StateEvent;
+use crate::id::CodonId;
 use crate::time::Timestamp;
 use crate::wire::{Event, IdleReason, JournalEntry, ProgressKind};
+
+/// Commands that a view lists.
+const COMMANDS: usize = 10;
 
 impl RunView {
     /// Takes an entry of the journal in. One that the view has taken already changes nothing, so a client may read the end of a history again.
@@ -34,8 +39,16 @@ impl RunView {
             }
             Event::TokenUsage { .. } => self.usage(event),
             Event::CodonStarted {
-                codon_id, codon_name, ..
+                codon_id,
+                codon_name,
+                agent,
+                model,
+                ..
             } => {
+                if let Some(attempt) = self.attempt_of(codon_id) {
+                    attempt.agent = agent.as_deref().map(|agent| excerpt(agent, NAME));
+                    attempt.model = model.as_deref().map(|model| excerpt(model, NAME));
+                }
                 let item = self.items.get_mut(codon_id.configured());
                 if let Some(item) = item.filter(|item| item.name == codon_id.configured()) {
                     item.name = excerpt(codon_name, NAME);
@@ -85,9 +98,67 @@ impl RunView {
                 }
                 self.reword();
             }
+            Event::RunDescribed { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::CheckCompleted { .. }
+            | Event::CommandAccepted { .. }
+            | Event::RunEnded { .. } => {
+                self.note(event, at, seq);
+                self.reword();
+            }
             other => sentinel::take(&mut self.sentinels, other, seq),
         }
         self.keep_line(event, at, seq);
+    }
+
+    /// Takes in what the state events do not say: limits, questions, results, who asked for what, and causes.
+    fn note(&mut self, event: &Event, at: Timestamp, seq: u64) {
+        match event {
+            Event::RunDescribed { .. } => self.describe(event),
+            Event::ApprovalRequested { codon_id, question } => {
+                self.ask(Some(codon_id), question, at, seq);
+            }
+            Event::CheckCompleted {
+                codon_id,
+                loop_id,
+                passed,
+                why,
+                says,
+                ..
+            } => {
+                let item = loop_id.as_ref().map_or(codon_id.configured(), |id| id.as_str());
+                let says = says.as_ref().or(why.as_ref()).map(|text| excerpt(text, LINE));
+                let check = CheckView {
+                    passed: *passed,
+                    says,
+                };
+                if let Some(item) = self.items.get_mut(item) {
+                    item.keep_check(codon_id.iteration(), check);
+                }
+            }
+            Event::CommandAccepted {
+                command,
+                client_id,
+                codon_id,
+                reason,
+            } => {
+                let accepted = CommandView {
+                    command: excerpt(command, NAME),
+                    client: excerpt(client_id, NAME),
+                    codon: codon_id.clone(),
+                    reason: reason.as_deref().map(|reason| excerpt(reason, TITLE)),
+                    at,
+                };
+                self.commands.insert(seq, accepted);
+                while self.commands.len() > COMMANDS {
+                    self.commands.pop_first();
+                }
+            }
+            Event::RunEnded { cause, .. } => {
+                self.cause = cause.as_deref().map(|cause| excerpt(cause, TITLE));
+            }
+            _ => {}
+        }
     }
 
     fn keep_line(&mut self, event: &Event, at: Timestamp, seq: u64) {
@@ -120,7 +191,7 @@ impl RunView {
         };
         if let Some(attempt) = self.attempt_of(codon_id) {
             attempt.cost = *total_cost;
-            attempt.at_least = *cost_is_lower_bound == Some(true);
+            attempt.at_least = *cost_is_lower_bound == Some(true) || attempt.sentinels_at_least;
             if let Some(model) = model_id {
                 attempt.model = Some(excerpt(model, NAME));
             }
@@ -178,30 +249,36 @@ impl RunView {
     fn idle(&mut self, reason: IdleReason, message: &str, at: Timestamp, seq: u64) {
         let asks = reason == IdleReason::ApprovalRequired;
         if asks && self.ask.is_none() {
-            let question = excerpt(message, LINE);
-            let wait = WaitView {
-                item: None,
-                kind: WaitKind::Approval,
-                from: at,
-                to: None,
-                why: Some(excerpt(message, TITLE)),
-                n: None,
-                of: None,
-            };
-            add(&mut self.waits, seq, wait);
-            self.ask = Some(AskedApproval {
-                codon: None,
-                question,
-                since: at,
-            });
-        }
-        if !self.state.has_ended() {
-            self.enter(if asks { RunState::Asking } else { RunState::Idle }, at);
+            // Only journals of older versions have no `approval.requested` before it.
+            self.ask(None, message, at, seq);
+        } else if !asks && !self.state.has_ended() {
+            self.enter(RunState::Idle, at);
         }
         self.reword();
     }
 
-    fn mark_undone(&mut self, codon: &crate::id::CodonId) {
+    fn ask(&mut self, codon: Option<&CodonId>, question: &str, at: Timestamp, seq: u64) {
+        let wait = WaitView {
+            item: codon.map(|id| id.configured().to_owned()),
+            kind: WaitKind::Approval,
+            from: at,
+            to: None,
+            why: Some(excerpt(question, TITLE)),
+            n: None,
+            of: None,
+        };
+        add(&mut self.waits, seq, wait);
+        self.ask = Some(AskedApproval {
+            codon: codon.cloned(),
+            question: excerpt(question, LINE),
+            since: at,
+        });
+        if !self.state.has_ended() {
+            self.enter(RunState::Asking, at);
+        }
+    }
+
+    fn mark_undone(&mut self, codon: &CodonId) {
         if let Some(item) = self.items.get_mut(codon.configured()) {
             let iteration = codon.iteration();
             let undone = item

@@ -21,16 +21,16 @@ mod wait;
 mod words;
 
 pub use attempt::{AttemptKey, AttemptState, AttemptView, AttemptWhy, EarlierAttempts};
-pub use files::{ChangedFile, ChangedFiles};
+pub use files::{ChangedFile, FileChanges};
 pub use item::{CheckView, ItemKind, ItemView};
-pub use message::ViewMessage;
+pub use message::change_message;
 pub use now::{ContextUse, CurrentActivity, CurrentAttempt, OpenTool, SubAgentView};
 pub use patch::{apply_patch, difference};
 pub use run_view::{
-    AskedApproval, HankTitle, MAX_VIEW_BYTES, MoneyView, OmittedItems, ProblemView, RunState, RunView,
+    AskedApproval, CommandView, MAX_VIEW_BYTES, MoneyView, OmittedItems, ProblemView, RunState, RunView,
     ViewedRun,
 };
-pub use sentinel::{SentinelView, WatchState};
+pub use sentinel::{SentinelView, WatchStatus};
 pub use text::excerpt;
 pub use wait::{WaitKind, WaitView};
 pub use words::{line_of, title_of_tool_use};

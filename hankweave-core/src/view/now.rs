@@ -110,6 +110,21 @@ pub struct SubAgentView {
     pub seq: u64,
 }
 
+impl CurrentActivity {
+    /// Returns the wait for the end of a usage limit.
+    #[must_use]
+    pub fn limit(since: Timestamp, ends: Timestamp) -> Self {
+        Self {
+            kind: ProgressKind::Wait,
+            subject: Some("usage limit".to_owned()),
+            done: None,
+            total: None,
+            since,
+            to: Some(ends),
+        }
+    }
+}
+
 impl CurrentAttempt {
     pub(super) fn new(item: &str, key: AttemptKey) -> Self {
         Self {

@@ -53,6 +53,7 @@ mod tests {
     use super::*;
 
     /// The examples of the appendix of RFC 7396.
+    // covers: WIRE-37
     #[test]
     fn patches_are_applied_as_the_rfc_says() {
         let cases = [

@@ -10,6 +10,7 @@ use super::run_view::RunView;
 use super::text::{NAME, TITLE, excerpt};
 use crate::document::{PlanEntry, PlanExtension, PlannedCodon};
 use crate::id::{CodonId, LoopId};
+use crate::wire::{Event, HankTitle};
 
 /// Entries that a view shows.
 const ITEMS: usize = 500;
@@ -55,6 +56,31 @@ impl RunView {
         }
         self.omitted.before = first;
         self.omitted.after = entries.len() - first - shown;
+    }
+
+    /// Takes in the description of a run; other events change nothing.
+    pub(super) fn describe(&mut self, event: &Event) {
+        let Event::RunDescribed {
+            hank,
+            max_dollars,
+            max_time_ms,
+            loops,
+        } = event
+        else {
+            return;
+        };
+        self.hank = hank.as_ref().map(|hank| HankTitle {
+            name: excerpt(&hank.name, NAME),
+            version: excerpt(&hank.version, NAME),
+        });
+        (self.money.limit, self.time_limit_ms) = (*max_dollars, *max_time_ms);
+        for described in loops {
+            if let Some(item) = self.items.get_mut(described.id.as_str()) {
+                item.name = excerpt(&described.name, NAME);
+                item.most = described.most;
+                item.until = described.until.as_deref().map(|run| excerpt(run, TITLE));
+            }
+        }
     }
 
     /// Lays out what a loop adds to the plan.

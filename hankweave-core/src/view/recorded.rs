@@ -6,17 +6,21 @@ use super::now::{CurrentAttempt, phase};
 use super::run_view::{ProblemView, RunState, RunView, ViewedRun};
 use crate::agent::FailureReason;
 use crate::budget::{Ceiling, CeilingUse};
-use crate::codon::CodonExecution;
-use crate::document::{HankweaveState, RunStatus};
+use crate::codon::{CodonExecution, SentinelState};
+use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::thread::{ExecutionThread, ThreadCodon};
+use crate::wire::Event;
 
 impl RunView {
-    /// Returns the view of a document; `thread` is the one that ends in its newest run. Costs of the whole history are read, but only the newest attempts are laid out.
+    /// Returns the view of a document after the event `seq`; 0 where that is not known. `thread` is the one that ends in its newest run.
     ///
-    /// It has no number, so it takes the next event, whichever that is. Lines, files and waits are those of the events that follow.
+    /// Costs of the whole history are read, but only the newest attempts are laid out. Lines, files and waits are those of the events that follow.
     #[must_use]
-    pub fn of_state(state: &HankweaveState, thread: &ExecutionThread) -> Self {
-        let mut view = Self::default();
+    pub fn of_state(state: &HankweaveState, thread: &ExecutionThread, seq: u64) -> Self {
+        let mut view = Self {
+            seq,
+            ..Self::default()
+        };
         view.files.base.clone_from(&state.initial_checkpoint);
         view.money.spent = state.total_spend();
         let counted = CeilingUse::of(std::time::Duration::ZERO, Ceiling::default(), state).spent();
@@ -33,17 +37,20 @@ impl RunView {
                 began: run.start_time,
             });
             view.interrupted_by = run.interrupted_by;
-            view.state = match run.status {
-                RunStatus::Running => RunState::Running,
-                RunStatus::Completed => RunState::Completed,
-                RunStatus::Failed => RunState::of_failure(run.interrupted_by),
-                RunStatus::Crashed => RunState::Crashed,
-            };
+            view.state = RunState::of_record(run);
             view.since = run.end_time.or(Some(run.start_time));
             view.at = view.since;
         }
         view.reword();
         view
+    }
+
+    /// Takes in the names, limits and loops of a run, from [`Event::run_described`].
+    #[must_use]
+    pub fn with_description(mut self, description: &Event) -> Self {
+        self.describe(description);
+        self.reword();
+        self
     }
 
     /// Turns a run that is recorded as running, and whose process no longer exists, into a crashed one.
@@ -94,6 +101,19 @@ impl RunView {
     }
 }
 
+impl RunState {
+    /// Returns the state of a recorded run. One whose process no longer exists is recorded as running until the next start.
+    #[must_use]
+    pub fn of_record(run: &RunRecord) -> Self {
+        match run.status {
+            RunStatus::Running => Self::Running,
+            RunStatus::Completed => Self::Completed,
+            RunStatus::Failed => Self::of_failure(run.interrupted_by),
+            RunStatus::Crashed => Self::Crashed,
+        }
+    }
+}
+
 /// Whether a codon failed because its server was gone, not by itself.
 fn is_of_crash(codon: &CodonExecution) -> bool {
     let reason = codon.failure_reason();
@@ -119,10 +139,12 @@ impl AttemptView {
             budget: codon.budget_exceeded().map(|exceeded| exceeded.to_string()),
             cost: codon.agent_cost(),
             sentinels: codon.sentinel_cost(),
+            sentinels_at_least: codon.sentinels().iter().any(SentinelState::cost_is_lower_bound),
             at_least: codon.cost_is_lower_bound(),
             tokens: codon.agent_tokens(),
+            agent: None,
             model: None,
-            checkpoint: codon.checkpoints().last().map(|(_, sha)| sha.clone()),
+            checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
             undone: false,
         }
     }

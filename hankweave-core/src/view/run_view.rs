@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::attempt::{AttemptKey, AttemptView};
-use super::files::ChangedFiles;
+use super::files::FileChanges;
 use super::item::ItemView;
 use super::now::{CurrentActivity, CurrentAttempt};
 use super::sentinel::SentinelView;
@@ -15,6 +15,7 @@ use crate::agent::InterruptedBy;
 use crate::cost::Usd;
 use crate::id::{CodonId, RunId};
 use crate::time::Timestamp;
+use crate::wire::HankTitle;
 
 /// Longest view as JSON, in bytes, after any number of events.
 pub const MAX_VIEW_BYTES: usize = 256 * 1024;
@@ -45,6 +46,9 @@ pub struct RunView {
     /// Cause of the interruption, once the run is stopped or paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted_by: Option<InterruptedBy>,
+    /// Cause of the end for people, cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// State in a sentence.
     pub headline: String,
     /// Next entry of the plan in a sentence.
@@ -79,8 +83,11 @@ pub struct RunView {
     /// Newest waits, by the number of the event that started each.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub waits: BTreeMap<u64, WaitView>,
+    /// Newest commands that the run took up, by the number of the event.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub commands: BTreeMap<u64, CommandView>,
     /// Changed files.
-    pub files: ChangedFiles,
+    pub files: FileChanges,
     /// Sentinels by id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sentinels: BTreeMap<String, SentinelView>,
@@ -97,6 +104,7 @@ impl Default for RunView {
             state: RunState::default(),
             since: None,
             interrupted_by: None,
+            cause: None,
             headline: String::new(),
             next: None,
             money: MoneyView::default(),
@@ -109,7 +117,8 @@ impl Default for RunView {
             omitted: OmittedItems::default(),
             items: BTreeMap::new(),
             waits: BTreeMap::new(),
-            files: ChangedFiles::default(),
+            commands: BTreeMap::new(),
+            files: FileChanges::default(),
             sentinels: BTreeMap::new(),
         };
         view.reword();
@@ -128,16 +137,6 @@ pub struct ViewedRun {
     pub number: usize,
     /// When it started.
     pub began: Timestamp,
-}
-
-/// Name of a hank.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct HankTitle {
-    /// Name for people, cut.
-    pub name: String,
-    /// Version, cut.
-    pub version: String,
 }
 
 /// State of a run, in the one word that every reader shows.
@@ -240,6 +239,25 @@ pub struct AskedApproval {
     pub question: String,
     /// When it was asked.
     pub since: Timestamp,
+}
+
+/// Command of a client that the run took up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CommandView {
+    /// Type of the command.
+    pub command: String,
+    /// Name of the client, cut.
+    pub client: String,
+    /// Codon that the command names or meets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codon: Option<CodonId>,
+    /// Reason that the client gave, cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it was taken up.
+    pub at: Timestamp,
 }
 
 /// Failure of the newest attempt.

@@ -17,7 +17,7 @@ const SENTINELS: usize = 50;
 #[serde(rename_all = "camelCase", default)]
 pub struct SentinelView {
     /// State.
-    pub state: WatchState,
+    pub state: WatchStatus,
     /// Last answer or failure, cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub says: Option<String>,
@@ -36,7 +36,7 @@ pub struct SentinelView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum WatchState {
+pub enum WatchStatus {
     /// It watches a codon.
     #[default]
     Watching,
@@ -68,27 +68,27 @@ pub(super) fn take(sentinels: &mut BTreeMap<String, SentinelView>, event: &Event
 impl SentinelView {
     fn change(&mut self, event: &Event) {
         match event {
-            Event::SentinelLoaded { .. } => self.state = WatchState::Watching,
+            Event::SentinelLoaded { .. } => self.state = WatchStatus::Watching,
             Event::SentinelOutput {
                 content,
                 cost,
                 cost_is_lower_bound,
                 ..
             } => {
-                self.state = WatchState::Watching;
+                self.state = WatchStatus::Watching;
                 self.says = Some(excerpt(&answer(content), LINE));
                 self.answers = self.answers.saturating_add(1);
                 self.cost += *cost;
                 self.at_least |= *cost_is_lower_bound == Some(true);
             }
             Event::SentinelError { message, .. } => {
-                self.state = WatchState::Failed;
+                self.state = WatchStatus::Failed;
                 self.says = Some(excerpt(message, LINE));
             }
             Event::SentinelUnloaded {
                 cost_is_lower_bound, ..
             } => {
-                self.state = WatchState::Ended;
+                self.state = WatchStatus::Ended;
                 self.at_least |= *cost_is_lower_bound == Some(true);
             }
             _ => {}

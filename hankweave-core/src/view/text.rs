@@ -46,6 +46,7 @@ pub(super) fn answer(content: &Value) -> String {
 mod tests {
     use super::*;
 
+    // covers: WIRE-38
     #[test]
     fn an_excerpt_is_one_line_that_fits() {
         assert_eq!(excerpt(" two\nlines ", 20), "two lines");

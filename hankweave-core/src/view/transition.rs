@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 
 use super::attempt::{AttemptKey, AttemptState, AttemptView, AttemptWhy};
 use super::item::CheckView;
-use super::now::{CurrentAttempt, phase};
+use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{ProblemView, RunState, RunView, ViewedRun};
 use super::wait::{WaitKind, WaitView, add};
 use crate::agent::FailureReason;
-use crate::codon::{BudgetExceeded, CodonStatus, LoopCheck, LoopContext, SentinelState};
+use crate::codon::{BudgetExceeded, CheckpointType, CodonStatus, LoopCheck, LoopContext, SentinelState};
 use crate::document::StartingConditions;
 use crate::event::StateEvent;
 use crate::id::{CodonId, RunId};
@@ -92,10 +92,17 @@ impl RunView {
             } => {
                 if let Some(attempt) = self.attempt_of(codon_id) {
                     attempt.sentinels = *total_cost;
-                    attempt.at_least |= sentinel_states.iter().any(SentinelState::cost_is_lower_bound);
+                    let mut sentinels = sentinel_states.iter();
+                    attempt.sentinels_at_least = sentinels.any(SentinelState::cost_is_lower_bound);
+                    attempt.at_least |= attempt.sentinels_at_least;
                 }
             }
-            StateEvent::CheckpointCreated { codon_id, sha, .. } => {
+            StateEvent::CheckpointCreated {
+                codon_id,
+                checkpoint_type,
+                sha,
+                ..
+            } if *checkpoint_type != CheckpointType::RigSetup => {
                 if let Some(attempt) = self.attempt_of(codon_id) {
                     attempt.checkpoint = Some(sha.clone());
                 }
@@ -104,7 +111,8 @@ impl RunView {
             StateEvent::ApprovalSet { approval: Some(_) } => self.answer(at),
             StateEvent::PlanReplaced { execution_plan } => self.replace_plan(execution_plan),
             StateEvent::PlanExtended { extension } => self.extend_plan(extension),
-            StateEvent::ApprovalSet { approval: None }
+            StateEvent::CheckpointCreated { .. }
+            | StateEvent::ApprovalSet { approval: None }
             | StateEvent::AssistantMessageCountUpdated { .. }
             | StateEvent::ExtensionCountUpdated { .. }
             | StateEvent::RollbackPending { .. }
@@ -116,7 +124,7 @@ impl RunView {
         let id = id.clone();
         self.run = Some(ViewedRun { id, number, began });
         (self.now, self.activity, self.ask, self.problem) = (None, None, None, None);
-        self.interrupted_by = None;
+        (self.interrupted_by, self.cause) = (None, None);
         if let StartingConditions::Fresh { .. } = conditions {
             // What was spent before does not count against its limit, and its history is empty.
             self.money.before = self.money.spent;
@@ -219,6 +227,7 @@ impl RunView {
                 of: None,
             };
             add(&mut self.waits, seq, wait);
+            self.activity = Some(CurrentActivity::limit(at, to));
         }
     }
 

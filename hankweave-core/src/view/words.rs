@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::item::ItemKind;
-use super::run_view::{RunState, RunView};
-use super::text::{LINE, TITLE, answer, excerpt};
+use super::attempt::AttemptState;
+use super::item::{ItemKind, ItemView};
+use super::run_view::{OmittedItems, RunState, RunView};
+use super::text::{LINE, TITLE, excerpt};
 use crate::agent::InterruptedBy;
 use crate::wire::{AgentAction, Event, FileAction, ProgressKind};
 
@@ -42,7 +43,7 @@ impl RunView {
             RunState::Completed => "Completed".to_owned(),
             RunState::Failed => self.failed(),
             RunState::Stopped => "Stopped".to_owned(),
-            RunState::Paused => format!("Paused ({})", self.cause_of_pause()),
+            RunState::Paused => self.paused(),
             RunState::Crashed => "Crashed".to_owned(),
         }
     }
@@ -77,15 +78,33 @@ impl RunView {
         }
     }
 
+    fn paused(&self) -> String {
+        let paused = format!("Paused ({})", self.cause_of_pause());
+        match &self.cause {
+            Some(cause) => format!("{paused}: {cause}"),
+            None => paused,
+        }
+    }
+
+    /// Returns the state in words within a sentence: `completed`, `paused (total budget spent)`.
+    #[must_use]
+    pub fn state_words(&self) -> String {
+        match self.state {
+            RunState::Paused => format!("paused ({})", self.cause_of_pause()),
+            other => other.as_str().to_owned(),
+        }
+    }
+
     fn cause_of_pause(&self) -> String {
         match self.interrupted_by {
             Some(InterruptedBy::Ceiling) => "total budget spent".to_owned(),
             Some(InterruptedBy::Approval) => "approval needed, or denied".to_owned(),
             Some(InterruptedBy::UsageLimit) => {
-                let newest = self.waits.values().next_back().and_then(|wait| wait.to);
-                newest.map_or_else(
+                let attempts = self.items.values().flat_map(|item| item.attempts.values());
+                let ends = attempts.filter_map(|attempt| attempt.why.as_ref()?.until).max();
+                ends.map_or_else(
                     || "usage limit".to_owned(),
-                    |to| format!("usage limit until {to}"),
+                    |ends| format!("usage limit until {ends}"),
                 )
             }
             Some(InterruptedBy::Stop | InterruptedBy::LostSession) | None => "interrupted".to_owned(),
@@ -134,6 +153,48 @@ impl RunView {
             (Some(again), None) => Some(format!("Then {again} again, or the end")),
             (None, following) => Some(format!("Then {}", following?)),
         }
+    }
+
+    /// Iterates over the codons of the plan in order, each once, however often a loop repeats it.
+    fn codons(&self) -> impl Iterator<Item = &str> {
+        self.order.iter().flat_map(|id| {
+            let inner = self.items.get(id).map_or(&[][..], |item| &item.order);
+            let own = inner.is_empty().then_some(id.as_str());
+            own.into_iter().chain(inner.iter().map(String::as_str))
+        })
+    }
+
+    /// Returns the number of codons before the current one, or that are done, and of all, each counted once.
+    #[must_use]
+    pub fn position(&self) -> (usize, usize) {
+        let OmittedItems { before, after } = self.omitted;
+        (before + self.done(), before + self.codons().count() + after)
+    }
+
+    fn done(&self) -> usize {
+        let place = |item: &str| self.codons().position(|id| id == item);
+        if let Some(now) = &self.now {
+            return place(&now.item).unwrap_or_default();
+        }
+        let attempts = self.items.iter().flat_map(|(id, item)| {
+            let attempts = item.attempts.values();
+            attempts.map(move |attempt| (attempt.seq, attempt.began, id, attempt.state))
+        });
+        let newest = attempts.max_by_key(|(seq, began, ..)| (*seq, *began));
+        let Some((.., id, state)) = newest else { return 0 };
+        let is_done = matches!(state, AttemptState::Completed | AttemptState::Skipped);
+        place(id).map_or(0, |place| place + usize::from(is_done))
+    }
+
+    /// Iterates over the names of the codons after the current one, in order.
+    pub fn coming(&self) -> impl Iterator<Item = &str> {
+        let first = self.done() + usize::from(self.now.is_some());
+        let name = |id| {
+            self.items
+                .get(id)
+                .map_or(id, |item: &ItemView| item.name.as_str())
+        };
+        self.codons().skip(first).map(name)
     }
 
     /// Name of the first codon of an entry.
@@ -203,13 +264,14 @@ pub fn line_of(event: &Event) -> Option<String> {
         Event::OutputTruncated { length, .. } => {
             format!("a line of {length} bytes is too long to be read; the log has it")
         }
+        Event::CodonStarted {
+            previous_session_id, ..
+        } => match previous_session_id {
+            Some(_) => "the agent continues its session".to_owned(),
+            None => "the agent works".to_owned(),
+        },
         Event::CodonExtended { extension_number, .. } => {
             format!("the agent continues (extension {extension_number})")
-        }
-        Event::SentinelOutput {
-            sentinel_id, content, ..
-        } => {
-            format!("◇ {}: {}", cut(sentinel_id.as_str()), cut(&answer(content)))
         }
         Event::RollbackProgress {
             current_step,

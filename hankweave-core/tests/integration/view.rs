@@ -8,9 +8,9 @@ use hankweave_core::testing::{Ending, Story, histories};
 use hankweave_core::thread;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{
-    AttemptKey, AttemptState, MAX_VIEW_BYTES, RunState, RunView, ViewMessage, apply_patch, difference,
+    AttemptKey, AttemptState, MAX_VIEW_BYTES, RunState, RunView, apply_patch, change_message, difference,
 };
-use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
+use hankweave_core::wire::{CurrentFigures, DirectPayload, Event, JournalEntry};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -90,15 +90,16 @@ proptest! {
         prop_assert_eq!(&patched, &after);
         apply_patch(&mut patched, &difference(&before, &after));
         prop_assert_eq!(&patched, &after, "a patch is harmless twice");
-        match ViewMessage::between(&before, &after) {
+        match change_message(&before, &after) {
             None => prop_assert_eq!(before, after),
-            Some(ViewMessage::View { view }) => prop_assert_eq!(view, after),
-            Some(ViewMessage::Patch { from, seq, patch }) => {
+            Some(DirectPayload::View { view }) => prop_assert_eq!(view, after),
+            Some(DirectPayload::ViewPatch { from, seq, patch }) => {
                 prop_assert_eq!((json!(from), json!(seq)), (before["seq"].clone(), after["seq"].clone()));
                 let mut patched = before;
                 apply_patch(&mut patched, &patch);
                 prop_assert_eq!(patched, after);
             }
+            Some(other) => panic!("{other:?}"),
         }
     }
 
@@ -298,6 +299,11 @@ fn the_plan_has_one_row_for_each_entry_and_the_iterations_go_round_inside() {
     assert_eq!(view.next.as_deref(), Some("Then Name of review"));
     assert_eq!(view.now.as_ref().unwrap().phase, "working");
     assert_eq!(view.items["fix"].iteration, Some(2));
+    assert_eq!(view.position(), (1, 4), "a codon of a loop counts once");
+    assert_eq!(
+        view.coming().collect::<Vec<_>>(),
+        ["Name of review", "Name of release"]
+    );
 }
 
 // covers: WIRE-39
@@ -347,7 +353,7 @@ fn each_outcome_has_one_word() {
             view.headline
         );
         let document = story.state();
-        let read = RunView::of_state(document, &thread::build(document, None, None));
+        let read = RunView::of_state(document, &thread::build(document, None, None), 0);
         assert_eq!((read.state, &read.headline), (view.state, &view.headline));
         let states = |view: &RunView| -> Vec<(String, AttemptKey, AttemptState)> {
             let items = view.items.iter();
@@ -381,6 +387,114 @@ fn what_a_rollback_undoes_is_planned_again() {
     entries.push(entry(next + 1, rollback("rollback.completed")));
     let view = fold(&entries);
     assert!(view.items["b"].attempts.is_empty() && view.items["a"].attempts.len() == 1);
+}
+
+// covers: WIRE-41
+#[test]
+fn what_the_state_does_not_say_is_told_by_events_of_their_own() {
+    let story = Story::new()
+        .tell(in_loop(&["survey", "build#0", "release"]))
+        .fresh("r1")
+        .codon(
+            "build#0",
+            Ending::Open(hankweave_core::codon::CodonStatus::Running),
+        );
+    let mut view = fold(&told(&story));
+    let mut seq = view.seq;
+    let mut take = |view: &mut RunView, kind: &str, data: Value| {
+        seq += 1;
+        let event = serde_json::from_value(json!({"type": kind, "data": data})).unwrap();
+        view.take(&entry(seq, event));
+    };
+    let loops = json!([{"id": "fix", "name": "Until the tests pass", "most": 5, "until": "cargo test"}]);
+    let hank = json!({"name": "Move sessions", "version": "3"});
+    let described = json!({"hank": hank, "maxDollars": 5, "maxTimeMs": 14_400_000, "loops": loops});
+    take(&mut view, "run.described", described);
+    assert_eq!(view.headline, "Runs Name of build, 1 of at most 5");
+    assert_eq!(
+        view.next.as_deref(),
+        Some("Then Name of build again, or Name of release")
+    );
+    assert_eq!(
+        view.money.limit.map(|limit| limit.to_string()).as_deref(),
+        Some("$5.0000")
+    );
+    assert_eq!(
+        (view.time_limit_ms, view.items["fix"].until.as_deref()),
+        (Some(14_400_000), Some("cargo test"))
+    );
+    let check = json!({"codonId": "build#0", "loopId": "fix", "run": "cargo test", "passed": false, "durationMs": 12, "why": "exited with code 1", "says": "3 of 148 fail"});
+    take(&mut view, "check.completed", check);
+    assert_eq!(
+        view.items["fix"].checks[&1].says.as_deref(),
+        Some("3 of 148 fail")
+    );
+    take(
+        &mut view,
+        "codon.started",
+        json!({"codonId": "build#0", "codonName": "Build it", "sessionId": "s", "startTime": "2026-01-04T12:00:00Z", "agent": "claude", "model": "sonnet"}),
+    );
+    let (_, attempt) = view.current().unwrap();
+    assert_eq!(
+        (attempt.agent.as_deref(), attempt.model.as_deref()),
+        (Some("claude"), Some("sonnet"))
+    );
+    take(
+        &mut view,
+        "approval.requested",
+        json!({"codonId": "release", "question": "May it be released?"}),
+    );
+    take(
+        &mut view,
+        "server.idle",
+        json!({"reason": "approval-required", "message": "release waits for an approval: May it be released?"}),
+    );
+    assert_eq!(view.headline, "Waits for you: May it be released?");
+    assert_eq!(
+        view.ask.as_ref().unwrap().codon.as_ref().unwrap().as_str(),
+        "release"
+    );
+    assert_eq!(view.waits.len(), 1);
+    take(
+        &mut view,
+        "command.accepted",
+        json!({"command": "codon.deny", "clientId": "client-1", "codonId": "release", "reason": "not on a Friday"}),
+    );
+    let command = view.commands.values().next().unwrap();
+    assert_eq!(
+        (command.client.as_str(), command.reason.as_deref()),
+        ("client-1", Some("not on a Friday"))
+    );
+    take(
+        &mut view,
+        "run.ended",
+        json!({"runId": "r1", "outcome": "paused", "cause": "release: it was denied: not on a Friday"}),
+    );
+    assert_eq!(
+        view.cause.as_deref(),
+        Some("release: it was denied: not on a Friday")
+    );
+}
+
+#[test]
+fn what_the_sentinels_may_have_cost_more_is_not_forgotten_when_the_agent_answers() {
+    let story = Story::new()
+        .plan(&["a"])
+        .fresh("r1")
+        .codon("a", Ending::Open(hankweave_core::codon::CodonStatus::Running));
+    let mut entries = told(&story);
+    let sentinel = json!({"id": "s", "model": "haiku", "loadedAt": "2025-01-04T12:00:00Z", "llmCallCount": 1, "failedLLMCalls": 0,
+        "totalCost": 0.25, "uncountedRequests": 1, "status": "active"});
+    let event = json!({"type": "SentinelStatesUpdated", "data": {"runId": "r1", "codonId": "a", "sentinelStates": [sentinel], "totalCost": 0.25}});
+    let story = story.tell(StateEvent::from_json(event).unwrap());
+    entries.push(told(&story).pop().unwrap());
+    let usage = json!({"codonId": "a", "inputTokens": 1, "outputTokens": 1, "cacheCreationTokens": 0, "cacheReadTokens": 0, "totalCost": 0.5});
+    let usage = serde_json::from_value(json!({"type": "token.usage", "data": usage})).unwrap();
+    entries.push(entry(entries.len() as u64 + 1, usage));
+    let view = fold(&entries);
+    let (_, attempt) = view.current().unwrap();
+    assert_eq!(attempt.spent().told(attempt.at_least), "at least $0.7500");
+    assert!(view.money.at_least);
 }
 
 #[test]
