@@ -162,9 +162,8 @@ impl RunView {
     }
 
     fn keep_line(&mut self, event: &Event, at: Timestamp, seq: u64) {
-        match &mut self.now {
-            Some(now) => now.take(event, at, seq),
-            None => {}
+        if let Some(now) = &mut self.now {
+            now.take(event, at, seq);
         }
         if let (Event::Error { .. }, Some(problem)) = (event, &mut self.problem)
             && let Some(line) = line_of(event)

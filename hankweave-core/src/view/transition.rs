@@ -207,10 +207,10 @@ impl RunView {
             attempt.budget = end.budget_exceeded.map(|exceeded| exceeded.to_string());
             attempt.at_least |= end.cost_is_lower_bound;
         }
-        if let Some(check) = &end.loop_check {
-            if let Some(of) = self.loop_of(id.configured()) {
-                of.keep_check(id.iteration(), CheckView::from(check));
-            }
+        if let Some(check) = &end.loop_check
+            && let Some(of) = self.loop_of(id.configured())
+        {
+            of.keep_check(id.iteration(), CheckView::from(check));
         }
         if let (AttemptState::Failed, Some(now)) = (state, now) {
             let (item, attempt, tail) = (now.item.clone(), now.key(), now.lines);

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn every_wait_says_how_long_it_lasts_or_how_far_it_is() {
         let now = at(12_000);
-        let words = |activity: CurrentActivity| super::words(&activity, now, 4);
+        let words = |activity: CurrentActivity| words(&activity, now, 4);
         assert_eq!(
             words(doing(ProgressKind::Checkpoint, None, (2, 4), None)),
             "checkpoint ━━── 2 of 4 files"
