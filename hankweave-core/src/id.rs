@@ -175,6 +175,16 @@ impl CodonId {
             .map_or(&*self.0, |(configured, _)| configured)
     }
 
+    /// Returns the iteration of its loop, counted from 1; 1 outside of loops.
+    #[must_use]
+    pub fn iteration(&self) -> u32 {
+        let suffix = self
+            .0
+            .split_once('#')
+            .and_then(|(_, number)| number.parse::<u32>().ok());
+        suffix.map_or(1, |from_zero| from_zero.saturating_add(1))
+    }
+
     /// The id as part of a file name: `review#1` becomes `review-1` (STATE-4).
     #[must_use]
     pub fn file_stem(&self) -> String {

@@ -92,6 +92,7 @@ pub mod state;
 pub mod testing;
 pub mod thread;
 pub mod time;
+pub mod view;
 pub mod wire;
 
 pub use hankweave_core_macros::machine;

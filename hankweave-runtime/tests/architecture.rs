@@ -253,7 +253,7 @@ const RESTATE: &[(&str, &str)] = &[
 ];
 
 /// The modules of the core: each line may use those above it and nothing else.
-const CORE: [&[&str]; 11] = [
+const CORE: [&[&str]; 12] = [
     &["attempt", "shape"],
     &["id", "time"],
     &["cost", "run"],
@@ -264,6 +264,7 @@ const CORE: [&[&str]; 11] = [
     &["event", "thread"],
     &["budget", "plan", "state"],
     &["testing", "wire"],
+    &["view"],
     &["schema"],
 ];
 

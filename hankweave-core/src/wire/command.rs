@@ -112,6 +112,9 @@ pub enum Command {
     /// Answer with `state.snapshot`.
     #[serde(rename = "state.snapshot")]
     StateSnapshot,
+    /// Answer with `view`.
+    #[serde(rename = "view.get")]
+    ViewGet,
     /// Send the history as `history.batch` events.
     #[serde(rename = "history.sync")]
     HistorySync {
@@ -151,6 +154,7 @@ impl Command {
         match self {
             Self::CheckpointList { .. }
             | Self::StateSnapshot
+            | Self::ViewGet
             | Self::HistorySync { .. }
             | Self::Ping
             | Self::ServerShutdown { .. }
@@ -166,6 +170,31 @@ impl Command {
             | Self::RollbackToCodon { .. }
             | Self::RollbackToLastSuccess { .. }
             | Self::PingBroadcast => false,
+        }
+    }
+
+    /// Returns the reason that the client gave.
+    #[must_use]
+    pub const fn reason(&self) -> Option<&String> {
+        match self {
+            Self::CodonApprove { reason, .. }
+            | Self::CodonDeny { reason, .. }
+            | Self::CodonForceStop { reason }
+            | Self::ServerShutdown { reason }
+            | Self::ServerForceShutdown { reason } => reason.as_ref(),
+            Self::CodonStart { .. }
+            | Self::CodonNext
+            | Self::CodonSkip
+            | Self::CodonRedo
+            | Self::CheckpointList { .. }
+            | Self::RollbackToCheckpoint { .. }
+            | Self::RollbackToCodon { .. }
+            | Self::RollbackToLastSuccess { .. }
+            | Self::StateSnapshot
+            | Self::ViewGet
+            | Self::HistorySync { .. }
+            | Self::Ping
+            | Self::PingBroadcast => None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{IdleReason, JournalEntry, ListedCheckpoint, Mode, RunSnapshot};
 use crate::id::{CheckpointSha, CodonId, EventId, RunId};
@@ -110,6 +111,22 @@ pub enum DirectPayload {
     /// State of the run, for a client that asked.
     #[serde(rename = "state.snapshot")]
     StateSnapshot(Box<RunSnapshot>),
+    /// View of the run, for a client that asked for it: a `RunView`.
+    #[serde(rename = "view")]
+    View {
+        /// View, free of `null`.
+        view: Value,
+    },
+    /// Change of the view that the client has.
+    #[serde(rename = "view.patch")]
+    ViewPatch {
+        /// `seq` of the view that it changes. A client with another view sends `view.get`.
+        from: u64,
+        /// `seq` of the view afterwards.
+        seq: u64,
+        /// Merge patch (RFC 7396).
+        patch: Value,
+    },
     /// A command is being carried out, or was.
     #[serde(rename = "command.ack")]
     CommandAck {

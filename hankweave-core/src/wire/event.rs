@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    AgentAction, BudgetCeiling, BudgetRow, BudgetTotals, CleanupStatus, CurrentFigures, ExitStatus,
-    FailedDirectory, FailedPath, FileAction, FileNode, IdleReason, LeftOutFile, ListedCheckpoint,
-    ProgressKind, RestoreStatus, RigStream, SentinelOrigin, SentinelTokens,
+    AgentAction, BudgetCeiling, BudgetRow, BudgetTotals, CleanupStatus, CurrentFigures, DescribedLoop,
+    ExitStatus, FailedDirectory, FailedPath, FileAction, FileNode, HankTitle, IdleReason, LeftOutFile,
+    ListedCheckpoint, ProgressKind, RestoreStatus, RigStream, RunEnding, SentinelOrigin, SentinelTokens,
 };
 use crate::agent::FailureReason;
 use crate::codon::{BudgetExceeded, CheckpointType, CodonExecution, UnloadReason};
@@ -61,6 +61,12 @@ pub enum Event {
         /// Front matter of its prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt_metadata: Option<Value>,
+        /// Name of the agent; absent in older journals.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// Requested model, where one is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
     },
     /// A codon ended: completed, failed or skipped.
     #[serde(rename = "codon.completed")]
@@ -552,6 +558,76 @@ pub enum Event {
         dropped: Option<u64>,
         /// How often it asked, failures included.
         llm_call_count: u64,
+    },
+    /// Description of a run that starts: what the plan does not say. Told once a run.
+    #[serde(rename = "run.described")]
+    RunDescribed {
+        /// Name and version of the hank, if it has any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hank: Option<HankTitle>,
+        /// Total budget in US dollars.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_dollars: Option<Usd>,
+        /// Total budget in milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_time_ms: Option<u64>,
+        /// Loops in the order of the hank.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        loops: Vec<DescribedLoop>,
+    },
+    /// A codon waits for the approval of a user; `server.idle` follows.
+    #[serde(rename = "approval.requested")]
+    ApprovalRequested {
+        /// Codon that waits.
+        codon_id: CodonId,
+        /// Question for the user.
+        question: String,
+    },
+    /// The check of a codon or of its loop has run.
+    #[serde(rename = "check.completed")]
+    CheckCompleted {
+        /// Codon after which it ran.
+        codon_id: CodonId,
+        /// Loop that ends once it passes; absent for the check of the codon itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        loop_id: Option<LoopId>,
+        /// Command.
+        run: String,
+        /// The command ended with 0.
+        passed: bool,
+        /// Time that the command took, in milliseconds.
+        duration_ms: u64,
+        /// How it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+        /// Last line of its output, cut at 400 bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        says: Option<String>,
+    },
+    /// The run takes a command of a client up; its effects follow.
+    #[serde(rename = "command.accepted")]
+    CommandAccepted {
+        /// Type of the command.
+        command: String,
+        /// Name of the client, as in the answer to its handshake.
+        client_id: String,
+        /// Codon that the command names or meets.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        codon_id: Option<CodonId>,
+        /// Reason that the client gave.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A run has ended; follows the state event of its end.
+    #[serde(rename = "run.ended")]
+    RunEnded {
+        /// Run.
+        run_id: RunId,
+        /// Outcome in one word.
+        outcome: RunEnding,
+        /// Cause for people, unless the run completed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<String>,
     },
     /// Nothing runs.
     #[serde(rename = "server.idle")]

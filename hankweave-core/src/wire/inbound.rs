@@ -32,6 +32,12 @@ pub struct Handshake {
     /// Send everything behind this event, each event as if it happened now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_seq: Option<u64>,
+    /// Send the view of the run, and its patches from then on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub view: bool,
+    /// `false`: send no events, for clients that only want the view.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<bool>,
 }
 
 /// Rights of a client.

@@ -31,4 +31,5 @@ mod state_fixtures;
 mod state_rules;
 mod thread;
 mod unseen_streams;
+mod view;
 mod wire_commands;

@@ -9,6 +9,7 @@ use std::path::Path;
 use hankweave_core::cost::Usd;
 use hankweave_core::schema;
 use hankweave_core::time::Timestamp;
+use hankweave_core::view::{RunView, change_message};
 use hankweave_core::wire::{
     ClientRequest, ClientSession, Code, Command, CommandOutcome, Direct, DirectPayload, Event, Handshake,
     IdleReason, JournalEntry, Mode, Ready, Response, RollbackPoint, RunSnapshot, ShaPrefix,
@@ -65,6 +66,7 @@ fn requests() -> Vec<Command> {
         },
         Command::RollbackToLastSuccess { auto_restart: false },
         Command::StateSnapshot,
+        Command::ViewGet,
         Command::HistorySync { after_seq: Some(41) },
         Command::Ping,
         Command::PingBroadcast,
@@ -133,6 +135,9 @@ fn answers() -> Vec<(Option<&'static str>, DirectPayload)> {
         codon_name: "Draft the page".to_owned(),
         message: "it failed: try again later".to_owned(),
     };
+    let before = RunView::default();
+    let mut after = before.clone();
+    after.take(&idle());
     vec![
         (None, DirectPayload::ServerReady(ready)),
         (None, waits),
@@ -141,8 +146,10 @@ fn answers() -> Vec<(Option<&'static str>, DirectPayload)> {
         (Some("c-3"), error),
         (Some("c-8"), list),
         (Some("c-12"), snapshot.into()),
-        (Some("c-13"), batch),
-        (Some("c-14"), pong),
+        (Some("c-14"), batch),
+        (Some("c-15"), pong),
+        (Some("c-13"), before.message()),
+        (None, change_message(&before.to_json(), &after.to_json()).unwrap()),
     ]
 }
 
@@ -194,6 +201,8 @@ fn examples() -> String {
                     mode: Mode::ReadAndWrite,
                     send_previous_events: after_seq.is_none(),
                     after_seq,
+                    view: after_seq.is_none(),
+                    events: None,
                 };
                 line(text, &serde_json::json!({"type": "handshake", "data": data}));
             }

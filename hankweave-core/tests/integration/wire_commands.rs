@@ -34,14 +34,19 @@ fn a_handshake_says_what_the_client_means_to_do() {
         mode: Mode::ReadAndWrite,
         send_previous_events: true,
         after_seq: None,
+        view: false,
+        events: None,
     };
     assert_eq!(read, Ok(expected));
-    let read =
-        handshake(r#"{"type": "handshake", "data": {"mode": "readonly", "afterSeq": 7}, "id": "ignored"}"#);
+    let read = handshake(
+        r#"{"type": "handshake", "data": {"mode": "readonly", "afterSeq": 7, "view": true, "events": false}, "id": "ignored"}"#,
+    );
     let expected = Handshake {
         mode: Mode::Readonly,
         send_previous_events: false,
         after_seq: Some(7),
+        view: true,
+        events: Some(false),
     };
     assert_eq!(read, Ok(expected));
 }
@@ -133,6 +138,7 @@ fn samples() -> Vec<(Value, Command)> {
             Command::HistorySync { after_seq: Some(12) },
         ),
         (json!({"type": "state.snapshot"}), Command::StateSnapshot),
+        (json!({"type": "view.get"}), Command::ViewGet),
         (json!({"type": "ping"}), Command::Ping),
         (json!({"type": "ping.broadcast"}), Command::PingBroadcast),
         (
@@ -168,13 +174,14 @@ fn a_reader_may_list_fetch_ping_and_stop_the_server() {
     let all = samples();
     let allowed = all.iter().filter(|(_, command)| command.is_always_allowed());
     let names: Vec<&str> = allowed.map(|(_, command)| command.name()).collect();
-    assert_eq!(all.len(), 17);
+    assert_eq!(all.len(), 18);
     assert_eq!(
         names,
         [
             "checkpoint.list",
             "history.sync",
             "state.snapshot",
+            "view.get",
             "ping",
             "server.shutdown",
             "server.force_shutdown"

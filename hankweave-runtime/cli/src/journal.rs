@@ -94,7 +94,7 @@ fn change(event: &StateEvent) -> String {
         StateEvent::RunStarted { run_id, .. } => format!("run {run_id} begins"),
         StateEvent::RunCompleted { run_id } => format!("run {run_id} is completed"),
         StateEvent::RunFailed { run_id, .. } => format!("run {run_id} has ended without being completed"),
-        StateEvent::RunCrashed { run_id, .. } => format!("run {run_id} was cut off"),
+        StateEvent::RunCrashed { run_id, .. } => format!("run {run_id} crashed"),
         StateEvent::CodonStarted { .. } => "begins".to_owned(),
         StateEvent::CodonTransitioned { from, to, .. } => format!("from {from} to {to}"),
         StateEvent::CheckpointCreated {

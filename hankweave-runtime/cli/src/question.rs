@@ -102,7 +102,7 @@ fn offers(trouble: &UnfinishedCodon) -> Vec<RecoveryOption> {
 fn question(trouble: &UnfinishedCodon, offers: &[RecoveryOption]) -> String {
     let reason = trouble.reason.as_deref();
     let what = match reason {
-        _ if trouble.crashed => "was cut off when its run crashed".to_owned(),
+        _ if trouble.crashed => "crashed with its run".to_owned(),
         Some(reason) if trouble.stopped => format!("was stopped: {reason}"),
         None if trouble.stopped => "was stopped".to_owned(),
         Some(reason) => format!("failed: {reason}"),

@@ -108,7 +108,10 @@ fn write(
         (Some(next), ..) => writeln!(text, "next: {next}"),
         (None, true, _) => writeln!(text, "nothing is next: the newest codon failed"),
         (None, false, true) if live => writeln!(text, "nothing is next: a codon is running"),
-        (None, false, true) => writeln!(text, "nothing is next: a codon was cut off, its process is gone"),
+        (None, false, true) => writeln!(
+            text,
+            "nothing is next: a codon crashed, its process no longer exists"
+        ),
         (None, false, false) => writeln!(text, "nothing is next"),
     }
 }

@@ -95,6 +95,8 @@ impl Options {
             mode: self.mode,
             send_previous_events: false,
             after_seq: self.after,
+            view: false,
+            events: None,
         }
     }
 }

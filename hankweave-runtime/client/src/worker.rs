@@ -187,6 +187,8 @@ impl ConnectionTask {
             mode: self.mode,
             send_previous_events: false,
             after_seq: Some(self.position),
+            view: false,
+            events: None,
         };
         for attempt in 0..TRIES {
             match self.target.find() {

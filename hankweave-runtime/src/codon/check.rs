@@ -1,4 +1,4 @@
-//! Checks: a codon is complete only when the command of its check passes (HANK-61).
+//! Checks: a codon is complete only when the command of its check passes (HANK-61, WIRE-41).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use hankweave_core::agent::{ExitOutcome, FailureReason};
 use hankweave_core::codon::{Codon, Running};
 use hankweave_core::hank::{RigAction, RigCommand, RigItem, WorkingDirectory};
+use hankweave_core::id::LoopId;
+use hankweave_core::view::excerpt;
 use hankweave_core::wire::Event;
+use tokio::time::Instant;
 
 use super::context::{CodonRun, StageResult};
 use super::extend::go_on;
@@ -22,6 +25,9 @@ const RETRIES: u64 = 3;
 /// How much of what a command printed its agent is told.
 const MOST_BYTES: usize = 16 << 10;
 
+/// Longest line of the output that an event has, in bytes.
+const MOST_OF_LINE: usize = 400;
+
 /// Runs the check of the codon, and lets its agent go on as long as its work does not pass and tries are left.
 pub(super) async fn check(
     codon: &CodonRun<'_>,
@@ -36,7 +42,7 @@ pub(super) async fn check(
         let Some((exit, may_go_on)) = work.checkable(codon) else {
             break;
         };
-        let missed = match examine(codon, &check.run, may_go_on, MOST_BYTES).await {
+        let missed = match examine(codon, &check.run, None, may_go_on, MOST_BYTES).await {
             Ok(()) => break,
             Err(missed) => missed,
         };
@@ -74,6 +80,8 @@ pub(super) async fn tell(codon: &CodonRun<'_>, what: String) {
 /// A check that was not passed.
 pub(super) struct FailedCheck {
     pub(super) why: String,
+    /// How the command ended.
+    how: String,
     printed: Tail,
     /// The time of the codon is over.
     pub(super) is_over: bool,
@@ -93,9 +101,27 @@ impl FailedCheck {
 pub(super) async fn examine(
     codon: &CodonRun<'_>,
     run: &str,
+    of: Option<&LoopId>,
     in_time: bool,
     most: usize,
 ) -> Result<(), FailedCheck> {
+    let begun = Instant::now();
+    let result = run_once(codon, run, in_time, most).await;
+    let failed = result.as_ref().err();
+    let event = Event::CheckCompleted {
+        codon_id: codon.entry.codon_id.clone(),
+        loop_id: of.cloned(),
+        run: run.to_owned(),
+        passed: result.is_ok(),
+        duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        why: failed.map(|failed| failed.how.clone()),
+        says: failed.and_then(|failed| Some(excerpt(failed.printed.lines.back()?, MOST_OF_LINE))),
+    };
+    codon.run.publish(event).await;
+    result
+}
+
+async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -> Result<(), FailedCheck> {
     let rig = Rig {
         ignore_failures: false,
         ..set_up::rig(codon)
@@ -135,13 +161,14 @@ pub(super) async fn examine(
         tell(codon, format!("the check `{run}` has passed")).await;
         return Ok(());
     };
-    let why = match &error {
+    let how = match &error {
         _ if is_over => "the command was stopped: the time of the codon is over".to_owned(),
         RigError::Step { failure, .. } => failure.to_string(),
         RigError::Cancelled { .. } => "the command was stopped".to_owned(),
     };
     Err(FailedCheck {
-        why: format!("the check `{run}` has not passed: {why}"),
+        why: format!("the check `{run}` has not passed: {how}"),
+        how,
         printed: std::mem::replace(
             &mut printed.lock().unwrap_or_else(PoisonError::into_inner),
             Tail::new(most),

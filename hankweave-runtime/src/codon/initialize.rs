@@ -56,6 +56,8 @@ pub(super) async fn initialize(
                     previous_session_id,
                     start_time,
                     prompt_metadata: prompt_metadata(codon),
+                    agent: Some(codon.config.agent_name().to_owned()),
+                    model: codon.config.model.clone(),
                 })
                 .await;
             Ok((running, agent))

@@ -20,7 +20,8 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let Some((run, is_last)) = codon.entry.due_check(&codon.run.hank, ends_loop) else {
         return;
     };
-    let said = examine(codon, run, in_time, MOST_BYTES).await;
+    let of = codon.entry.loop_context.as_ref().map(|place| &place.loop_id);
+    let said = examine(codon, run, of, in_time, MOST_BYTES).await;
     if let Some(why) = codon.interruption() {
         work.outcome = AgentOutcome::Stopped(why, exit);
         return;

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget;
+use hankweave_core::document::RunStatus;
 use hankweave_core::event::StateEvent;
 use hankweave_core::plan::{Decision, decide};
 use hankweave_core::run::{Complete, Fail, Run, Running};
 use hankweave_core::thread::ThreadTip;
-use hankweave_core::wire::{Event, IdleReason};
+use hankweave_core::wire::{Event, IdleReason, RunEnding};
 
 use super::aftermath;
 use super::begin::{BegunRun, StartPoint, begin};
@@ -20,6 +21,7 @@ use super::outcome::{RunOutcome, RunResult};
 use super::rollback;
 use super::steps::{Autostart, ChosenCodon, RunLoopExit, run_codons};
 use crate::codon::{FileWatcher, RunContext};
+use crate::error::chain;
 use crate::instance_lock::InstanceLock;
 use crate::presence::ClientCount;
 use crate::recovery::OpenedExecution;
@@ -105,6 +107,8 @@ async fn serve(
         };
         heartbeat.refresh().await;
         let context = context(opened, &begun, shutdown.clone(), presence.clone());
+        let described = Event::run_described(&context.hank, context.ceiling());
+        context.publish(described).await;
         let end = run_until_end(opened, &context, heartbeat, inbox, &mut go, chosen.take()).await;
         heartbeat.lock.set_activity(None);
         close(&context, begun.run, &end).await?;
@@ -219,6 +223,32 @@ fn interruption(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<
     }
 }
 
+/// Returns the event of the end that is recorded (WIRE-41).
+fn run_ended(context: &RunContext, end: &Result<RunEnd, RunError>) -> Event {
+    let state = context.manager.snapshot();
+    let recorded = state.run(&context.run_id);
+    let outcome = match recorded.map(|run| run.status) {
+        Some(RunStatus::Completed) => RunEnding::Completed,
+        _ => RunEnding::of_failure(recorded.and_then(|run| run.interrupted_by)),
+    };
+    let cause = match end {
+        Ok(RunEnd::Over(RunResult::Paused(pause))) => Some(format!("{}: {}", pause.codon, pause.why)),
+        Ok(RunEnd::Over(RunResult::Failed(id))) => Some(format!("{id} failed")),
+        Ok(RunEnd::Over(RunResult::Unsaved(id))) => Some(format!("{id}: its files could not be written")),
+        Ok(RunEnd::Over(RunResult::OutputFailed(id, why))) => {
+            Some(format!("{id}: its results could not be copied: {why}"))
+        }
+        Err(error) => Some(chain(error)),
+        Ok(_) => None,
+    };
+    let run_id = context.run_id.clone();
+    Event::RunEnded {
+        run_id,
+        outcome,
+        cause,
+    }
+}
+
 /// Writes the last record of the run, however it ended.
 async fn close(
     context: &RunContext,
@@ -261,6 +291,7 @@ async fn close(
         closing = closing.with_interruption(by);
     }
     context.manager.transition(closing).await.await?;
+    context.publish(run_ended(context, end)).await;
     if let Ok(RunEnd::Over(RunResult::Completed)) = end {
         let message = "every codon of the plan has ended".to_owned();
         context

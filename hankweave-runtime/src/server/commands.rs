@@ -9,7 +9,7 @@ use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
 use hankweave_core::wire::{
-    CheckpointList, ClientRequest, Code, Command as Wanted, CommandOutcome, DirectPayload, Refused,
+    CheckpointList, ClientRequest, Code, Command as Wanted, CommandOutcome, DirectPayload, Event, Refused,
     RunSnapshot,
 };
 use tokio::sync::mpsc;
@@ -32,6 +32,8 @@ pub(super) const QUEUE: usize = 256;
 #[derive(Debug)]
 pub(super) struct QueuedCommand {
     pub(super) request: ClientRequest,
+    /// Name of the client.
+    pub(super) client: String,
     /// Outbox for the answer.
     pub(super) from: Arc<Outbox>,
     /// The last event before it was taken up.
@@ -151,12 +153,14 @@ impl Executor {
                 }
             }
             Wanted::StateSnapshot => Ok(self.snapshot().await.into()),
-            Wanted::ServerShutdown { .. } if self.shutdown.cause().is_none() => {
+            Wanted::ServerShutdown { reason } if self.shutdown.cause().is_none() => {
+                self.note(job, None, reason.as_ref()).await;
                 self.shutdown.request(StopCause::Request);
                 Ok(ack(CommandOutcome::ShuttingDown))
             }
             // A second one while it lasts forces.
-            Wanted::ServerShutdown { .. } | Wanted::ServerForceShutdown { .. } => {
+            Wanted::ServerShutdown { reason } | Wanted::ServerForceShutdown { reason } => {
+                self.note(job, None, reason.as_ref()).await;
                 self.shutdown.force();
                 Ok(ack(CommandOutcome::ShuttingDown))
             }
@@ -167,7 +171,11 @@ impl Executor {
                         .send(command)
                         .await
                         .map_err(CommandFailure::ByTheRun)?;
-                    Ok(accept(job, accepted))
+                    let answer = accept(job, accepted);
+                    if let DirectPayload::CommandAck { codon_id, .. } = &answer {
+                        self.note(job, codon_id.as_ref(), wanted.reason()).await;
+                    }
+                    Ok(answer)
                 }
                 // The client's own task answers these.
                 None => Ok(ack(CommandOutcome::Done)),
@@ -177,6 +185,17 @@ impl Executor {
 }
 
 impl Executor {
+    /// Records which client asked for what (WIRE-41), before the client gets its answer. When the run has ended nothing is recorded any more.
+    async fn note(&self, job: &QueuedCommand, codon_id: Option<&CodonId>, reason: Option<&String>) {
+        let event = Event::CommandAccepted {
+            command: job.request.command.name().to_owned(),
+            client_id: job.client.clone(),
+            codon_id: codon_id.cloned(),
+            reason: reason.cloned(),
+        };
+        let _ = self.manager.record(event).await.await;
+    }
+
     /// Returns the state of the run. The number is read first: later events may be in the snapshot already, and nothing is missing.
     async fn snapshot(&self) -> RunSnapshot {
         let seq = self.manager.last_seq();
@@ -223,6 +242,7 @@ fn run_command(wanted: &Wanted) -> Option<RunCommand> {
         Wanted::RollbackToLastSuccess { auto_restart } => back(RollbackTarget::LastSuccess, *auto_restart),
         Wanted::CheckpointList { .. }
         | Wanted::StateSnapshot
+        | Wanted::ViewGet
         | Wanted::HistorySync { .. }
         | Wanted::Ping
         | Wanted::PingBroadcast

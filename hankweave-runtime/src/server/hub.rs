@@ -2,14 +2,40 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use hankweave_core::view::RunView;
 use hankweave_core::wire::{Event, IdleReason};
+use serde_json::Value;
+use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::outbox::Outbox;
+use super::replies::Replies;
+use super::shown_view::ShownView;
 use crate::journal::BatchLine;
 use crate::state_manager::{Delivery, Events, Subscription};
 use crate::world::disk::IoError;
+
+/// Time between two patches of the view, while the state of the run does not change.
+const PATCH_PACE: Duration = Duration::from_millis(100);
+
+/// When the next patch of the view is sent; `None` while nothing has changed.
+#[derive(Debug, Default)]
+struct PatchPace {
+    due: Option<Instant>,
+}
+
+impl PatchPace {
+    /// Whether a change at `now` is sent at once, as one of the state is; others wait for the next patch.
+    fn sends_now(&mut self, is_of_state: bool, now: Instant) -> bool {
+        match is_of_state {
+            true => self.due = None,
+            false => drop(self.due.get_or_insert(now + PATCH_PACE)),
+        }
+        is_of_state
+    }
+}
 
 /// The clients that get new events.
 #[derive(Debug)]
@@ -23,6 +49,8 @@ struct HubState {
     members: BTreeMap<u64, Member>,
     /// Why nothing runs, as long as nothing does.
     idle: Option<IdleState>,
+    /// View of the run, and the clients that follow it.
+    shown: ShownView,
 }
 
 #[derive(Debug)]
@@ -41,12 +69,23 @@ pub(super) struct IdleState {
 
 impl Hub {
     /// A hub that has passed on everything up to `position`.
-    pub(super) fn new(position: u64) -> Self {
+    pub(super) fn new(position: u64, view: RunView) -> Self {
         Self(Mutex::new(HubState {
             position,
             members: BTreeMap::new(),
             idle: None,
+            shown: ShownView::new(view),
         }))
+    }
+
+    /// From now on the client gets the view and its patches.
+    pub(super) fn show(&self, number: u64, outbox: &Arc<Outbox>, replies: &Replies) {
+        self.inner().shown.join(number, outbox, replies);
+    }
+
+    /// Returns the view as the clients that follow it have it now.
+    pub(super) fn view(&self, replies: &Replies) -> Value {
+        self.inner().shown.current(replies)
     }
 
     /// From now on the client gets new events; returns the last event before them (WIRE-4).
@@ -72,7 +111,9 @@ impl Hub {
 
     /// The client gets no more events.
     pub(super) fn leave(&self, number: u64) {
-        self.inner().members.remove(&number);
+        let mut inner = self.inner();
+        inner.members.remove(&number);
+        inner.shown.leave(number);
     }
 
     /// The last event that was passed on.
@@ -92,28 +133,48 @@ impl Hub {
         }
     }
 
-    /// Passes events on until the manager has stopped.
+    /// Passes events on until the manager has stopped, and patches of the view at their pace (WIRE-40).
     ///
     /// # Errors
     ///
     /// [`IoError`] when events were missed and cannot be read again: the clients must not go on without them.
-    pub(super) async fn run(&self, mut events: Subscription) -> Result<(), IoError> {
+    pub(super) async fn run(&self, mut events: Subscription, replies: &Replies) -> Result<(), IoError> {
+        let mut pace = PatchPace::default();
         loop {
-            match events.next().await? {
-                Some(Delivery::Events(events)) => self.pass_on(&events),
-                Some(Delivery::Lagged) => tracing::debug!("the hub is behind and reads the journal"),
-                None => return Ok(()),
+            let due = pace.due.unwrap_or_else(Instant::now);
+            // Both arms are cancel safe: an event counts as given out only when it is returned.
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(due), if pace.due.is_some() => {
+                    pace.due = None;
+                    self.inner().shown.patch(replies);
+                }
+                delivery = events.next() => match delivery? {
+                    Some(Delivery::Events(events)) => {
+                        if pace.sends_now(self.pass_on(&events), Instant::now()) {
+                            self.inner().shown.patch(replies);
+                        }
+                    }
+                    Some(Delivery::Lagged) => tracing::debug!("the hub is behind and reads the journal"),
+                    None => {
+                        self.inner().shown.patch(replies);
+                        return Ok(());
+                    }
+                },
             }
         }
     }
 
-    fn pass_on(&self, events: &Events) {
+    /// Passes events on. Returns whether the state of the run has changed with them.
+    fn pass_on(&self, events: &Events) -> bool {
         let mut inner = self.inner();
+        let before = inner.shown.state();
         for line in events.lines() {
             inner.note(line);
         }
+        let changed = inner.shown.state() != before;
         if inner.members.is_empty() {
-            return;
+            return changed;
         }
         for line in events.lines() {
             let text = Utf8Bytes::from(line.text());
@@ -122,6 +183,7 @@ impl Hub {
                 member.outbox.push(text.clone());
             }
         }
+        changed
     }
 
     fn inner(&self) -> MutexGuard<'_, HubState> {
@@ -134,6 +196,7 @@ impl HubState {
     /// Remembers what the event says about the state of the run.
     fn note(&mut self, line: BatchLine<'_>) {
         self.position = line.seq();
+        self.shown.take(line.value());
         match line.kind() {
             Event::STATE_TRANSITION => self.idle = None,
             Event::SERVER_IDLE => {
@@ -177,10 +240,28 @@ mod tests {
         found
     }
 
+    // covers: WIRE-40
+    #[test]
+    fn patches_keep_their_pace() {
+        let (begin, mut pace) = (Instant::now(), PatchPace::default());
+        let at = |millis| begin + Duration::from_millis(millis);
+        assert!(!pace.sends_now(false, at(0)));
+        assert!(!pace.sends_now(false, at(90)));
+        assert_eq!(
+            pace.due,
+            Some(at(100)),
+            "a tenth of a second after the first change"
+        );
+        assert!(pace.sends_now(true, at(95)));
+        assert_eq!(pace.due, None, "nothing is left to send");
+        assert!(!pace.sends_now(false, at(96)));
+        assert_eq!(pace.due, Some(at(196)));
+    }
+
     // covers: WIRE-4
     #[test]
     fn a_client_joins_between_two_events_and_misses_and_doubles_none() {
-        let hub = Hub::new(4);
+        let hub = Hub::new(4, RunView::default());
         let outbox = || Arc::new(Outbox::new(10, 1_000));
         let (first, late, ahead) = (outbox(), outbox(), outbox());
         assert_eq!(hub.join(1, &first), 4);

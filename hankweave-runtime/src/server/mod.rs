@@ -3,7 +3,7 @@
 //! ```text
 //! accept ─► head ─► gate ─► client (one task each) ─► session ─► commands (one task) ─► runner
 //!                    │         ▲
-//!                    └► plain  └── outbox ◄── hub (one task) ◄── state manager
+//!                    └► plain  └── outbox ◄── hub (one task, folds the view) ◄── state manager
 //! ```
 //!
 //! What is refused is refused before the upgrade (WIRE-23 to WIRE-25). The hub never waits for a client: what
@@ -26,6 +26,7 @@ mod page;
 mod plain;
 mod replies;
 mod session;
+mod shown_view;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::hank::Hank;
+use hankweave_core::thread;
+use hankweave_core::view::RunView;
 use hankweave_core::wire::Ready;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -253,6 +256,8 @@ impl Bound {
         };
         let position = run.manager.last_seq();
         let events = run.manager.subscribe_after(position);
+        let state = run.manager.snapshot();
+        let view = RunView::of_state(&state, &thread::build(&state, None, None), position);
         let mut degraded = run.manager.degraded();
         let address = self.listener.address();
         let limits = self.options.limits;
@@ -262,7 +267,7 @@ impl Bound {
                 port: address.port(),
                 origins: self.options.origins,
             },
-            hub: Hub::new(position),
+            hub: Hub::new(position, view),
             replies,
             journal: run.manager.journal(),
             manager: run.manager,
@@ -284,7 +289,7 @@ impl Bound {
         let (work, listener) = (Arc::clone(&shared), self.listener);
         let work = tokio::spawn(async move {
             let passing_on = async {
-                if let Err(error) = work.hub.run(events).await {
+                if let Err(error) = work.hub.run(events, &work.replies).await {
                     tracing::error!(error = %chain(&error), "events cannot be read, so clients are disconnected");
                     work.closing.cancel();
                 }

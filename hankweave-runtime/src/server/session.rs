@@ -30,6 +30,7 @@ impl ClientConnection {
         }
         let shared = Arc::clone(&self.shared);
         let position = match (first, handshake.after_seq) {
+            (true, _) if handshake.events == Some(false) => shared.hub.position(),
             (true, Some(after)) => {
                 self.feed = EventFeed::CatchingUp(after);
                 after
@@ -59,6 +60,9 @@ impl ClientConnection {
         // Before the events that have come since the client joined.
         socket.send(start.message());
         if first {
+            if handshake.view {
+                shared.hub.show(self.number, &self.outbox, &shared.replies);
+            }
             socket.send(
                 shared
                     .replies
@@ -126,6 +130,14 @@ impl ClientConnection {
                 let after = after_seq.unwrap_or(0);
                 return self.begin_sync(request, after);
             }
+            Command::ViewGet => {
+                let view = self.shared.hub.view(&self.shared.replies);
+                self.send(
+                    self.shared
+                        .replies
+                        .answer(Some(&request.id), DirectPayload::View { view }),
+                );
+            }
             Command::PingBroadcast => {
                 let pong = self.shared.replies.pong(None, Some(self.id.clone()));
                 self.shared.hub.broadcast(&pong);
@@ -175,6 +187,7 @@ impl ClientConnection {
     fn job(&self, request: ClientRequest) -> QueuedCommand {
         QueuedCommand {
             request,
+            client: self.id.clone(),
             from: Arc::clone(&self.outbox),
             seq: self.shared.hub.position(),
         }

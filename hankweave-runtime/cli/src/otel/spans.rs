@@ -4,12 +4,11 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use hankweave_core::agent::InterruptedBy;
-use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::Timestamp;
+use hankweave_core::view::{AttemptKey, AttemptState, RunState, RunView};
 use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 use serde_json::{Value, json};
 
@@ -38,11 +37,12 @@ pub(super) struct AttemptUsage {
     pub(super) failed: bool,
 }
 
-/// The spans of the run that goes on.
+/// The spans of the run that continues.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
+    /// Usage, outcomes and the run are those of the view that every reader draws.
+    view: RunView,
     run: Option<OpenSpan>,
-    run_id: Option<RunId>,
     codon: Option<(CodonId, OpenSpan)>,
     attempt: Option<AttemptSpan>,
     tools: HashMap<String, ToolSpan>,
@@ -60,12 +60,9 @@ struct OpenSpan {
 #[derive(Debug)]
 struct AttemptSpan {
     span: OpenSpan,
-    model: Option<String>,
+    /// Its position in the view; another attempt may have started when it is closed.
+    key: Option<AttemptKey>,
     session: Option<String>,
-    tokens: TokenUsage,
-    cost: Usd,
-    ended: Option<(CodonStatus, Timestamp)>,
-    error: Option<String>,
 }
 
 #[derive(Debug)]
@@ -78,20 +75,13 @@ struct ToolSpan {
 impl Spans {
     /// Takes an event in; returns what has ended with it.
     pub(super) fn take(&mut self, entry: &JournalEntry) -> EndedSpans {
+        self.view.take(entry);
         let (mut ended, at) = (EndedSpans::default(), entry.timestamp);
         match &entry.event {
             Event::StateTransition { transition, .. } => self.transition(transition, at, &mut ended),
             Event::CodonStarted { session_id, .. } => {
                 if let Some(attempt) = &mut self.attempt {
                     attempt.session = Some(session_id.as_str().to_owned());
-                }
-            }
-            Event::TokenUsage {
-                total_cost, model_id, ..
-            } => {
-                if let Some(attempt) = &mut self.attempt {
-                    attempt.cost = *total_cost;
-                    attempt.model = model_id.clone().or(attempt.model.take());
                 }
             }
             Event::AssistantAction {
@@ -110,19 +100,7 @@ impl Spans {
                 is_error,
                 ..
             } => ended.spans.extend(self.tool(tool_use_id, *is_error, at)),
-            Event::CodonCompleted {
-                cost,
-                sentinel_cost,
-                failure_reason,
-                ..
-            } => {
-                if let Some(attempt) = &mut self.attempt {
-                    attempt.cost = *cost + sentinel_cost.unwrap_or_default();
-                    let kind = failure_reason.as_ref().map(|reason| json!(reason.kind));
-                    attempt.error = kind.and_then(|kind| Some(kind.as_str()?.to_owned()));
-                }
-                self.end_try(at, &mut ended);
-            }
+            Event::CodonCompleted { .. } => self.end_try(at, &mut ended),
             _ => {}
         }
         ended
@@ -130,10 +108,7 @@ impl Spans {
 
     fn transition(&mut self, event: &StateEvent, at: Timestamp, ended: &mut EndedSpans) {
         match event {
-            StateEvent::RunStarted { run_id, .. } => {
-                self.run_id = Some(run_id.clone());
-                self.run = Some(self.open(at));
-            }
+            StateEvent::RunStarted { .. } => self.run = Some(self.open(at)),
             StateEvent::CodonStarted { codon_id, .. } => {
                 self.end_try(at, ended);
                 if self.codon.as_ref().is_none_or(|(known, _)| known != codon_id) {
@@ -142,41 +117,13 @@ impl Spans {
                 }
                 self.attempt = Some(AttemptSpan {
                     span: self.open(at),
-                    model: None,
+                    key: self.view.newest_attempt(codon_id).map(|(key, _)| key),
                     session: None,
-                    tokens: TokenUsage::ZERO,
-                    cost: Usd::ZERO,
-                    ended: None,
-                    error: None,
                 });
             }
-            StateEvent::CostsIncremented { tokens_delta, .. } => {
-                if let Some(attempt) = &mut self.attempt {
-                    attempt.tokens += *tokens_delta;
-                }
-            }
-            StateEvent::CodonFinalCostSet {
-                final_cost,
-                final_tokens,
-                ..
-            } => {
-                if let Some(attempt) = &mut self.attempt {
-                    (attempt.cost, attempt.tokens) = (*final_cost, *final_tokens);
-                }
-            }
-            StateEvent::CodonTransitioned { to, .. } if to.is_terminal() => {
-                if let Some(attempt) = &mut self.attempt {
-                    attempt.ended = Some((*to, at));
-                }
-            }
-            StateEvent::RunCompleted { .. } => self.end_run(None, at, ended),
-            StateEvent::RunFailed { interrupted_by, .. } => {
-                let why = interrupted_by.map_or("failed", |by| match by {
-                    InterruptedBy::Stop => "stopped",
-                    _ => "paused",
-                });
-                self.end_run(Some(why), at, ended);
-            }
+            StateEvent::RunCompleted { .. }
+            | StateEvent::RunFailed { .. }
+            | StateEvent::RunCrashed { .. } => self.end_run(at, ended),
             _ => {}
         }
     }
@@ -202,49 +149,52 @@ impl Spans {
         ended
             .spans
             .extend(open.iter().filter_map(|id| self.tool(id, true, now)));
-        let (Some(attempt), Some((codon, parent))) = (self.attempt.take(), &self.codon) else {
+        let (Some(AttemptSpan { span, key, session }), Some((codon, parent))) =
+            (self.attempt.take(), &self.codon)
+        else {
             return;
         };
-        let (status, at) = attempt.ended.unwrap_or((CodonStatus::Failed, now));
+        let known = key.and_then(|key| self.view.attempt(codon.configured(), key));
+        let attempt = known.cloned().unwrap_or_default();
+        let at = attempt.ended.unwrap_or(now);
+        let state = match attempt.state {
+            // Nobody has told its end.
+            AttemptState::Running => AttemptState::Crashed,
+            ended => ended,
+        };
+        let (tokens, cost) = (attempt.tokens, attempt.spent());
         let mut attributes = vec![
             text("gen_ai.operation.name", "invoke_agent"),
             text("gen_ai.agent.name", codon.as_str()),
-            text("hankweave.codon.status", status.as_str()),
-            number("gen_ai.usage.input_tokens", prompt(&attempt.tokens)),
-            number("gen_ai.usage.output_tokens", attempt.tokens.output_tokens),
-            number(
-                "gen_ai.usage.cache_read.input_tokens",
-                attempt.tokens.cache_read_tokens,
-            ),
+            text("hankweave.codon.status", state.as_str()),
+            number("gen_ai.usage.input_tokens", prompt(&tokens)),
+            number("gen_ai.usage.output_tokens", tokens.output_tokens),
+            number("gen_ai.usage.cache_read.input_tokens", tokens.cache_read_tokens),
             number(
                 "gen_ai.usage.cache_creation.input_tokens",
-                attempt.tokens.cache_creation_tokens,
+                tokens.cache_creation_tokens,
             ),
-            dollars(attempt.cost),
+            dollars(cost),
         ];
         if let Some(model) = &attempt.model {
             attributes.push(text("gen_ai.request.model", model));
             attributes.push(text("gen_ai.provider.name", provider(model)));
         }
-        attributes.extend(
-            attempt
-                .session
-                .as_ref()
-                .map(|session| text("gen_ai.conversation.id", session)),
-        );
-        let failed = status == CodonStatus::Failed;
-        let error = failed.then(|| attempt.error.clone().unwrap_or_else(|| "unknown".to_owned()));
+        attributes.extend(session.map(|session| text("gen_ai.conversation.id", &session)));
+        let failed = matches!(state, AttemptState::Failed | AttemptState::Crashed);
+        let kind = attempt.why.map(|why| json!(why.kind));
+        let kind = kind.and_then(|kind| Some(kind.as_str()?.to_owned()));
+        let error = failed.then(|| kind.unwrap_or_else(|| "unknown".to_owned()));
         let name = format!("invoke_agent {codon}");
         let parent = Some(parent.id.clone());
-        ended
-            .spans
-            .push(self.span(&attempt.span, parent, &name, at, attributes, error.as_deref()));
+        let ended_span = self.span(&span, parent, &name, at, attributes, error.as_deref());
+        ended.spans.push(ended_span);
         ended.tries.push(AttemptUsage {
             model: attempt.model,
-            began: attempt.span.began,
+            began: span.began,
             ended: at,
-            tokens: attempt.tokens,
-            cost: attempt.cost,
+            tokens,
+            cost,
             failed,
         });
     }
@@ -261,20 +211,23 @@ impl Spans {
             .push(self.span(&span, parent, &name, at, attributes, None));
     }
 
-    fn end_run(&mut self, why: Option<&str>, at: Timestamp, ended: &mut EndedSpans) {
+    fn end_run(&mut self, at: Timestamp, ended: &mut EndedSpans) {
         self.end_try(at, ended);
         self.end_codon(at, ended);
         let Some(run) = self.run.take() else { return };
-        let id = self.run_id.as_ref().map_or("", RunId::as_str);
+        let state = self.view.state;
         let attributes = vec![
             text("gen_ai.operation.name", "invoke_workflow"),
-            text("hankweave.run.id", id),
-            text("hankweave.run.end", why.unwrap_or("completed")),
+            text("hankweave.run.id", self.run_id().map_or("", RunId::as_str)),
+            text("hankweave.run.end", state.as_str()),
         ];
-        let error = why.filter(|why| *why == "failed");
-        ended
-            .spans
-            .push(self.span(&run, None, "run", at, attributes, error));
+        let error = matches!(state, RunState::Failed | RunState::Crashed).then(|| state.as_str());
+        let span = self.span(&run, None, "run", at, attributes, error);
+        ended.spans.push(span);
+    }
+
+    fn run_id(&self) -> Option<&RunId> {
+        Some(&self.view.run.as_ref()?.id)
     }
 
     fn open(&mut self, began: Timestamp) -> OpenSpan {
@@ -286,7 +239,7 @@ impl Spans {
     /// Ids follow from the run, so that a run has the same ones wherever its events are read.
     fn hash(&self, part: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.run_id.as_ref().map(RunId::as_str), part).hash(&mut hasher);
+        (self.run_id().map(RunId::as_str), part).hash(&mut hasher);
         hasher.finish()
     }
 

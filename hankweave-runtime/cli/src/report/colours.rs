@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use anstyle::{AnsiColor, Style};
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::CodonStatus;
+use hankweave_core::view::AttemptState;
 
 use crate::screen::SafeText;
 
@@ -15,6 +16,17 @@ pub(crate) fn style_of(status: CodonStatus, interrupted_by: Option<InterruptedBy
         CodonStatus::Failed if interrupted_by.is_none() => AnsiColor::Red,
         status if status.is_terminal() => AnsiColor::Yellow,
         _ => AnsiColor::Cyan,
+    };
+    colour.on_default()
+}
+
+/// Style of an attempt's mark, by its outcome.
+pub(crate) fn style_of_attempt(state: AttemptState) -> Style {
+    let colour = match state {
+        AttemptState::Completed => AnsiColor::Green,
+        AttemptState::Failed => AnsiColor::Red,
+        AttemptState::Running => AnsiColor::Cyan,
+        _ => AnsiColor::Yellow,
     };
     colour.on_default()
 }

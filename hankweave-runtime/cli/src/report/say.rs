@@ -142,6 +142,11 @@ pub(crate) fn say(event: &Event) -> Option<String> {
             message,
         } => excerpt(message),
         Event::ServerIdle { .. }
+        | Event::RunDescribed { .. }
+        | Event::ApprovalRequested { .. }
+        | Event::CheckCompleted { .. }
+        | Event::CommandAccepted { .. }
+        | Event::RunEnded { .. }
         | Event::CheckpointList { .. }
         | Event::StateSnapshot { .. }
         | Event::FileUpdated { .. }

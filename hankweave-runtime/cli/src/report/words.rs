@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::{BudgetExceeded, CodonStatus};
+use hankweave_core::view::AttemptState;
 use hankweave_core::wire::{BudgetCeiling, BudgetTotals};
 use serde_json::Value;
 
@@ -40,14 +41,9 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
     }
 }
 
-/// How a codon stands, in a word. One that was interrupted has not failed.
+/// State of a codon in a word: the phase while it is open, else the outcome (WIRE-39).
 pub(crate) fn standing(status: CodonStatus, interrupted_by: Option<InterruptedBy>) -> &'static str {
-    match interrupted_by {
-        Some(by) if by.is_pause() => "paused",
-        Some(InterruptedBy::Stop) => "stopped",
-        Some(_) => "interrupted",
-        None => status.as_str(),
-    }
+    AttemptState::of(status, interrupted_by).map_or(status.as_str(), AttemptState::as_str)
 }
 
 /// That a codon ended at a limit of its own, which is no failure.

@@ -8,6 +8,7 @@ use hankweave_core::cost::Usd;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StartingConditions};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
+use hankweave_core::view::RunState;
 use hankweave_runtime::CodonSummary;
 use serde::Serialize;
 
@@ -115,7 +116,9 @@ fn write(text: &mut String, state: &HankweaveState) -> std::fmt::Result {
         writeln!(
             text,
             "run {} {} ({} to {end})",
-            run.run_id, run.status, run.start_time
+            run.run_id,
+            RunState::of_record(run).as_str(),
+            run.start_time
         )?;
         if let Some(source) = run.starting_conditions.source() {
             let place = source

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hankweave_core::budget::Ceiling;
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::discovery::Activity;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
@@ -16,6 +17,7 @@ use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, settle};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
+use hankweave_core::view::RunView;
 use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 use hankweave_runtime::ExecutionDir;
@@ -61,6 +63,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
                 "costIsLowerBound": view.is_lower_bound(run),
             })),
             "live": view.live,
+            "view": view.drawn.to_json(),
             "outlook": state.runs.front().map(|run| view.outlook(run)),
             "retry": view.retry().map(|retry| json!({
                 "codonId": retry.entry.codon_id,
@@ -106,6 +109,8 @@ pub(crate) fn outlook(execution: &Path, state: &HankweaveState, hank: Option<&Ha
 struct StatusView<'a> {
     state: &'a HankweaveState,
     thread: &'a ExecutionThread,
+    /// View that every reader draws; lines, files and waits are those of a live run's own clients.
+    drawn: RunView,
     typed: HintCommands,
     /// A process works in the directory.
     live: bool,
@@ -138,6 +143,7 @@ impl<'a> StatusView<'a> {
         Self {
             state,
             thread,
+            drawn: draw(state, thread, hank, holder.is_some()),
             typed: HintCommands::about(execution),
             live: holder.is_some(),
             activity: holder.and_then(|holder| holder.activity),
@@ -149,6 +155,17 @@ impl<'a> StatusView<'a> {
             left_out: LeftOut::default(),
             is_shortened: false,
         }
+    }
+}
+
+fn draw(state: &HankweaveState, thread: &ExecutionThread, hank: Option<&Hank>, live: bool) -> RunView {
+    let mut view = RunView::of_state(state, thread, 0);
+    if !live {
+        view.mark_crashed();
+    }
+    match hank {
+        Some(hank) => view.with_description(&Event::run_described(hank, Ceiling::default().over(hank))),
+        None => view,
     }
 }
 

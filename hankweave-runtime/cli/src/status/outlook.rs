@@ -15,7 +15,7 @@ impl StatusView<'_> {
             let id = open.codon_id();
             return match self.live {
                 true => format!("{id} is running"),
-                false => format!("{id} was cut off; the next run goes on with it or before it"),
+                false => format!("{id} crashed; the next run continues with it or before it"),
             };
         }
         if let Some(words) = self.between(run) {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::document::{RunRecord, RunStatus};
+use hankweave_core::view::AttemptState;
 use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 
@@ -21,9 +21,9 @@ impl StatusView<'_> {
         };
         writeln!(
             text,
-            "run {} {} (since {})",
+            "run {}: {}, since {}",
             run.run_id,
-            self.standing(run),
+            self.drawn.state_words(),
             run.start_time
         )?;
         let newest = thread.newest_records();
@@ -115,7 +115,7 @@ impl StatusView<'_> {
     fn line(&self, codon: &CodonExecution, summary: &CodonSummary) -> String {
         let cut_off = !codon.is_terminal() && !self.live;
         let standing = match cut_off {
-            true => "cut off",
+            true => AttemptState::Crashed.as_str(),
             false => standing(summary.status, summary.interrupted_by),
         };
         let elapsed = match codon.end_time() {
@@ -125,15 +125,5 @@ impl StatusView<'_> {
             None => Some(self.elapsed(codon)),
         };
         codon_line(standing, elapsed, summary.tokens.total(), &summary.told_cost())
-    }
-
-    /// How the run stands.
-    fn standing(&self, run: &RunRecord) -> String {
-        match (run.status, run.interrupted_by) {
-            (RunStatus::Running, _) if !self.live => "was cut off: its process is gone".to_owned(),
-            (_, Some(by)) if by.is_pause() => "is paused".to_owned(),
-            (_, Some(_)) => "was stopped".to_owned(),
-            (status, None) => format!("is {status}"),
-        }
     }
 }

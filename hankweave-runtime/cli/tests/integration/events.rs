@@ -97,7 +97,7 @@ fn a_client_sees_everything_that_can_happen_in_a_run() {
     guest.send(json!({"id": "back", "type": "rollback.toCodon", "data": {"codonId": "busy", "checkpointType": "end"}}));
     guest.idle("rollback-completed");
     guest.send(json!({"id": "lost", "type": "codon.start", "data": {"codonId": "lost"}}));
-    guest.until(|message| message["type"] == "budget.summary");
+    guest.until(|message| message["type"] == "run.ended" && message["data"]["outcome"] == "failed");
     running.finish_within(Duration::from_secs(60)).expect_code(1);
 
     let seen: BTreeSet<&str> = guest
@@ -115,6 +115,7 @@ fn a_client_sees_everything_that_can_happen_in_a_run() {
         "codon.completed",
         "codon.extended",
         "codon.started",
+        "command.accepted",
         "error",
         "file.updated",
         "filetree.updated",
@@ -132,6 +133,8 @@ fn a_client_sees_everything_that_can_happen_in_a_run() {
         "rollback.progress",
         "rollback.rigCleanup",
         "rollback.started",
+        "run.described",
+        "run.ended",
         "server.idle",
         "state.transition",
         "token.usage",

@@ -68,7 +68,7 @@ fn what_has_ended_stays_and_below_it_stands_what_runs_what_comes_and_what_it_cos
             "· Name of four",
             "· Name of five",
             "· and 1 more",
-            "1 of 6 · T · $0.2500 of $5.0000 · next: Name of three"
+            "1 of 6 · T · at least $0.2500 of $5.0000 · next: Name of three"
         ],
         "{screen}"
     );

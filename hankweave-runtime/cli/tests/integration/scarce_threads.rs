@@ -162,7 +162,7 @@ fn a_server_that_was_killed_and_not_reaped_is_gone() {
     assert!(watched.ends_within(DEADLINE));
 
     let status = project.run(["status"]);
-    assert!(!status.stdout.contains("is running"), "{status}");
+    assert!(!status.stdout.contains(": running"), "{status}");
     for arguments in [&["stop"][..], &["page"], &["next"], &["attach"]] {
         let said = project.run(arguments);
         said.expect_code(65);

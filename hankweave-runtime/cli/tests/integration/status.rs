@@ -52,7 +52,7 @@ fn a_run_that_waits_for_commands_says_what_is_next_and_then_what_runs() {
         (&json!("c0"), &json!(false))
     );
     assert_eq!(offered(&before)[1..], ["hankweave next", "hankweave stop"]);
-    assert!(text.contains(" is running (since "), "{text}");
+    assert!(text.contains(": running, since "), "{text}");
 
     project.run(["next"]).expect_code(0);
     run.wait_for_line(|line| line.contains("\"codon.started\""));
@@ -71,7 +71,7 @@ fn a_run_that_waits_for_commands_says_what_is_next_and_then_what_runs() {
         (&after["outlook"], &after["nextCodonId"]),
         (&json!("next: c0"), &json!("c0"))
     );
-    assert!(text.contains(" was stopped (since "), "{text}");
+    assert!(text.contains(": stopped, since "), "{text}");
     let commands = offered(&after);
     assert!(commands[0].ends_with(" --recover session"), "{commands:?}");
 }
@@ -190,14 +190,19 @@ fn a_run_that_was_killed_says_what_was_cut_off_and_how_to_go_on() {
     run.wait_for_line(|line| line.contains("\"assistant.action\"") && line.contains("\"c1\""));
     run.kill();
     let (text, killed) = status(&project);
-    assert!(text.contains(" was cut off: its process is gone"), "{text}");
+    assert!(text.contains(": crashed, since "), "{text}");
+    let view = &killed["view"];
+    assert_eq!(
+        (&view["state"], &view["items"]["c1"]["attempts"]["1.1"]["state"]),
+        (&json!("crashed"), &json!("crashed"))
+    );
     assert!(text.contains("goes back to the last success"), "{text}");
     // Nobody knows what was in the answer that was being written.
     assert!(text.contains("all runs at least $0.25"), "{text}");
     assert_eq!(killed["costIsLowerBound"], true);
     assert_eq!(
         killed["outlook"],
-        "c1 was cut off; the next run goes on with it or before it"
+        "c1 crashed; the next run continues with it or before it"
     );
     assert_eq!(killed["live"], false);
     let commands = offered(&killed);
@@ -234,9 +239,15 @@ fn a_run_that_pauses_behind_an_ignored_failure_says_what_is_next() {
             "{text}"
         );
         assert!(
-            text.contains(" is paused (since ") && text.contains("goes on with c1"),
+            text.contains(": paused (") && text.contains("goes on with c1"),
             "{text}"
         );
+        let view = &paused["view"];
+        assert_eq!(
+            (&view["state"], &view["headline"]),
+            (&json!("paused"), &json!("Paused (total budget spent)"))
+        );
+        assert_eq!(view["items"]["c0"]["attempts"]["1.1"]["state"], "failed");
     }
     let more = project.run(["run", "--headless", "--max-cost", "9"]);
     more.expect_code(0);

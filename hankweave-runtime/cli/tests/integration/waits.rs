@@ -173,12 +173,12 @@ fn sub_agents_are_a_tree_and_the_line_that_never_moves_tells_how_full_the_contex
     };
     terminal.until_standing(|screen| screen.contains("there are 7") && screen.contains(" ctx 61 %"));
     let screen = terminal.standing();
-    let tree = "  │ the agent works\n  │ Task look at the tests\n  └ look at the tests: Task count them\n    └ count them: there are 7\n";
+    let tree = "  │ the agent works\n  │ › Task look at the tests\n  └ look at the tests: › Task count them\n    └ count them: there are 7\n";
     let tree = tree
-        .replace("Task look at the tests", "Task p")
-        .replace(": Task count them", ": Task p");
+        .replace("› Task look at the tests", "› Task p")
+        .replace(": › Task count them", ": › Task p");
     let described = screen
-        .replace("Task look at the tests", "Task p")
+        .replace("› Task look at the tests", "› Task p")
         .replace("Task count them", "Task p");
     assert!(described.contains(&tree), "{screen}");
     terminal.press("\u{3}");

@@ -38,6 +38,12 @@ pub(super) async fn idle(
         NextStep::Blocked(id) => format!("{id} failed; it can be run again"),
         NextStep::Nothing => "every codon of the plan has ended".to_owned(),
     };
+    if let NextStep::Asked(entry, question) = next {
+        let (codon_id, question) = (entry.codon_id.clone(), question.clone());
+        context
+            .publish(Event::ApprovalRequested { codon_id, question })
+            .await;
+    }
     context.publish(Event::ServerIdle { reason, message }).await;
     // After a failure, and for an answer, the run only waits while a user may send a command.
     let may_be_left = match next {

@@ -9,6 +9,7 @@ mod history;
 mod limits;
 mod plain;
 mod silence;
+mod view;
 
 use std::sync::Arc;
 

@@ -3,92 +3,71 @@
 use std::time::Duration;
 
 use hankweave_core::time::Timestamp;
+use hankweave_core::view::CurrentActivity;
 use hankweave_core::wire::ProgressKind;
 use hankweave_runtime::checkpoint::Counts;
 
 use crate::report::words::duration;
 
-/// Last report of a lengthy activity.
-#[derive(Debug, Clone)]
-pub(super) struct LongOperation {
-    pub(super) kind: ProgressKind,
-    pub(super) subject: Option<String>,
-    pub(super) done: Option<u64>,
-    pub(super) total: Option<u64>,
-    /// When it began.
-    pub(super) since: Timestamp,
-    /// When a wait ends.
-    pub(super) until: Option<Timestamp>,
+/// Files that are taken back.
+pub(super) fn restore(since: Timestamp, counts: Counts) -> CurrentActivity {
+    let number = |count: usize| u64::try_from(count).ok();
+    CurrentActivity {
+        kind: ProgressKind::Restore,
+        subject: None,
+        done: number(counts.done),
+        total: number(counts.total),
+        since,
+        to: None,
+    }
 }
 
-impl LongOperation {
-    /// The wait for the end of a usage limit.
-    pub(super) fn limit(since: Timestamp, until: Timestamp) -> Self {
-        Self {
-            kind: ProgressKind::Wait,
-            subject: Some("usage limit".to_owned()),
-            done: None,
-            total: None,
-            since,
-            until: Some(until),
+/// One line about an activity at `now`; a bar takes `width` characters.
+pub(super) fn words(activity: &CurrentActivity, now: Timestamp, width: usize) -> String {
+    let left = activity.to.map(|to| duration(to.since(now)));
+    let left = left.as_deref().unwrap_or("a while");
+    let subject = activity.subject.as_deref();
+    match activity.kind {
+        ProgressKind::Checkpoint => format!("checkpoint {}", files(activity, width)),
+        ProgressKind::Restore => format!("restoring {}", files(activity, width)),
+        ProgressKind::Rig => {
+            let number = activity.done.map_or(1, |done| done + 1);
+            let most = activity
+                .total
+                .map_or(String::new(), |total| format!(" of {total}"));
+            let time = duration(now.since(activity.since));
+            format!("rig {number}{most}, {time}: {}", subject.unwrap_or_default())
         }
-    }
-
-    /// Files that are taken back.
-    pub(super) fn restore(since: Timestamp, counts: Counts) -> Self {
-        let number = |count: usize| u64::try_from(count).ok();
-        Self {
-            kind: ProgressKind::Restore,
-            subject: None,
-            done: number(counts.done),
-            total: number(counts.total),
-            since,
-            until: None,
+        ProgressKind::Retry => {
+            let why = subject.map_or(String::new(), |why| format!(" after {why}"));
+            format!("the agent asks again in {left}{why}{}", retries(activity))
         }
+        ProgressKind::Wait if subject.is_some() => format!("the usage limit ends in {left}"),
+        ProgressKind::Wait => format!("tried again in {left}{}", retries(activity)),
     }
+}
 
-    /// One line about it at `now`; a bar takes `width` characters.
-    pub(super) fn words(&self, now: Timestamp, width: usize) -> String {
-        let left = self.until.map(|until| duration(until.since(now)));
-        let left = left.as_deref().unwrap_or("a while");
-        let subject = self.subject.as_deref();
-        match self.kind {
-            ProgressKind::Checkpoint => format!("checkpoint {}", self.bar(width)),
-            ProgressKind::Restore => format!("restoring {}", self.bar(width)),
-            ProgressKind::Rig => {
-                let number = self.done.map_or(1, |done| done + 1);
-                let most = self.total.map_or(String::new(), |total| format!(" of {total}"));
-                let time = duration(now.since(self.since));
-                format!("rig {number}{most}, {time}: {}", subject.unwrap_or_default())
-            }
-            ProgressKind::Retry => {
-                let why = subject.map_or(String::new(), |why| format!(" after {why}"));
-                format!("the agent asks again in {left}{why}{}", self.tries())
-            }
-            ProgressKind::Wait if subject.is_some() => format!("the usage limit ends in {left}"),
-            ProgressKind::Wait => format!("tried again in {left}{}", self.tries()),
-        }
+/// ` (retry 2 of 10)`
+fn retries(activity: &CurrentActivity) -> String {
+    match (activity.done, activity.total) {
+        (Some(number), Some(most)) => format!(" (retry {number} of {most})"),
+        (Some(number), None) => format!(" (retry {number})"),
+        (None, _) => String::new(),
     }
+}
 
-    /// ` (retry 2 of 10)`
-    fn tries(&self) -> String {
-        match (self.done, self.total) {
-            (Some(number), Some(most)) => format!(" (retry {number} of {most})"),
-            (Some(number), None) => format!(" (retry {number})"),
-            (None, _) => String::new(),
-        }
-    }
+/// `━━━━━━╸───── 1200 of 5000 files`
+fn files(activity: &CurrentActivity, width: usize) -> String {
+    let (done, total) = (
+        activity.done.unwrap_or_default(),
+        activity.total.unwrap_or_default(),
+    );
+    bar(done, total, width) + &format!(" {done} of {total} files")
+}
 
-    /// `━━━━━━╸───── 1200 of 5000 files`
-    fn bar(&self, width: usize) -> String {
-        let (done, total) = (self.done.unwrap_or_default(), self.total.unwrap_or_default());
-        bar(done, total, width) + &format!(" {done} of {total} files")
-    }
-
-    /// Whether it is a wait that `now` is the end of.
-    pub(super) fn is_over(&self, now: Timestamp) -> bool {
-        self.until.is_some_and(|until| until.since(now) == Duration::ZERO)
-    }
+/// Whether `now` is the end of a wait.
+pub(super) fn is_over(activity: &CurrentActivity, now: Timestamp) -> bool {
+    activity.to.is_some_and(|to| to.since(now) == Duration::ZERO)
 }
 
 fn bar(done: u64, total: u64, width: usize) -> String {
@@ -114,14 +93,14 @@ mod tests {
         subject: Option<&str>,
         counts: (u64, u64),
         until: Option<i64>,
-    ) -> LongOperation {
-        LongOperation {
+    ) -> CurrentActivity {
+        CurrentActivity {
             kind,
             subject: subject.map(str::to_owned),
             done: Some(counts.0),
             total: Some(counts.1),
             since: at(0),
-            until: until.map(at),
+            to: until.map(at),
         }
     }
 
@@ -138,7 +117,7 @@ mod tests {
     #[test]
     fn every_wait_says_how_long_it_lasts_or_how_far_it_is() {
         let now = at(12_000);
-        let words = |doing: LongOperation| doing.words(now, 4);
+        let words = |activity: CurrentActivity| words(&activity, now, 4);
         assert_eq!(
             words(doing(ProgressKind::Checkpoint, None, (2, 4), None)),
             "checkpoint ━━── 2 of 4 files"
@@ -165,12 +144,10 @@ mod tests {
             "tried again in 0.4 s (retry 1 of 3)"
         );
         assert_eq!(
-            words(LongOperation::limit(at(0), at(72_000))),
+            words(CurrentActivity::limit(at(0), at(72_000))),
             "the usage limit ends in 1 min 0 s"
         );
-        assert!(
-            LongOperation::limit(at(0), at(5)).is_over(now)
-                && !LongOperation::limit(at(0), at(13_000)).is_over(now)
-        );
+        let limit = |end| CurrentActivity::limit(at(0), at(end));
+        assert!(is_over(&limit(5), now) && !is_over(&limit(13_000), now));
     }
 }

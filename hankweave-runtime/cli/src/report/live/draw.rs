@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::time::Timestamp;
+use hankweave_core::view::{AttemptView, CurrentAttempt, RunView, SentinelView, WatchStatus};
 
-use super::current::Current;
 use super::progress::LiveProgress;
-use crate::report::words::{duration, standing, tokens};
+use super::{doing, helpers};
+use crate::report::words::{duration, tokens};
 use crate::screen::{SafeText, ScreenSize};
 
 /// The most lines of what an agent said and did.
@@ -41,46 +42,68 @@ pub(super) fn draw(progress: &LiveProgress, room: ScreenSize, now: Timestamp) ->
 }
 
 fn write_all(progress: &LiveProgress, room: ScreenSize, now: Timestamp, text: &mut SafeText) -> fmt::Result {
-    let coming = progress.coming();
-    let doing = progress.doing.as_ref().filter(|doing| !doing.is_over(now));
-    let doing = doing.map(|doing| doing.words(now, (room.columns / 4).min(BAR)));
+    let view = &progress.view;
+    let coming: Vec<&str> = view.coming().collect();
+    let activity = view
+        .activity
+        .as_ref()
+        .filter(|activity| !doing::is_over(activity, now));
+    let doing = activity.map(|activity| doing::words(activity, now, (room.columns / 4).min(BAR)));
     // The last line is that about all of it, the one before it what runs.
     let left = room.lines.saturating_sub(2);
     let next = coming.len().min(COMING).min(left / 2);
     let more = usize::from(coming.len() > next && next > 0);
-    if let Some(current) = progress.current.as_ref().filter(|_| room.lines > 1) {
-        write_current(current, room, now, text)?;
+    if let Some((current, attempt)) = view.current().filter(|_| room.lines > 1) {
+        let title = view.title(&current.item, current.iteration);
+        write_current(&title, current, attempt, (room, now), text)?;
         let mut room_left = left.saturating_sub(next + more);
         if let Some(doing) = doing.filter(|_| room_left > 0) {
             room_left -= 1;
             writeln!(text, "  {}", one_line(&doing))?;
         }
-        let helpers = current.helpers.lines();
-        let sentinels = current.sentinels.len().min(SENTINELS).min(room_left / 2);
+        let helpers = helpers::lines(&current.agents);
+        let watching = watching(view);
+        let sentinels = watching.len().min(SENTINELS).min(room_left / 2);
         let shown = helpers.len().min(HELPERS).min((room_left - sentinels) / 2);
         let lines = current.lines.len().min(LINES).min(room_left - sentinels - shown);
-        for line in current.lines.iter().skip(current.lines.len() - lines) {
+        for line in current.lines.values().skip(current.lines.len() - lines) {
             write_dim(text, format_args!("  │ {line}"))?;
         }
         for helper in &helpers[..shown] {
             write_dim(text, format_args!("  {helper}"))?;
         }
-        for (sentinel, words) in &current.sentinels[current.sentinels.len() - sentinels..] {
-            write_dim(text, format_args!("  ◇ {sentinel}: {words}"))?;
+        for (id, sentinel) in &watching[watching.len() - sentinels..] {
+            let says = sentinel.says.as_deref().unwrap_or("watches");
+            let failed = if sentinel.state == WatchStatus::Failed {
+                "failed: "
+            } else {
+                ""
+            };
+            write_dim(text, format_args!("  ◇ {id}: {failed}{says}"))?;
         }
     } else if let Some(doing) = doing.filter(|_| room.lines > 1) {
         write_dim(text, format_args!("  {doing}"))?;
     }
-    for planned in &coming[..next] {
-        write_dim(text, format_args!("  · {}", planned.title))?;
+    for title in &coming[..next] {
+        write_dim(text, format_args!("  · {title}"))?;
     }
     if more > 0 {
         write_dim(text, format_args!("  · and {} more", coming.len() - next))?;
     }
-    match progress.plan.is_empty() {
+    match view.items.is_empty() {
         true => Ok(()),
         false => write_foot(progress, now, text),
     }
+}
+
+/// Sentinels that watch the current codon, the most recent one at the end.
+fn watching(view: &RunView) -> Vec<(&String, &SentinelView)> {
+    let watching = view.sentinels.iter();
+    let mut watching: Vec<_> = watching
+        .filter(|(_, sentinel)| sentinel.state != WatchStatus::Ended)
+        .collect();
+    watching.sort_by_key(|(_, sentinel)| sentinel.seq);
+    watching
 }
 
 fn write_dim(text: &mut SafeText, line: fmt::Arguments<'_>) -> fmt::Result {
@@ -92,40 +115,51 @@ fn one_line(line: &str) -> String {
     line.replace(['\n', '\t'], " ")
 }
 
-fn write_current(current: &Current, room: ScreenSize, now: Timestamp, text: &mut SafeText) -> fmt::Result {
-    let lived = now.since(current.began);
+fn write_current(
+    title: &str,
+    current: &CurrentAttempt,
+    attempt: &AttemptView,
+    (room, now): (ScreenSize, Timestamp),
+    text: &mut SafeText,
+) -> fmt::Result {
+    let lived = attempt.began.map_or(Duration::ZERO, |began| now.since(began));
     let turn = TURNING[(lived.as_millis() / TURN) as usize % TURNING.len()];
-    let title = room.columns.saturating_sub(30).clamp(8, 24);
+    let width = room.columns.saturating_sub(30).clamp(8, 24);
+    let phase = match current.phase.as_str() {
+        "working" => "running",
+        other => other,
+    };
     text.styled(AnsiColor::Cyan.on_default(), turn)?;
     writeln!(
         text,
-        " {:<title$} {} {}  {}  {} tokens",
-        current.title,
-        standing(current.status, None),
+        " {title:<width$} {phase} {}  {}  {} tokens",
         duration(lived),
-        current.told_cost(),
-        tokens(current.usage.total()),
+        attempt.spent().told(attempt.at_least),
+        tokens(attempt.tokens.total()),
     )
 }
 
 /// `4 of 9 · 12:31 · $1.24 of $5.00 · ctx 61 % · next: review`
 fn write_foot(progress: &LiveProgress, now: Timestamp, text: &mut SafeText) -> fmt::Result {
-    let mut parts = vec![format!("{} of {}", progress.done, progress.plan.len())];
-    if let Some(began) = progress.began {
-        parts.push(clock(now.since(began)));
+    let view = &progress.view;
+    let (done, all) = view.position();
+    let mut parts = vec![format!("{done} of {all}")];
+    if let Some(run) = view.run.as_ref().filter(|_| !view.state.has_ended()) {
+        parts.push(clock(now.since(run.began)));
     }
-    let spent = progress.counted().told(progress.is_lower_bound);
-    parts.push(match progress.known.ceiling {
-        Some(ceiling) => format!("{spent} of {ceiling}"),
+    let spent = view.money.counted().told(view.money.at_least);
+    parts.push(match view.money.limit {
+        Some(limit) => format!("{spent} of {limit}"),
         None => spent,
     });
-    if let Some((tokens, window)) = progress.current.as_ref().and_then(|current| current.context) {
-        parts.push(format!("ctx {} %", tokens.saturating_mul(100) / window.max(1)));
+    if let Some(context) = view.now.as_ref().and_then(|current| current.context) {
+        let percent = context.tokens.saturating_mul(100) / context.window.max(1);
+        parts.push(format!("ctx {percent} %"));
     }
     if let Some(end) = progress.stops_at {
         parts.push(format!("stopping: {}", duration(end.since(now))));
-    } else if let Some(next) = progress.coming().first() {
-        parts.push(format!("next: {}", next.title));
+    } else if let Some(next) = view.coming().next() {
+        parts.push(format!("next: {next}"));
     }
     text.styled(Style::new().bold(), parts.join(" · "))
 }

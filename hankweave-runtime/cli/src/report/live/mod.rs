@@ -1,8 +1,8 @@
 //! The run on a terminal: what has ended as lines that stay, and below them what runs, what comes and what it has cost, drawn anew.
 
-mod current;
 mod doing;
 mod draw;
+mod ended;
 mod helpers;
 mod progress;
 
@@ -11,25 +11,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hankweave_core::budget::Ceiling;
-use hankweave_core::cost::Usd;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{Hank, HankItem, LoopConfig};
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::JournalEntry;
+use hankweave_core::view::CurrentActivity;
+use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::checkpoint::Counts;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 
-use self::doing::LongOperation;
 use self::draw::{BAR, draw};
 use self::progress::LiveProgress;
 use crate::report::title::Loops;
 use crate::screen::{Footer, SafeText, tell};
 
-/// Facts about a run that its events do not report.
+/// Description of a run, as far as it is known before its events tell it.
 #[derive(Debug, Default)]
 pub(crate) struct LiveContext {
-    /// Total budget.
-    pub(crate) ceiling: Option<Usd>,
+    description: Option<Event>,
     /// How often each loop goes round at most.
     pub(crate) loops: Loops,
 }
@@ -38,13 +36,10 @@ impl LiveContext {
     pub(crate) fn of(ceiling: Ceiling, hank: Option<&Hank>) -> Self {
         let items = hank.map_or(&[][..], |hank| &hank.items);
         let limited = |found: &LoopConfig| Some((found.id.clone(), found.most_iterations()?));
+        let loops = items.iter().filter_map(HankItem::as_loop);
         Self {
-            ceiling: ceiling.max_dollars,
-            loops: items
-                .iter()
-                .filter_map(HankItem::as_loop)
-                .filter_map(limited)
-                .collect(),
+            description: hank.map(|hank| Event::run_described(hank, ceiling)),
+            loops: loops.filter_map(limited).collect(),
         }
     }
 }
@@ -82,7 +77,7 @@ impl LiveView {
     /// Shows how much is left of a usage limit, until the next codon starts.
     pub(super) fn count_down(&self, left: Duration) {
         let now = now();
-        lock(&self.progress).doing = Some(LongOperation::limit(now, now.after(left)));
+        lock(&self.progress).view.activity = Some(CurrentActivity::limit(now, now.after(left)));
     }
 
     /// Shows from when on it is called how much is left until what still runs is ended.
@@ -98,9 +93,9 @@ pub(crate) fn restoring(counts: impl Fn() -> Option<Counts> + Clone + Send + Syn
     Footer::show(move |room| {
         let mut text = SafeText::default();
         if let Some(counts) = counts() {
-            let doing = LongOperation::restore(since, counts);
+            let activity = doing::restore(since, counts);
             // Writing to a text cannot fail.
-            let _ = text.write_str(&doing.words(now(), (room.columns / 4).min(BAR)));
+            let _ = text.write_str(&doing::words(&activity, now(), (room.columns / 4).min(BAR)));
         }
         text
     })

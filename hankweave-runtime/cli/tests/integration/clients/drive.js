@@ -10,6 +10,17 @@ const [port, token, watching] = process.argv.slice(2);
 const url = `ws://127.0.0.1:${port}/ws`;
 let commands = 0;
 
+// Applies a merge patch (RFC 7396).
+function merge(target, patch) {
+  if (patch === null || typeof patch !== "object" || Array.isArray(patch)) return patch;
+  const merged = target !== null && typeof target === "object" && !Array.isArray(target) ? { ...target } : {};
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete merged[key];
+    else merged[key] = merge(merged[key], value);
+  }
+  return merged;
+}
+
 class Client {
   constructor(socket) {
     this.socket = socket;
@@ -50,6 +61,17 @@ class Client {
     return this.until((message) => message.type === "server.idle" && message.data.reason === reason);
   }
 
+  // Follows the view of the run by its patches until it is the wanted one.
+  async view(wanted) {
+    let view = null;
+    while (view === null || !wanted(view)) {
+      const { type, data } = await this.until((message) => ["view", "view.patch"].includes(message.type));
+      if (type === "view.patch") assert.strictEqual(data.from, view.seq);
+      view = type === "view" ? data.view : merge(view, data.patch);
+    }
+    return view;
+  }
+
   numbers() {
     return this.heard.filter((message) => message.seq !== undefined).map((message) => message.seq);
   }
@@ -75,6 +97,20 @@ async function enter(key, mode, byProtocol) {
   return client;
 }
 
+async function watchView() {
+  const client = await open([], { headers: { Authorization: `Bearer ${watching}` } });
+  client.say({ type: "handshake", data: { mode: "readonly", view: true, events: false } });
+  await client.until((message) => message.type === "handshake.response");
+  return client;
+}
+
+// Whether the rollback is in the view, and only the first codon is done.
+function undone({ items, commands = {} }) {
+  const state = (items.a.attempts || {})["1.1"]?.state;
+  const isAsked = Object.values(commands).some(({ command }) => command === "rollback.toCodon");
+  return state === "completed" && isAsked && items.b.attempts === undefined;
+}
+
 async function main() {
   await assert.rejects(open([]), (status) => status === 401);
   const headers = { Authorization: `Bearer ${token}` };
@@ -86,6 +122,8 @@ async function main() {
   }
 
   await driver.idle("startup");
+  const viewer = await watchView();
+  const followed = viewer.view(undone);
   assert.strictEqual((await driver.command("codon.next")).data.outcome, "starting");
   await driver.idle("codon-completed");
   await driver.command("codon.next");
@@ -95,6 +133,8 @@ async function main() {
   const back = await driver.command("rollback.toCodon", { codonId: "a", checkpointType: "end" });
   assert.strictEqual(back.data.outcome, "rolled-back");
   await driver.idle("rollback-completed");
+  await followed;
+  assert.deepStrictEqual(viewer.numbers(), [], "it wanted no events");
 
   driver.say({ id: "js-history", type: "history.sync" });
   const history = [];

@@ -15,6 +15,19 @@ URL = f"ws://127.0.0.1:{PORT}/ws"
 NUMBERS = itertools.count(1)
 
 
+def merge(target, patch):
+    """Applies a merge patch (RFC 7396)."""
+    if not isinstance(patch, dict):
+        return patch
+    target = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            target.pop(key, None)
+        else:
+            target[key] = merge(target.get(key), value)
+    return target
+
+
 class Client:
     """One connection and everything that was heard over it."""
 
@@ -45,6 +58,18 @@ class Client:
             lambda message: message["type"] == "server.idle" and message["data"]["reason"] == reason
         )
 
+    async def view(self, wanted):
+        """Follows the view of the run by its patches until it is the wanted one."""
+        view = None
+        while view is None or not wanted(view):
+            message = await self.until(lambda message: message["type"] in ("view", "view.patch"))
+            if message["type"] == "view":
+                view = message["data"]["view"]
+            else:
+                assert message["data"]["from"] == view["seq"], message
+                view = merge(view, message["data"]["patch"])
+        return view
+
     def numbers(self):
         return [message["seq"] for message in self.heard if "seq" in message]
 
@@ -57,6 +82,14 @@ async def enter(token, mode, by_protocol=False):
         socket = await connect(URL, additional_headers={"Authorization": f"Bearer {token}"})
     client = Client(socket)
     await client.say({"type": "handshake", "data": {"mode": mode, "afterSeq": 0}})
+    await client.type("handshake.response")
+    return client
+
+
+async def watch_view():
+    socket = await connect(URL, additional_headers={"Authorization": f"Bearer {WATCHING}"})
+    client = Client(socket)
+    await client.say({"type": "handshake", "data": {"mode": "readonly", "view": True, "events": False}})
     await client.type("handshake.response")
     return client
 
@@ -81,6 +114,15 @@ async def main():
         assert answer["data"]["code"] == "INSUFFICIENT_PERMISSIONS", answer
 
     await driver.idle("startup")
+    viewer = await watch_view()
+
+    def undone(view):
+        first = view["items"]["a"].get("attempts", {})
+        return first.get("1.1", {}).get("state") == "completed" and any(
+            command["command"] == "rollback.toCodon" for command in view.get("commands", {}).values()
+        ) and "attempts" not in view["items"]["b"]
+
+    followed = asyncio.create_task(viewer.view(undone))
     assert (await driver.command("codon.next"))["data"]["outcome"] == "starting"
     await driver.idle("codon-completed")
     await driver.command("codon.next")
@@ -90,6 +132,8 @@ async def main():
     back = await driver.command("rollback.toCodon", {"codonId": "a", "checkpointType": "end"})
     assert back["data"]["outcome"] == "rolled-back", back
     await driver.idle("rollback-completed")
+    await followed
+    assert viewer.numbers() == [], "it wanted no events"
 
     number = "py-history"
     await driver.say({"id": number, "type": "history.sync"})
@@ -104,7 +148,7 @@ async def main():
         await watcher.idle("rollback-completed")
         assert watcher.numbers() == driver.numbers(), "everybody hears the same"
     await driver.command("server.shutdown")
-    await asyncio.gather(*(client.socket.wait_closed() for client in [driver, *watchers]))
+    await asyncio.gather(*(client.socket.wait_closed() for client in [driver, viewer, *watchers]))
     assert driver.socket.close_code == 1001, driver.socket.close_code
     print("done")
 

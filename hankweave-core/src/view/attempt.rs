@@ -1,0 +1,260 @@
+//! Attempts: each start of a codon (WIRE-39).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::text::{TITLE, excerpt};
+use crate::agent::{FailureKind, FailureReason, InterruptedBy};
+use crate::codon::CodonStatus;
+use crate::cost::{TokenUsage, Usd};
+use crate::id::{CheckpointSha, CodonId};
+use crate::time::Timestamp;
+
+/// Position of an attempt in its item, in JSON `ITERATION.ATTEMPT`, both counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttemptKey {
+    /// Iteration of the loop; 1 outside of loops.
+    pub iteration: u32,
+    /// Number of the start in this iteration.
+    pub attempt: u32,
+}
+
+impl fmt::Display for AttemptKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.iteration, self.attempt)
+    }
+}
+
+/// Text that is no [`AttemptKey`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no attempt: write ITERATION.ATTEMPT, such as 2.1")]
+pub struct InvalidAttemptKey(String);
+
+impl FromStr for AttemptKey {
+    type Err = InvalidAttemptKey;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAttemptKey> {
+        let parts = text.split_once('.');
+        let parsed = parts.and_then(|(iteration, attempt)| {
+            Some(Self {
+                iteration: iteration.parse().ok()?,
+                attempt: attempt.parse().ok()?,
+            })
+        });
+        parsed.ok_or_else(|| InvalidAttemptKey(text.to_owned()))
+    }
+}
+
+impl Serialize for AttemptKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for AttemptKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// State of an attempt, in the one word that every reader shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum AttemptState {
+    /// It has not ended.
+    #[default]
+    Running,
+    /// It succeeded, or reached its budget.
+    Completed,
+    /// The work itself went wrong.
+    Failed,
+    /// A user skipped it, or no budget was left.
+    Skipped,
+    /// It was stopped with its run.
+    Stopped,
+    /// A limit or an approval interrupted it.
+    Paused,
+    /// Its session was lost; the codon starts again.
+    Restarted,
+    /// The process that ran it ended without recording why.
+    Crashed,
+}
+
+impl AttemptState {
+    /// Returns the state of an attempt whose codon has this status; `None` while it is open.
+    #[must_use]
+    pub const fn of(status: CodonStatus, interrupted_by: Option<InterruptedBy>) -> Option<Self> {
+        Some(match (status, interrupted_by) {
+            (CodonStatus::Completed, _) => Self::Completed,
+            (CodonStatus::Skipped, _) => Self::Skipped,
+            (CodonStatus::Failed, None) => Self::Failed,
+            (CodonStatus::Failed, Some(InterruptedBy::Stop)) => Self::Stopped,
+            (CodonStatus::Failed, Some(InterruptedBy::LostSession)) => Self::Restarted,
+            (
+                CodonStatus::Failed,
+                Some(InterruptedBy::Ceiling | InterruptedBy::UsageLimit | InterruptedBy::Approval),
+            ) => Self::Paused,
+            (
+                CodonStatus::Preparing
+                | CodonStatus::Starting
+                | CodonStatus::Initializing
+                | CodonStatus::Running
+                | CodonStatus::CompletingSentinels,
+                _,
+            ) => return None,
+        })
+    }
+
+    /// The word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Stopped => "stopped",
+            Self::Paused => "paused",
+            Self::Restarted => "restarted",
+            Self::Crashed => "crashed",
+        }
+    }
+}
+
+/// One start of a codon.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct AttemptView {
+    /// Codon as it is executed, such as `build#1`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<CodonId>,
+    /// Number of the event that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+    /// State.
+    pub state: AttemptState,
+    /// When it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub began: Option<Timestamp>,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    /// Milliseconds from its start to its end, by a clock that nobody sets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Milliseconds that its rig took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rig_ms: Option<u64>,
+    /// Why it did not succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<AttemptWhy>,
+    /// Limit of its budget that it reached, such as `used $0.0125 of $0.0100`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<String>,
+    /// Cost of its agent, in US dollars.
+    pub cost: Usd,
+    /// Cost of its sentinels, in US dollars.
+    #[serde(skip_serializing_if = "is_free")]
+    pub sentinels: Usd,
+    /// Its sentinels have cost more than is known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sentinels_at_least: bool,
+    /// Its agent or its sentinels have cost more than is known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
+    /// Tokens.
+    pub tokens: TokenUsage,
+    /// Name of its agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Model that answered last, or that was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Checkpoint after its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<CheckpointSha>,
+    /// A rollback that has started undoes it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub undone: bool,
+}
+
+/// Why an attempt did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptWhy {
+    /// Kind of failure.
+    pub kind: FailureKind,
+    /// Message for people, cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Another attempt may help.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retriable: bool,
+    /// When the usage limit ends that it met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl From<&FailureReason> for AttemptWhy {
+    fn from(reason: &FailureReason) -> Self {
+        Self {
+            kind: reason.kind,
+            message: reason.message.as_deref().map(|text| excerpt(text, TITLE)),
+            retriable: reason.retriable,
+            until: reason.retry_at,
+        }
+    }
+}
+
+/// Attempts that are summed because newer ones took their place.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct EarlierAttempts {
+    /// Number of attempts.
+    pub count: u64,
+    /// Cost of their agents and sentinels, in US dollars.
+    pub cost: Usd,
+    /// One of them has cost more than is known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
+    /// Tokens.
+    pub tokens: TokenUsage,
+    /// Newest of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub last: Option<AttemptKey>,
+}
+
+impl AttemptView {
+    /// Cost with sentinels, in US dollars.
+    #[must_use]
+    pub fn spent(&self) -> Usd {
+        self.cost + self.sentinels
+    }
+}
+
+impl EarlierAttempts {
+    pub(super) fn add(&mut self, key: AttemptKey, attempt: &AttemptView) {
+        self.count = self.count.saturating_add(1);
+        self.cost += attempt.spent();
+        self.at_least |= attempt.at_least;
+        self.tokens += attempt.tokens;
+        self.last = self.last.max(Some(key));
+    }
+}
+
+/// Attempts of an item by their position.
+pub(super) type Attempts = BTreeMap<AttemptKey, AttemptView>;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_free(cost: &Usd) -> bool {
+    *cost == Usd::ZERO
+}

@@ -1,0 +1,70 @@
+//! Changed files of the workspace.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::text::{TITLE, excerpt};
+use crate::id::CheckpointSha;
+use crate::wire::FileAction;
+
+/// Files that a view lists.
+const FILES: usize = 50;
+
+/// Changed files of the workspace, the newest ones by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct FileChanges {
+    /// Checkpoint before the run's first codon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<CheckpointSha>,
+    /// Files that changed last, by path relative to the workspace; a long path is cut.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub newest: BTreeMap<String, ChangedFile>,
+    /// Number of files that newer ones replaced in the list; a file that was replaced twice counts twice.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more: u64,
+}
+
+/// Last change of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ChangedFile {
+    /// Kind of change since the file was first listed: one that was created stays so.
+    #[serde(rename = "as")]
+    pub action: FileAction,
+    /// Length in bytes, unless it is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Number of the event.
+    pub seq: u64,
+}
+
+impl FileChanges {
+    pub(super) fn take(&mut self, path: &str, action: FileAction, size: Option<u64>, seq: u64) {
+        let path = excerpt(path, TITLE);
+        let before = self.newest.get(&path).map(|file| file.action);
+        let action = match (before, action) {
+            (Some(FileAction::Created), FileAction::Deleted) => {
+                self.newest.remove(&path);
+                return;
+            }
+            (Some(FileAction::Created), FileAction::Modified) => FileAction::Created,
+            (_, action) => action,
+        };
+        self.newest.insert(path, ChangedFile { action, size, seq });
+        if self.newest.len() > FILES {
+            let oldest = self.newest.iter().min_by_key(|(_, file)| file.seq);
+            let oldest = oldest.map(|(path, _)| path.clone());
+            self.newest.retain(|path, _| Some(path) != oldest.as_ref());
+            self.more = self.more.saturating_add(1);
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

@@ -1,0 +1,305 @@
+//! Fold of a journal into a view (WIRE-36).
+
+use super::item::CheckView;
+use super::now::{ContextUse, CurrentActivity};
+use super::run_view::{AskedApproval, CommandView, RunState, RunView};
+use super::sentinel;
+use super::text::{LINE, NAME, TITLE, excerpt};
+use super::wait::{WaitKind, WaitView, add};
+use super::words::line_of;
+use crate::event::StateEvent;
+use crate::id::CodonId;
+use crate::time::Timestamp;
+use crate::wire::{Event, IdleReason, JournalEntry, ProgressKind};
+
+/// Commands that a view lists.
+const COMMANDS: usize = 10;
+
+impl RunView {
+    /// Takes an entry of the journal in. One that the view has taken already changes nothing, so a client may read the end of a history again.
+    pub fn take(&mut self, entry: &JournalEntry) {
+        if entry.seq <= self.seq {
+            return;
+        }
+        (self.seq, self.at) = (entry.seq, Some(entry.timestamp));
+        let (event, at, seq) = (&entry.event, entry.timestamp, entry.seq);
+        if ends_activity(event) {
+            self.activity = None;
+        }
+        match event {
+            Event::StateTransition {
+                transition,
+                resulting_state: figures,
+                ..
+            } => {
+                self.money.spent = figures.total_spend.unwrap_or(figures.total_cost);
+                self.transition(transition, figures.run_count, at, seq);
+                self.reckon();
+                self.reword();
+            }
+            Event::TokenUsage { .. } => self.usage(event),
+            Event::CodonStarted {
+                codon_id,
+                codon_name,
+                agent,
+                model,
+                ..
+            } => {
+                if let Some(attempt) = self.attempt_of(codon_id) {
+                    attempt.agent = agent.as_deref().map(|agent| excerpt(agent, NAME));
+                    attempt.model = model.as_deref().map(|model| excerpt(model, NAME));
+                }
+                let item = self.items.get_mut(codon_id.configured());
+                if let Some(item) = item.filter(|item| item.name == codon_id.configured()) {
+                    item.name = excerpt(codon_name, NAME);
+                    self.reword();
+                }
+            }
+            Event::CodonCompleted {
+                codon_id,
+                cost,
+                sentinel_cost,
+                cost_is_lower_bound,
+                duration,
+                ..
+            } => {
+                if let Some(attempt) = self.attempt_of(codon_id) {
+                    attempt.cost = *cost;
+                    attempt.sentinels = sentinel_cost.unwrap_or_default();
+                    attempt.at_least = *cost_is_lower_bound == Some(true);
+                    attempt.duration_ms = Some(*duration);
+                }
+                self.reckon();
+            }
+            Event::RigSetupCompleted {
+                codon_id,
+                duration_ms,
+                ..
+            } => {
+                if let Some(attempt) = self.attempt_of(codon_id) {
+                    attempt.rig_ms = Some(*duration_ms);
+                }
+            }
+            Event::Progress { .. } => self.progress(event, at, seq),
+            Event::ServerIdle { reason, message } => self.idle(*reason, message, at, seq),
+            Event::FileUpdated {
+                path, action, size, ..
+            } => self.files.take(path, *action, *size, seq),
+            Event::RollbackStarted {
+                codons_to_process, ..
+            } => {
+                for codon in codons_to_process {
+                    self.mark_undone(codon);
+                }
+            }
+            Event::RollbackCompleted { .. } => {
+                for item in self.items.values_mut() {
+                    item.attempts.retain(|_, attempt| !attempt.undone);
+                }
+                self.reword();
+            }
+            Event::RunDescribed { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::CheckCompleted { .. }
+            | Event::CommandAccepted { .. }
+            | Event::RunEnded { .. } => {
+                self.note(event, at, seq);
+                self.reword();
+            }
+            other => sentinel::take(&mut self.sentinels, other, seq),
+        }
+        self.keep_line(event, at, seq);
+    }
+
+    /// Takes in what the state events do not say: limits, questions, results, who asked for what, and causes.
+    fn note(&mut self, event: &Event, at: Timestamp, seq: u64) {
+        match event {
+            Event::RunDescribed { .. } => self.describe(event),
+            Event::ApprovalRequested { codon_id, question } => {
+                self.ask(Some(codon_id), question, at, seq);
+            }
+            Event::CheckCompleted {
+                codon_id,
+                loop_id,
+                passed,
+                why,
+                says,
+                ..
+            } => {
+                let item = loop_id.as_ref().map_or(codon_id.configured(), |id| id.as_str());
+                let says = says.as_ref().or(why.as_ref()).map(|text| excerpt(text, LINE));
+                let check = CheckView {
+                    passed: *passed,
+                    says,
+                };
+                if let Some(item) = self.items.get_mut(item) {
+                    item.keep_check(codon_id.iteration(), check);
+                }
+            }
+            Event::CommandAccepted {
+                command,
+                client_id,
+                codon_id,
+                reason,
+            } => {
+                let accepted = CommandView {
+                    command: excerpt(command, NAME),
+                    client: excerpt(client_id, NAME),
+                    codon: codon_id.clone(),
+                    reason: reason.as_deref().map(|reason| excerpt(reason, TITLE)),
+                    at,
+                };
+                self.commands.insert(seq, accepted);
+                while self.commands.len() > COMMANDS {
+                    self.commands.pop_first();
+                }
+            }
+            Event::RunEnded { cause, .. } => {
+                self.cause = cause.as_deref().map(|cause| excerpt(cause, TITLE));
+            }
+            _ => {}
+        }
+    }
+
+    fn keep_line(&mut self, event: &Event, at: Timestamp, seq: u64) {
+        if let Some(now) = &mut self.now {
+            now.take(event, at, seq);
+        }
+        if let (Event::Error { .. }, Some(problem)) = (event, &mut self.problem)
+            && let Some(line) = line_of(event)
+        {
+            problem.tail.insert(seq, excerpt(&line, LINE));
+            while problem.tail.len() > 20 {
+                problem.tail.pop_first();
+            }
+        }
+    }
+
+    fn usage(&mut self, event: &Event) {
+        let Event::TokenUsage {
+            codon_id,
+            total_cost,
+            cost_is_lower_bound,
+            model_id,
+            context_tokens,
+            context_window,
+            ..
+        } = event
+        else {
+            return;
+        };
+        if let Some(attempt) = self.attempt_of(codon_id) {
+            attempt.cost = *total_cost;
+            attempt.at_least = *cost_is_lower_bound == Some(true) || attempt.sentinels_at_least;
+            if let Some(model) = model_id {
+                attempt.model = Some(excerpt(model, NAME));
+            }
+        }
+        if let (Some(now), Some((tokens, window))) = (&mut self.now, context_tokens.zip(*context_window)) {
+            now.context = Some(ContextUse { tokens, window });
+        }
+        self.reckon();
+    }
+
+    /// Whether something has cost more than is known.
+    fn reckon(&mut self) {
+        self.money.at_least = self.items.values().any(|item| {
+            item.earlier.is_some_and(|earlier| earlier.at_least)
+                || item.attempts.values().any(|attempt| attempt.at_least)
+        });
+    }
+
+    fn progress(&mut self, event: &Event, at: Timestamp, seq: u64) {
+        let Event::Progress {
+            codon_id,
+            kind,
+            subject,
+            done,
+            total,
+            ends_at,
+        } = event
+        else {
+            return;
+        };
+        let subject = subject.as_deref().map(|text| excerpt(text, TITLE));
+        if let ProgressKind::Retry | ProgressKind::Wait = kind {
+            let wait = WaitView {
+                item: codon_id.as_ref().map(|id| id.configured().to_owned()),
+                kind: WaitKind::Retry,
+                from: at,
+                to: *ends_at,
+                why: subject.clone(),
+                n: *done,
+                of: *total,
+            };
+            add(&mut self.waits, seq, wait);
+        }
+        self.activity = Some(CurrentActivity {
+            kind: *kind,
+            subject,
+            done: *done,
+            total: *total,
+            since: at,
+            to: *ends_at,
+        });
+        self.reword();
+    }
+
+    fn idle(&mut self, reason: IdleReason, message: &str, at: Timestamp, seq: u64) {
+        let asks = reason == IdleReason::ApprovalRequired;
+        if asks && self.ask.is_none() {
+            // Only journals of older versions have no `approval.requested` before it.
+            self.ask(None, message, at, seq);
+        } else if !asks && !self.state.has_ended() {
+            self.enter(RunState::Idle, at);
+        }
+        self.reword();
+    }
+
+    fn ask(&mut self, codon: Option<&CodonId>, question: &str, at: Timestamp, seq: u64) {
+        let wait = WaitView {
+            item: codon.map(|id| id.configured().to_owned()),
+            kind: WaitKind::Approval,
+            from: at,
+            to: None,
+            why: Some(excerpt(question, TITLE)),
+            n: None,
+            of: None,
+        };
+        add(&mut self.waits, seq, wait);
+        self.ask = Some(AskedApproval {
+            codon: codon.cloned(),
+            question: excerpt(question, LINE),
+            since: at,
+        });
+        if !self.state.has_ended() {
+            self.enter(RunState::Asking, at);
+        }
+    }
+
+    fn mark_undone(&mut self, codon: &CodonId) {
+        if let Some(item) = self.items.get_mut(codon.configured()) {
+            let iteration = codon.iteration();
+            let undone = item
+                .attempts
+                .iter_mut()
+                .filter(|(key, _)| key.iteration == iteration);
+            undone.for_each(|(_, attempt)| attempt.undone = true);
+        }
+    }
+}
+
+/// Whether a lengthy activity has ended with this event.
+fn ends_activity(event: &Event) -> bool {
+    match event {
+        Event::StateTransition { transition, .. } => !matches!(
+            **transition,
+            StateEvent::CostsIncremented { .. } | StateEvent::AssistantMessageCountUpdated { .. }
+        ),
+        Event::AssistantAction { .. }
+        | Event::ToolResult { .. }
+        | Event::TokenUsage { .. }
+        | Event::RollbackCompleted { .. } => true,
+        _ => false,
+    }
+}

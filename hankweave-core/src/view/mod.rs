@@ -1,0 +1,36 @@
+//! View of a run: one pure fold of its events, which every screen, page and exporter draws (WIRE-36).
+//!
+//! [`RunView::take`] takes an entry of the journal in. The view is its own state: stored as JSON and read back it continues with the next
+//! event. It is bounded, whatever happens: see [`MAX_VIEW_BYTES`]. It holds no `null`, so that the [difference](difference) of two views is a
+//! merge patch (RFC 7396), and no transcript, tool output or file content, which clients request where they show it.
+
+mod attempt;
+mod files;
+mod fold;
+mod item;
+mod message;
+mod now;
+mod patch;
+mod plan;
+mod recorded;
+mod run_view;
+mod sentinel;
+mod text;
+mod transition;
+mod wait;
+mod words;
+
+pub use attempt::{AttemptKey, AttemptState, AttemptView, AttemptWhy, EarlierAttempts};
+pub use files::{ChangedFile, FileChanges};
+pub use item::{CheckView, ItemKind, ItemView};
+pub use message::change_message;
+pub use now::{ContextUse, CurrentActivity, CurrentAttempt, OpenTool, SubAgentView};
+pub use patch::{apply_patch, difference};
+pub use run_view::{
+    AskedApproval, CommandView, MAX_VIEW_BYTES, MoneyView, OmittedItems, ProblemView, RunState, RunView,
+    ViewedRun,
+};
+pub use sentinel::{SentinelView, WatchStatus};
+pub use text::excerpt;
+pub use wait::{WaitKind, WaitView};
+pub use words::{line_of, title_of_tool_use};

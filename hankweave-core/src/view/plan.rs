@@ -1,0 +1,207 @@
+//! Plan of a view: the entries near the current one, and their newest attempts (WIRE-38).
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::attempt::{AttemptKey, AttemptView};
+use super::item::{ItemKind, ItemView};
+use super::run_view::RunView;
+use super::text::{NAME, TITLE, excerpt};
+use crate::document::{PlanEntry, PlanExtension, PlannedCodon};
+use crate::id::{CodonId, LoopId};
+use crate::wire::{Event, HankTitle};
+
+/// Entries that a view shows.
+const ITEMS: usize = 500;
+/// Bytes of JSON that they take without attempts.
+const ITEM_BYTES: usize = 64 * 1024;
+/// Attempts that a view shows one by one; older ones are summed in their item.
+const ATTEMPTS: usize = 200;
+/// Entries before the current one that a long plan shows.
+const BEFORE: usize = 50;
+
+/// An entry of the plan that is not laid out yet.
+struct Layout<'p> {
+    id: &'p str,
+    within: Option<&'p LoopId>,
+    codon: Option<&'p PlannedCodon>,
+}
+
+impl RunView {
+    /// Lays out a plan; what is known of its entries stays.
+    pub(super) fn replace_plan(&mut self, plan: &[PlanEntry]) {
+        let mut seen = std::collections::HashSet::new();
+        let entries = plan.iter().map(|entry| Layout {
+            id: entry.codon_id.configured(),
+            within: entry.loop_context.as_ref().map(|place| &place.loop_id),
+            codon: Some(&entry.codon),
+        });
+        let entries: Vec<Layout<'_>> = entries.filter(|entry| seen.insert(entry.id)).collect();
+        let current = self.now.as_ref().map(|now| now.item.as_str());
+        let current = entries.iter().position(|entry| Some(entry.id) == current);
+        let first = match entries.len() > ITEMS {
+            true => current.unwrap_or_default().saturating_sub(BEFORE),
+            false => 0,
+        };
+        let mut known = std::mem::take(&mut self.items);
+        self.order.clear();
+        let (mut weight, mut shown) = (0, 0);
+        for entry in &entries[first..] {
+            weight += self.lay_out(entry, known.remove(entry.id), &mut known);
+            shown += 1;
+            if weight > ITEM_BYTES || shown == ITEMS {
+                break;
+            }
+        }
+        self.omitted.before = first;
+        self.omitted.after = entries.len() - first - shown;
+    }
+
+    /// Takes in the description of a run; other events change nothing.
+    pub(super) fn describe(&mut self, event: &Event) {
+        let Event::RunDescribed {
+            hank,
+            max_dollars,
+            max_time_ms,
+            loops,
+        } = event
+        else {
+            return;
+        };
+        self.hank = hank.as_ref().map(|hank| HankTitle {
+            name: excerpt(&hank.name, NAME),
+            version: excerpt(&hank.version, NAME),
+        });
+        (self.money.limit, self.time_limit_ms) = (*max_dollars, *max_time_ms);
+        for described in loops {
+            if let Some(item) = self.items.get_mut(described.id.as_str()) {
+                item.name = excerpt(&described.name, NAME);
+                item.most = described.most;
+                item.until = described.until.as_deref().map(|run| excerpt(run, TITLE));
+            }
+        }
+    }
+
+    /// Lays out what a loop adds to the plan.
+    pub(super) fn extend_plan(&mut self, extension: &PlanExtension) {
+        for added in &extension.entries {
+            let entry = Layout {
+                id: added.codon_id.configured(),
+                within: added.loop_context.as_ref().map(|place| &place.loop_id),
+                codon: added.codon.as_ref(),
+            };
+            if !self.items.contains_key(entry.id) {
+                self.lay_out(&entry, None, &mut BTreeMap::new());
+                self.make_room();
+            }
+        }
+    }
+
+    /// Makes sure that a codon which starts has an entry.
+    pub(super) fn find_or_lay_out(&mut self, codon: &CodonId, within: Option<&LoopId>) {
+        let id = codon.configured();
+        if self.items.contains_key(id) {
+            return;
+        }
+        let entry = Layout {
+            id,
+            within,
+            codon: None,
+        };
+        self.lay_out(&entry, None, &mut BTreeMap::new());
+        // A long plan is shown in part; this is the entry after that part.
+        self.omitted.after = self.omitted.after.saturating_sub(1);
+        self.make_room();
+    }
+
+    /// Adds an entry at the end; returns the bytes that it takes.
+    fn lay_out(
+        &mut self,
+        entry: &Layout<'_>,
+        known: Option<ItemView>,
+        loops: &mut BTreeMap<String, ItemView>,
+    ) -> usize {
+        let mut item = known.unwrap_or_default();
+        item.kind = ItemKind::Codon;
+        item.describe(entry);
+        let mut weight = item.weight(entry.id);
+        match entry.within.map(LoopId::as_str) {
+            Some(of) if of != entry.id => {
+                if !self.items.contains_key(of) {
+                    let mut found = loops.remove(of).unwrap_or_default();
+                    found.kind = ItemKind::Loop;
+                    found.order.clear();
+                    if found.name.is_empty() {
+                        found.name = excerpt(of, NAME);
+                    }
+                    weight += found.weight(of);
+                    self.items.insert(of.to_owned(), found);
+                    self.order.push(of.to_owned());
+                }
+                if let Some(found) = self.items.get_mut(of) {
+                    found.order.push(entry.id.to_owned());
+                    weight += entry.id.len() + 3;
+                }
+            }
+            _ => self.order.push(entry.id.to_owned()),
+        }
+        self.items.insert(entry.id.to_owned(), item);
+        weight
+    }
+
+    /// Takes the first entries out as long as there are too many.
+    fn make_room(&mut self) {
+        let weight = |view: &Self| view.items.iter().map(|(id, item)| item.weight(id)).sum::<usize>();
+        while self.order.len() > 1 && (self.items.len() > ITEMS || weight(self) > ITEM_BYTES) {
+            let first = self.order.remove(0);
+            let gone = self.items.remove(&first).map_or(Vec::new(), |item| item.order);
+            for id in &gone {
+                self.items.remove(id);
+            }
+            self.omitted.before += gone.len().max(1);
+        }
+    }
+
+    /// Adds an attempt; the oldest one is summed when there are too many.
+    pub(super) fn add_attempt(&mut self, item: &str, key: AttemptKey, attempt: AttemptView) {
+        if let Some(item) = self.items.get_mut(item) {
+            item.attempts.insert(key, attempt);
+        }
+        let count: usize = self.items.values().map(|item| item.attempts.len()).sum();
+        if count <= ATTEMPTS {
+            return;
+        }
+        let all = self.items.iter().flat_map(|(id, item)| {
+            let attempts = item.attempts.iter();
+            attempts.map(move |(key, attempt)| ((attempt.seq, attempt.began, *key), id.clone()))
+        });
+        let Some(((_, _, key), id)) = all.min() else {
+            return;
+        };
+        let item = self.items.entry(id).or_default();
+        if let Some(oldest) = item.attempts.remove(&key) {
+            item.earlier.get_or_insert_default().add(key, &oldest);
+        }
+    }
+}
+
+impl ItemView {
+    /// Takes over the configuration of a codon, as far as the plan has it.
+    fn describe(&mut self, entry: &Layout<'_>) {
+        self.within = entry.within.map(|of| of.as_str().to_owned());
+        if let Some(codon) = entry.codon {
+            let text = |key: &str| codon.as_json().get(key).and_then(Value::as_str);
+            self.name = excerpt(codon.name().unwrap_or(entry.id), NAME);
+            self.model = text("model").map(|model| excerpt(model, NAME));
+            self.asks = match codon.as_json().get("approval") {
+                Some(Value::String(question)) => Some(excerpt(question, TITLE)),
+                Some(Value::Bool(true)) => Some(format!("may {} begin?", excerpt(entry.id, NAME))),
+                _ => None,
+            };
+        }
+        if self.name.is_empty() {
+            self.name = excerpt(entry.id, NAME);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! View of a state document, for directories whose journal is not read (WIRE-36).
+
+use super::attempt::{AttemptState, AttemptView, AttemptWhy};
+use super::item::CheckView;
+use super::now::{CurrentAttempt, phase};
+use super::run_view::{ProblemView, RunState, RunView, ViewedRun};
+use crate::agent::FailureReason;
+use crate::budget::{Ceiling, CeilingUse};
+use crate::codon::{CodonExecution, SentinelState};
+use crate::document::{HankweaveState, RunRecord, RunStatus};
+use crate::thread::{ExecutionThread, ThreadCodon};
+use crate::wire::Event;
+
+impl RunView {
+    /// Returns the view of a document after the event `seq`; 0 where that is not known. `thread` is the one that ends in its newest run.
+    ///
+    /// Costs of the whole history are read, but only the newest attempts are laid out. Lines, files and waits are those of the events that follow.
+    #[must_use]
+    pub fn of_state(state: &HankweaveState, thread: &ExecutionThread, seq: u64) -> Self {
+        let mut view = Self {
+            seq,
+            ..Self::default()
+        };
+        view.files.base.clone_from(&state.initial_checkpoint);
+        view.money.spent = state.total_spend();
+        let counted = CeilingUse::of(std::time::Duration::ZERO, Ceiling::default(), state).spent();
+        view.money.before = view.money.spent.saturating_sub(counted);
+        view.money.at_least = state.cost_is_lower_bound();
+        view.replace_plan(&state.execution_plan);
+        for record in thread.codons.iter().take(200).rev() {
+            view.add_record(record);
+        }
+        if let Some(run) = state.runs.front() {
+            view.run = Some(ViewedRun {
+                id: run.run_id.clone(),
+                number: state.runs.len(),
+                began: run.start_time,
+            });
+            view.interrupted_by = run.interrupted_by;
+            view.state = RunState::of_record(run);
+            view.since = run.end_time.or(Some(run.start_time));
+            view.at = view.since;
+        }
+        view.reword();
+        view
+    }
+
+    /// Takes in the names, limits and loops of a run, from [`Event::run_described`].
+    #[must_use]
+    pub fn with_description(mut self, description: &Event) -> Self {
+        self.describe(description);
+        self.reword();
+        self
+    }
+
+    /// Turns a run that is recorded as running, and whose process no longer exists, into a crashed one.
+    pub fn mark_crashed(&mut self) {
+        if self.state.has_ended() || self.state == RunState::Planned {
+            return;
+        }
+        self.state = RunState::Crashed;
+        if let Some(now) = self.now.take()
+            && let Some(item) = self.items.get_mut(&now.item)
+            && let Some(attempt) = item.attempts.get_mut(&now.key())
+        {
+            attempt.state = AttemptState::Crashed;
+        }
+        self.reword();
+    }
+
+    fn add_record(&mut self, record: &ThreadCodon) {
+        let codon = &*record.codon;
+        let (id, place) = (codon.codon_id(), codon.loop_context());
+        self.find_or_lay_out(id, place.as_ref().map(|place| &place.loop_id));
+        if let Some(of) = self.loop_of(id.configured()) {
+            of.iteration = Some(id.iteration());
+            if let Some(check) = codon.loop_check() {
+                of.keep_check(id.iteration(), CheckView::from(&check));
+            }
+        }
+        let item = id.configured();
+        let Some(found) = self.items.get(item) else { return };
+        let key = found.next_attempt(id.iteration());
+        let mut attempt = AttemptView::of_record(codon);
+        if attempt.state == AttemptState::Failed
+            && record.run_status == RunStatus::Crashed
+            && is_of_crash(codon)
+        {
+            attempt.state = AttemptState::Crashed;
+        }
+        self.problem = (attempt.state == AttemptState::Failed).then(|| ProblemView {
+            item: item.to_owned(),
+            attempt: key,
+            tail: std::collections::BTreeMap::new(),
+        });
+        self.add_attempt(item, key, attempt);
+        self.now = (!codon.is_terminal()).then(|| CurrentAttempt {
+            phase: phase(codon.status()).to_owned(),
+            ..CurrentAttempt::new(item, key)
+        });
+    }
+}
+
+impl RunState {
+    /// Returns the state of a recorded run. One whose process no longer exists is recorded as running until the next start.
+    #[must_use]
+    pub fn of_record(run: &RunRecord) -> Self {
+        match run.status {
+            RunStatus::Running => Self::Running,
+            RunStatus::Completed => Self::Completed,
+            RunStatus::Failed => Self::of_failure(run.interrupted_by),
+            RunStatus::Crashed => Self::Crashed,
+        }
+    }
+}
+
+/// Whether a codon failed because its server was gone, not by itself.
+fn is_of_crash(codon: &CodonExecution) -> bool {
+    let reason = codon.failure_reason();
+    reason.is_some_and(|reason| reason.message.as_deref() == Some("Server crashed"))
+}
+
+impl AttemptView {
+    /// Returns the attempt of a record.
+    #[must_use]
+    pub fn of_record(codon: &CodonExecution) -> Self {
+        let reason = codon.failure_reason();
+        let interruption = reason.and_then(FailureReason::interruption);
+        let duration = codon.duration();
+        Self {
+            id: Some(codon.codon_id().clone()),
+            seq: None,
+            state: AttemptState::of(codon.status(), interruption).unwrap_or_default(),
+            began: Some(*codon.start_time()),
+            ended: codon.end_time().copied(),
+            duration_ms: duration.and_then(|time| u64::try_from(time.as_millis()).ok()),
+            rig_ms: None,
+            why: reason.map(AttemptWhy::from),
+            budget: codon.budget_exceeded().map(|exceeded| exceeded.to_string()),
+            cost: codon.agent_cost(),
+            sentinels: codon.sentinel_cost(),
+            sentinels_at_least: codon.sentinels().iter().any(SentinelState::cost_is_lower_bound),
+            at_least: codon.cost_is_lower_bound(),
+            tokens: codon.agent_tokens(),
+            agent: None,
+            model: None,
+            checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
+            undone: false,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Texts of a view: one line, cut (WIRE-38).
+
+use serde_json::Value;
+
+/// Longest line of an agent or rig, in bytes of JSON.
+pub(super) const LINE: usize = 400;
+/// Longest title, message or reason, in bytes of JSON.
+pub(super) const TITLE: usize = 160;
+/// Longest name of a codon, loop or model, in bytes of JSON.
+pub(super) const NAME: usize = 96;
+
+/// Returns `text` as one line that takes at most `most` bytes in JSON; a text that is cut ends in `…`.
+///
+/// Control characters become spaces: JSON would write each with six bytes, and no screen shows them.
+#[must_use]
+pub fn excerpt(text: &str, most: usize) -> String {
+    let ellipsis = '…'.len_utf8();
+    let (mut line, mut used, mut end) = (String::new(), 0, 0);
+    for c in text.trim().chars() {
+        let c = if c.is_control() { ' ' } else { c };
+        used += match c {
+            '"' | '\\' => 2,
+            c => c.len_utf8(),
+        };
+        if used > most {
+            line.truncate(end);
+            line.push('…');
+            return line;
+        }
+        line.push(c);
+        if used + ellipsis <= most {
+            end = line.len();
+        }
+    }
+    line
+}
+
+/// Returns a sentinel's answer as text: its words, or its value as JSON.
+pub(super) fn answer(content: &Value) -> String {
+    content
+        .as_str()
+        .map_or_else(|| content.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: WIRE-38
+    #[test]
+    fn an_excerpt_is_one_line_that_fits() {
+        assert_eq!(excerpt(" two\nlines ", 20), "two lines");
+        assert_eq!(excerpt("abcdef", 6), "abcdef");
+        assert_eq!(excerpt("abcdefg", 6), "abc…");
+        for text in [
+            "\u{1}".repeat(900),
+            "\"".repeat(900),
+            "漢".repeat(900),
+            "x\u{7f}\\".repeat(300),
+        ] {
+            for most in [3, 4, 5, 160] {
+                let json = serde_json::to_string(&excerpt(&text, most)).unwrap();
+                assert!(json.len() <= most + 2, "{most}: {json}");
+            }
+        }
+    }
+}

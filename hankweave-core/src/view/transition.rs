@@ -1,0 +1,245 @@
+//! State events in a view.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::attempt::{AttemptKey, AttemptState, AttemptView, AttemptWhy};
+use super::item::CheckView;
+use super::now::{CurrentActivity, CurrentAttempt, phase};
+use super::run_view::{ProblemView, RunState, RunView, ViewedRun};
+use super::wait::{WaitKind, WaitView, add};
+use crate::agent::FailureReason;
+use crate::codon::{BudgetExceeded, CheckpointType, CodonStatus, LoopCheck, LoopContext, SentinelState};
+use crate::document::StartingConditions;
+use crate::event::StateEvent;
+use crate::id::{CodonId, RunId};
+use crate::time::Timestamp;
+
+/// Metadata of the end of a codon that a view shows.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct EndedCodon {
+    failure_reason: Option<FailureReason>,
+    budget_exceeded: Option<BudgetExceeded>,
+    loop_check: Option<LoopCheck>,
+    cost_is_lower_bound: bool,
+    duration_ms: Option<u64>,
+}
+
+impl RunView {
+    pub(super) fn transition(&mut self, event: &StateEvent, number: usize, at: Timestamp, seq: u64) {
+        match event {
+            StateEvent::RunStarted {
+                run_id,
+                starting_conditions,
+                ..
+            } => self.start_run(run_id, starting_conditions, number, at),
+            StateEvent::RunCompleted { .. } => self.end_run(RunState::Completed, at),
+            StateEvent::RunFailed { interrupted_by, .. } => {
+                self.interrupted_by = *interrupted_by;
+                self.end_run(RunState::of_failure(*interrupted_by), at);
+            }
+            StateEvent::RunCrashed { .. } => {
+                self.crash_attempt(at);
+                self.end_run(RunState::Crashed, at);
+            }
+            StateEvent::CodonStarted {
+                codon_id,
+                loop_context,
+                ..
+            } => self.start_codon(codon_id, loop_context.as_ref(), at, seq),
+            StateEvent::CodonTransitioned {
+                codon_id,
+                to,
+                metadata,
+                ..
+            } => match to.is_terminal() {
+                true => self.end_codon(codon_id, *to, metadata.as_ref(), at, seq),
+                false => self.move_codon(*to),
+            },
+            StateEvent::CostsUpdated {
+                codon_id,
+                cost,
+                tokens,
+                ..
+            }
+            | StateEvent::CodonFinalCostSet {
+                codon_id,
+                final_cost: cost,
+                final_tokens: tokens,
+                ..
+            } => {
+                if let Some(attempt) = self.attempt_of(codon_id) {
+                    (attempt.cost, attempt.tokens) = (*cost, *tokens);
+                }
+            }
+            StateEvent::CostsIncremented {
+                codon_id,
+                cost_delta,
+                tokens_delta,
+                ..
+            } => {
+                if let Some(attempt) = self.attempt_of(codon_id) {
+                    attempt.cost += *cost_delta;
+                    attempt.tokens += *tokens_delta;
+                }
+            }
+            StateEvent::SentinelStatesUpdated {
+                codon_id,
+                sentinel_states,
+                total_cost,
+                ..
+            } => {
+                if let Some(attempt) = self.attempt_of(codon_id) {
+                    attempt.sentinels = *total_cost;
+                    let mut sentinels = sentinel_states.iter();
+                    attempt.sentinels_at_least = sentinels.any(SentinelState::cost_is_lower_bound);
+                    attempt.at_least |= attempt.sentinels_at_least;
+                }
+            }
+            StateEvent::CheckpointCreated {
+                codon_id,
+                checkpoint_type,
+                sha,
+                ..
+            } if *checkpoint_type != CheckpointType::RigSetup => {
+                if let Some(attempt) = self.attempt_of(codon_id) {
+                    attempt.checkpoint = Some(sha.clone());
+                }
+            }
+            StateEvent::InitialCheckpointSet { sha } => self.files.base = Some(sha.clone()),
+            StateEvent::ApprovalSet { approval: Some(_) } => self.answer(at),
+            StateEvent::PlanReplaced { execution_plan } => self.replace_plan(execution_plan),
+            StateEvent::PlanExtended { extension } => self.extend_plan(extension),
+            StateEvent::CheckpointCreated { .. }
+            | StateEvent::ApprovalSet { approval: None }
+            | StateEvent::AssistantMessageCountUpdated { .. }
+            | StateEvent::ExtensionCountUpdated { .. }
+            | StateEvent::RollbackPending { .. }
+            | StateEvent::OperationRecorded { .. } => {}
+        }
+    }
+
+    fn start_run(&mut self, id: &RunId, conditions: &StartingConditions, number: usize, began: Timestamp) {
+        let id = id.clone();
+        self.run = Some(ViewedRun { id, number, began });
+        (self.now, self.activity, self.ask, self.problem) = (None, None, None, None);
+        (self.interrupted_by, self.cause) = (None, None);
+        if let StartingConditions::Fresh { .. } = conditions {
+            // What was spent before does not count against its limit, and its history is empty.
+            self.money.before = self.money.spent;
+            for item in self.items.values_mut() {
+                item.attempts.clear();
+                item.checks.clear();
+                (item.earlier, item.iteration) = (None, None);
+            }
+            self.waits.clear();
+            self.files.newest.clear();
+            self.files.more = 0;
+        }
+        (self.state, self.since) = (RunState::Running, Some(began));
+    }
+
+    fn end_run(&mut self, state: RunState, at: Timestamp) {
+        (self.now, self.activity, self.ask) = (None, None, None);
+        self.enter(state, at);
+    }
+
+    fn crash_attempt(&mut self, at: Timestamp) {
+        let Some(now) = self.now.take() else { return };
+        let item = self.items.get_mut(&now.item);
+        if let Some(attempt) = item.and_then(|item| item.attempts.get_mut(&now.key())) {
+            (attempt.state, attempt.ended) = (AttemptState::Crashed, Some(at));
+        }
+    }
+
+    fn start_codon(&mut self, id: &CodonId, place: Option<&LoopContext>, at: Timestamp, seq: u64) {
+        self.find_or_lay_out(id, place.map(|place| &place.loop_id));
+        let (item, iteration) = (id.configured(), id.iteration());
+        if let Some(of) = self.loop_of(item) {
+            of.iteration = Some(iteration);
+        }
+        let first = AttemptKey {
+            iteration,
+            attempt: 1,
+        };
+        let key = self
+            .items
+            .get(item)
+            .map_or(first, |item| item.next_attempt(iteration));
+        let attempt = AttemptView {
+            id: Some(id.clone()),
+            seq: Some(seq),
+            began: Some(at),
+            ..AttemptView::default()
+        };
+        self.add_attempt(item, key, attempt);
+        self.now = Some(CurrentAttempt::new(item, key));
+        (self.activity, self.ask, self.problem) = (None, None, None);
+        self.enter(RunState::Running, at);
+    }
+
+    fn move_codon(&mut self, to: CodonStatus) {
+        if let Some(now) = &mut self.now {
+            phase(to).clone_into(&mut now.phase);
+        }
+    }
+
+    fn end_codon(
+        &mut self,
+        id: &CodonId,
+        to: CodonStatus,
+        metadata: Option<&Map<String, Value>>,
+        at: Timestamp,
+        seq: u64,
+    ) {
+        let end = metadata.map(EndedCodon::deserialize);
+        let end = end.and_then(Result::ok).unwrap_or_default();
+        let now = self.now.take_if(|now| now.item == id.configured());
+        let interruption = end.failure_reason.as_ref().and_then(FailureReason::interruption);
+        let state = AttemptState::of(to, interruption).unwrap_or_default();
+        let until = end.failure_reason.as_ref().and_then(|reason| reason.retry_at);
+        if let Some(attempt) = self.attempt_of(id) {
+            attempt.state = state;
+            attempt.ended = Some(at);
+            attempt.duration_ms = end.duration_ms;
+            attempt.why = end.failure_reason.as_ref().map(AttemptWhy::from);
+            attempt.budget = end.budget_exceeded.map(|exceeded| exceeded.to_string());
+            attempt.at_least |= end.cost_is_lower_bound;
+        }
+        if let Some(check) = &end.loop_check
+            && let Some(of) = self.loop_of(id.configured())
+        {
+            of.keep_check(id.iteration(), CheckView::from(check));
+        }
+        if let (AttemptState::Failed, Some(now)) = (state, now) {
+            let (item, attempt, tail) = (now.item.clone(), now.key(), now.lines);
+            self.problem = Some(ProblemView { item, attempt, tail });
+        }
+        if let Some(to) = until.filter(|until| *until > at) {
+            let wait = WaitView {
+                item: Some(id.configured().to_owned()),
+                kind: WaitKind::Limit,
+                from: at,
+                to: Some(to),
+                why: None,
+                n: None,
+                of: None,
+            };
+            add(&mut self.waits, seq, wait);
+            self.activity = Some(CurrentActivity::limit(at, to));
+        }
+    }
+
+    /// Ends the wait for an answer.
+    fn answer(&mut self, at: Timestamp) {
+        if self.ask.take().is_none() {
+            return;
+        }
+        let newest = self.waits.values_mut().next_back();
+        if let Some(wait) = newest.filter(|wait| wait.kind == WaitKind::Approval && wait.to.is_none()) {
+            wait.to = Some(at);
+        }
+        self.enter(RunState::Running, at);
+    }
+}

@@ -1,0 +1,64 @@
+//! Waits: for a retry, for the end of a usage limit, for an answer.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// Waits that a view lists.
+const WAITS: usize = 40;
+
+/// One wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct WaitView {
+    /// Entry of the plan that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+    /// Kind of wait.
+    pub kind: WaitKind,
+    /// When it started.
+    pub from: Timestamp,
+    /// When it ends or ended; absent while that is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Timestamp>,
+    /// Reason, cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Number of the retry that follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n: Option<u64>,
+    /// Most retries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<u64>,
+}
+
+/// Kind of wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum WaitKind {
+    /// Before another attempt, or another request of the agent.
+    Retry,
+    /// For the end of a usage limit.
+    Limit,
+    /// For the answer of a user.
+    Approval,
+}
+
+/// Adds a wait, unless it is the newest one reported again.
+pub(super) fn add(waits: &mut BTreeMap<u64, WaitView>, seq: u64, wait: WaitView) {
+    let newest = waits.values().next_back();
+    let known = newest.is_some_and(|known| {
+        (known.kind, known.to, known.n, &known.item) == (wait.kind, wait.to, wait.n, &wait.item)
+    });
+    if known {
+        return;
+    }
+    waits.insert(seq, wait);
+    while waits.len() > WAITS {
+        waits.pop_first();
+    }
+}

@@ -1,0 +1,285 @@
+//! Words of a view: its headline, its next step and its lines (WIRE-39).
+
+use serde_json::Value;
+
+use super::attempt::AttemptState;
+use super::item::{ItemKind, ItemView};
+use super::run_view::{OmittedItems, RunState, RunView};
+use super::text::{LINE, TITLE, excerpt};
+use crate::agent::InterruptedBy;
+use crate::wire::{AgentAction, Event, FileAction, ProgressKind};
+
+/// Keys of a tool's input that tell people what it is about, the most telling first.
+const SUBJECTS: [&str; 8] = [
+    "file_path",
+    "path",
+    "command",
+    "pattern",
+    "url",
+    "query",
+    "description",
+    "prompt",
+];
+
+/// Longest headline, in bytes of JSON.
+const HEADLINE: usize = 300;
+
+impl RunView {
+    /// Makes the sentences anew.
+    pub(super) fn reword(&mut self) {
+        self.headline = excerpt(&self.make_headline(), HEADLINE);
+        self.next = self.make_next().map(|next| excerpt(&next, HEADLINE));
+    }
+
+    fn make_headline(&self) -> String {
+        match self.state {
+            RunState::Planned => "Nothing has run yet".to_owned(),
+            RunState::Running => self.running(),
+            RunState::Asking => match &self.ask {
+                Some(ask) => format!("Waits for you: {}", ask.question),
+                None => "Waits for you".to_owned(),
+            },
+            RunState::Idle => "Waits for a command".to_owned(),
+            RunState::Completed => "Completed".to_owned(),
+            RunState::Failed => self.failed(),
+            RunState::Stopped => "Stopped".to_owned(),
+            RunState::Paused => self.paused(),
+            RunState::Crashed => "Crashed".to_owned(),
+        }
+    }
+
+    fn running(&self) -> String {
+        if let Some(now) = &self.now {
+            return format!("Runs {}", self.title(&now.item, now.iteration));
+        }
+        match self.activity.as_ref().map(|activity| activity.kind) {
+            Some(ProgressKind::Wait | ProgressKind::Retry) => match &self.problem {
+                Some(problem) => {
+                    let title = self.title(&problem.item, problem.attempt.iteration);
+                    format!("Waits to retry {title}")
+                }
+                None => "Waits to retry".to_owned(),
+            },
+            Some(ProgressKind::Restore) => "Restores files".to_owned(),
+            Some(ProgressKind::Checkpoint | ProgressKind::Rig) | None => "Runs".to_owned(),
+        }
+    }
+
+    fn failed(&self) -> String {
+        let Some(problem) = &self.problem else {
+            return "Failed".to_owned();
+        };
+        let title = self.title(&problem.item, problem.attempt.iteration);
+        let attempt = self.attempt(&problem.item, problem.attempt);
+        let why = attempt.and_then(|attempt| attempt.why.as_ref()?.message.as_deref());
+        match why {
+            Some(why) => format!("Failed at {title}: {why}"),
+            None => format!("Failed at {title}"),
+        }
+    }
+
+    fn paused(&self) -> String {
+        let paused = format!("Paused ({})", self.cause_of_pause());
+        match &self.cause {
+            Some(cause) => format!("{paused}: {cause}"),
+            None => paused,
+        }
+    }
+
+    /// Returns the state in words within a sentence: `completed`, `paused (total budget spent)`.
+    #[must_use]
+    pub fn state_words(&self) -> String {
+        match self.state {
+            RunState::Paused => format!("paused ({})", self.cause_of_pause()),
+            other => other.as_str().to_owned(),
+        }
+    }
+
+    fn cause_of_pause(&self) -> String {
+        match self.interrupted_by {
+            Some(InterruptedBy::Ceiling) => "total budget spent".to_owned(),
+            Some(InterruptedBy::Approval) => "approval needed, or denied".to_owned(),
+            Some(InterruptedBy::UsageLimit) => {
+                let attempts = self.items.values().flat_map(|item| item.attempts.values());
+                let ends = attempts.filter_map(|attempt| attempt.why.as_ref()?.until).max();
+                ends.map_or_else(
+                    || "usage limit".to_owned(),
+                    |ends| format!("usage limit until {ends}"),
+                )
+            }
+            Some(InterruptedBy::Stop | InterruptedBy::LostSession) | None => "interrupted".to_owned(),
+        }
+    }
+
+    /// Returns the name of an item with its position: `Build it, 2 of at most 5`.
+    #[must_use]
+    pub fn title(&self, item: &str, iteration: u32) -> String {
+        let Some(found) = self.items.get(item) else {
+            return item.to_owned();
+        };
+        let Some(of) = found.within.as_ref().and_then(|of| self.items.get(of)) else {
+            return found.name.clone();
+        };
+        match of.most {
+            Some(most) => format!("{}, {iteration} of at most {most}", found.name),
+            None => format!("{}, iteration {iteration}", found.name),
+        }
+    }
+
+    fn make_next(&self) -> Option<String> {
+        if self.state.has_ended() {
+            return None;
+        }
+        let now = self.now.as_ref()?;
+        let item = self.items.get(&now.item)?;
+        let name = |id: &String| Some(self.items.get(id)?.name.as_str());
+        let after = |order: &[String], id: &str| {
+            let at = order.iter().position(|known| known == id)?;
+            order.get(at + 1).cloned()
+        };
+        let entry = item.within.as_deref().unwrap_or(&now.item);
+        let following = after(&self.order, entry);
+        let following = following.and_then(|id| self.first_of(&id)).map(str::to_owned);
+        let Some(of) = item.within.as_ref().and_then(|of| self.items.get(of)) else {
+            return Some(format!("Then {}", following?));
+        };
+        if let Some(next) = after(&of.order, &now.item).as_ref().and_then(name) {
+            return Some(format!("Then {next}"));
+        }
+        let again = of.order.first().and_then(name);
+        let again = again.filter(|_| of.most.is_none_or(|most| now.iteration < most));
+        match (again, following) {
+            (Some(again), Some(following)) => Some(format!("Then {again} again, or {following}")),
+            (Some(again), None) => Some(format!("Then {again} again, or the end")),
+            (None, following) => Some(format!("Then {}", following?)),
+        }
+    }
+
+    /// Iterates over the codons of the plan in order, each once, however often a loop repeats it.
+    fn codons(&self) -> impl Iterator<Item = &str> {
+        self.order.iter().flat_map(|id| {
+            let inner = self.items.get(id).map_or(&[][..], |item| &item.order);
+            let own = inner.is_empty().then_some(id.as_str());
+            own.into_iter().chain(inner.iter().map(String::as_str))
+        })
+    }
+
+    /// Returns the number of codons before the current one, or that are done, and of all, each counted once.
+    #[must_use]
+    pub fn position(&self) -> (usize, usize) {
+        let OmittedItems { before, after } = self.omitted;
+        (before + self.done(), before + self.codons().count() + after)
+    }
+
+    fn done(&self) -> usize {
+        let place = |item: &str| self.codons().position(|id| id == item);
+        if let Some(now) = &self.now {
+            return place(&now.item).unwrap_or_default();
+        }
+        let attempts = self.items.iter().flat_map(|(id, item)| {
+            let attempts = item.attempts.values();
+            attempts.map(move |attempt| (attempt.seq, attempt.began, id, attempt.state))
+        });
+        let newest = attempts.max_by_key(|(seq, began, ..)| (*seq, *began));
+        let Some((.., id, state)) = newest else { return 0 };
+        let is_done = matches!(state, AttemptState::Completed | AttemptState::Skipped);
+        place(id).map_or(0, |place| place + usize::from(is_done))
+    }
+
+    /// Iterates over the names of the codons after the current one, in order.
+    pub fn coming(&self) -> impl Iterator<Item = &str> {
+        let first = self.done() + usize::from(self.now.is_some());
+        let name = |id| {
+            self.items
+                .get(id)
+                .map_or(id, |item: &ItemView| item.name.as_str())
+        };
+        self.codons().skip(first).map(name)
+    }
+
+    /// Name of the first codon of an entry.
+    fn first_of(&self, id: &str) -> Option<&str> {
+        let item = self.items.get(id)?;
+        match item.kind {
+            ItemKind::Codon => Some(&item.name),
+            ItemKind::Loop => Some(&self.items.get(item.order.first()?)?.name),
+        }
+    }
+}
+
+/// Returns the title of a tool use: its description, else the argument that tells most, else the tool.
+#[must_use]
+pub fn title_of_tool_use<'e>(tool: Option<&'e str>, input: Option<&'e Value>) -> &'e str {
+    let described = input.and_then(|input| input.get("description")?.as_str());
+    match described.unwrap_or_else(|| subject(input)) {
+        "" => tool.unwrap_or("sub-agent"),
+        title => title,
+    }
+}
+
+/// Returns the argument that tells a person most about a tool use; empty when there is none.
+fn subject(input: Option<&Value>) -> &str {
+    let found = SUBJECTS.iter().find_map(|key| input?.get(key)?.as_str());
+    found.unwrap_or_default()
+}
+
+/// Returns the line that stands for an event while a codon runs; `None` for events that a view shows in another form.
+#[must_use]
+pub fn line_of(event: &Event) -> Option<String> {
+    let cut = |text: &str| excerpt(text, TITLE);
+    Some(match event {
+        Event::AssistantAction {
+            action,
+            content,
+            tool_name,
+            tool_input,
+            ..
+        } => match action {
+            AgentAction::Thinking => format!("thinks: {}", cut(content)),
+            AgentAction::Message => cut(content),
+            AgentAction::ToolUse => {
+                let tool = tool_name.as_deref().unwrap_or(content);
+                format!("› {} {}", cut(tool), cut(subject(tool_input.as_ref())))
+            }
+        },
+        Event::ToolResult {
+            tool_name,
+            result,
+            is_error: true,
+            ..
+        } => format!("{} failed: {}", cut(tool_name), cut(result)),
+        Event::RigOutput { line, .. } => format!("| {}", excerpt(line, LINE)),
+        Event::RigSetupFailed { ignored, .. } => {
+            let consequence = if *ignored { "ignored" } else { "the codon fails" };
+            format!("rig set-up failed ({consequence})")
+        }
+        Event::FileUpdated { path, action, .. } => {
+            let mark = match action {
+                FileAction::Created => '+',
+                FileAction::Modified => '~',
+                FileAction::Deleted => '-',
+            };
+            format!("{mark} {}", cut(path))
+        }
+        Event::OutputTruncated { length, .. } => {
+            format!("a line of {length} bytes is too long to be read; the log has it")
+        }
+        Event::CodonStarted {
+            previous_session_id, ..
+        } => match previous_session_id {
+            Some(_) => "the agent continues its session".to_owned(),
+            None => "the agent works".to_owned(),
+        },
+        Event::CodonExtended { extension_number, .. } => {
+            format!("the agent continues (extension {extension_number})")
+        }
+        Event::RollbackProgress {
+            current_step,
+            total_steps,
+            message,
+        } => format!("{current_step} of {total_steps}: {}", cut(message)),
+        Event::Info { message } => cut(message),
+        Event::Error { message, .. } => format!("error: {}", cut(message)),
+        _ => return None,
+    })
+}

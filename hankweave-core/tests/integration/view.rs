@@ -1,0 +1,569 @@
+//! View of a run: laws of the fold, its bounds, its words.
+
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::document::PlanEntry;
+use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::state::LiveState;
+use hankweave_core::testing::{Ending, Story, histories};
+use hankweave_core::thread;
+use hankweave_core::time::Timestamp;
+use hankweave_core::view::{
+    AttemptKey, AttemptState, MAX_VIEW_BYTES, RunState, RunView, apply_patch, change_message, difference,
+};
+use hankweave_core::wire::{CurrentFigures, DirectPayload, Event, JournalEntry};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// One of each event of the protocol.
+fn examples() -> Vec<Event> {
+    let lines = include_str!("../fixtures/wire/events.jsonl").lines();
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn entry(seq: u64, event: Event) -> JournalEntry {
+    JournalEntry {
+        seq,
+        id: format!("e-{seq}").parse().unwrap(),
+        timestamp: Timestamp::from_millis(1_736_000_000_000 + i64::try_from(seq).unwrap() * 1_000),
+        event,
+    }
+}
+
+/// Journal of the accepted events of a history, with other events between them.
+fn journal(history: &[Recorded<StateEvent>], others: &[(u8, Event)]) -> Vec<JournalEntry> {
+    let mut live = LiveState::default();
+    let mut others = others.iter().cycle();
+    let mut entries = Vec::new();
+    for recorded in history {
+        if live.apply(recorded).is_ok() {
+            let figures = CurrentFigures::of(&live);
+            entries.push(Event::state_transition(Box::new(recorded.event.clone()), figures));
+        }
+        if let Some((count, event)) = others.next() {
+            entries.extend(std::iter::repeat_n(event.clone(), usize::from(*count)));
+        }
+    }
+    (1..).zip(entries).map(|(seq, event)| entry(seq, event)).collect()
+}
+
+fn fold(entries: &[JournalEntry]) -> RunView {
+    let mut view = RunView::default();
+    entries.iter().for_each(|entry| view.take(entry));
+    view
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(fields) => fields.values().any(has_null),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn journals() -> impl Strategy<Value = Vec<JournalEntry>> {
+    let codon = |mut event: Value, codon: u8| {
+        for key in ["codonId", "codon"] {
+            if event["data"].get(key).is_some() {
+                event["data"][key] = json!(char::from(b'a' + codon).to_string());
+            }
+        }
+        serde_json::from_value(event).unwrap()
+    };
+    let other = (prop::sample::select(examples()), 0..3u8)
+        .prop_map(move |(event, number)| codon(serde_json::to_value(event).unwrap(), number));
+    let others = proptest::collection::vec((0..4u8, other), 1..20);
+    (histories(60), others).prop_map(|(history, others)| journal(&history, &others))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // covers: WIRE-37
+    #[test]
+    fn the_patch_of_later_events_turns_the_earlier_view_into_the_later_one(entries in journals(), cut in any::<prop::sample::Index>()) {
+        let (earlier, _) = entries.split_at(cut.index(entries.len() + 1));
+        let (before, after) = (fold(earlier).to_json(), fold(&entries).to_json());
+        prop_assert!(!has_null(&after), "{after}");
+        let mut patched = before.clone();
+        apply_patch(&mut patched, &difference(&before, &after));
+        prop_assert_eq!(&patched, &after);
+        apply_patch(&mut patched, &difference(&before, &after));
+        prop_assert_eq!(&patched, &after, "a patch is harmless twice");
+        match change_message(&before, &after) {
+            None => prop_assert_eq!(before, after),
+            Some(DirectPayload::View { view }) => prop_assert_eq!(view, after),
+            Some(DirectPayload::ViewPatch { from, seq, patch }) => {
+                prop_assert_eq!((json!(from), json!(seq)), (before["seq"].clone(), after["seq"].clone()));
+                let mut patched = before;
+                apply_patch(&mut patched, &patch);
+                prop_assert_eq!(patched, after);
+            }
+            Some(other) => panic!("{other:?}"),
+        }
+    }
+
+    // covers: WIRE-36
+    #[test]
+    fn a_recorded_journal_gives_the_live_view(entries in journals()) {
+        let lines: Vec<String> = entries.iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();
+        let read: Vec<JournalEntry> = lines.iter().map(|line| JournalEntry::from_json(line.as_bytes()).unwrap()).collect();
+        prop_assert_eq!(fold(&read), fold(&entries));
+    }
+
+    // covers: WIRE-36
+    #[test]
+    fn a_view_that_is_stored_continues_as_if_it_had_not_been(entries in journals(), cut in any::<prop::sample::Index>()) {
+        let (earlier, later) = entries.split_at(cut.index(entries.len() + 1));
+        let mut read: RunView = serde_json::from_value(fold(earlier).to_json()).unwrap();
+        later.iter().for_each(|entry| read.take(entry));
+        let whole = fold(&entries);
+        prop_assert_eq!(&read, &whole);
+        entries.iter().for_each(|entry| read.take(entry));
+        prop_assert_eq!(read, whole, "old entries change nothing");
+    }
+}
+
+fn plan_of(ids: impl Iterator<Item = (String, Option<String>)>) -> Vec<PlanEntry> {
+    let noise = "\"\\\u{1}漢".repeat(200);
+    let entry = |(id, within): (String, Option<String>)| {
+        let place = within.map(|of| json!({"loopId": of, "iteration": 0, "codonIndexInLoop": 0}));
+        let codon_id = if place.is_some() {
+            format!("{id}#0")
+        } else {
+            id.clone()
+        };
+        let mut entry = json!({"codon": {"id": id, "name": noise, "model": noise, "approval": noise}, "codonId": codon_id});
+        if let Some(place) = place {
+            entry["loopContext"] = place;
+        }
+        serde_json::from_value(entry).unwrap()
+    };
+    ids.map(entry).collect()
+}
+
+/// Writes long texts wherever an event has texts of agents.
+fn inflate(value: &mut Value, number: usize) {
+    let long = format!("{number} {}", "\"\\\u{1}漢".repeat(300));
+    let Some(data) = value["data"].as_object_mut() else {
+        return;
+    };
+    for (key, field) in data {
+        match key.as_str() {
+            "codonId" | "codon" => *field = json!(format!("c{}", number % 3)),
+            "content" | "result" | "message" | "subject" | "line" | "toolName" | "path" | "modelId" => {
+                *field = json!(long);
+            }
+            "toolUseId" | "parentToolUseId" | "sentinelId" => *field = json!(long),
+            "toolInput" => *field = json!({"description": long}),
+            "endsAt" | "done" => *field = Value::Null,
+            _ => {}
+        }
+    }
+}
+
+// covers: WIRE-38
+#[test]
+fn a_view_is_bounded_after_a_hundred_thousand_events() {
+    let id = |number: usize| format!("{}{number:05}", "c".repeat(123));
+    let plan = plan_of((0..3_000).map(|number| {
+        let within = (number % 2 == 1).then(|| format!("{}{:05}", "l".repeat(123), number / 7));
+        (id(number), within)
+    }));
+    let figures =
+        json!({"currentRunId": "r", "runCount": 1, "totalCost": 0, "currentRunCost": 0, "totalSpend": 1.5});
+    let transition = |event: Value| {
+        let name = event["type"].clone();
+        let data = json!({"transitionType": name, "transition": event, "resultingState": figures});
+        serde_json::from_value::<Event>(json!({"type": "state.transition", "data": data})).unwrap()
+    };
+    let long = "\"\\\u{1}漢".repeat(300);
+    let failure = json!({"failureReason": {"type": "unknown", "retriable": true, "message": long},
+        "loopCheck": {"passed": false, "says": long}, "budgetExceeded": {"currency": "cost", "limit": 1, "used": 2}});
+    let mut view = RunView::default();
+    let mut seq = 0;
+    let mut take = |view: &mut RunView, event: Event| {
+        seq += 1;
+        view.take(&entry(seq, event));
+    };
+    take(
+        &mut view,
+        transition(json!({"type": "PlanReplaced", "data": {"executionPlan": plan}})),
+    );
+    assert!(view.omitted.after > 2_000, "{:?}", view.omitted);
+    let noise: Vec<Value> = examples()
+        .iter()
+        .map(|event| serde_json::to_value(event).unwrap())
+        .collect();
+    let mut largest = 0;
+    for round in 0..100_000 / 5 {
+        // First the whole plan, then few of its codons again and again.
+        let number = if round < 10_000 { round } else { round % 40 };
+        let suffix = if number % 2 == 1 { "#0" } else { "" };
+        let codon = format!("{}{suffix}", id(number % 3_000));
+        let place = (number % 2 == 1).then(|| json!({"loopId": format!("{}{:05}", "l".repeat(123), (number % 3_000) / 7), "iteration": 0, "codonIndexInLoop": 0}));
+        let mut started = json!({"runId": "r", "codonId": codon});
+        if let Some(place) = place {
+            started["loopContext"] = place;
+        }
+        take(
+            &mut view,
+            transition(json!({"type": "CodonStarted", "data": started})),
+        );
+        for more in 0..3 {
+            let number = round * 3 + more;
+            let mut event = noise[number % noise.len()].clone();
+            inflate(&mut event, number);
+            if let Ok(event) = serde_json::from_value(event) {
+                take(&mut view, event);
+            }
+        }
+        let ended =
+            json!({"runId": "r", "codonId": codon, "from": "running", "to": "failed", "metadata": failure});
+        take(
+            &mut view,
+            transition(json!({"type": "CodonTransitioned", "data": ended})),
+        );
+        if round % 200 == 0 || round > 19_990 {
+            largest = largest.max(view.to_json().to_string().len());
+        }
+    }
+    assert!(largest <= MAX_VIEW_BYTES, "{largest} bytes");
+    assert!(view.seq > 90_000, "{}", view.seq);
+    let earlier: u64 = view
+        .items
+        .values()
+        .filter_map(|item| item.earlier)
+        .map(|earlier| earlier.count)
+        .sum();
+    assert!(earlier > 0, "older attempts are summed");
+}
+
+/// A journal of a story, in which nothing but the state changes.
+fn told(story: &Story) -> Vec<JournalEntry> {
+    journal(story.events(), &[])
+}
+
+fn in_loop(ids: &[&str]) -> StateEvent {
+    let entries = ids.iter().map(|id| {
+        let (name, place) = match id.split_once('#') {
+            Some((name, number)) => {
+                let number: u32 = number.parse().unwrap();
+                (
+                    name,
+                    Some(json!({"loopId": "fix", "iteration": number, "codonIndexInLoop": 0})),
+                )
+            }
+            None => (*id, None),
+        };
+        let mut entry = json!({"codon": {"id": name, "name": format!("Name of {name}")}, "codonId": id});
+        if let Some(place) = place {
+            entry["loopContext"] = place;
+        }
+        entry
+    });
+    let plan: Vec<Value> = entries.collect();
+    StateEvent::from_json(json!({"type": "PlanReplaced", "data": {"executionPlan": plan}})).unwrap()
+}
+
+#[test]
+fn the_plan_has_one_row_for_each_entry_and_the_iterations_go_round_inside() {
+    let story = Story::new()
+        .tell(in_loop(&["survey", "build#0", "review#0", "release"]))
+        .fresh("r1")
+        .codon("survey", Ending::Completed)
+        .codon("build#0", Ending::Failed)
+        .codon("build#0", Ending::Completed)
+        .codon("review#0", Ending::Completed);
+    let view = fold(&told(&story));
+    assert_eq!(view.order, ["survey", "fix", "release"]);
+    assert_eq!(view.items["fix"].order, ["build", "review"]);
+    let build = &view.items["build"];
+    let key = |attempt| AttemptKey {
+        iteration: 1,
+        attempt,
+    };
+    assert_eq!(build.attempts[&key(1)].state, AttemptState::Failed);
+    assert_eq!(build.attempts[&key(2)].state, AttemptState::Completed);
+    let json = view.to_json();
+    assert_eq!(
+        json["items"]["build"]["attempts"]["1.2"]["state"], "completed",
+        "{json}"
+    );
+    let story = story.codon(
+        "build#1",
+        Ending::Open(hankweave_core::codon::CodonStatus::Running),
+    );
+    let view = fold(&told(&story));
+    assert_eq!(view.headline, "Runs Name of build, iteration 2");
+    assert_eq!(view.next.as_deref(), Some("Then Name of review"));
+    assert_eq!(view.now.as_ref().unwrap().phase, "working");
+    assert_eq!(view.items["fix"].iteration, Some(2));
+    assert_eq!(view.position(), (1, 4), "a codon of a loop counts once");
+    assert_eq!(
+        view.coming().collect::<Vec<_>>(),
+        ["Name of review", "Name of release"]
+    );
+}
+
+// covers: WIRE-39
+#[test]
+fn each_outcome_has_one_word() {
+    let begun = || Story::new().plan(&["a", "b"]).fresh("r1");
+    let open = || begun().codon("a", Ending::Open(hankweave_core::codon::CodonStatus::Running));
+    let cases = [
+        (Story::new(), RunState::Planned, "Nothing has run yet"),
+        (open(), RunState::Running, "Runs a"),
+        (
+            begun()
+                .codon("a", Ending::Completed)
+                .codon("b", Ending::Completed)
+                .run_completes(),
+            RunState::Completed,
+            "Completed",
+        ),
+        (
+            begun().codon("a", Ending::Failed).run_fails(),
+            RunState::Failed,
+            "Failed at a",
+        ),
+        (
+            begun().run_pauses(InterruptedBy::Stop),
+            RunState::Stopped,
+            "Stopped",
+        ),
+        (
+            begun().run_pauses(InterruptedBy::Ceiling),
+            RunState::Paused,
+            "Paused (total budget spent)",
+        ),
+        (
+            begun().run_pauses(InterruptedBy::Approval),
+            RunState::Paused,
+            "Paused (approval needed, or denied)",
+        ),
+        (open().run_crashes(), RunState::Crashed, "Crashed"),
+    ];
+    for (story, state, headline) in cases {
+        let view = fold(&told(&story));
+        assert_eq!(view.state, state);
+        assert!(
+            view.headline.starts_with(headline),
+            "{}: {headline}",
+            view.headline
+        );
+        let document = story.state();
+        let read = RunView::of_state(document, &thread::build(document, None, None), 0);
+        assert_eq!((read.state, &read.headline), (view.state, &view.headline));
+        let states = |view: &RunView| -> Vec<(String, AttemptKey, AttemptState)> {
+            let items = view.items.iter();
+            let attempts = items.flat_map(|(id, item)| {
+                item.attempts
+                    .iter()
+                    .map(|(key, attempt)| (id.clone(), *key, attempt.state))
+            });
+            attempts.collect()
+        };
+        assert_eq!(states(&read), states(&view), "{headline}");
+        assert_eq!((read.money, &read.order), (view.money, &view.order), "{headline}");
+    }
+}
+
+#[test]
+fn what_a_rollback_undoes_is_planned_again() {
+    let story = Story::new().plan(&["a", "b"]).fresh("r1");
+    let story = story.codon("a", Ending::Completed).codon("b", Ending::Completed);
+    let mut entries = told(&story);
+    let rollback = |kind: &str| {
+        let found = examples().into_iter().find(|event| event.name() == kind);
+        let mut event = serde_json::to_value(found.unwrap()).unwrap();
+        event["data"]["codonsToProcess"] = json!(["b"]);
+        serde_json::from_value::<Event>(event).unwrap()
+    };
+    let next = entries.len() as u64 + 1;
+    entries.push(entry(next, rollback("rollback.started")));
+    let view = fold(&entries);
+    assert!(view.newest_attempt(&"b".parse().unwrap()).unwrap().1.undone);
+    entries.push(entry(next + 1, rollback("rollback.completed")));
+    let view = fold(&entries);
+    assert!(view.items["b"].attempts.is_empty() && view.items["a"].attempts.len() == 1);
+}
+
+// covers: WIRE-41
+#[test]
+fn what_the_state_does_not_say_is_told_by_events_of_their_own() {
+    let story = Story::new()
+        .tell(in_loop(&["survey", "build#0", "release"]))
+        .fresh("r1")
+        .codon(
+            "build#0",
+            Ending::Open(hankweave_core::codon::CodonStatus::Running),
+        );
+    let mut view = fold(&told(&story));
+    let mut seq = view.seq;
+    let mut take = |view: &mut RunView, kind: &str, data: Value| {
+        seq += 1;
+        let event = serde_json::from_value(json!({"type": kind, "data": data})).unwrap();
+        view.take(&entry(seq, event));
+    };
+    let loops = json!([{"id": "fix", "name": "Until the tests pass", "most": 5, "until": "cargo test"}]);
+    let hank = json!({"name": "Move sessions", "version": "3"});
+    let described = json!({"hank": hank, "maxDollars": 5, "maxTimeMs": 14_400_000, "loops": loops});
+    take(&mut view, "run.described", described);
+    assert_eq!(view.headline, "Runs Name of build, 1 of at most 5");
+    assert_eq!(
+        view.next.as_deref(),
+        Some("Then Name of build again, or Name of release")
+    );
+    assert_eq!(
+        view.money.limit.map(|limit| limit.to_string()).as_deref(),
+        Some("$5.0000")
+    );
+    assert_eq!(
+        (view.time_limit_ms, view.items["fix"].until.as_deref()),
+        (Some(14_400_000), Some("cargo test"))
+    );
+    let check = json!({"codonId": "build#0", "loopId": "fix", "run": "cargo test", "passed": false, "durationMs": 12, "why": "exited with code 1", "says": "3 of 148 fail"});
+    take(&mut view, "check.completed", check);
+    assert_eq!(
+        view.items["fix"].checks[&1].says.as_deref(),
+        Some("3 of 148 fail")
+    );
+    take(
+        &mut view,
+        "codon.started",
+        json!({"codonId": "build#0", "codonName": "Build it", "sessionId": "s", "startTime": "2026-01-04T12:00:00Z", "agent": "claude", "model": "sonnet"}),
+    );
+    let (_, attempt) = view.current().unwrap();
+    assert_eq!(
+        (attempt.agent.as_deref(), attempt.model.as_deref()),
+        (Some("claude"), Some("sonnet"))
+    );
+    take(
+        &mut view,
+        "approval.requested",
+        json!({"codonId": "release", "question": "May it be released?"}),
+    );
+    take(
+        &mut view,
+        "server.idle",
+        json!({"reason": "approval-required", "message": "release waits for an approval: May it be released?"}),
+    );
+    assert_eq!(view.headline, "Waits for you: May it be released?");
+    assert_eq!(
+        view.ask.as_ref().unwrap().codon.as_ref().unwrap().as_str(),
+        "release"
+    );
+    assert_eq!(view.waits.len(), 1);
+    take(
+        &mut view,
+        "command.accepted",
+        json!({"command": "codon.deny", "clientId": "client-1", "codonId": "release", "reason": "not on a Friday"}),
+    );
+    let command = view.commands.values().next().unwrap();
+    assert_eq!(
+        (command.client.as_str(), command.reason.as_deref()),
+        ("client-1", Some("not on a Friday"))
+    );
+    take(
+        &mut view,
+        "run.ended",
+        json!({"runId": "r1", "outcome": "paused", "cause": "release: it was denied: not on a Friday"}),
+    );
+    assert_eq!(
+        view.cause.as_deref(),
+        Some("release: it was denied: not on a Friday")
+    );
+}
+
+#[test]
+fn what_the_sentinels_may_have_cost_more_is_not_forgotten_when_the_agent_answers() {
+    let story = Story::new()
+        .plan(&["a"])
+        .fresh("r1")
+        .codon("a", Ending::Open(hankweave_core::codon::CodonStatus::Running));
+    let mut entries = told(&story);
+    let sentinel = json!({"id": "s", "model": "haiku", "loadedAt": "2025-01-04T12:00:00Z", "llmCallCount": 1, "failedLLMCalls": 0,
+        "totalCost": 0.25, "uncountedRequests": 1, "status": "active"});
+    let event = json!({"type": "SentinelStatesUpdated", "data": {"runId": "r1", "codonId": "a", "sentinelStates": [sentinel], "totalCost": 0.25}});
+    let story = story.tell(StateEvent::from_json(event).unwrap());
+    entries.push(told(&story).pop().unwrap());
+    let usage = json!({"codonId": "a", "inputTokens": 1, "outputTokens": 1, "cacheCreationTokens": 0, "cacheReadTokens": 0, "totalCost": 0.5});
+    let usage = serde_json::from_value(json!({"type": "token.usage", "data": usage})).unwrap();
+    entries.push(entry(entries.len() as u64 + 1, usage));
+    let view = fold(&entries);
+    let (_, attempt) = view.current().unwrap();
+    assert_eq!(attempt.spent().told(attempt.at_least), "at least $0.7500");
+    assert!(view.money.at_least);
+}
+
+#[test]
+fn a_question_is_asked_until_it_is_answered() {
+    let story = Story::new().plan(&["a"]).fresh("r1");
+    let mut entries = told(&story);
+    let seq = entries.len() as u64 + 1;
+    let idle =
+        json!({"type": "server.idle", "data": {"reason": "approval-required", "message": "May a start?"}});
+    entries.push(entry(seq, serde_json::from_value(idle).unwrap()));
+    let view = fold(&entries);
+    assert_eq!(
+        (view.state, view.headline.as_str()),
+        (RunState::Asking, "Waits for you: May a start?")
+    );
+    let story = story.tell(
+        StateEvent::from_json(
+            json!({"type": "ApprovalSet", "data": {"approval": {"codonId": "a", "granted": true}}}),
+        )
+        .unwrap(),
+    );
+    let answered = told(&story).pop().unwrap();
+    entries.push(entry(seq + 1, answered.event));
+    let view = fold(&entries);
+    assert_eq!((view.state, view.ask), (RunState::Running, None));
+    let wait = view.waits.values().next().unwrap();
+    assert!(wait.to.is_some_and(|to| to > wait.from), "{wait:?}");
+}
+
+#[test]
+fn a_failure_keeps_the_last_lines_and_a_sub_agent_has_its_own() {
+    let run = Story::new().plan(&["a"]).fresh("r1");
+    let open = told(
+        &run.clone()
+            .codon("a", Ending::Open(hankweave_core::codon::CodonStatus::Running)),
+    );
+    let failed = told(&run.codon("a", Ending::Failed));
+    let tool = |id: &str, by: Option<&str>, what: &str| {
+        let mut data = json!({"codonId": "a", "action": "tool_use", "content": "", "toolName": "Task", "toolUseId": id,
+            "toolInput": {"description": what}});
+        if let Some(by) = by {
+            data["parentToolUseId"] = json!(by);
+        }
+        serde_json::from_value::<Event>(json!({"type": "assistant.action", "data": data})).unwrap()
+    };
+    let mut view = fold(&open);
+    let mut seq = view.seq;
+    let mut take = |view: &mut RunView, event| {
+        seq += 1;
+        view.take(&entry(seq, event));
+    };
+    take(&mut view, tool("t1", None, "look at the tests"));
+    take(&mut view, tool("t2", Some("t1"), "count them"));
+    let now = view.now.as_ref().unwrap();
+    assert_eq!(now.doing().unwrap().title, "count them");
+    assert_eq!(
+        now.lines.values().collect::<Vec<_>>(),
+        ["› Task look at the tests"]
+    );
+    let agent = &now.agents["t1"];
+    assert_eq!(
+        (agent.title.as_str(), agent.last.as_str()),
+        ("look at the tests", "› Task count them")
+    );
+    let ends = failed.into_iter().skip(open.len());
+    ends.for_each(|ended| take(&mut view, ended.event));
+    let problem = view.problem.unwrap();
+    assert_eq!(
+        problem.tail.values().collect::<Vec<_>>(),
+        ["› Task look at the tests"]
+    );
+}

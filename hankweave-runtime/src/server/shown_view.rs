@@ -1,0 +1,74 @@
+//! View of the run, and the clients that follow it (WIRE-40).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hankweave_core::view::{RunState, RunView, change_message};
+use hankweave_core::wire::{DirectPayload, JournalEntry};
+use serde_json::Value;
+
+use super::outbox::Outbox;
+use super::replies::Replies;
+
+/// The view, as it is and as its followers have it.
+#[derive(Debug)]
+pub(super) struct ShownView {
+    view: RunView,
+    /// View that all followers have; not kept up to date while there are none.
+    sent: Value,
+    followers: BTreeMap<u64, Arc<Outbox>>,
+}
+
+impl ShownView {
+    pub(super) const fn new(view: RunView) -> Self {
+        Self {
+            view,
+            sent: Value::Null,
+            followers: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn take(&mut self, entry: &JournalEntry) {
+        self.view.take(entry);
+    }
+
+    pub(super) const fn state(&self) -> RunState {
+        self.view.state
+    }
+
+    /// Sends the view to a client, and its patches from now on.
+    pub(super) fn join(&mut self, number: u64, outbox: &Arc<Outbox>, replies: &Replies) {
+        let view = self.current(replies);
+        outbox.push(replies.answer(None, DirectPayload::View { view }));
+        self.followers.insert(number, Arc::clone(outbox));
+    }
+
+    pub(super) fn leave(&mut self, number: u64) {
+        self.followers.remove(&number);
+    }
+
+    /// Returns the view after everybody who follows it has it.
+    pub(super) fn current(&mut self, replies: &Replies) -> Value {
+        match self.followers.is_empty() {
+            true => self.sent = self.view.to_json(),
+            false => self.patch(replies),
+        }
+        self.sent.clone()
+    }
+
+    /// Sends its followers what has changed.
+    pub(super) fn patch(&mut self, replies: &Replies) {
+        if self.followers.is_empty() {
+            return;
+        }
+        let view = self.view.to_json();
+        if let Some(change) = change_message(&self.sent, &view) {
+            let text = replies.answer(None, change);
+            for outbox in self.followers.values() {
+                // A full outbox is noticed by the client's own task.
+                outbox.push(text.clone());
+            }
+        }
+        self.sent = view;
+    }
+}
