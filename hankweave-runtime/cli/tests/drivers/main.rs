@@ -2,11 +2,7 @@
 //!
 //! A test binary of its own, because its spawner adopts orphans and reaps every child of the process.
 
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "a story is told in the real world"
-)]
+#![expect(clippy::disallowed_methods, reason = "a story is told in the real world")]
 
 mod suite;
 

@@ -416,9 +416,8 @@ fn opencode_whose_run_is_killed_costs_what_it_told_at_the_price_of_the_user() {
         project.run(priced).expect_code(0);
         let state = project.state(&project.directory());
         let runs = state["runs"].as_array().unwrap();
-        let cut_off = runs.iter().map(|run| codon(run, "only"));
-        let cut_off = cut_off.filter(|record| record["status"] != "completed").next();
-        let record = cut_off.unwrap();
+        let mut records = runs.iter().map(|run| codon(run, "only"));
+        let record = records.find(|record| record["status"] != "completed").unwrap();
         assert_eq!(record["partialCost"], 0.015, "{record:#}");
         assert_eq!(record["costIsLowerBound"], true, "{record:#}");
     }

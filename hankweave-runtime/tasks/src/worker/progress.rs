@@ -22,7 +22,7 @@ pub(super) enum Milestone {
     },
 }
 
-/// Most of an agent's last lines that are kept, and the longest one, in bytes.
+/// Most of an agent's last lines that are kept, and the longest one, in characters.
 const MOST_LINES: usize = 10;
 const LONGEST_LINE: usize = 500;
 
@@ -74,8 +74,8 @@ impl TaskProgress {
             if self.last_lines.len() == MOST_LINES {
                 self.last_lines.pop_front();
             }
-            let end = line.floor_char_boundary(LONGEST_LINE);
-            self.last_lines.push_back(line[..end].to_owned());
+            self.last_lines
+                .push_back(line.chars().take(LONGEST_LINE).collect());
         }
         None
     }
