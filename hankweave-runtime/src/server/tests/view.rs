@@ -136,16 +136,17 @@ async fn a_check_that_ran_is_told_with_its_last_line() {
     let project = waiting(&["one"]);
     let codon = json!({"id": "a", "name": "a", "model": "m", "continuationMode": "fresh", "agent": "actor",
         "promptText": "one", "checkpointedFiles": ["*.txt"]});
-    let run = "echo first; echo 3 of 148 fail; test \"$(wc -l < done.txt)\" -ge 2";
+    let run = "echo first; echo 3 of 148 are red; test \"$(wc -l < done.txt)\" -ge 2";
     project.write_items(
         &json!([{"type": "loop", "id": "l", "name": "l", "codons": [codon],
         "terminateOn": {"type": "untilCheckPasses", "run": run, "limit": 3}}]),
     );
     let live = live(project).await;
     let mut guest = Guest::commander_from_the_beginning(&live).await;
-    for (id, ended) in [("1", "codon-completed"), ("2", "all-codons-completed")] {
+    for id in ["1", "2"] {
         guest.accepted(id, "codon.next", json!(null)).await;
-        guest.idle(ended).await;
+        guest.until("check.completed").await;
+        guest.until("server.idle").await;
     }
     let checks: Vec<Value> = of_type(&guest, "check.completed").into_iter().cloned().collect();
     assert_eq!(checks.len(), 2, "{checks:#?}");
@@ -158,7 +159,7 @@ async fn a_check_that_ran_is_told_with_its_last_line() {
     };
     assert_eq!(
         told(&checks[0]),
-        (json!("l"), json!(false), json!("3 of 148 fail"))
+        (json!("l"), json!(false), json!("3 of 148 are red"))
     );
     assert_eq!(told(&checks[1]), (json!("l"), json!(true), Value::Null));
     assert!(
