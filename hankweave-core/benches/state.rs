@@ -1,7 +1,7 @@
 //! The state document: one event, loading, the thread, and hank.json.
 //!
 //! `apply/<codons>` records one cost event in a document with so much history; `apply-copied/<codons>` does it the way the older
-//! system does, with a copy of the document and totals summed anew. `load/ours` reads and checks a state.json of about 50 MB;
+//! system does, with a copy of the document and totals summed again. `load/ours` reads and checks a state.json of about 50 MB;
 //! `load/value` only parses the same bytes into a tree of values. `thread` goes through 1,000 runs with 10,000 codons,
 //! `next` finds out what follows 999 codons of 1,000 and what it may use, and `hank` parses and checks 1,000 codons.
 
@@ -61,7 +61,7 @@ fn apply(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The published algorithm of the older system: a deep copy of everything, the change, and all costs summed anew.
+/// The published algorithm of the older system: a deep copy of everything, the change, and all costs summed again.
 fn copied(state: &HankweaveState) -> (HankweaveState, Usd) {
     let mut next = state.clone();
     for run in &mut next.runs {

@@ -196,7 +196,7 @@ pub(crate) enum Again {
     Unsaid,
     /// It keeps its value.
     Keeps,
-    /// It starts anew.
+    /// It starts again.
     Restarts,
 }
 

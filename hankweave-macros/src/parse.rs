@@ -22,7 +22,7 @@ const STORED: bool = cfg!(feature = "serde");
 
 /// Reads the argument of the attribute and the enum under it.
 ///
-/// Returns nothing when either is too far from a machine to go on; the mistakes found are in `errors`.
+/// Returns nothing when either is too far from a machine to continue; the mistakes found are in `errors`.
 pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<Ast> {
     let mut arguments = errors.ok(syn::parse2::<MachineArguments>(arguments))?;
     for word in arguments.unknown.drain(..) {

@@ -97,7 +97,7 @@ pub fn announce(disk: &dyn Disk, dir: &ExecutionDir, arrival: &WorkspaceSwap) ->
 ///
 /// # Errors
 ///
-/// [`ArrivalError`]; the next call goes on where this one ended.
+/// [`ArrivalError`]; the next call continues where this one ended.
 pub fn finish(world: &World, dir: &ExecutionDir) -> Result<bool, ArrivalError> {
     let Some(arrival) = swap(&*world.disk, dir)? else {
         return Ok(false);

@@ -195,7 +195,7 @@ impl Hankweave {
         self.opened.possession.manager.snapshot()
     }
 
-    /// Reads the state as [`state`](Self::state) does, also while the run goes on.
+    /// Reads the state as [`state`](Self::state) does, also while the run continues.
     pub fn state_reader(&self) -> impl Fn() -> Arc<HankweaveState> + Send + use<> {
         let manager = self.opened.possession.manager.clone();
         move || manager.snapshot()
@@ -241,7 +241,7 @@ impl Hankweave {
         &self.opened.possession.notices
     }
 
-    /// Why the next run cannot simply go on, if it cannot.
+    /// Why the next run cannot simply continue, if it cannot.
     ///
     /// # Errors
     ///
@@ -256,7 +256,7 @@ impl Hankweave {
         runner::has_nothing_to_do(&self.opened)
     }
 
-    /// Whether a plan made anew from the hank would be another one than the plan that the run goes on with (STATE-45).
+    /// Whether a plan made again from the hank would be another one than the plan that the run continues with (STATE-45).
     #[must_use]
     pub fn can_be_replanned(&self) -> bool {
         self.opened.can_be_replanned
@@ -278,12 +278,12 @@ impl Hankweave {
         self.opened.options.grace
     }
 
-    /// Chooses where to go on after a failure or a crash, as [`RunOptions::recovery`] does.
+    /// Chooses where to continue after a failure or a crash, as [`RunOptions::recovery`] does.
     pub fn recover(&mut self, recovery: Recovery) {
         self.opened.options.recovery = Some(recovery);
     }
 
-    /// Finds out what going back to `target` would change. Changes no file.
+    /// Finds out what rolling back to `target` would change. Changes no file.
     ///
     /// # Errors
     ///
@@ -292,8 +292,8 @@ impl Hankweave {
         runner::preview(&self.opened.possession, target).await
     }
 
-    /// Goes back to `target`: restores its files, keeps the current ones in a checkpoint, and lets the next
-    /// run go on from there.
+    /// Rolls back to `target`: restores its files, keeps the current ones in a checkpoint, and lets the next
+    /// run continue from there.
     ///
     /// # Errors
     ///
@@ -320,7 +320,7 @@ impl Hankweave {
     ///
     /// # Errors
     ///
-    /// Returns [`RunError`] when the run could not be recorded or cannot go on for a reason other than its
+    /// Returns [`RunError`] when the run could not be recorded or cannot continue for a reason other than its
     /// codons.
     pub async fn run(self, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
         let presence = ClientCount::new();

@@ -73,7 +73,7 @@ impl OpenDirectory {
         runner::preview(&self.possession, target).await
     }
 
-    /// Goes back to `target`; see [`Hankweave::go_back`](crate::Hankweave::go_back).
+    /// Rolls back to `target`; see [`Hankweave::go_back`](crate::Hankweave::go_back).
     ///
     /// # Errors
     ///

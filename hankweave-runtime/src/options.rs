@@ -22,18 +22,18 @@ pub struct RunOptions {
     pub model: Option<String>,
     /// Start from the first codon and keep the history.
     pub fresh: bool,
-    /// Take what comes behind the newest codon from the hank as it is now, instead of from the recorded plan (STATE-45).
+    /// Take what comes after the newest codon from the hank as it is now, instead of from the recorded plan (STATE-45).
     pub replan: bool,
     /// Stop instead of starting over when the recorded history cannot be read (P6).
     pub strict_state: bool,
-    /// Go on when an item of a rig fails.
+    /// Continue when an item of a rig fails.
     pub ignore_rig_failures: bool,
     /// Behaviour where the file system cannot lock.
     pub exclusion: Exclusion,
     /// How long an agent may take to end when it is asked to, before it is killed.
     pub grace: Duration,
     /// Position to continue from when the newest codon failed, was interrupted, or crashed. By
-    /// word the run goes on in the session after a pause, and at the last success after everything else.
+    /// word the run continues in the session after a pause, and at the last success after everything else.
     pub recovery: Option<Recovery>,
     /// Codons start by themselves, and the run ends with the last one. Without it each waits for
     /// [`RunCommand::Next`](crate::RunCommand::Next).

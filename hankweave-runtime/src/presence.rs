@@ -1,4 +1,4 @@
-//! Which clients that may send commands are connected while a run goes on.
+//! Which clients that may send commands are connected while a run continues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl ClientCount {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost when the future is dropped; the minute begins anew.
+    /// Nothing is lost when the future is dropped; the minute starts again.
     pub(crate) async fn deserted(&self) {
         loop {
             self.absent().await;

@@ -647,7 +647,7 @@ fn imports(sources: &Path) -> BTreeMap<String, BTreeMap<String, String>> {
     imports
 }
 
-/// The module that stands right behind `crate::`.
+/// The module that stands right after `crate::`.
 fn named(path: &str) -> &str {
     assert!(
         !path.starts_with('{'),

@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Capabilities {
-    /// It goes on with a session of an earlier process.
+    /// It continues with a session of an earlier process.
     pub resume: bool,
     /// How it tells what it cost.
     pub cost: CostReporting,

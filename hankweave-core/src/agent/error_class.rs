@@ -250,7 +250,7 @@ pub const CLASSES: &[ErrorClass] = &[
     },
 ];
 
-/// In this order: the first that a text has, with a time behind it, decides.
+/// In this order: the first that a text has, with a time after it, decides.
 pub const WAIT_HINTS: &[WaitHint] = &[
     WaitHint {
         before: "retry-after-ms",

@@ -69,7 +69,7 @@ impl FailureReason {
         }
     }
 
-    /// The codon was interrupted: nothing is wrong with it, so it can go on.
+    /// The codon was interrupted: nothing is wrong with it, so it can continue.
     pub fn interrupted(by: InterruptedBy, message: impl Into<String>) -> Self {
         Self {
             interrupted: true,
@@ -99,12 +99,12 @@ pub enum InterruptedBy {
     UsageLimit,
     /// Somebody has to approve what comes next, or has denied it.
     Approval,
-    /// The agent could not go on with its session, so the codon begins again.
+    /// The agent could not continue with its session, so the codon begins again.
     LostSession,
 }
 
 impl InterruptedBy {
-    /// Whether the next run goes on by itself where this one paused, in the session of its agent. After a stop somebody may want something else.
+    /// Whether the next run continues by itself where this one paused, in the session of its agent. After a stop somebody may want something else.
     #[must_use]
     pub const fn is_pause(self) -> bool {
         matches!(self, Self::Ceiling | Self::UsageLimit | Self::Approval)

@@ -19,7 +19,7 @@ pub struct Launch {
     pub prompt: String,
     /// Text that the agent adds to its own system prompt.
     pub appended_system_prompt: Option<String>,
-    /// The session to go on with; `None` begins a new one.
+    /// The session to continue with; `None` begins a new one.
     pub resume: Option<SessionId>,
     /// The codon's own environment, laid over what the runtime passes on.
     pub env: BTreeMap<String, String>,
@@ -36,7 +36,7 @@ pub struct Launch {
     /// Path of the raw output. When the file exists, because this is a retry, the driver takes the next
     /// free name (`…-2.log`) and says so.
     pub log_path: PathBuf,
-    /// The log at `log_path` goes on: this is another process of the same try.
+    /// The log at `log_path` continues: this is another process of the same try.
     pub log_goes_on: bool,
     /// Whether the agent may shorten its conversation when its context is full. Otherwise that is an error.
     pub auto_compact: bool,

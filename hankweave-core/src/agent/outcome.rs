@@ -67,7 +67,7 @@ impl ProcessExit {
     }
 }
 
-/// Fits behind "the agent".
+/// Fits after "the agent".
 impl fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -188,7 +188,7 @@ fn codons(run: &RunRecord) -> impl Iterator<Item = &CodonExecution> {
     run.codons.iter().map(AsRef::as_ref)
 }
 
-/// How long a codon took; zero for one that a crash cut off, for which that is unknown.
+/// How long a codon took; zero for one that a crash interrupted, for which that is unknown.
 pub(super) fn took(walked: &ThreadItem<'_>) -> Duration {
     let end = walked.codon.end_time().copied();
     let was_cut_off = end.is_some_and(|end| was_cut_off(walked.run, end));

@@ -100,7 +100,7 @@ pub fn limits(
     RunBudgets::of(hank, ceiling).limits(state, entry, lived)
 }
 
-/// Budgets of a run that goes on: what was used is counted once, codon by codon, and not anew for each of them.
+/// Budgets of a run that continues: what was used is counted once, codon by codon, and not again for each of them.
 #[derive(Debug)]
 pub struct RunBudgets<'h> {
     budgets: HankBudgets<'h>,

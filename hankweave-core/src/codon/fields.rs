@@ -58,7 +58,7 @@ impl CodonExecution {
         rig.into_iter().chain(self.end_checkpoint())
     }
 
-    /// Whether the agent ran out of context; recorded under a name of our own, because it decides whether a loop goes on.
+    /// Whether the agent ran out of context; recorded under a name of our own, because it decides whether a loop continues.
     #[must_use]
     pub fn context_exceeded(&self) -> bool {
         self.extra().get(CONTEXT_EXCEEDED) == Some(&Value::Bool(true))

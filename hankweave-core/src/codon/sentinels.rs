@@ -271,7 +271,7 @@ pub enum SentinelStatus {
 pub enum UnloadReason {
     /// Its codon ended.
     CodonComplete,
-    /// It could not go on.
+    /// It could not continue.
     FatalError,
     /// Too many calls of the model failed in a row.
     ConsecutiveFailures,

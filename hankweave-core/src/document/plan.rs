@@ -121,7 +121,7 @@ impl From<Map<String, Value>> for PlannedCodon {
     }
 }
 
-/// How a loop goes on in the plan, or how it ends: what follows one of its codons.
+/// How a loop continues in the plan, or how it ends: what follows one of its codons.
 ///
 /// A whole plan for each iteration would make a record of a long loop that grows with the square of its iterations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]

@@ -25,7 +25,7 @@ use crate::time::Timestamp;
 ///
 /// Thirteen kinds are documented. `ExtensionCountUpdated` comes from files of the older system and is only read.
 /// `PlanReplaced` and `PlanExtended` are ours: the documented events do not tell how a loop grew the plan, and a log without that could not
-/// rebuild the document. So are `RollbackPending`, `ApprovalSet` and `OperationRecorded`: where the next run goes on, whether somebody has
+/// rebuild the document. So are `RollbackPending`, `ApprovalSet` and `OperationRecorded`: where the next run continues, whether somebody has
 /// approved what comes, and what was removed, must survive a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Named, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -193,7 +193,7 @@ pub enum StateEvent {
         #[serde(deserialize_with = "read_plan")]
         execution_plan: Vec<PlanEntry>,
     },
-    /// A loop goes on or ends, and the plan with it.
+    /// A loop continues or ends, and the plan with it.
     PlanExtended {
         /// Entries after one of its codons.
         extension: PlanExtension,

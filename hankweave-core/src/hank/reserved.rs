@@ -24,7 +24,7 @@ pub fn check_written(path: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether some system takes `name` for `.git`: Windows also by its short name, with spaces and dots after it, with the name of a data stream, or behind a
+/// Whether some system takes `name` for `.git`: Windows also by its short name, with spaces and dots after it, with the name of a data stream, or after a
 /// backslash.
 #[must_use]
 pub fn is_git(name: &[u8]) -> bool {

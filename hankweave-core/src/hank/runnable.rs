@@ -135,7 +135,7 @@ pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) ->
             );
             problems.push(problem.with_hint(hint));
         };
-        let no_session = "cannot go on with a session";
+        let no_session = "cannot continue with a session";
         if !can.resume && codon.continuation_mode == ContinuationMode::ContinuePrevious {
             refuse("continuationMode", no_session, "write \"fresh\"");
         }

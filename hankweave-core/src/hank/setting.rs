@@ -385,7 +385,7 @@ mod tests {
             [
                 "1:10: error: port: must be a whole number from 0 to 65535, not `70000`",
                 "1:30: error: autostart: must be true or false, not a string",
-                "1:45: error: model: is no model name: only letters, digits and . _ : / - are allowed, beginning with a letter or a digit, and a note such as [1m] behind them",
+                "1:45: error: model: is no model name: only letters, digits and . _ : / - are allowed, beginning with a letter or a digit, and a note such as [1m] after them",
                 "1:72: error: anthropicBaseUrl: must begin with http:// or https://",
                 "1:102: error: outputDirectory: must not be empty",
                 "2:23: error: dataHashTimeLimit: must be a whole number, at least 1, not `0`",

@@ -13,7 +13,7 @@ use crate::thread::ExecutionThread;
 /// How many codons are named in one notice.
 const MOST_NAMES: usize = 5;
 
-/// How a hank differs from the stored plan of a run that goes on.
+/// How a hank differs from the stored plan of a run that continues.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HankChanges {
     /// Why the rest of the plan cannot be done with it.
@@ -22,19 +22,19 @@ pub struct HankChanges {
     pub next: Vec<CodonId>,
     /// Those of them that a loop has taken into an iteration that was planned without them.
     pub taken: Vec<CodonId>,
-    /// The codons that a plan made anew would run beyond those.
+    /// The codons that a plan made again would run beyond those.
     pub added: Vec<CodonId>,
     /// Codons that a new plan would run in another order.
     pub reordered: Vec<CodonId>,
     /// The codons that have run and that the hank does not have any more.
     pub gone: Vec<CodonId>,
-    /// The plan was just made anew from the hank.
+    /// The plan was just made again from the hank.
     pub is_new: bool,
 }
 
 /// Compares `hank` with the plan of `state`, for a run that stands there. Without a plan nothing has changed.
 ///
-/// `is_new` says that the plan was just made anew from the hank.
+/// `is_new` says that the plan was just made again from the hank.
 pub(super) fn hank_changes(
     state: &HankweaveState,
     thread: &ExecutionThread,
@@ -120,7 +120,7 @@ fn has_ended(state: &HankweaveState, thread: &ExecutionThread, rest: &[PlanEntry
     is_complete || rest.first().is_some_and(|next| has_begun(&next.codon_id))
 }
 
-/// A loop in which the run stands and which the hank does not have any more: nobody knows whether it would go on.
+/// A loop in which the run stands and which the hank does not have any more: nobody knows whether it would continue.
 fn open_loop(hank: &Hank, ran: &[PlanEntry]) -> Option<ExpandError> {
     let last = ran.last()?;
     let loop_id = last.loop_context.as_ref()?.loop_id.clone();
@@ -138,7 +138,7 @@ fn without(ids: &[CodonId], others: &[CodonId]) -> Vec<CodonId> {
 }
 
 impl HankChanges {
-    /// Whether a plan made anew is another one.
+    /// Whether a plan made again is another one.
     #[must_use]
     pub fn can_be_taken_over(&self) -> bool {
         !(self.misfits.is_empty() && self.added.is_empty() && self.reordered.is_empty())
@@ -161,7 +161,7 @@ impl HankChanges {
         let changes: Vec<_> = added.into_iter().chain(order).collect();
         let changed = (!changes.is_empty()).then(|| {
             format!(
-                "hank.json has changed since the plan of this run was made ({}); the run goes on with that plan, and with --replan as hank.json is now",
+                "hank.json has changed since the plan of this run was made ({}); the run continues with that plan, and with --replan as hank.json is now",
                 changes.join("; ")
             )
         });
@@ -179,7 +179,7 @@ impl HankChanges {
             true => "nothing is left to run".to_owned(),
             false => format!("next: {}", names(&self.next)),
         };
-        format!("the plan was made anew{}; {next}", self.renamed())
+        format!("the plan was made again{}; {next}", self.renamed())
     }
 
     /// A codon with a new name is a new codon.

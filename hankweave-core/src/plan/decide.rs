@@ -180,7 +180,7 @@ fn try_again(
         failed_at: failed.end_time,
         limit,
     };
-    // One that a plan made anew has left out is not tried again.
+    // One that a plan made again has left out is not tried again.
     let gone = |_| Decision::Blocked(BlockedBy::FailedCodon(failed.codon_id.clone()));
     planned(state, &failed.codon_id).map_or_else(gone, |entry| Decision::Retry(retry(entry)))
 }

@@ -110,7 +110,7 @@ pub enum ExpandError {
     },
     /// The run stands in a loop that the hank does not have, because hank.json has changed.
     #[error(
-        "codon `{codon_id}` has run in loop `{loop_id}`, which hank.json does not have any more, so nobody knows whether it would go on"
+        "codon `{codon_id}` has run in loop `{loop_id}`, which hank.json does not have any more, so nobody knows whether it would continue"
     )]
     UnknownLoop {
         /// The codon that ended.
@@ -234,7 +234,7 @@ fn count_same_loop(plan: &[PlanEntry], loop_id: &LoopId) -> usize {
 }
 
 /// Returns the entries after the last entry of a loop, at `last`: the rest of its iteration when that is not planned, else
-/// the next iteration. The rest is what the loop has by now behind the newest of its codons that it still has.
+/// the next iteration. The rest is what the loop has by now after the newest of its codons that it still has.
 fn next_entries(
     found: &LoopConfig,
     plan: &[PlanEntry],
@@ -332,7 +332,7 @@ mod tests {
             codon("c"),
             codon("d"),
         );
-        // The codon behind a contextExceeded loop must not continue, but plans do not care.
+        // The codon after a contextExceeded loop must not continue, but plans do not care.
         let text = text.replace(
             r#""id":"d","name":"d","model":"sonnet","continuationMode":"continue-previous""#,
             r#""id":"d","name":"d","model":"sonnet","continuationMode":"fresh""#,

@@ -1,4 +1,4 @@
-//! A run that goes on, with a hank that may have changed since it began (STATE-45).
+//! A run that continues, with a hank that may have changed since it began (STATE-45).
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl ContinuedRun {
         })
     }
 
-    /// Makes the plan anew from the hank.
+    /// Makes the plan again from the hank.
     ///
     /// # Errors
     ///

@@ -30,13 +30,13 @@ pub fn resume(
     if state.runs.is_empty() {
         return Resume::Fresh;
     }
-    // Behind a failure that blocks nothing would run, so from there a run goes on as behind any other.
+    // After a failure that blocks nothing would run, so from there a run continues as after any other.
     if let Some(pending) = &state.pending_rollback
         && obstacle(state, thread, hank).is_none()
     {
         return Resume::RollBack(pending.source.clone());
     }
-    // What was interrupted and is not in the hank any more cannot go on.
+    // What was interrupted and is not in the hank any more cannot continue.
     let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
     let is_gone = newest.is_some_and(|codon| {
         let id = codon.codon_id().configured();
@@ -109,7 +109,7 @@ fn taken_up(state: &HankweaveState) -> Option<Resume> {
 pub(super) struct ResumePoint {
     /// Number of entries at the front of the plan that are done.
     pub(super) kept: usize,
-    /// It begins with this codon, wherever that stands in the plan: one that goes on, or runs again with the files as they are.
+    /// It begins with this codon, wherever that stands in the plan: one that continues, or runs again with the files as they are.
     pub(super) first: Option<CodonId>,
 }
 
@@ -157,7 +157,7 @@ fn before(thread: &ExecutionThread, source: &ContinuationSource) -> Option<Codon
     older.next().flatten().cloned()
 }
 
-/// The place in the plan behind this codon of the thread; one that the plan does not have counts as the one before it.
+/// The place in the plan after this codon of the thread; one that the plan does not have counts as the one before it.
 fn place_behind(plan: &[PlanEntry], thread: &ExecutionThread, codon: &CodonId) -> usize {
     let places: HashMap<&CodonId, usize> = plan.iter().map(|entry| &entry.codon_id).zip(0..).collect();
     let ids = thread.codons.iter().map(|entry| entry.codon.codon_id());

@@ -1,4 +1,4 @@
-//! A plan that is made anew from hank.json as it is now (STATE-45).
+//! A plan that is made again from hank.json as it is now (STATE-45).
 
 use std::collections::{HashMap, HashSet};
 

@@ -4,7 +4,7 @@ use crate::id::RunId;
 use crate::machine;
 use crate::time::Timestamp;
 
-/// Whether a run goes on, and how and when it ended.
+/// Whether a run continues, and how and when it ended.
 #[machine(Run, tests, schema = "schema")]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum RunLife {

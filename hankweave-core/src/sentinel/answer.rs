@@ -15,7 +15,7 @@ pub enum Ask {
     Skip,
     /// The codon ends as failed.
     Stop,
-    /// The run stops and can go on.
+    /// The run stops and can continue.
     Pause,
 }
 

@@ -130,7 +130,7 @@ pub struct Failures {
     in_a_row: u64,
     most: u64,
     unload_on_fatal: bool,
-    /// However many they are, it goes on.
+    /// However many they are, it continues.
     tolerant: bool,
 }
 

@@ -189,7 +189,7 @@ impl Sequence {
             }
         }
         let whole = self.found.last_mut()?.take()?;
-        // The search goes on behind what was found.
+        // The search continues after what was found.
         self.found.fill(None);
         Some(whole.events)
     }

@@ -32,7 +32,7 @@ macro_rules! leaves {
 }
 pub(crate) use leaves;
 
-/// Why a value cannot be read, in words that fit behind the name of its field.
+/// Why a value cannot be read, in words that fit after the name of its field.
 #[derive(Debug)]
 struct Unreadable(String);
 

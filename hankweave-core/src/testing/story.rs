@@ -29,7 +29,7 @@ pub enum Ending {
     Failed,
     /// It is skipped while the agent works.
     Skipped,
-    /// It goes on, in this state.
+    /// It continues, in this state.
     Open(CodonStatus),
 }
 
@@ -40,7 +40,7 @@ impl Story {
         Self::default()
     }
 
-    /// The plan is made; a codon behind `>` continues the conversation of the one before.
+    /// The plan is made; a codon after `>` continues the conversation of the one before.
     #[must_use]
     pub fn plan(self, ids: &[&str]) -> Self {
         let execution_plan = ids.iter().map(|id| entry(id)).collect();
@@ -53,7 +53,7 @@ impl Story {
         self.run(run, StartingConditions::fresh(None))
     }
 
-    /// A run begins that continues `parent` behind `after`, with the files of `checkpoint`.
+    /// A run begins that continues `parent` after `after`, with the files of `checkpoint`.
     #[must_use]
     pub fn continues(self, run: &str, parent: &str, after: Option<&str>, checkpoint: &str) -> Self {
         let source = ContinuationSource {
@@ -92,7 +92,7 @@ impl Story {
         })
     }
 
-    /// The current run is interrupted and can go on.
+    /// The current run is interrupted and can continue.
     #[must_use]
     pub fn run_pauses(self, by: InterruptedBy) -> Self {
         let run_id = self.current();
@@ -203,7 +203,7 @@ impl Story {
 
     fn current(&self) -> RunId {
         let current = self.state().current_run_id.clone();
-        current.expect("the story has a run that goes on")
+        current.expect("the story has a run that continues")
     }
 }
 

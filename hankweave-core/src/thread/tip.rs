@@ -61,7 +61,7 @@ impl ThreadTip<'_> {
     #[must_use]
     pub fn has_running_codon(&self) -> bool {
         let is_open = |walked: ThreadItem<'_>| !walked.codon.is_terminal();
-        // In the run that goes on only its last codon can be open.
+        // In the run that continues only its last codon can be open.
         let mut older = self.codons();
         older.skip_run();
         self.newest().is_some_and(is_open) || older.any(is_open)

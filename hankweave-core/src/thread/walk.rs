@@ -150,7 +150,7 @@ pub(super) fn rig_setup_target(parent: &RunRecord, source: &ContinuationSource) 
     tries(parent, after).find(has_rig)
 }
 
-/// Returns the positions of the newest tries of a codon in a run, which stand one behind the other.
+/// Returns the positions of the newest tries of a codon in a run, which stand one after the other.
 fn tries(run: &RunRecord, id: &CodonId) -> Range<usize> {
     let is_try = |codon: &Arc<CodonExecution>| codon.codon_id() == id;
     // From the end: most runs are continued there.

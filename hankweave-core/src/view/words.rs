@@ -25,7 +25,7 @@ const SUBJECTS: [&str; 8] = [
 const HEADLINE: usize = 300;
 
 impl RunView {
-    /// Makes the sentences anew.
+    /// Makes the sentences again.
     pub(super) fn reword(&mut self) {
         self.headline = excerpt(&self.make_headline(), HEADLINE);
         self.next = self.make_next().map(|next| excerpt(&next, HEADLINE));

@@ -84,7 +84,7 @@ pub struct BudgetTotals {
     /// More was spent, and nobody knows how much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actual_is_lower_bound: Option<bool>,
-    /// How long the runs went on, in seconds.
+    /// How long the runs continued, in seconds.
     pub actual_time_seconds: f64,
 }
 

@@ -82,7 +82,7 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run_id: Option<RunId>,
     },
-    /// Go back to a checkpoint.
+    /// Roll back to a checkpoint.
     #[serde(rename = "rollback.toCheckpoint")]
     RollbackToCheckpoint {
         /// Its SHA, or the beginning of it.
@@ -91,7 +91,7 @@ pub enum Command {
         #[serde(default)]
         auto_restart: bool,
     },
-    /// Go back to a point in the life of a codon.
+    /// Roll back to a point in the life of a codon.
     #[serde(rename = "rollback.toCodon")]
     RollbackToCodon {
         /// The codon.
@@ -102,7 +102,7 @@ pub enum Command {
         #[serde(default)]
         auto_restart: bool,
     },
-    /// Go back to the newest codon that completed.
+    /// Roll back to the newest codon that completed.
     #[serde(rename = "rollback.toLastSuccess")]
     RollbackToLastSuccess {
         /// Whether codons start by themselves afterwards, in a run that starts codons by itself.
@@ -208,7 +208,7 @@ impl Command {
     }
 }
 
-/// A point in the life of a codon that one can go back to.
+/// A point in the life of a codon that one can roll back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -138,7 +138,7 @@ pub enum DirectPayload {
         outcome: CommandOutcome,
         /// The newest event when the command was taken up: what it causes has a greater `seq`.
         seq: u64,
-        /// The codon that starts or is stopped; after a rollback the one that is gone back to.
+        /// The codon that starts or is stopped; after a rollback the one that is rolled back to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         codon_id: Option<CodonId>,
         /// After a rollback: what keeps the files as they were.
@@ -197,7 +197,7 @@ pub struct Ready {
 pub enum CommandOutcome {
     /// The codon starts.
     Starting,
-    /// The codon is being ended, or its next try is called off.
+    /// The codon is being ended, or its next try is cancelled.
     Stopping,
     /// The codon may not begin, and the run ends.
     Denied,

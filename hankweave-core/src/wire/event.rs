@@ -97,7 +97,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget_exceeded: Option<BudgetExceeded>,
     },
-    /// A codon succeeded, and its agent goes on in the same session.
+    /// A codon succeeded, and its agent continues in the same session.
     #[serde(rename = "codon.extended")]
     CodonExtended {
         /// The codon.
@@ -247,7 +247,7 @@ pub enum Event {
         /// Which item, counted from 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command_index: Option<usize>,
-        /// Whether set-up went on.
+        /// Whether set-up continued.
         ignored: bool,
     },
     /// An iteration of a loop ended.
@@ -299,10 +299,10 @@ pub enum Event {
         directories: Vec<String>,
         /// How far it has come.
         status: CleanupStatus,
-        /// Those that are gone; absent as long as it goes on.
+        /// Those that are gone; absent as long as it continues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         successful_cleanups: Option<Vec<String>>,
-        /// Those that stayed; absent as long as it goes on.
+        /// Those that stayed; absent as long as it continues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failed_cleanups: Option<Vec<FailedDirectory>>,
         /// Why nothing could be done at all.
@@ -409,7 +409,7 @@ pub enum Event {
         from_run: RunId,
         /// The newest codon of its thread.
         from_codon: Option<CodonId>,
-        /// The codon that is gone back to.
+        /// The codon that is rolled back to.
         to_codon: Option<CodonId>,
         /// Its checkpoint.
         to_checkpoint: CheckpointSha,
@@ -445,9 +445,9 @@ pub enum Event {
     /// A run took up where the files were taken back to.
     #[serde(rename = "rollback.completed")]
     RollbackCompleted {
-        /// The run that is gone back to.
+        /// The run that is rolled back to.
         from_run: RunId,
-        /// The run that goes on from there.
+        /// The run that continues from there.
         to_run: RunId,
         /// The checkpoint.
         checkpoint: CheckpointSha,
@@ -637,7 +637,7 @@ pub enum Event {
         /// Reason for people.
         message: String,
     },
-    /// Something that takes its time goes on. Told when it begins, or at most twice a second while it lasts; what follows it tells its end.
+    /// Something that takes its time continues. Told when it begins, or at most twice a second while it lasts; what follows it tells its end.
     #[serde(rename = "progress")]
     Progress {
         /// The codon that it is about.

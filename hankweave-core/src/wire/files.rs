@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// Most files in one tree; what comes behind them, by path, is left out.
+/// Most files in one tree; what comes after them, by path, is left out.
 pub const MAX_TREE_FILES: usize = 2_000;
 
 /// A file or a folder.

@@ -29,7 +29,7 @@ pub struct Handshake {
     /// Send the newest events with the answer.
     #[serde(default)]
     pub send_previous_events: bool,
-    /// Send everything behind this event, each event as if it happened now.
+    /// Send everything after this event, each event as if it happened now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_seq: Option<u64>,
     /// Send the view of the run, and its patches from then on.

@@ -362,7 +362,7 @@ fn token_limits_are_those_of_the_codon_for_every_execution() {
     assert_eq!((found.output_tokens, found.context_tokens), (Some(7), Some(9)));
 }
 
-// What goes on in its session is the same execution.
+// What continues in its session is the same execution.
 // covers: HANK-36
 #[test]
 fn what_was_written_in_a_session_counts_when_the_codon_goes_on_there() {
@@ -487,7 +487,7 @@ fn what_earlier_tries_used_counts() {
     assert_dollars(ask(&story, &hank, "b"), 5.0);
 }
 
-/// Money is gone once it is spent: skipped codons and runs that were left by going back included. A start from nothing begins anew.
+/// Money is gone once it is spent: skipped codons and runs that were left by going back included. A start from nothing starts again.
 // covers: HANK-39
 #[test]
 fn everything_that_was_spent_since_the_thread_began_counts() {

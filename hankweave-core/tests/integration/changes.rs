@@ -49,7 +49,7 @@ fn changes(story: &Story, hank: &Hank) -> HankChanges {
     going_on(story, hank, None).map_or_else(HankChanges::default, |going_on| going_on.changes(hank))
 }
 
-/// The plan made anew; a run that begins at the first codon makes its own.
+/// The plan made again; a run that begins at the first codon makes its own.
 fn anew(story: &Story, hank: &Hank, recovery: Option<Recovery>) -> Result<Vec<PlanEntry>, ExpandError> {
     let Some(mut going_on) = going_on(story, hank, recovery) else {
         return Ok(initial_plan(hank));
@@ -68,7 +68,7 @@ fn assert_planned(story: &Story, hank: &Hank, ids: &[&str]) {
     assert_eq!(planned(story, hank, None).unwrap(), ids);
 }
 
-/// A story that goes on with a plan made anew, as the next run would.
+/// A story that continues with a plan made again, as the next run would.
 fn replanned(story: Story, hank: &Hank) -> Story {
     let execution_plan = anew(&story, hank, None).unwrap();
     story.tell(StateEvent::PlanReplaced { execution_plan })
@@ -132,7 +132,7 @@ fn what_a_plan_cannot_do_without_is_known_before_its_turn() {
     assert_eq!(
         changes(&ran(&began, &[]), &flat(&["x"])),
         HankChanges::default(),
-        "it begins anew"
+        "it starts again"
     );
     assert_eq!(
         removed(&ran(&began, &[("a", Completed)]), &flat(&["x"])),
@@ -145,7 +145,7 @@ fn what_a_plan_cannot_do_without_is_known_before_its_turn() {
     let in_loop = ran(&looped(&["b", "c"]), &[("a", Completed), ("b#0", Completed)]);
     assert_eq!(removed(&in_loop, &looped(&["b"])), ["c#0"]);
     assert_eq!(removed(&in_loop, &looped(&["c"])), Vec::<String>::new());
-    // Nobody knows how often a loop would go on that is not there, even when its codons are.
+    // Nobody knows how often a loop would continue that is not there, even when its codons are.
     let gone = flat(&["a", "b", "c", "d"]);
     let told = misfits(&in_loop, &gone);
     assert!(
@@ -182,7 +182,7 @@ fn a_plan_that_is_made_anew_keeps_what_has_succeeded_and_takes_everything_else_f
     assert_planned(&ran(&began, &[]), &flat(&["x", "y"]), &["x", "y"]);
 }
 
-/// A run goes back behind what succeeded before a codon that failed, so the hank says what is next, and whether that codon is.
+/// A run rolls back after what succeeded before a codon that failed, so the hank says what is next, and whether that codon is.
 // covers: STATE-45
 #[test]
 fn what_failed_stands_where_the_hank_has_it_unless_it_goes_on_first() {
@@ -203,7 +203,7 @@ fn what_failed_stands_where_the_hank_has_it_unless_it_goes_on_first() {
     }
     let back = planned(&story, &flat(&["a", "n", "c", "b"]), Some(Recovery::LastSuccess)).unwrap();
     assert_eq!(back, ["a", "n", "c", "b"]);
-    // It goes back behind the success, in front of a failure that was ignored.
+    // It rolls back after the success, in front of a failure that was ignored.
     let mut ignored = codon("b", "fresh");
     ignored["onFailure"] = json!("ignore");
     let ignoring = |ids: &[&str]| {
@@ -311,7 +311,7 @@ fn hanks() -> impl Strategy<Value = Hank> {
         })
 }
 
-/// The next run, as it begins behind this story.
+/// The next run, as it begins after this story.
 fn goes_on(story: Story, hank: &Hank) -> Story {
     let known = story.state().checkpoints().cloned().collect::<HashSet<_>>();
     let thread = thread::build(story.state(), None, Some(&known));
@@ -334,7 +334,7 @@ proptest! {
     #![proptest_config(config(300))]
 
     /// Whatever became of the first hank, and whatever the second one is: what is announced is what runs, in this order; nothing that succeeded in front of where
-    /// the run goes on runs again; and every codon of the second hank has run in the end.
+    /// the run continues runs again; and every codon of the second hank has run in the end.
     // covers: STATE-45
     #[test]
     fn what_is_announced_of_a_changed_hank_is_what_runs(began in hanks(), now in hanks(), failing in 0_usize..12) {

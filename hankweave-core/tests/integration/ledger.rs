@@ -47,7 +47,7 @@ struct Try {
     skipped: bool,
     /// What the sentinels of the codon cost, in microdollars.
     sentinels: u64,
-    /// Somebody goes back behind it.
+    /// Somebody rolls back after it.
     rolled_back: bool,
 }
 
@@ -371,7 +371,7 @@ fn pi(number: usize, this: &Try) -> Vec<Value> {
 /// A story of one codon after the other, with the figures that its agents, its skips and its sentinels should come to.
 struct Books {
     story: Story,
-    /// The run that goes on, and the figures of each run.
+    /// The run that continues, and the figures of each run.
     runs: Vec<(String, Usd)>,
     total: Usd,
     spend: Usd,
@@ -479,7 +479,7 @@ impl Books {
         assert_eq!(
             totals.current_run,
             self.runs.last().unwrap().1,
-            "the run that goes on"
+            "the run that continues"
         );
     }
 }

@@ -258,7 +258,7 @@ fn loop_of(iterations: usize) -> Hank {
     hank::parse(&json!({ "hank": [found] }).to_string()).hank.unwrap()
 }
 
-/// Everything that is decided about one iteration of a run that goes on. Returns the document after it.
+/// Everything that is decided about one iteration of a run that continues. Returns the document after it.
 fn iterate(story: Story, hank: &Hank, budgets: &mut RunBudgets<'_>, tally: &mut Tally) -> Story {
     let (entry, before) = measured(|| match decide(story.state(), hank) {
         Decision::Start(entry) => {

@@ -171,7 +171,7 @@ fn both_are_told_in_the_order_in_which_it_happened() {
     }
 }
 
-/// opencode begins the step anew, and tells nothing of the answer that was lost.
+/// opencode begins the step again, and tells nothing of the answer that was lost.
 // covers: AGENT-28
 #[test]
 fn an_answer_that_opencode_asks_for_again_makes_a_lower_bound() {

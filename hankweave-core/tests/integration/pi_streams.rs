@@ -90,7 +90,7 @@ fn both_versions_have_the_cost_of_their_script() {
         tokens(3_300, 180, 2_000, 4_000),
         false,
     );
-    // Of a session that goes on each message is told with its own usage.
+    // Of a session that continues each message is told with its own usage.
     for resumed in ["pi/resume-2-same", "pi-0.87/resumed"] {
         used(resumed, 6_930_000, tokens(1_200, 37, 500, 3_000), false);
     }

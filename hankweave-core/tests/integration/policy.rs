@@ -322,7 +322,7 @@ fn a_run_that_paused_between_two_codons_goes_on_with_the_next_and_one_that_faile
     assert_eq!(next(&fails(begun(&hank), &overloaded()).run_fails()), None);
 }
 
-// What an interruption leaves: the session of its agent, and where a run goes on that is not told where.
+// What an interruption leaves: the session of its agent, and where a run continues that is not told where.
 #[test]
 fn an_interrupted_codon_has_a_session_to_go_on_with_and_a_failed_one_has_not() {
     let hank = hank(&json!({}));
@@ -392,7 +392,7 @@ fn a_run_that_was_opened_for_a_session_goes_on_with_that_codon_until_it_has_begu
     );
 }
 
-// A run is only interrupted while it goes on, so a failure that it went on behind counts no more.
+// A run is only interrupted while it continues, so a failure that it continued after counts no more.
 // covers: STATE-53, STATE-54
 #[test]
 fn a_run_that_was_interrupted_behind_a_failure_goes_on_where_its_policy_says() {

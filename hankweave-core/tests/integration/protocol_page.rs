@@ -1,6 +1,6 @@
 //! The examples of docs/protocol.md are what the types write.
 //!
-//! With `HANKWEAVE_BLESS=1` the page is written anew.
+//! With `HANKWEAVE_BLESS=1` the page is written again.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

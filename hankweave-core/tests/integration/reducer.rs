@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const RUN: &str = "1736000000000-abc123-def456";
 
-/// A document that events are played into; `seq` and time go on by one.
+/// A document that events are played into; `seq` and time continue by one.
 struct Stage {
     live: LiveState,
     played: Vec<Recorded<StateEvent>>,

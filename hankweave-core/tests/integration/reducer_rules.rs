@@ -291,7 +291,7 @@ fn a_run_ends_once() {
     }
 }
 
-// A codon that is open keeps its run open, or nothing could go on behind it.
+// A codon that is open keeps its run open, or nothing could continue behind it.
 // covers: STATE-24
 #[test]
 fn a_run_does_not_end_while_a_codon_is_open() {
@@ -498,7 +498,7 @@ fn the_document_as_a_whole_changes_by_two_events() {
     refused_as(&story, twice, "conflict", &[]);
 }
 
-// Ours: where the next run goes on is on record while no codon runs, whatever becomes of the run that is left, and the run that takes it up
+// Ours: where the next run continues is on record while no codon runs, whatever becomes of the run that is left, and the run that takes it up
 // clears it.
 // covers: STATE-32
 #[test]

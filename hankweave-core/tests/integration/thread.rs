@@ -142,7 +142,7 @@ fn a_retry_in_a_run_belongs_to_the_thread() {
     check(&after, &["r1/b", "r1/b", "r1/a"], Some("c"));
     let after_the_failure = retried.clone().continues("r2", "r1", Some("b"), "b-end");
     let thread = check(&after_the_failure, &["r1/b", "r1/a"], None);
-    assert!(thread.failed, "an error checkpoint leads behind the failed codon");
+    assert!(thread.failed, "an error checkpoint leads after the failed codon");
     let without_files = retried.clone().continues("r2", "r1", Some("b"), "");
     check(&without_files, &["r1/b", "r1/b", "r1/a"], Some("c"));
     let rig_of_the_first = retried.clone().continues("r2", "r1", Some("b"), "b-rig");
@@ -348,7 +348,7 @@ fn the_last_success_is_the_newest_completed_codon_with_its_checkpoint() {
     assert_eq!(place(&[]), None);
 }
 
-// A run never goes on behind the failure that blocks it.
+// A run never continues after the failure that blocks it.
 // covers: STATE-60
 #[test]
 fn a_blocked_thread_resumes_in_front_of_its_failure_or_anew() {

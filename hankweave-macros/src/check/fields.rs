@@ -207,7 +207,7 @@ impl Resolver<'_> {
         field_of(self.ast, field, entry, live)
     }
 
-    /// Returns the source of a live field. It never starts anew in silence.
+    /// Returns the source of a live field. It never starts again in silence.
     fn live(
         &self,
         state: usize,
@@ -242,7 +242,7 @@ impl Resolver<'_> {
         {
             let [source, target] = [source, state].map(|state| &self.ast.states[state].ident);
             let message = format!(
-                "`{0}` would start anew whenever `{target}` is entered from `{source}`, which has it: write `#[live(start = .., keeps)]` to keep its \
+                "`{0}` would start again whenever `{target}` is entered from `{source}`, which has it: write `#[live(start = .., keeps)]` to keep its \
                  value, or `#[live(start = .., restarts)]` if that is meant",
                 field.ident
             );

@@ -3,7 +3,7 @@
 use crate::case::text;
 use crate::model::{MachineDef, Method, StateDef};
 
-/// The widest text that needs no scrolling; what is wider goes on below.
+/// The widest text that needs no scrolling; what is wider continues below.
 const WIDTH: usize = 110;
 
 /// The diagram, fenced, with a line that says how it is read.

@@ -135,7 +135,7 @@ fn short_lines() -> String {
     for number in 0..LINES {
         let _ = writeln!(
             lines,
-            r#"{{"type":"assistant","session_id":"s-1","parent_tool_use_id":null,"uuid":"{number:032}","message":{{"id":"msg_1","role":"assistant","model":"m","content":[{{"type":"text","text":"Line {number}: the work goes on."}}],"usage":{{"input_tokens":10,"output_tokens":1}}}}}}"#
+            r#"{{"type":"assistant","session_id":"s-1","parent_tool_use_id":null,"uuid":"{number:032}","message":{{"id":"msg_1","role":"assistant","model":"m","content":[{{"type":"text","text":"Line {number}: the work continues."}}],"usage":{{"input_tokens":10,"output_tokens":1}}}}}}"#
         );
     }
     lines

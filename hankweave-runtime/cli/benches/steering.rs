@@ -1,4 +1,4 @@
-//! Going back and going on, measured on whole processes.
+//! Going back and continuing, measured on whole processes.
 //!
 //! Each round measures all candidates one after the other, and the medians over the rounds are compared, so that a machine whose
 //! speed drifts changes all of them alike. That is why this is no criterion benchmark. What earlier steps leave to be written in the background is
@@ -54,7 +54,7 @@ fn main() {
     );
 }
 
-/// The time of a rollback behind a codon that changed some files, and of the same with git.
+/// The time of a rollback after a codon that changed some files, and of the same with git.
 fn way_back() -> (Duration, Duration) {
     let ours = tree(FILES);
     let change = format!(

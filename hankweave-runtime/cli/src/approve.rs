@@ -41,7 +41,7 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, C
     let typed = HintCommands::about(execution);
     if !global.quiet {
         output::print(match args.deny {
-            false => format!("{codon} may begin; `{}` goes on with it\n", typed.run()),
+            false => format!("{codon} may begin; `{}` continues with it\n", typed.run()),
             true => {
                 let after_all = typed.command(&format!("approve {codon}"));
                 format!("{codon} may not begin; `{after_all}` allows it after all\n")

@@ -212,7 +212,7 @@ fn failure(error: &CleanupError, typed: &HintCommands) -> CliError {
         }
         CleanupError::Logs(_) | CleanupError::Checkpoints(_) => CliError::from_error(CliErrorKind::Io, error)
             .hint(format!(
-                "mend the disk, and `{}` finishes what was begun; `{}` looks for damage",
+                "repair the disk, and `{}` finishes what was begun; `{}` looks for damage",
                 typed.command("cleanup"),
                 typed.command("checkpoints verify")
             )),

@@ -58,7 +58,7 @@ pub(crate) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuratio
         SettingsError::Bad(_) => CliError::from_error(CliErrorKind::Input, &error)
             .hint("nothing was written; `hankweave schema config` says which settings there are"),
         SettingsError::Unreadable { .. } => CliError::from_error(CliErrorKind::Io, &error)
-            .hint("nothing was written; mend the disk, then type the same again"),
+            .hint("nothing was written; repair the disk, then type the same again"),
     })
 }
 

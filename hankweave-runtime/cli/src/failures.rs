@@ -36,7 +36,7 @@ pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
         }
         LoadHankError::Unreadable { source, .. } if source.is_of_the_system() => (
             CliErrorKind::Io,
-            "mend the disk, then type the same again".to_owned(),
+            "repair the disk, then type the same again".to_owned(),
         ),
         LoadHankError::Unreadable { .. } => (
             CliErrorKind::Input,
@@ -96,7 +96,7 @@ pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> 
         }
         OpenExecutionError::Data(DataError::Changed { .. }) => {
             CliError::from_error(CliErrorKind::Input, error).hint(format!(
-                "`{}` starts over with it and keeps the history; `{}` goes on with what is linked",
+                "`{}` starts over with it and keeps the history; `{}` continues with what is linked",
                 typed.run_with(&[CommandEdit::Flag("new")]),
                 typed.run_with(&[CommandEdit::Without("data")])
             ))
@@ -183,7 +183,7 @@ pub(crate) fn run_failure(error: &RunError, typed: &HintCommands) -> CliError {
         )),
         RunError::Record(_) | RunError::Save(_) | RunError::Checkpoint(_) => {
             let hint = lost_record(error, typed)
-                .unwrap_or_else(|| format!("make room or mend the disk, and `{}` goes on", typed.run()));
+                .unwrap_or_else(|| format!("make room or repair the disk, and `{}` continues", typed.run()));
             CliError::from_error(CliErrorKind::Io, error).hint(hint)
         }
         RunError::Rollback(error) => rollback_failure(error, typed),
@@ -198,7 +198,7 @@ fn lost_record(error: &(dyn Error + 'static), typed: &HintCommands) -> Option<St
         matches!(cause.downcast_ref(), Some(StateFileError::LockLost { .. }))
     }) {
         return Some(format!(
-            "{place} was moved: move it back, and `{run}` goes on; without it that begins at the first codon"
+            "{place} was moved: move it back, and `{run}` continues; without it that begins at the first codon"
         ));
     }
     let not_found = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
@@ -210,8 +210,8 @@ fn lost_record(error: &(dyn Error + 'static), typed: &HintCommands) -> Option<St
         .into_iter()
         .any(is_there)
     {
-        true => format!("`{run}` goes on by what is left of it"),
-        false => format!("`{run}` goes on if you have a copy of it, and begins at the first codon without"),
+        true => format!("`{run}` continues by what is left of it"),
+        false => format!("`{run}` continues if you have a copy of it, and begins at the first codon without"),
     };
     Some(format!(
         "{place} was removed, in whole or in part, and could not be put back: {rest}"
@@ -224,7 +224,7 @@ fn any_cause(error: &(dyn Error + 'static), is_it: &dyn Fn(&(dyn Error + 'static
 
 fn changed_hank(typed: &HintCommands) -> String {
     format!(
-        "undo the change; or `{}` goes on as hank.json is now; or `{}` starts over, and the history stays",
+        "undo the change; or `{}` continues as hank.json is now; or `{}` starts over, and the history stays",
         typed.run_with(&[CommandEdit::Flag("replan")]),
         typed.run_with(&[CommandEdit::Flag("new")])
     )
@@ -241,10 +241,10 @@ fn changed_hank_anew(why: &[ExpandError], typed: &HintCommands) -> String {
                 CommandEdit::Flag("replan"),
                 CommandEdit::Set("recover", "last-success"),
             ]);
-            format!("`{back}` leaves it out and goes back behind the last success")
+            format!("`{back}` leaves it out and rolls back to after the last success")
         }
         _ => format!(
-            "undo the change; or go back in front of it with `{}` (`{}` lists them) and use --replan there; or `{}` starts over, and the history stays",
+            "undo the change; or roll back in front of it with `{}` (`{}` lists them) and use --replan there; or `{}` starts over, and the history stays",
             typed.command("rollback --to SHA"),
             typed.command("checkpoints"),
             typed.run_with(&[CommandEdit::Flag("new")])
@@ -294,7 +294,7 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &HintCommands) -> C
             ))
         }
         RollbackError::Archive(_) => CliError::from_error(CliErrorKind::Io, error)
-            .hint("mend the disk, then run the same command again: it finishes what was begun"),
+            .hint("repair the disk, then run the same command again: it finishes what was begun"),
         RollbackError::NoSuccess => CliError::from_error(CliErrorKind::Input, error).hint(format!(
             "`{}` starts from the first codon; the history stays",
             typed.run_with(&[CommandEdit::Flag("new")])
@@ -322,7 +322,7 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &HintCommands) -> C
         RollbackError::History(_) | RollbackError::Record(_) => CliError::from_error(CliErrorKind::Io, error),
         RollbackError::Restore(_) | RollbackError::Interrupted { .. } => {
             CliError::from_error(CliErrorKind::Io, error).hint(
-                "make room or mend the disk, then run the same command again: it finishes what was begun",
+                "make room or repair the disk, then run the same command again: it finishes what was begun",
             )
         }
     }
@@ -331,7 +331,7 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &HintCommands) -> C
 /// Returns the command for an interrupted restore that cannot be finished: either way nothing is thrown away.
 fn past_cut_off(safety: Option<&CheckpointSha>, typed: &HintCommands) -> String {
     let kept = safety.map_or_else(String::new, |safety| {
-        format!("; what was there before is kept in checkpoint {}", safety.short())
+        format!("; the replaced files are kept in checkpoint {}", safety.short())
     });
     format!(
         "`{}` lists the checkpoints that one can go to instead, `{}` starts from the first codon with the files as they are{kept}",

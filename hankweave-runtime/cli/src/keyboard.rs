@@ -16,8 +16,8 @@ const MOMENT: Timespec = Timespec {
     tv_nsec: 100_000_000,
 };
 
-/// A terminal that gives each key at once and shows none of them, not even those of signals (`^C`), until this is dropped: what is drawn anew ends at the
-/// right edge, and whatever the terminal shows behind that moves it by a line. Signals work as always.
+/// A terminal that gives each key at once and shows none of them, not even those of signals (`^C`), until this is dropped: what is drawn again ends at the
+/// right edge, and whatever the terminal shows after that moves it by a line. Signals work as always.
 #[derive(Debug)]
 pub(crate) struct Keyboard {
     before: Termios,

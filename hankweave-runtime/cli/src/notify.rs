@@ -31,7 +31,7 @@ pub(crate) struct Notification {
     pub(crate) event: &'static str,
     /// One sentence.
     pub(crate) reason: String,
-    /// The command that goes on; empty when there is nothing to go on with.
+    /// The command that continues; empty when there is nothing to continue with.
     pub(crate) next: String,
 }
 

@@ -311,7 +311,7 @@ fn show(global: &Global, args: &OpShowArgs) -> Result<ExitCode, CliError> {
 /// Writes the positions before and after it, and the commands to return there.
 fn write_points(text: &mut SafeText, row: &OperationRow, typed: &HintCommands) -> std::fmt::Result {
     if let Some(undone) = &row.undoes {
-        writeln!(text, "  took back  {undone}")?;
+        writeln!(text, "  undid      {undone}")?;
     }
     let points = [("before", &row.before), ("after", &row.after)];
     for (word, source) in points

@@ -24,13 +24,13 @@ pub(crate) struct PlanChanges {
     /// The next run begins at the first codon of the hank, although runs are recorded.
     #[serde(skip)]
     pub(crate) is_fresh: bool,
-    /// A plan made anew is another one.
+    /// A plan made again is another one.
     #[serde(skip)]
     pub(crate) can_be_taken_over: bool,
 }
 
 impl PlanChanges {
-    /// Compares the hank with the recorded plan, as a run goes on with `recovery`. Every recorded checkpoint is taken for one that is there, so nothing but the
+    /// Compares the hank with the recorded plan, as a run continues with `recovery`. Every recorded checkpoint is taken for one that is there, so nothing but the
     /// document is read.
     pub(crate) fn of(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
         match going_on(state, hank, recovery) {
@@ -83,7 +83,7 @@ impl PlanChanges {
         if !self.misfits.is_empty() && self.can_be_taken_over {
             writeln!(
                 text,
-                "  hint: undo the change, or go on as hank.json is now with --replan"
+                "  hint: undo the change, or continue as hank.json is now with --replan"
             )?;
         }
         self.notices

@@ -1,4 +1,4 @@
-//! The question after a failure or a crash: where to go on (CLI-17).
+//! The question after a failure or a crash: where to continue (CLI-17).
 
 use std::io::{self, BufRead, IsTerminal};
 
@@ -10,7 +10,7 @@ use crate::screen;
 /// User's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecoveryChoice {
-    /// Go on there.
+    /// Continue there.
     Recover(Recovery),
     /// Do nothing.
     Nothing,
@@ -55,7 +55,7 @@ fn answer(
     }
 }
 
-/// One way to go on.
+/// One way to continue.
 struct RecoveryOption {
     recovery: Recovery,
     /// As `--recover` names it.
@@ -68,11 +68,13 @@ fn offers(trouble: &UnfinishedCodon) -> Vec<RecoveryOption> {
     let codon = &trouble.codon;
     let kept = "what is there now is kept in a checkpoint";
     let back = match &trouble.last_success {
-        SuccessTarget::Behind(success) => format!("go back to the last success, {success}; {kept}"),
+        SuccessTarget::Behind(success) => format!("roll back to the last success, {success}; {kept}"),
         SuccessTarget::Into(other, CheckpointType::RigSetup) if other == codon => {
-            format!("go back to where {codon} began, behind its rig; {kept}")
+            format!("roll back to where {codon} began, after its rig; {kept}")
         }
-        SuccessTarget::Into(other, kind) => format!("go back to the checkpoint of {other} ({kind}); {kept}"),
+        SuccessTarget::Into(other, kind) => {
+            format!("roll back to the checkpoint of {other} ({kind}); {kept}")
+        }
         SuccessTarget::Beginning => {
             format!(
                 "start over with the first codon and the files of then, for nothing has completed yet; {kept}"
@@ -82,7 +84,7 @@ fn offers(trouble: &UnfinishedCodon) -> Vec<RecoveryOption> {
     let session = trouble.session.then(|| RecoveryOption {
         recovery: Recovery::Session,
         name: "session",
-        what: format!("keep the files as they are and let {codon} go on in its session"),
+        what: format!("keep the files as they are and let {codon} continue in its session"),
     });
     let others = [
         RecoveryOption {
@@ -114,7 +116,7 @@ fn question(trouble: &UnfinishedCodon, offers: &[RecoveryOption]) -> String {
         text += &format!("  {number}  {}\n", offer.what);
         keys += &format!("{number}/");
     }
-    format!("{text}  q  do nothing\nWhere shall it go on? [{keys}q] ")
+    format!("{text}  q  do nothing\nWhere shall it continue? [{keys}q] ")
 }
 
 #[cfg(test)]

@@ -24,9 +24,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Which part of the journal is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JournalRange {
-    /// Begin behind this number.
+    /// Begin after this number.
     pub(crate) after: u64,
-    /// Go on with what comes, until interrupted.
+    /// Continue with what comes, until interrupted.
     pub(crate) follow: bool,
     /// Say nothing of lines that were left out.
     pub(crate) quiet: bool,
@@ -41,7 +41,7 @@ pub(crate) trait LineSink {
     fn flush(&mut self) -> io::Result<()>;
 }
 
-/// Passes the journal of an execution directory to `lines`. It takes no lock and writes nothing, so a live run goes on undisturbed (CLI-12).
+/// Passes the journal of an execution directory to `lines`. It takes no lock and writes nothing, so a live run continues undisturbed (CLI-12).
 pub(crate) fn read(
     execution: &Path,
     part: JournalRange,

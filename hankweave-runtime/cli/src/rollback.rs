@@ -104,7 +104,7 @@ async fn perform(global: &Global, back: &RollbackRequest<'_>, log: &ServerLog) -
     drop(bar);
     if let Ok(rollback) = &result {
         let to = rollback.source.checkpoint_sha.short();
-        tracing::info!(dry = back.dry_run, "went back to checkpoint {to}");
+        tracing::info!(dry = back.dry_run, "rolled back to checkpoint {to}");
     }
     let state = opened.state();
     let known = match &result {
@@ -176,10 +176,10 @@ fn write(
     let (source, files) = (&rollback.source, &rollback.files);
     let sha = source.checkpoint_sha.short();
     let codon = source.after_codon.as_ref().map_or("", |id| id.as_str());
-    let would = if dry_run { "would go" } else { "went" };
+    let would = if dry_run { "would roll" } else { "rolled" };
     if let Some(undone) = &rollback.undoes {
-        let undo = if dry_run { "would take back" } else { "took back" };
-        writeln!(text, "{undo} operation {undone}; what it cost stays counted")?;
+        let undo = if dry_run { "would undo" } else { "undid" };
+        writeln!(text, "{undo} operation {undone}; its cost still counts")?;
     }
     match (rollback.checkpoint_type, &source.after_codon) {
         (Some(kind), Some(codon)) => {
@@ -187,7 +187,7 @@ fn write(
         }
         (None, Some(codon)) => writeln!(
             text,
-            "{would} back to checkpoint {sha}, which was made behind {codon}"
+            "{would} back to checkpoint {sha}, which was made after {codon}"
         )?,
         (_, None) => writeln!(text, "{would} back to checkpoint {sha}, before the first codon")?,
     }
@@ -227,13 +227,17 @@ fn write(
             )?;
         }
         if let Some(safety) = &rollback.safety {
-            writeln!(text, "  what was there is kept in checkpoint {}", safety.short())?;
+            writeln!(
+                text,
+                "  the replaced files are kept in checkpoint {}",
+                safety.short()
+            )?;
         }
     }
     match &rollback.next {
         Some(next) => {
             let command = typed.map_or_else(|| "next".to_owned(), HintCommands::run);
-            writeln!(text, "next: {next} (`{command}` goes on there)")
+            writeln!(text, "next: {next} (`{command}` continues there)")
         }
         None if rollback.failed => {
             write!(text, "next: nothing, because {codon} had failed there")?;

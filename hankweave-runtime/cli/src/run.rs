@@ -178,7 +178,7 @@ async fn serve(
         tracing::info!("{notice}");
         report.notice(notice);
     }
-    // A plan made anew says itself where the run goes on.
+    // A plan made again says itself where the run continues.
     let may_ask = !args.headless && !global.json() && args.recover.is_none() && !args.replan;
     if may_ask && !may_go_on(&mut hankweave, world, watch.as_mut(), &shutdown, typed).await? {
         return leave(hankweave, ExitCode::from(CliErrorKind::Failed.code())).await;
@@ -196,7 +196,7 @@ async fn serve(
     attend(start, hankweave, report, watch, &shutdown).await
 }
 
-/// Lets the run go on to its end, and shows it, tells it and obeys meanwhile.
+/// Lets the run continue to its end, and shows it, tells it and obeys meanwhile.
 async fn attend(
     start: &Start<'_>,
     hankweave: Hankweave,
@@ -276,7 +276,7 @@ async fn attend(
 }
 
 impl Start<'_> {
-    /// Tells how one looks at the run and goes on with it, and opens the page where that is wanted.
+    /// Tells how one looks at the run and continues with it, and opens the page where that is wanted.
     fn announce(&self, hankweave: &Hankweave, report: &Reporter) -> Option<Browser> {
         if let Some(address) = hankweave.page_address() {
             report.page(&address, &self.typed.command("page"));
@@ -306,7 +306,7 @@ impl Start<'_> {
     }
 }
 
-/// The command that goes on where the run has ended.
+/// The command that continues where the run has ended.
 fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
     match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => typed.approval(&pause.codon),
@@ -335,7 +335,7 @@ fn ending<'a>(
     }
 }
 
-/// Asks a person what to do about a codon that failed or was cut off; whether anything is to be done.
+/// Asks a person what to do about a codon that failed or crashed; whether anything is to be done.
 async fn may_go_on(
     hankweave: &mut Hankweave,
     world: &World,
@@ -410,7 +410,7 @@ fn watch_for<'n>(
     }
 }
 
-/// Whether the person who started the run can be asked while it goes on.
+/// Whether the person who started the run can be asked while it continues.
 fn can_answer(global: &Global, args: &RunArgs) -> bool {
     std::io::stdin().is_terminal() && !args.headless && !global.json() && !global.quiet
 }
@@ -451,7 +451,7 @@ async fn note_opened(browser: Option<&mut Browser>) -> Infallible {
     std::future::pending().await
 }
 
-/// Nothing is drawn anew where commands are typed: what is typed would stand in the middle of it.
+/// Nothing is drawn again where commands are typed: what is typed would stand in the middle of it.
 fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: LiveContext) -> Reporter {
     let is_typed_on = waits && std::io::stdin().is_terminal();
     if global.json() {
@@ -465,7 +465,7 @@ fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: LiveContex
     }
 }
 
-/// Unfinished on purpose: the next run goes on (CLI-1).
+/// Unfinished on purpose: the next run continues (CLI-1).
 const PAUSED: u8 = 3;
 
 fn exit_code(outcome: &RunOutcome) -> u8 {

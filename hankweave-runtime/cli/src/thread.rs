@@ -71,7 +71,7 @@ fn write(
         let sha = pending.source.checkpoint_sha.short();
         writeln!(
             text,
-            "went back to checkpoint {sha}; the next run goes on from there"
+            "rolled back to checkpoint {sha}; the next run continues from there"
         )?;
     }
     let codons = counted(thread.codons.len(), "codon");

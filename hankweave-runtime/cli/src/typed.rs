@@ -85,7 +85,7 @@ impl HintCommands {
         }
     }
 
-    /// The command that goes on with what the run had: hank, directory, data, output, limits.
+    /// The command that continues with what the run had: hank, directory, data, output, limits.
     pub(crate) fn run(&self) -> String {
         self.run_with(&[])
     }
@@ -155,7 +155,7 @@ impl HintCommands {
         }
     }
 
-    /// The command that goes on with a higher ceiling, as far as `more` says one, and with this patience for limits of providers.
+    /// The command that continues with a higher ceiling, as far as `more` says one, and with this patience for limits of providers.
     pub(crate) fn run_with_more(
         &self,
         more: Ceiling,
@@ -214,7 +214,7 @@ impl HintCommands {
         self.run.hank.as_os_str() != UNKNOWN
     }
 
-    /// The command that lets a codon begin which waits for an approval, and goes on with it.
+    /// The command that lets a codon begin which waits for an approval, and continues with it.
     pub(crate) fn approval(&self, codon: &CodonId) -> String {
         let approve = self.command(&format!("approve {codon}"));
         format!("{approve} && {}", self.run())
@@ -241,7 +241,7 @@ impl HintCommands {
             "APPROVAL_REQUIRED" => Some(format!("`{}` lets it begin", self.command("approve"))),
             "NOT_ASKED" => Some(format!("`{}` says what is next", self.command("status"))),
             "ROLLBACK_FAILED" => Some(format!("`{}` lists the checkpoints", self.command("checkpoints"))),
-            "STOPPING" | "RUN_ENDED" => Some(format!("`{}` goes on", self.run())),
+            "STOPPING" | "RUN_ENDED" => Some(format!("`{}` continues", self.run())),
             _ => None,
         }
     }

@@ -241,7 +241,7 @@ impl Client {
         }
     }
 
-    /// Leaves. The run goes on.
+    /// Leaves. The run continues.
     pub async fn close(self) {
         let Self {
             commands,

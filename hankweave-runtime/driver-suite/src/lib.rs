@@ -44,7 +44,7 @@ pub enum Scene {
     Succeeds,
     /// It ends without having done its work.
     Fails,
-    /// It names its session, and goes on until it is stopped. It may leave processes behind.
+    /// It names its session, and continues until it is stopped. It may leave processes behind.
     Works,
 }
 

@@ -57,7 +57,7 @@ pub(crate) async fn success(driver: &dyn AgentDriver, set_up: &dyn Fn(&mut Launc
         let again = play(driver, launch, report).await;
         let named = again.as_ref().and_then(|(played, _)| session_of(&played.events));
         let other = (named != Some(&session)).then(|| format!("{session:?} became {named:?}"));
-        report.note("an agent that goes on with a session names the same one", other);
+        report.note("an agent that continues with a session names the same one", other);
     }
 }
 

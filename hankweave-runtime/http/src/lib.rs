@@ -29,7 +29,7 @@ use tokio::sync::Semaphore;
 /// An answer may not be longer, in bytes.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Requests that are open at a time; the others wait, each behind the sentinel whose queue has a limit.
+/// Requests that are open at a time; the others wait, each after the sentinel whose queue has a limit.
 const MOST_OPEN: usize = 4;
 
 /// The real network.

@@ -55,7 +55,7 @@ impl RemoteTracking {
     }
 }
 
-/// Only one process pushes or pulls in a directory. Behind this lock what an earlier one left unfinished is swept away.
+/// Only one process pushes or pulls in a directory. After this lock what an earlier one left unfinished is swept away.
 pub(crate) fn take(
     disk: &dyn Disk,
     dir: &ExecutionDir,

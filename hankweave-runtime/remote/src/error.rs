@@ -97,8 +97,8 @@ pub enum RemoteError {
         /// Those that fit.
         known: Vec<String>,
     },
-    /// Both sides went on.
-    #[error("both sides went on: this machine has {ours}, the remote has {theirs}")]
+    /// Both sides continued.
+    #[error("both sides continued: this machine has {ours}, the remote has {theirs}")]
     Diverged {
         /// The record of this machine.
         ours: String,

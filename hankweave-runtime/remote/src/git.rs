@@ -42,7 +42,7 @@ const PASSED_ON: [&str; 12] = [
     "GIT_SSL_NO_VERIFY",
 ];
 
-/// Settings that hold for every command: nothing of the repository runs, and nothing is cleaned up behind our back.
+/// Settings that hold for every command: nothing of the repository runs, and nothing is cleaned up after our back.
 const SETTINGS: [&str; 7] = [
     // An address that is a command, as one that a folder brings along may be.
     "protocol.ext.allow=never",

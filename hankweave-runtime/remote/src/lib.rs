@@ -2,7 +2,7 @@
 //!
 //! An **execution** is one history of runs in one directory. On a git remote it is one reference, `refs/hankweave/…/record`: a commit that holds the record (state,
 //! journal, sessions of agents) and whose parents are the record before it and the checkpoints that this one speaks of. So whoever fetches the reference has record
-//! and checkpoints that fit each other, and one compare-and-swap of it decides who went on. What loses is pushed under `kept/` beside it and stays reachable.
+//! and checkpoints that fit each other, and one compare-and-swap of it decides who continued. What loses is pushed under `kept/` beside it and stays reachable.
 //!
 //! In go an execution directory and a URL that the installed git can push to; out come [`Pushed`], [`FetchedRun`] or a [`RemoteError`]. `docs/design/remote.md` says why it
 //! is made like this.

@@ -34,7 +34,7 @@ pub struct PushRequest {
     pub execution: Option<RemoteExecution>,
     /// The fencing token of the task, 0 for none: what was pushed under a greater one is not replaced.
     pub token: u64,
-    /// Whether our record takes the place of another one when both sides went on; that one stays reachable.
+    /// Whether our record takes the place of another one when both sides continued; that one stays reachable.
     pub replace: bool,
 }
 
@@ -72,7 +72,7 @@ pub struct Pushed {
 ///
 /// # Errors
 ///
-/// [`RemoteError`]. When both sides went on, or a later owner has pushed, ours is pushed beside it before that is told.
+/// [`RemoteError`]. When both sides continued, or a later owner has pushed, ours is pushed beside it before that is told.
 pub async fn push(world: &World, dir: &ExecutionDir, order: &PushRequest) -> Result<Pushed, RemoteError> {
     let (disk, place) = (world.disk.clone(), dir.clone());
     let _lock = world.blocking.run(move || book::take(&*disk, &place)).await?;

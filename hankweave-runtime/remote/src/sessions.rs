@@ -22,7 +22,7 @@ use crate::error::RemoteError;
 use crate::files::{add, walk};
 use crate::manifest::{RecordManifest, SESSIONS, STATE};
 
-/// The newest ones come along; a run goes on with one of these.
+/// The newest ones come along; a run continues with one of these.
 const MOST: usize = 64;
 
 /// A larger file of a conversation is not put anywhere, in bytes.

@@ -129,7 +129,7 @@ fn of_state(disk: &dyn Disk, dir: &ExecutionDir, found: &FoundState) -> Result<V
     } else if let FoundFile::Bytes(bytes) = &found.backup {
         add("state.json", bytes.clone());
     }
-    // Only what is known to be durable, without the room behind it.
+    // Only what is known to be durable, without the room after it.
     let path = dir.state_dir().join("state.log");
     let length = usize::try_from(found.log.last_write.end).unwrap_or(usize::MAX);
     if length > 0 && length < usize::MAX {

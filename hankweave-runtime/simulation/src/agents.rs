@@ -56,7 +56,7 @@ impl Script {
 pub(crate) enum Fate {
     /// The work is done and the agent fails all the same.
     Fails,
-    /// It says something and then never goes on.
+    /// It says something and then never continues.
     Hangs,
 }
 

@@ -23,7 +23,7 @@ use crate::disk::{Plan, SimDisk};
 use crate::machine::{HANK, Machine, WORK, Witness, state_dir};
 use crate::world::LONGEST;
 
-/// How long the runtime may go on after it was asked to stop: a grace of 5 s and its ends (S3, D8).
+/// How long the runtime may continue after it was asked to stop: a grace of 5 s and its ends (S3, D8).
 const LONGEST_STOP: Duration = Duration::from_secs(30);
 
 /// What happens to one life from outside.
@@ -41,9 +41,9 @@ pub(crate) struct LifePlan {
     pub(crate) restless_clock: bool,
     /// The codon that somebody skips as soon as its agent works.
     pub(crate) skipped: Option<&'static str>,
-    /// The codon that somebody goes back to, instead of a run.
+    /// The codon that somebody rolls back to, instead of a run.
     pub(crate) back_to: Option<&'static str>,
-    /// The codon that somebody goes back to by command, in a run that starts nothing by itself.
+    /// The codon that somebody rolls back to by command, in a run that starts nothing by itself.
     pub(crate) back_in_run: Option<&'static str>,
 }
 
@@ -222,7 +222,7 @@ async fn skip(plan: &LifePlan, mut events: Subscription, commander: Commander) {
     }
 }
 
-/// Goes back to the end of a codon as soon as nothing runs, and then ends the run.
+/// Rolls back to the end of a codon as soon as nothing runs, and then ends the run.
 async fn go_back_in_run(
     plan: &LifePlan,
     mut events: Subscription,
@@ -250,7 +250,7 @@ fn end_of(codon: CodonId) -> RollbackTarget {
     RollbackTarget::Codon(codon, CodonPoint::End)
 }
 
-/// Somebody goes back to the end of a codon.
+/// Somebody rolls back to the end of a codon.
 async fn go_back(hankweave: Hankweave, heard: JoinHandle<()>, codon: &str) -> Result<LifeEnd, Broken> {
     let id = CodonId::new(codon).map_err(|error| error.to_string())?;
     let back = hankweave.go_back(&end_of(id)).await;

@@ -1,4 +1,4 @@
-//! Clients of the socket: they come, lag, vanish and come back behind the last event that they saw, through all lives of the runtime.
+//! Clients of the socket: they come, lag, vanish and come back after the last event that they saw, through all lives of the runtime.
 
 use std::collections::BTreeSet;
 use std::path::Path;

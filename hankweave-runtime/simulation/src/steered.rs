@@ -61,7 +61,7 @@ const ALL: [(&str, CodonStatus); 10] = [
     ("last", CodonStatus::Completed),
 ];
 
-/// The second codon fails; somebody goes back to the first; another prompt is tried, and the runtime is asked to stop, and killed; it recovers,
+/// The second codon fails; somebody rolls back to the first; another prompt is tried, and the runtime is asked to stop, and killed; it recovers,
 /// goes through a loop with one ignored failure, a skipped codon and one that uses up its budget, and completes; then a command takes it back.
 const ACTS: &[Act] = &[
     Act {
@@ -112,7 +112,7 @@ const ACTS: &[Act] = &[
     },
 ];
 
-/// Plays the story once for each of these operations of each of its acts, with a crash there; the act is then begun anew, and the story must
+/// Plays the story once for each of these operations of each of its acts, with a crash there; the act is then begun again, and the story must
 /// come to its end all the same. Tells how many crashes there were.
 ///
 /// # Errors

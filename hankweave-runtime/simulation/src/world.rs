@@ -130,7 +130,7 @@ impl Identity for SimIdentity {
     }
 }
 
-/// Shared, because it goes on through all lives.
+/// Shared, because it continues through all lives.
 pub(crate) type Ids = Arc<SimIds>;
 
 /// The longest time that anything may take which is bounded at all.

@@ -111,7 +111,7 @@ fn what_a_new_document_contains_is_durable_in_the_journal() {
     assert_eq!((happened, journaled.len()), (2, 2), "{journaled:?}");
 }
 
-/// The disk refuses one or two operations of a life, syncs among them. The next life finds what it wrote in the memory of the system and goes on with it on a
+/// The disk refuses one or two operations of a life, syncs among them. The next life finds what it wrote in the memory of the system and continues with it on a
 /// good disk; then the power goes, at once or when all is saved.
 // covers: P1, P5, P7, F2, F3
 #[test]

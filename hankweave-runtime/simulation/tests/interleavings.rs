@@ -1,7 +1,7 @@
-//! The state manager under a scheduler that chooses another order each time, and notices when nobody can go on.
+//! The state manager under a scheduler that chooses another order each time, and notices when nobody can continue.
 //!
 //! The code is the real one: queue, tickets, log, journalist, subscriptions, shutdown. Its two tasks, those who send, watch and stop are tasks of
-//! [`shuttle`], which may let another one go on at each await that waits and before each use of the disk. The channels of tokio are taken
+//! [`shuttle`], which may let another one continue at each await that waits and before each use of the disk. The channels of tokio are taken
 //! as they are. No timer fires but those that are due at once, so that nothing is mended by a timeout.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,7 +124,7 @@ impl Stage {
         }
     }
 
-    /// Follows everything behind `position` to its end, and tells the last number.
+    /// Follows everything after `position` to its end, and tells the last number.
     async fn follow(&self, mut events: Subscription, mut position: u64) -> u64 {
         while let Some(delivery) = events.next().await.expect("the journal can be read") {
             let Delivery::Events(events) = delivery else {

@@ -181,7 +181,7 @@ fn make_special(path: &Path, kind: FileType) {
     rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
 }
 
-/// A header and very many zeros behind it, compressed.
+/// A header and very many zeros after it, compressed.
 fn bomb(header: &[u8]) -> Vec<u8> {
     let mut stream = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     stream.write_all(header).unwrap();
@@ -219,7 +219,7 @@ fn a_restore_that_a_crash_cut_off_keeps_its_first_safety_checkpoint() {
         safety: Some(safety.safety.unwrap().sha),
         ..restore_request(&first, &second)
     };
-    // As if it had stopped behind the first file.
+    // As if it had stopped after the first file.
     fixture.write("a", "1");
     let (again, _) = open_git(&fixture.workspace);
     assert_eq!(again.restore(&request).unwrap().safety, None);
@@ -235,7 +235,7 @@ fn a_restore_removes_what_an_interrupted_one_has_left() {
     fixture.write("d/e", "1");
     let (first, second) = two_versions(&fixture);
     let left = [".hankweave.restore-0", "d/.hankweave.restore-1"];
-    // As if it had stopped behind the last file, and once in the middle.
+    // As if it had stopped after the last file, and once in the middle.
     for target in [(&second, &second), (&first, &second)] {
         for path in left {
             fixture.write(path, "what was there before");
@@ -359,7 +359,7 @@ fn a_restore_that_needs_damaged_contents_changes_no_file() {
     }
 }
 
-/// What is damaged in a pack is written anew into files of their own, and these are the ones to read.
+/// What is damaged in a pack is written again into files of their own, and these are the ones to read.
 // covers: P8, G10
 #[test]
 fn an_object_that_was_written_anew_is_read_instead_of_the_damaged_one_in_a_pack() {

@@ -14,7 +14,7 @@ use super::repository::{self, name_of, unless_missing};
 use super::tree::{FileEntry, FileMode, Folders, Listing, changes};
 use super::{CheckpointsBySha, Damage, HistoryError, KnownCheckpoint, PathChange, TreePath, message};
 
-/// The branch of the files before the first codon of the newest run that began anew.
+/// The branch of the files before the first codon of the newest run that started again.
 pub(super) const MAIN: &str = "main";
 
 /// Name prefix of the branches of earlier beginnings: `main-<short sha>`.

@@ -15,7 +15,7 @@ use super::shape::{self, UnsafeEntry, UnsafeReason};
 use super::{message, stat_cache};
 use crate::world::disk::{Disk as _, FileKind, IoError, RealDisk, open_dir, parent, read_if_present};
 
-/// The configuration of every repository: contents are bytes, nothing is run, nothing is cleaned up behind our back.
+/// The configuration of every repository: contents are bytes, nothing is run, nothing is cleaned up after our back.
 const CONFIG: &str = "\
 [core]
 \trepositoryformatversion = 0
@@ -61,7 +61,7 @@ pub struct OpenReport {
     pub created: bool,
     /// New path of a repository that git could not read; its checkpoints are not available.
     pub moved_aside: Option<PathBuf>,
-    /// The first commit, or what names it, was lost and was made anew; whatever else is whole is available.
+    /// The first commit, or what names it, was lost and was made again; whatever else is whole is available.
     pub mended: bool,
     /// Parts of the repository that git must not open, such as links, pipes and settings that lead elsewhere: what was wrong with each, and where it
     /// is kept.
@@ -190,7 +190,7 @@ fn damaged_references(path: &Path) -> Result<Vec<UnsafeEntry>, IoError> {
     Ok(damaged)
 }
 
-/// Writes the list of packed references anew with those of its lines that can be read.
+/// Writes the list of packed references again with those of its lines that can be read.
 fn keep_good_references(path: &Path, damaged: &Path) -> Result<(), IoError> {
     let Ok(bytes) = RealDisk.read(damaged, shape::PACKED_REFERENCES_BYTES) else {
         return Ok(()); // It was no file.

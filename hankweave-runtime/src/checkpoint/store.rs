@@ -47,7 +47,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// The content of a file; `None` when it is gone, unreadable or larger than `most` bytes.
     fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>>;
 
-    /// How far the write that goes on has come; `None` when nothing is counted. The only method that never waits.
+    /// How far the write that continues has come; `None` when nothing is counted. The only method that never waits.
     fn progress(&self) -> Option<Counts>;
 
     /// Every checkpoint of every branch. Empty when there is none, which is not the same as an error.
@@ -293,7 +293,7 @@ pub struct KnownCheckpoint {
     pub branch: String,
     /// The checkpoint that it was made from.
     pub parent: Option<CheckpointSha>,
-    /// Checkpoint that must stay. Where a line of checkpoints begins anew it is not the parent (RUN-18).
+    /// Checkpoint that must stay. Where a line of checkpoints starts again it is not the parent (RUN-18).
     pub before: Option<CheckpointSha>,
 }
 

@@ -19,7 +19,7 @@ use super::run::{AgentOutcome, AgentRun};
 use super::set_up;
 use crate::rig::{Rig, RigError, RigEvent};
 
-/// How often the agent goes on when its work does not pass, unless the hank says otherwise.
+/// How often the agent continues when its work does not pass, unless the hank says otherwise.
 const RETRIES: u64 = 3;
 
 /// How much of what a command printed its agent is told.
@@ -28,7 +28,7 @@ const MOST_BYTES: usize = 16 << 10;
 /// Longest line of the output that an event has, in bytes.
 const MOST_OF_LINE: usize = 400;
 
-/// Runs the check of the codon, and lets its agent go on as long as its work does not pass and tries are left.
+/// Runs the check of the codon, and lets its agent continue as long as its work does not pass and tries are left.
 pub(super) async fn check(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,
@@ -57,7 +57,7 @@ pub(super) async fn check(
         }
         tell(
             codon,
-            format!("{}; the agent goes on (try {retry} of {retries})", missed.why),
+            format!("{}; the agent continues (try {retry} of {retries})", missed.why),
         )
         .await;
         settle_costs(codon, &mut running, &exit).await;

@@ -126,14 +126,14 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) run: &'a RunContext,
     pub(crate) entry: &'a PlanEntry,
     pub(crate) config: &'a CodonConfig,
-    /// The session to go on with: its own, or for a codon that continues the previous one that of the
+    /// The session to continue with: its own, or for a codon that continues the previous one that of the
     /// previous one.
     pub(crate) session: Option<SessionId>,
-    /// The session is its own: it was interrupted and goes on where it stopped.
+    /// The session is its own: it was interrupted and continues where it stopped.
     pub(crate) in_own_session: bool,
     /// The session is that of a codon that was skipped: an agent that was ended before it wrote its session down does not know it.
     pub(crate) in_skipped_session: bool,
-    /// The session that it would go on with stayed on another machine (RUN-27), or its agent does not know it: the agent begins a new one.
+    /// The session that it would continue with stayed on another machine (RUN-27), or its agent does not know it: the agent begins a new one.
     pub(crate) session_is_elsewhere: bool,
     /// Every pattern of `checkpointedFiles` from the first entry of the plan to this one.
     pub(crate) patterns: Vec<String>,

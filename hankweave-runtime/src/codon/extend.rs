@@ -1,4 +1,4 @@
-//! Extensions: after each success the agent goes on in the same session, until its context is full (HANK-48).
+//! Extensions: after each success the agent continues in the same session, until its context is full (HANK-48).
 
 use hankweave_core::codon::{Codon, Running};
 use hankweave_core::wire;
@@ -34,7 +34,7 @@ pub(super) async fn extend(
     Ok((running, work))
 }
 
-/// Lets the agent go on with this prompt in its session.
+/// Lets the agent continue with this prompt in its session.
 pub(super) async fn go_on(
     codon: &CodonRun<'_>,
     running: Codon<Running>,

@@ -111,7 +111,7 @@ pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAg
     }
 }
 
-/// Ends a codon whose agent did not go on with its session: another record of it begins again, from its
+/// Ends a codon whose agent did not continue with its session: another record of it begins again, from its
 /// prompt.
 async fn lost_session(
     codon: &CodonRun<'_>,

@@ -1,4 +1,4 @@
-//! Loops until a check passes: behind the last codon of an iteration the command of the loop runs (HANK-62).
+//! Loops until a check passes: after the last codon of an iteration the command of the loop runs (HANK-62).
 
 use hankweave_core::agent::FailureReason;
 use hankweave_core::codon::LoopCheck;
@@ -35,7 +35,7 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
             return;
         }
         Err(missed) => {
-            tell(codon, format!("{}; the loop goes on", missed.why)).await;
+            tell(codon, format!("{}; the loop continues", missed.why)).await;
             Some(missed.prompt())
         }
     };

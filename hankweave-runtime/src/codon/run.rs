@@ -78,7 +78,7 @@ pub(super) struct AgentRun {
 }
 
 impl AgentRun {
-    /// The end of the agent when it succeeded and can go on: its context is not full, and no budget is used
+    /// The end of the agent when it succeeded and can continue: its context is not full, and no budget is used
     /// up.
     pub(super) fn success(&mut self) -> Option<ExitOutcome> {
         let exit = match &self.outcome {
@@ -91,7 +91,7 @@ impl AgentRun {
         }
     }
 
-    /// The end of the agent when its work is to be checked, which is when the codon would be complete by it, and whether the agent can go on.
+    /// The end of the agent when its work is to be checked, which is when the codon would be complete by it, and whether the agent can continue.
     pub(super) fn checkable(&mut self, codon: &CodonRun<'_>) -> Option<(ExitOutcome, bool)> {
         if let Some(exit) = self.success() {
             return Some((exit, true));

@@ -74,7 +74,7 @@ pub(super) fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Event {
 
 fn began(codon: &CodonRun<'_>, index: usize) -> Event {
     let items = &codon.config.rig_setup;
-    // The check comes behind the rig.
+    // The check comes after the rig.
     let check = || codon.config.check.as_ref().map(|check| check.run.clone());
     Event::Progress {
         codon_id: Some(codon.entry.codon_id.clone()),

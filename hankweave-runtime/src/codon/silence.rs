@@ -107,7 +107,7 @@ mod tests {
             (start + 30 * MINUTE, SilenceAction::TooLong(30 * MINUTE))
         );
         silence.broken(start + 25 * MINUTE, false);
-        assert_eq!(silence.next(), (start + 49 * MINUTE, warning), "warned of anew");
+        assert_eq!(silence.next(), (start + 49 * MINUTE, warning), "warned of again");
     }
 
     #[test]

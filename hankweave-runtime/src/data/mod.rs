@@ -1,7 +1,7 @@
 //! The data of a run: what agents may read and is never copied (RUN-7).
 //!
 //! It is linked into the workspace as `read_only_data_source`, where no checkpoint, archive or output sees it. A short fingerprint shows whether a
-//! run goes on with the data that it began with (RUN-8).
+//! run continues with the data that it began with (RUN-8).
 
 mod fingerprint;
 mod link;
@@ -92,7 +92,7 @@ pub struct DataPaths {
     pub workspace: PathBuf,
     /// The record.
     pub record: PathBuf,
-    /// Earlier runs go on, so the data must be theirs.
+    /// Earlier runs continue, so the data must be theirs.
     pub goes_on: bool,
     /// How long the fingerprint may take.
     pub limit: Duration,
@@ -144,7 +144,7 @@ impl Data {
     ///
     /// # Errors
     ///
-    /// Returns [`DataError`] when the runs that go on used other data, or when it cannot be linked.
+    /// Returns [`DataError`] when the runs that continue used other data, or when it cannot be linked.
     pub fn bring(&self, disk: &dyn Disk, place: &DataPaths) -> Result<(), DataError> {
         let fingerprint =
             Fingerprint::of(disk, &self.path, place.limit).map_err(IoError::at("read", &self.path))?;

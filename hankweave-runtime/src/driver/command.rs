@@ -15,7 +15,7 @@ const NAME: &str = "command";
 
 /// Any program that reads the prompt from its standard input and prints the claude stream.
 ///
-/// The program finds the model in `HANKWEAVE_MODEL`, the session to go on with in `HANKWEAVE_RESUME_SESSION`
+/// The program finds the model in `HANKWEAVE_MODEL`, the session to continue with in `HANKWEAVE_RESUME_SESSION`
 /// and text for the system prompt in `HANKWEAVE_APPENDED_SYSTEM_PROMPT`; the last two are absent when there
 /// is nothing.
 pub(super) static AGENT: Agent = Agent {

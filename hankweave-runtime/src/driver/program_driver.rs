@@ -16,7 +16,7 @@ pub(super) struct Agent {
     /// `None` when a hank names the program.
     pub(super) program: Option<Program>,
     pub(super) capabilities: Capabilities,
-    /// How its program is started for a launch, whose prompt may be put together anew for it.
+    /// How its program is started for a launch, whose prompt may be put together again for it.
     pub(super) invocation: fn(&ProcessHost, PathBuf, &mut Launch) -> Result<ProgramInvocation, StartError>,
 }
 

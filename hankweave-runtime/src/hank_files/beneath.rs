@@ -11,7 +11,7 @@ use crate::world::disk::{Disk, FileKind, Folder, OpenFile, OpenedEntry, PathErro
 /// Prompts, scripts, sentinels and hank.json itself may not be larger.
 pub const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// Why a file that a hank names cannot be used. Messages fit behind the path.
+/// Why a file that a hank names cannot be used. Messages fit after the path.
 #[derive(Debug, thiserror::Error)]
 pub enum RefError {
     /// The spelling of the path is not allowed.

@@ -151,7 +151,7 @@ impl LoadedHank {
     ///
     /// # Errors
     ///
-    /// Returns a [`RefError`] that fits behind the path.
+    /// Returns a [`RefError`] that fits after the path.
     pub fn read_ref(&self, disk: &dyn Disk, reference: &str) -> Result<String, RefError> {
         read_text(disk, &self.root, reference)
     }

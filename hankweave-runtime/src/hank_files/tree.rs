@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 64;
 pub(super) struct UncopiableEntry {
     /// Path relative to the folder that was looked through.
     pub(super) path: String,
-    /// Why, as a phrase behind the path.
+    /// Why, as a phrase after the path.
     pub(super) reason: String,
 }
 
@@ -46,7 +46,7 @@ impl TreeSurvey {
         Ok(())
     }
 
-    /// Looks at one entry; returns the folder to go on in.
+    /// Looks at one entry; returns the folder to continue in.
     fn see(
         &mut self,
         folder: &dyn Folder,

@@ -115,7 +115,7 @@ pub enum LockError {
 
 impl InstanceLock {
     /// Takes the lock on `state_dir`, which is made when it does not exist, and writes the information file. What has one of these two names and is
-    /// no directory or no file, such as a link that leads elsewhere, is [set aside](Self::set_aside).
+    /// no directory or no file, such as a link that leads elsewhere, is [moved aside](Self::set_aside).
     ///
     /// # Errors
     ///
@@ -225,7 +225,7 @@ impl InstanceLock {
     pub fn put_back(&self) -> Option<String> {
         let state_dir = self.state_dir.display();
         self.put_back.then(|| {
-            format!("`{state_dir}` was removed while a run worked there, and has been put back; the run goes on where it was")
+            format!("`{state_dir}` was removed while a run worked there, and has been put back; the run continues where it was")
         })
     }
 

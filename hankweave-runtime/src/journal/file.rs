@@ -241,7 +241,7 @@ impl EventJournal for FileJournal {
         let synced = match (*has_failed, unsynced) {
             // Another try would succeed without what the first one lost.
             (true, _) => Err(io::Error::other("an earlier sync has failed")),
-            // Without the lock of the writer, which goes on appending meanwhile.
+            // Without the lock of the writer, which continues appending meanwhile.
             (false, Some(file)) => file.sync_data(),
             (false, None) => Ok(()),
         };

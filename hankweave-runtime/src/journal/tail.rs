@@ -11,7 +11,7 @@ use super::segment::Segment;
 use crate::world::disk::{Disk, IoError};
 
 /// The writer replaces a file once in 64 MiB. When that happens this often during one reading, the next
-/// reading goes on.
+/// reading continues.
 const MOST_TRIES: usize = 10;
 
 /// Returns the lines of a journal as they are, from some number on, and later those that came since. It

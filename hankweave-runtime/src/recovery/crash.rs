@@ -69,7 +69,7 @@ pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<(StateEvent
 }
 
 /// One event, with a notice, for each codon that is open in a run that has ended. hankweave never leaves
-/// that; such a file comes from another program, and nothing could go on after the codon.
+/// that; such a file comes from another program, and nothing could continue after the codon.
 pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEvent, String)> {
     let close = |run: &RunRecord| {
         let codon = run.open_codon()?;
@@ -85,7 +85,7 @@ pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEve
     ended_runs(state).filter_map(close).collect()
 }
 
-/// The sources for the costs of codons that a crash cut off.
+/// The sources for the costs of codons that a crash interrupted.
 pub(super) struct Sources<'a> {
     pub(super) world: &'a World,
     pub(super) dir: &'a ExecutionDir,
@@ -95,7 +95,7 @@ pub(super) struct Sources<'a> {
     pub(super) prices: &'a Arc<Prices>,
 }
 
-/// The costs of codons that a crash cut off, from the logs and transcripts of their agents. Blocks.
+/// The costs of codons that a crash interrupted, from the logs and transcripts of their agents. Blocks.
 ///
 /// A codon that cost more than is known is closed here, because the event of the crash cannot say that.
 pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
@@ -181,7 +181,7 @@ mod tests {
     use crate::world::disk::RealDisk;
     use crate::world::environment::Environment;
 
-    // Whatever a file of others says about its runs, a start can go on behind it.
+    // Whatever a file of others says about its runs, a start can continue after it.
     // covers: STATE-36
     #[test]
     fn what_ended_runs_left_open_is_closed_as_after_a_crash() {

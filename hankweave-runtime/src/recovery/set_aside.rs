@@ -17,7 +17,7 @@ use crate::world::disk::{self, Disk, FileKind, QuarantinedEntry};
 
 /// Our folders, and what is out of reach without them. The repository of checkpoints repairs itself.
 const FOLDERS: [(&str, &str); 4] = [
-    ("events", "; the history of events begins anew"),
+    ("events", "; the history of events starts again"),
     ("runs", "; the logs of earlier runs are out of reach"),
     ("logs", ""),
     ("tmp", "; sessions of agents that lay in it are out of reach"),
@@ -29,7 +29,7 @@ const FILES: [(&str, &str); 8] = [
         "state.log",
         "; what happened after state.json was saved last cannot be rebuilt",
     ),
-    ("state.json.bak", "; the backup of state.json begins anew"),
+    ("state.json.bak", "; the backup of state.json starts again"),
     (TOKEN_FILE, ""),
     (READ_ONLY_TOKEN_FILE, ""),
     ("data.json", ""),

@@ -20,7 +20,7 @@ pub enum CopyError {
     Reference {
         /// The source as written.
         from: String,
-        /// The broken rule, as a phrase behind the path.
+        /// The broken rule, as a phrase after the path.
         reason: &'static str,
     },
     /// A link in the copied tree points out of it.

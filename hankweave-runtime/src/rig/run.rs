@@ -61,7 +61,7 @@ pub enum RigEvent {
     },
     /// A copy skipped this path, relative to the hank's folder.
     LeftOut(String),
-    /// An item failed and the rig goes on, because it may.
+    /// An item failed and the rig continues, because it may.
     FailureIgnored {
         /// The item.
         index: usize,
@@ -414,7 +414,7 @@ mod tests {
         assert!(!stage.rig.workspace.join("copied").exists());
     }
 
-    /// A command that has ended at once, and whose output somebody else goes on holding.
+    /// A command that has ended at once, and whose output somebody else continues holding.
     #[derive(Debug)]
     struct Ended(Mutex<Option<DuplexStream>>);
 

@@ -35,7 +35,7 @@ pub(super) struct BegunRun {
     pub(super) rig: Option<CheckpointSha>,
 }
 
-/// From where a run goes on.
+/// From where a run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StartPoint {
     /// As the options say, which count for the first run; else as recorded.
@@ -101,7 +101,7 @@ pub(super) async fn begin(
     Ok(Some(BegunRun { run, at, base, rig }))
 }
 
-/// Begins in the codon that was interrupted, with the files as they are: its agent goes on in its session.
+/// Begins in the codon that was interrupted, with the files as they are: its agent continues in its session.
 async fn in_session(
     opened: &OpenedExecution,
     state: &HankweaveState,
@@ -120,18 +120,18 @@ async fn in_session(
     Ok(BegunRun { run, at, base, rig })
 }
 
-/// Why a run cannot simply go on: the user has to choose a [`Recovery`].
+/// Why a run cannot simply continue: the user has to choose a [`Recovery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnfinishedCodon {
-    /// The codon that failed, or was cut off.
+    /// Codon that failed or crashed.
     pub codon: CodonId,
     /// Why it failed.
     pub reason: Option<String>,
-    /// Whether it was cut off by a crash of its run.
+    /// Whether it crashed with its run.
     pub crashed: bool,
     /// Whether it was stopped with its run: nothing is wrong with it.
     pub stopped: bool,
-    /// Whether its agent has a session in which it can go on.
+    /// Whether its agent has a session in which it can continue.
     pub session: bool,
     /// Rollback to the last success.
     pub last_success: SuccessTarget,
@@ -219,14 +219,14 @@ async fn where_to(
     Ok(resume)
 }
 
-/// Publishes that there is no session to go on with.
+/// Publishes that there is no session to continue with.
 async fn no_session(opened: &OpenedExecution, thread: &ExecutionThread) {
     let id = thread
         .codons
         .first()
         .map_or("", |entry| entry.codon.codon_id().as_str());
     let message = format!(
-        "{id} has no session in which it could go on; it runs again from its beginning, with the files as they are"
+        "{id} has no session in which it could continue; it runs again from its beginning, with the files as they are"
     );
     opened.possession.publish(Event::Info { message }).await;
 }
@@ -242,7 +242,7 @@ fn is_finished(state: &HankweaveState, hank: &Hank) -> bool {
     decide(state, hank) == Decision::Done
 }
 
-/// The files before the first codon. With history they are saved anew: what an earlier run left must not be
+/// The files before the first codon. With history they are saved again: what an earlier run left must not be
 /// lost (RUN-2).
 async fn initial_checkpoint(
     opened: &OpenedExecution,

@@ -1,6 +1,6 @@
 //! Removing what old runs have left: their logs, and the checkpoints that nothing else needs (RUN-23).
 //!
-//! What goes is recorded before the first file is removed, so a cleanup that was cut off is finished by the next one. No file of the workspace changes, and
+//! What goes is recorded before the first file is removed, so a cleanup that crashed is finished by the next one. No file of the workspace changes, and
 //! what runs cost stays on record.
 
 use std::collections::BTreeSet;
@@ -66,7 +66,7 @@ pub struct CleanupPlan {
 /// Items that a cleanup removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CleanupReport {
-    /// Its name in the log of operations; `None` when nothing went on record.
+    /// Its name in the log of operations; `None` when nothing continued record.
     pub operation: Option<String>,
     /// How many bytes the repository of checkpoints is shorter.
     pub freed: u64,

@@ -47,7 +47,7 @@ pub enum RunCommand {
         /// For the record; "user request" when absent.
         reason: Option<String>,
     },
-    /// Go back to an earlier checkpoint.
+    /// Roll back to an earlier checkpoint.
     RollBack {
         /// Target.
         target: RollbackTarget,
@@ -61,7 +61,7 @@ pub enum RunCommand {
 pub enum AcceptedCommand {
     /// This codon starts.
     Starting(CodonId),
-    /// This codon is being ended, or its next try is called off.
+    /// This codon is being ended, or its next try is cancelled.
     Stopping(CodonId),
     /// This codon may not begin, and the run ends.
     Denied(CodonId),
@@ -160,13 +160,13 @@ impl Refusal {
             Self::NotRecorded(_) => {
                 "make room on the disk, and the next run in the same directory asks again"
             }
-            Self::NothingNext => "redo runs the newest codon again, rollback goes back to an earlier one",
-            Self::Blocked(_) => "redo runs it again, rollback goes back to an earlier checkpoint",
+            Self::NothingNext => "redo runs the newest codon again, rollback rolls back to an earlier one",
+            Self::Blocked(_) => "redo runs it again, rollback rolls back to an earlier checkpoint",
             Self::UnknownCodon(_) => "the state lists the codons of the plan",
             Self::NothingToRedo => "next starts the first codon",
             Self::Rollback(_) => "checkpoint.list tells the checkpoints that there are",
             Self::RollbackInProgress => "wait until the files are back",
-            Self::Stopping | Self::Ended => "the next run in the same directory goes on",
+            Self::Stopping | Self::Ended => "the next run in the same directory continues",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Why a run could not go on.
+//! Why a run could not continue.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::rollback::RollbackError;
 use crate::checkpoint::CheckpointError;
 use crate::state_manager::{PersistenceError, TransitionError};
 
-/// A run that could not go on for reasons other than its codons.
+/// A run that could not continue for reasons other than its codons.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A step could not be recorded.
@@ -20,7 +20,7 @@ pub enum RunError {
     /// The first checkpoint could not be made.
     #[error("failed to make the first checkpoint")]
     Checkpoint(#[source] CheckpointError),
-    /// The files could not be taken back, or nobody knows where to go on.
+    /// The files could not be taken back, or nobody knows where to continue.
     #[error(transparent)]
     Rollback(#[from] RollbackError),
     /// hank.json was changed so that it no longer fits the recorded plan.

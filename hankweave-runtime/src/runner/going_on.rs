@@ -1,4 +1,4 @@
-//! Whether a hank fits the plan of the run that goes on (STATE-45).
+//! Whether a hank fits the plan of the run that continues (STATE-45).
 
 use hankweave_core::document::HankweaveState;
 use hankweave_core::event::StateEvent;
@@ -7,7 +7,7 @@ use hankweave_core::plan::ContinuedRun;
 use super::rollback::restorable;
 use crate::recovery::{OpenExecutionError, OpenedExecution};
 
-/// Makes the plan anew where that is wanted, and notes what to tell about a hank that has changed.
+/// Makes the plan again where that is wanted, and notes what to tell about a hank that has changed.
 ///
 /// # Errors
 ///

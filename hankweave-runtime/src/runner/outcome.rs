@@ -28,7 +28,7 @@ pub enum RunResult {
     OutputFailed(CodonId, String),
     /// The run was asked to stop.
     Stopped(StopCause),
-    /// The run waits for more than it may use, or for a later time. Nothing failed, and it can go on.
+    /// The run waits for more than it may use, or for a later time. Nothing failed, and it can continue.
     Paused(Pause),
 }
 
@@ -41,9 +41,9 @@ pub struct Pause {
     pub by: InterruptedBy,
     /// Cause for people.
     pub why: String,
-    /// The new total budget that is needed to go on; only the limits that have to be raised.
+    /// The new total budget that is needed to continue; only the limits that have to be raised.
     pub more: Ceiling,
-    /// How long it may wait for limits of its provider when it is to go on, if it may not wait so long.
+    /// How long it may wait for limits of its provider when it is to continue, if it may not wait so long.
     pub patience: Option<Duration>,
 }
 

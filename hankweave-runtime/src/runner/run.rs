@@ -139,7 +139,7 @@ async fn serve(
 }
 
 /// Runs codons until the run has to end. A rollback restores files while the run is still open (RUN-19), so a
-/// run whose rollback fails goes on.
+/// run whose rollback fails continues.
 async fn run_until_end(
     opened: &OpenedExecution,
     context: &RunContext,

@@ -25,7 +25,7 @@ const MARKS: [Duration; 6] = [
     Duration::from_secs(10),
 ];
 
-/// A wait that goes on.
+/// A wait that continues.
 #[derive(Debug)]
 pub(super) struct Wait<'a> {
     context: &'a RunContext,

@@ -1,7 +1,7 @@
 //! Sentinels of one codon: they listen to the state manager as every subscriber does and hold nobody up (SENT-9 to SENT-13).
 //!
 //! One task follows the events for all sentinels of a codon. What a sentinel decides is in `hankweave_core::sentinel`; a sentinel that acts runs its command
-//! or asks its model, one at a time, while the task goes on listening.
+//! or asks its model, one at a time, while the task continues listening.
 
 mod allowance;
 mod call;

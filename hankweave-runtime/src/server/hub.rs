@@ -137,7 +137,7 @@ impl Hub {
     ///
     /// # Errors
     ///
-    /// [`IoError`] when events were missed and cannot be read again: the clients must not go on without them.
+    /// [`IoError`] when events were missed and cannot be read again: the clients must not continue without them.
     pub(super) async fn run(&self, mut events: Subscription, replies: &Replies) -> Result<(), IoError> {
         let mut pace = PatchPace::default();
         loop {

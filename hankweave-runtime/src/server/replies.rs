@@ -59,7 +59,7 @@ impl Replies {
             severity: "fatal".to_owned(),
             context: "recording what happens".to_owned(),
             code: "STATE_NOT_SAVED".to_owned(),
-            hint: Some("make room on the disk, and the next run in the same directory goes on".to_owned()),
+            hint: Some("make room on the disk, and the next run in the same directory continues".to_owned()),
             command_id: None,
         };
         self.answer(None, error)
@@ -144,7 +144,7 @@ const fn hint(code: Code) -> Option<&'static str> {
             Some("this is the history of another execution directory; connect without afterSeq")
         }
         Code::Busy => Some("wait for the answers to earlier commands"),
-        Code::Stopping => Some("the next run in the same directory goes on"),
+        Code::Stopping => Some("the next run in the same directory continues"),
         Code::NotJson
         | Code::TooDeep
         | Code::InvalidCommand

@@ -115,7 +115,7 @@ impl ClientConnection {
             notices.push(DirectPayload::IncompleteCodon {
                 codon_id: failed.codon_id.clone(),
                 codon_name: config.map_or_else(|| failed.codon_id.to_string(), |config| config.name.clone()),
-                message: format!("it failed: {why}; codon.redo runs it again, a rollback goes back to an earlier checkpoint"),
+                message: format!("it failed: {why}; codon.redo runs it again, a rollback rolls back to an earlier checkpoint"),
             });
         }
         notices

@@ -112,7 +112,7 @@ fn of_environment(variable: &'static str, value: &OsStr) -> Result<Secret, Serve
     Ok(Secret::new(text.to_owned()))
 }
 
-/// Whether it can stand in a header, and behind `bearer.` as the name of a subprotocol.
+/// Whether it can stand in a header, and after `bearer.` as the name of a subprotocol.
 fn is_token(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     (1..=LONGEST).contains(&text.len()) && text.bytes().all(fits)

@@ -1,4 +1,4 @@
-//! The task that writes the journal and publishes its events, while the writer of the log goes on.
+//! The task that writes the journal and publishes its events, while the writer of the log continues.
 
 use std::sync::Arc;
 use std::time::Duration;

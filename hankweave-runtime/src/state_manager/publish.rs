@@ -10,7 +10,7 @@ use crate::journal::{Batch, BatchLine, EventJournal, PageLimit};
 use crate::world::blocking::Blocking;
 use crate::world::disk::IoError;
 
-/// How many bytes of published events stay in memory; a subscriber that is further behind reads the journal.
+/// How many bytes of published events stay in memory; a subscriber that is further after reads the journal.
 const RECENT_BYTES: usize = 8 << 20;
 
 /// The events that were published last, shared by all subscribers.

@@ -26,7 +26,7 @@ const TRANSITION_PACE: u32 = 9;
 const PACE: u32 = 29;
 
 /// Snapshots write so many bytes a second at most, taken over time. So a codon late in a long night costs what an early one did, and the file is as many
-/// seconds behind the log as it has MiB (D11).
+/// seconds after the log as it has MiB (D11).
 const BYTES_A_SECOND: u64 = 1 << 20;
 
 /// Possible growth of the next document, in bytes.

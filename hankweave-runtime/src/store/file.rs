@@ -159,7 +159,7 @@ impl StateFiles {
         self.quarantine(&self.backup_path(), now)
     }
 
-    /// Keeps a copy of a damaged log, writes the log anew with what could be read, and returns the place of the copy.
+    /// Keeps a copy of a damaged log, writes the log again with what could be read, and returns the place of the copy.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl StateFiles {
         Ok(())
     }
 
-    /// Opens the log behind its last write, which is made durable if it is not yet.
+    /// Opens the log after its last write, which is made durable if it is not yet.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl StateFiles {
         })
     }
 
-    /// Writes the log anew without its first `cut` bytes and opens it again; nothing may be appended meanwhile.
+    /// Writes the log again without its first `cut` bytes and opens it again; nothing may be appended meanwhile.
     ///
     /// # Errors
     ///

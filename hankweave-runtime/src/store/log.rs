@@ -1,11 +1,11 @@
 //! `state.log`: one line for each recorded state event.
 //!
 //! A line is `<8 hex digits> <JSON>` and a newline; the digits are the CRC-32 of the JSON. The first line of each write has a
-//! space behind the digits, the others of the same write have `+`. Since a write begins only after the one before it was
-//! synced, the space proves that everything in front of it was durable. So a bad line without such a proof behind it is the torn end of
+//! space after the digits, the others of the same write have `+`. Since a write begins only after the one before it was
+//! synced, the space proves that everything in front of it was durable. So a bad line without such a proof after it is the torn end of
 //! the last write, which was never acknowledged; with one it is damage to acknowledged history.
 //!
-//! Behind the last line there may be room for more, which is filled with zeros; to a reader it is such a torn end.
+//! After the last line there may be room for more, which is filled with zeros; to a reader it is such a torn end.
 //!
 //! Three kinds of JSON occur: a recorded event `{"seq","at","event":{"type","data"}}`, the mark of a snapshot `{"snapshot":{…}}`, and
 //! `{"closed":seq}`, the last line of a clean end with the highest number in use.
@@ -28,11 +28,11 @@ use crate::world::disk::{self, AppendFile, Disk};
 #[derive(Debug)]
 pub struct StateLog {
     file: Box<dyn AppendFile>,
-    /// Bytes of room behind the last line.
+    /// Bytes of room after the last line.
     room: usize,
 }
 
-/// The last write of a log of which nothing is in doubt, because it has just been written anew.
+/// The last write of a log of which nothing is in doubt, because it has just been written again.
 pub const NOTHING_IN_DOUBT: Range<u64> = u64::MAX..u64::MAX;
 
 /// How much room is made at a time: as much as there are lines, within these borders, in bytes.
@@ -96,7 +96,7 @@ impl StateLog {
         self.write_with_room(lines)
     }
 
-    /// Writes the lines over the end of the room and more room behind them.
+    /// Writes the lines over the end of the room and more room after them.
     fn write_with_room(&mut self, lines: &[u8]) -> io::Result<()> {
         self.room = 0;
         self.file.append(lines)?;
@@ -147,7 +147,7 @@ impl LogBatch {
         self.line(&ClosedLine { closed: seq }).expect("a number is text");
     }
 
-    /// Forgets everything behind the first `length` bytes, where a line ended.
+    /// Forgets everything after the first `length` bytes, where a line ended.
     pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
     }
@@ -191,7 +191,7 @@ pub struct LogContents {
 }
 
 impl LogContents {
-    /// The records behind the snapshot with exactly these bytes; empty when the log does not know it.
+    /// The records after the snapshot with exactly these bytes; empty when the log does not know it.
     #[must_use]
     pub fn tail_of(&self, snapshot: &[u8]) -> &[Recorded<StateEvent>] {
         let Some(mark) = self.mark_of(snapshot) else {
@@ -248,7 +248,7 @@ impl LogContents {
 #[must_use]
 pub fn read_log(bytes: &[u8]) -> LogContents {
     let mut contents = LogContents::default();
-    // Bad lines, and the lines behind them, wait here until a later write proves that they were acknowledged.
+    // Bad lines, and the lines after them, wait here until a later write proves that they were acknowledged.
     let mut unproven = UnconfirmedTail::default();
     let mut end = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {

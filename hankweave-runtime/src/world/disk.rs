@@ -190,7 +190,7 @@ pub trait AppendFile: Send + Debug {
     /// What the system says.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// A second handle to the file, which can sync while this one goes on writing.
+    /// A second handle to the file, which can sync while this one continues writing.
     fn syncer(&self) -> Arc<dyn SyncFile>;
 
     /// Waits until everything written is durable. After an error it is unknown what is: do not try again on this file.
@@ -444,7 +444,7 @@ pub fn only(
     Ok(Some(QuarantinedEntry { name, kind, kept }))
 }
 
-/// `<path>.<word>-<time>`, with a number behind it when that exists, so that nothing kept is ever overwritten.
+/// `<path>.<word>-<time>`, with a number after it when that exists, so that nothing kept is ever overwritten.
 ///
 /// # Errors
 ///
@@ -462,7 +462,7 @@ pub fn free_name(disk: &dyn Disk, path: &Path, word: &str, now: Timestamp) -> io
     Ok(candidate)
 }
 
-/// `path` with `suffix` behind its name: `state.json` and `.tmp` give `state.json.tmp`.
+/// `path` with `suffix` after its name: `state.json` and `.tmp` give `state.json.tmp`.
 #[must_use]
 pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

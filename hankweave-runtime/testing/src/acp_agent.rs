@@ -139,7 +139,7 @@ impl Agent {
         send(answer);
     }
 
-    /// Takes one step, and tells whether the turn goes on.
+    /// Takes one step, and tells whether the turn continues.
     #[expect(
         clippy::zombie_processes,
         reason = "to leave a process behind is what the script asks for"

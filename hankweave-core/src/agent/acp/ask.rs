@@ -97,7 +97,7 @@ impl AcpDecoder {
             .push_back(AcpAction::Say(request_line(self.awaited, method, params)));
     }
 
-    /// Goes on with what follows the answer.
+    /// Continues with what follows the answer.
     pub(super) fn answered(&mut self, answer: RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
         match self.stage {
             AcpStage::Greeting => self.greeted(answer),
@@ -143,7 +143,7 @@ impl AcpDecoder {
         };
         if !self.task.loads_sessions {
             return self.give_up(
-                "the agent cannot go on with a session (it offers no session/load); write \"continuationMode\": \"fresh\"".to_owned(),
+                "the agent cannot continue with a session (it offers no session/load); write \"continuationMode\": \"fresh\"".to_owned(),
             );
         }
         params["sessionId"] = session.as_str().into();

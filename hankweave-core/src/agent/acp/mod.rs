@@ -105,7 +105,7 @@ impl AcpDecoder {
         decoder
     }
 
-    /// The decoder of what a process printed that nobody hears any more, and that had gone on with a session, or not. `carried` is what the session had
+    /// The decoder of what a process printed that nobody hears any more, and that had continued with a session, or not. `carried` is what the session had
     /// cost before.
     #[must_use]
     pub fn of_log(prices: Arc<Prices>, resume: Option<SessionId>, carried: Usd) -> Self {
@@ -182,7 +182,7 @@ impl AcpDecoder {
         }
     }
 
-    /// Another process goes on with the session and with the log.
+    /// Another process continues with the session and with the log.
     fn begin_again(&mut self) {
         self.stage = AcpStage::Greeting;
         self.awaited = 0;
@@ -403,7 +403,7 @@ fn meaning(stop: &str) -> End {
             "the agent has asked its model as often as it may in one turn (max_turn_requests)".to_owned(),
             true,
         ),
-        "refusal" => failed("the agent refused to go on (refusal)".to_owned(), false),
+        "refusal" => failed("the agent refused to continue (refusal)".to_owned(), false),
         "cancelled" => failed("the turn of the agent was cancelled".to_owned(), true),
         other => failed(
             format!("the agent ended its turn with `{other}`, which version 1 of the protocol does not know"),

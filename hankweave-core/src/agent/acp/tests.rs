@@ -201,7 +201,7 @@ fn every_other_end_of_a_turn_is_a_failure() {
     for (stop, words, retriable) in [
         ("max_tokens", "cut off at its output limit", true),
         ("max_turn_requests", "as often as it may", true),
-        ("refusal", "refused to go on", false),
+        ("refusal", "refused to continue", false),
         ("cancelled", "was cancelled", true),
         ("later", "`later`, which version 1", false),
     ] {

@@ -54,7 +54,7 @@ pub struct ClaudeDecoder {
 }
 
 impl ClaudeDecoder {
-    /// A decoder for one process; `resumed` says that it goes on with an earlier session, whose cost it repeats.
+    /// A decoder for one process; `resumed` says that it continues with an earlier session, whose cost it repeats.
     #[must_use]
     pub fn new(resumed: bool) -> Self {
         Self {

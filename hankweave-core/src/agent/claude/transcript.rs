@@ -202,7 +202,7 @@ mod tests {
         let mut usage = ProcessUsage::default();
         assert!(!settle(transcript.finish(), &mut usage));
         assert_eq!(usage.totals().cost, Usd::from_micros(500_000));
-        // In a session that goes on it holds the earlier processes as well.
+        // In a session that continues it holds the earlier processes as well.
         let mut usage = ProcessUsage::default();
         read(&[LINES[1], LINES[2], stated]).settle(&mut usage);
         assert_eq!(usage.totals().cost, Usd::from_micros(63_000));

@@ -31,7 +31,7 @@ pub(super) struct ClaudeUsage {
 }
 
 impl ClaudeUsage {
-    /// Of a process that goes on with an earlier session, if it is `resumed`.
+    /// Of a process that continues with an earlier session, if it is `resumed`.
     pub(super) fn new(resumed: bool) -> Self {
         Self {
             resumed,

@@ -66,7 +66,7 @@ pub struct CodexDecoder {
 }
 
 impl CodexDecoder {
-    /// A decoder for one process; `resumed` says that it goes on with an earlier session, whose tokens it repeats.
+    /// A decoder for one process; `resumed` says that it continues with an earlier session, whose tokens it repeats.
     #[must_use]
     pub fn new(resumed: bool) -> Self {
         Self {

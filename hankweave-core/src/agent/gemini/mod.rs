@@ -265,7 +265,7 @@ impl GeminiDecoder {
         totals
     }
 
-    /// A run that was cut off may have asked for one more answer.
+    /// A run that crashed may have asked for one more answer.
     fn totals_at_end(&self) -> UsageTotals {
         let mut totals = self.totals();
         totals.lower_bound |= self.session.is_some() && self.last.is_none();

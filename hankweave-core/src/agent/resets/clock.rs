@@ -34,7 +34,7 @@ pub(super) fn clock_time(text: &str, now: Timestamp, data: ZoneData<'_>) -> Opti
         (None, None) => return None,
         (day, clock) => (day, clock.unwrap_or(Clock::MIDNIGHT)),
     };
-    // Some write the day behind the time.
+    // Some write the day after the time.
     let day = day.or_else(|| {
         skip(&mut words);
         Day::read(&mut words)
@@ -46,7 +46,7 @@ pub(super) fn clock_time(text: &str, now: Timestamp, data: ZoneData<'_>) -> Opti
     Some(Timestamp::from_millis(end))
 }
 
-/// Words that say nothing about the time behind them.
+/// Words that say nothing about the time after them.
 const FILLERS: [&str; 12] = [
     "at", "on", "the", "in", "after", "around", "about", "again", "by", "is", "be", "until",
 ];

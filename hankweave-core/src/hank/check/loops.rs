@@ -27,7 +27,7 @@ fn check_codon(hank: &Hank, path: &str, found: &LoopConfig, codon: &CodonConfig)
     let is_checked = matches!(found.terminate_on, TerminateOn::UntilCheckPasses { .. });
     if codon.failure_policy() == OnFailure::Abort && !is_checked {
         let message = "a failure in any iteration stops the whole run";
-        let hint = r#"with "onFailure": "ignore" the loop goes on"#;
+        let hint = r#"with "onFailure": "ignore" the loop continues"#;
         problems.push(Problem::warning(&hank.places, format!("{path}.onFailure"), message).with_hint(hint));
     }
     let items = codon.rig_setup.iter().enumerate();

@@ -188,7 +188,7 @@ pub enum OnFailure {
 pub struct Check {
     /// Text for the shell, not empty; it passes with the exit code 0.
     pub run: String,
-    /// How often the agent goes on, in its session and with what the command printed, when it does not pass; 0 to 100.
+    /// How often the agent continues, in its session and with what the command printed, when it does not pass; 0 to 100.
     #[cfg_attr(feature = "schema", schemars(extend("default" = 3)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u64>,

@@ -215,7 +215,7 @@ pub(super) fn model(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<
         "" => Err("must not be empty"),
         name if is_model_name(name) => Ok(()),
         _ => Err(
-            "is no model name: only letters, digits and . _ : / - are allowed, beginning with a letter or a digit, and a note such as [1m] behind them",
+            "is no model name: only letters, digits and . _ : / - are allowed, beginning with a letter or a digit, and a note such as [1m] after them",
         ),
     })(reader, node)
 }

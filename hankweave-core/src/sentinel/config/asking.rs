@@ -45,7 +45,7 @@ pub struct LlmParams {
 pub struct Conversational {
     /// Items that are left out first: the oldest.
     pub trimming_strategy: TrimmingStrategy,
-    /// Whether it goes on after errors.
+    /// Whether it continues after errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continue_on_error: Option<bool>,
 }

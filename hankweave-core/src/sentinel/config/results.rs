@@ -57,7 +57,7 @@ pub struct ErrorHandling {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum OnError {
-    /// It goes on.
+    /// It continues.
     Ignore,
     /// It fails.
     FailCodon,

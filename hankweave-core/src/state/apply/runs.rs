@@ -150,7 +150,7 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// A loop goes on or ends (STATE-42).
+    /// A loop continues or ends (STATE-42).
     pub(super) fn extend_plan(&mut self, extension: &PlanExtension) -> Result<Applied, Rejected> {
         let extended = extension.extend(Arc::make_mut(&mut self.state.execution_plan));
         extended.map_err(|misfit| match misfit {

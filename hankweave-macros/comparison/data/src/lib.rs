@@ -34,7 +34,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// The values of walk number `n`. Texts are made anew, as they are where a machine is used.
+    /// The values of walk number `n`. Texts are made again, as they are where a machine is used.
     #[inline(never)]
     pub fn new(n: u64) -> Self {
         Self {

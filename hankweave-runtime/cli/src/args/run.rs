@@ -26,7 +26,7 @@ pub(crate) struct RunArgs {
     pub(crate) new: bool,
     /// Use hank.json as it is now; keep completed codons
     ///
-    /// Codons that were added, moved or removed are taken from hank.json. After a failure the run goes back to the last success, unless --recover gives another
+    /// Codons that were added, moved or removed are taken from hank.json. After a failure the run rolls back to the last success, unless --recover gives another
     /// position.
     #[arg(long, conflicts_with = "new", help_heading = "Continue")]
     pub(crate) replan: bool,

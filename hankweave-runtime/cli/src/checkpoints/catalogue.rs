@@ -239,7 +239,7 @@ fn repository_failure(repository: &Path, error: &HistoryError, typed: &HintComma
         hankweave_runtime::error::chain(error)
     );
     CliError::new(CliErrorKind::Input, message).hint(format!(
-        "`{}` keeps a repository aside that git cannot read, and goes on",
+        "`{}` keeps a repository aside that git cannot read, and continues",
         typed.run()
     ))
 }

@@ -77,7 +77,7 @@ fn space(place: &Path) -> Option<Finding> {
     Some(match free < LITTLE_SPACE {
         false => Finding::new("directory", "space", CheckStatus::Ok, found),
         true => Finding::new("directory", "space", CheckStatus::Warning, found)
-            .hint("a run stops with exit code 74 when the disk is full, and goes on when there is room"),
+            .hint("a run stops with exit code 74 when the disk is full, and continues when there is room"),
     })
 }
 

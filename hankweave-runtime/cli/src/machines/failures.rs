@@ -58,14 +58,14 @@ fn hint(error: &RemoteError, typed: &HintCommands) -> Option<String> {
                 .to_owned()
         }
         RemoteError::Diverged { kept, .. } => format!(
-            "{}; `{}` goes on with that of the remote, `{}` with yours, and the other one stays there beside it",
+            "{}; `{}` continues with that of the remote, `{}` with yours, and the other one stays there beside it",
             beside(kept),
             typed.command("pull --replace"),
             typed.command("push --replace")
         ),
         RemoteError::Behind { .. } => format!("`{}` brings it here", typed.command("pull")),
         RemoteError::Superseded { kept, .. } => {
-            format!("a worker goes on with the task; {}", beside(kept))
+            format!("a worker continues with the task; {}", beside(kept))
         }
         RemoteError::Live { .. } => format!("`{}` stops it first", typed.command("stop")),
         RemoteError::NothingRecorded => format!("`{}` runs its hank first", typed.run()),
@@ -83,7 +83,7 @@ fn hint(error: &RemoteError, typed: &HintCommands) -> Option<String> {
         }
         RemoteError::BadSize { .. } => "write it as 8GiB, or in bytes".to_owned(),
         RemoteError::Format { .. } => "use the version of hankweave that pushed it".to_owned(),
-        RemoteError::Occupied { .. } => "name another directory behind URL".to_owned(),
+        RemoteError::Occupied { .. } => "name another directory after URL".to_owned(),
         _ => return None,
     })
 }

@@ -138,7 +138,7 @@ fn directory_for(url: &str) -> Result<PathBuf, CliError> {
     match matches!(name, "" | "." | "..") {
         true => Err(
             CliError::new(CliErrorKind::Usage, "the address has no name for a directory")
-                .hint("name one behind it"),
+                .hint("name one after it"),
         ),
         false => Ok(PathBuf::from(name)),
     }

@@ -39,11 +39,11 @@ pub(super) fn pushed(pushed: &Pushed, is_live: bool) -> String {
         let count = pushed.left_behind.len();
         let _ = writeln!(
             text,
-            "  {count} sessions of agents stay here: nobody knows where these keep them; elsewhere their codons go on in new ones"
+            "  {count} sessions of agents stay here: nobody knows where these keep them; elsewhere their codons continue in new ones"
         );
     }
     if is_live {
-        let _ = writeln!(text, "  the run goes on; what it does from now on is not in it");
+        let _ = writeln!(text, "  the run continues; what it does from now on is not in it");
     }
     let _ = writeln!(
         text,
@@ -74,10 +74,10 @@ pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
     }
     let typed = HintCommands::about(execution);
     let _ = match arrived.hank.is_some() || typed.knows_the_hank() {
-        true => writeln!(text, "next: `{}` goes on there", typed.run()),
+        true => writeln!(text, "next: `{}` continues there", typed.run()),
         false => writeln!(
             text,
-            "next: the hank did not come along; `{}` goes on with it",
+            "next: the hank did not come along; `{}` continues with it",
             typed.run()
         ),
     };
@@ -89,7 +89,7 @@ pub(super) fn notices(arrived: &FetchedRun) -> Vec<String> {
     if !arrived.left_behind.is_empty() {
         let count = arrived.left_behind.len();
         notices.push(format!(
-            "{count} sessions of agents did not come along; codons that would go on in them begin new ones"
+            "{count} sessions of agents did not come along; codons that would continue in them begin new ones"
         ));
     }
     for file in &arrived.different {

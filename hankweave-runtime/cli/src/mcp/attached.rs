@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::registry::Registry;
 
-/// How often it is looked, without a hint, whether a task was called off.
+/// How often it is looked, without a hint, whether a task was cancelled.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// One agent that works on one task.
@@ -93,7 +93,7 @@ impl Attached {
         Ok(row)
     }
 
-    /// Holds the lease until the agent leaves, the task is called off, or the lease is lost.
+    /// Holds the lease until the agent leaves, the task is cancelled, or the lease is lost.
     async fn keep(self, id: TaskId, one: Attachment, mut guard: LockGuard) {
         let work = async {
             tokio::select! {
@@ -101,7 +101,7 @@ impl Attached {
                 () = called_off(&*self.registry.coordinator, &id, LOOK) => {
                     one.is_over.cancel();
                     if let Err(error) = one.lifecycle.cancel(&id).await {
-                        tracing::warn!(taskId = %id, %error, "a task that was called off goes on");
+                        tracing::warn!(taskId = %id, %error, "a task that was cancelled continues");
                     }
                 }
             }

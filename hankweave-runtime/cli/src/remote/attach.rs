@@ -330,7 +330,7 @@ async fn full_name(typed: Option<&About>, prefix: String) -> Result<String, CliE
 
 /// Asks once more before files change.
 async fn is_meant(lines: &mut Lines<BufReader<Stdin>>) -> bool {
-    tell("the files of the project are taken back; type yes to go on\n");
+    tell("the files of the project are taken back; type yes to continue\n");
     let answer = lines.next_line().await.ok().flatten();
     let meant = answer.is_some_and(|answer| answer.trim() == "yes");
     if !meant {

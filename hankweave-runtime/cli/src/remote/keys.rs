@@ -14,7 +14,7 @@ pub(super) enum MenuState {
     /// Nowhere.
     #[default]
     Top,
-    /// A digit names a place to go back to.
+    /// A digit names a place to roll back to.
     Places(Vec<ListedCheckpoint>),
     /// `y` approves, `n` denies.
     Answer,
@@ -28,7 +28,7 @@ pub(super) enum KeyAction {
     Nothing,
     Say(String),
     Send(Command),
-    /// The places to go back to are to be asked for, and then [`MenuState::offer`]ed.
+    /// The places to roll back to are to be asked for, and then [`MenuState::offer`]ed.
     List,
     Detach,
 }
@@ -63,13 +63,13 @@ impl MenuState {
         }
     }
 
-    /// Offers places to go back to, newest first.
+    /// Offers places to roll back to, newest first.
     pub(super) fn offer(&mut self, mut places: Vec<ListedCheckpoint>) -> String {
         places.truncate(PLACES);
         if places.is_empty() {
-            return "there is no checkpoint to go back to".to_owned();
+            return "there is no checkpoint to roll back to".to_owned();
         }
-        let mut text = "go back to (any other key: nowhere)".to_owned();
+        let mut text = "roll back to (any other key: nowhere)".to_owned();
         for (number, place) in (1..).zip(&places) {
             let kind = place.checkpoint_type;
             let line = format!("{} {kind} at {}", place.codon_id, place.timestamp);
@@ -101,7 +101,7 @@ impl MenuState {
 
     fn ask(&mut self, place: &ListedCheckpoint) -> KeyAction {
         let Some(checkpoint_sha) = ShaPrefix::new(place.sha.as_str()) else {
-            return KeyAction::Say("this checkpoint has no name to go back to".to_owned());
+            return KeyAction::Say("this checkpoint has no name to roll back to".to_owned());
         };
         let auto_restart = false;
         *self = Self::Sure(Command::RollbackToCheckpoint {
@@ -191,7 +191,7 @@ mod tests {
             assert_eq!(sent == nothing, pressed == "1n", "{pressed:?}");
         }
         assert_eq!(press(&mut keys, "qn"), nothing);
-        assert_eq!(keys.offer(Vec::new()), "there is no checkpoint to go back to");
+        assert_eq!(keys.offer(Vec::new()), "there is no checkpoint to roll back to");
         assert_eq!(
             press(&mut keys, "n"),
             KeyAction::Send(Command::CodonNext),

@@ -29,7 +29,7 @@ pub(super) fn skip(global: &Global, execution: &ExecutionArgs) -> Result<ExitCod
     send(global, &execution.execution, Command::CodonSkip)
 }
 
-/// `approve` where a run is live: it goes on by itself, or ends.
+/// `approve` where a run is live: it continues by itself, or ends.
 pub(super) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, CliError> {
     let (codon_id, reason) = (args.codon().cloned(), args.reason.clone());
     let command = match args.deny {

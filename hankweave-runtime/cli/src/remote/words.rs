@@ -104,8 +104,8 @@ pub(super) fn of_answer(answer: &DirectPayload) -> String {
         CommandOutcome::Done => "done".to_owned(),
         CommandOutcome::RolledBack => {
             let mut text = match codon {
-                "" => "went back to the beginning".to_owned(),
-                codon => format!("went back to {codon}"),
+                "" => "rolled back to the beginning".to_owned(),
+                codon => format!("rolled back to {codon}"),
             };
             if let Some(safety) = safety_checkpoint {
                 text.push_str(&format!(

@@ -18,7 +18,7 @@ pub(crate) fn say(event: &Event) -> Option<String> {
             previous_session_id,
             ..
         } => match previous_session_id {
-            Some(_) => format!("{codon_id}: the agent goes on with its session"),
+            Some(_) => format!("{codon_id}: the agent continues with its session"),
             None => format!("{codon_id}: the agent works"),
         },
         Event::AssistantAction {
@@ -74,13 +74,13 @@ pub(crate) fn say(event: &Event) -> Option<String> {
         } => {
             let codon = to_codon.as_ref().map(|id| format!(" of {id}"));
             let codon = codon.unwrap_or_default();
-            format!("going back to checkpoint {}{codon}", to_checkpoint.short())
+            format!("rolling back to checkpoint {}{codon}", to_checkpoint.short())
         }
         Event::CodonExtended {
             codon_id,
             extension_number,
             ..
-        } => format!("{codon_id}: the agent goes on (extension {extension_number})"),
+        } => format!("{codon_id}: the agent continues (extension {extension_number})"),
         Event::ArchiveCompleted {
             codon_id,
             archived_paths,

@@ -22,15 +22,15 @@ pub(crate) struct SummaryContext<'a> {
     pub(crate) execution: &'a Path,
     /// The command that lists the checkpoints with git.
     pub(crate) checkpoints: String,
-    /// The command that goes on from here.
+    /// The command that continues from here.
     pub(crate) resume: String,
-    /// The command that goes on as hank.json is now, when it has changed.
+    /// The command that continues as hank.json is now, when it has changed.
     pub(crate) replan: Option<String>,
     /// The command that starts over.
     pub(crate) over: String,
-    /// The command that lists where one can go back to.
+    /// The command that lists where one can roll back to.
     pub(crate) back: String,
-    /// The command that, with the id of a codon behind it, prints what was said in it.
+    /// The command that, with the id of a codon after it, prints what was said in it.
     pub(crate) logs: String,
     /// The file with everything that the agent of the codon has printed that failed.
     pub(crate) log: Option<PathBuf>,
@@ -82,7 +82,7 @@ impl SummaryContext<'_> {
         }
         if matches!(outcome.result, RunResult::NothingToDo) {
             if let Some(replan) = &self.replan {
-                writeln!(text, "  go on with   {replan}")?;
+                writeln!(text, "  continue     {replan}")?;
             }
             writeln!(text, "  start over   {}", self.over)?;
             writeln!(text, "  look back    {}", self.back)?;
@@ -95,7 +95,7 @@ impl SummaryContext<'_> {
                 | RunResult::Stopped(_)
                 | RunResult::Paused(_)
         ) {
-            writeln!(text, "  go on with   {}", self.resume)?;
+            writeln!(text, "  continue     {}", self.resume)?;
         }
         Ok(())
     }
@@ -116,7 +116,7 @@ fn write_class(outcome: &RunOutcome, text: &mut SafeText) -> std::fmt::Result {
         return Ok(());
     };
     writeln!(text, "  what it is   {}", class.words)?;
-    // A run that has paused says itself how it goes on.
+    // A run that has paused says itself how it continues.
     if is_over {
         writeln!(text, "  what helps   {}", class.hint)?;
     }

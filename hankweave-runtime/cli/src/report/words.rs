@@ -24,7 +24,7 @@ pub(crate) fn duration(duration: Duration) -> String {
 
 /// `950`, `12.3k`, `4.5M`
 pub(crate) fn tokens(count: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "one digit behind the point is shown")]
+    #[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
     let value = count as f64;
     match count {
         0..1_000 => count.to_string(),

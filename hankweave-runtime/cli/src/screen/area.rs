@@ -1,4 +1,4 @@
-//! Lines at the foot of the terminal that are drawn anew (CLI-24).
+//! Lines at the foot of the terminal that are drawn again (CLI-24).
 //!
 //! A process has one terminal, so there is one such place. Whatever else goes to the terminal is written above it ([`above`]), so that nothing tears it.
 
@@ -19,7 +19,7 @@ use super::SafeText;
 use super::full::is_taken;
 use super::lost::{InfallibleTerm, is_lost};
 
-/// How often the lines are drawn anew.
+/// How often the lines are drawn again.
 const TICK: Duration = Duration::from_millis(120);
 
 /// How often the lines are written at most, in times a second.
@@ -38,7 +38,7 @@ fn target() -> ProgressDrawTarget {
 /// How many feet are shown. While there is none, writers do not wait for one another: each may have a reader of its own.
 static SHOWN: AtomicUsize = AtomicUsize::new(0);
 
-/// Writes above the lines that are drawn anew.
+/// Writes above the lines that are drawn again.
 pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     match SHOWN.load(Relaxed) {
         0 => write(),
@@ -47,7 +47,7 @@ pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Takes what is drawn away when somebody presses Ctrl+Z, and each time that the program goes on sets the terminal `again` and draws below what the
+/// Takes what is drawn away when somebody presses Ctrl+Z, and each time that the program continues sets the terminal `again` and draws below what the
 /// shell has written meanwhile.
 pub(crate) async fn come_back(again: impl Fn()) -> Infallible {
     let of = |kind: Signal| signal(SignalKind::from_raw(kind.as_raw()));
@@ -66,7 +66,7 @@ pub(crate) async fn come_back(again: impl Fn()) -> Infallible {
         }
         if is_stopped {
             set_aside();
-            // Whoever may not stop itself just goes on.
+            // Whoever may not stop itself just continues.
             if kill_process(getpid(), Signal::STOP).is_ok() {
                 continued.recv().await;
             }
@@ -111,7 +111,7 @@ pub(crate) fn columns() -> usize {
     ScreenSize::of_terminal().columns
 }
 
-/// Lines that are drawn anew several times a second until this is dropped.
+/// Lines that are drawn again several times a second until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Footer(ProgressBar);
 
@@ -120,7 +120,7 @@ impl Footer {
     pub(crate) fn show(draw: impl Fn(ScreenSize) -> SafeText + Clone + Send + Sync + 'static) -> Self {
         let lines = move |_: &ProgressState, out: &mut dyn fmt::Write| {
             let room = ScreenSize::of_terminal();
-            // What cannot be drawn is drawn anew soon.
+            // What cannot be drawn is drawn again soon.
             let _ = out.write_str(&fit(draw(room).as_str(), room));
         };
         let style =

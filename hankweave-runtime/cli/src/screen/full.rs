@@ -1,4 +1,4 @@
-//! The whole screen, for as long as a [`Full`] lives. What others print meanwhile is kept and comes out behind it.
+//! The whole screen, for as long as a [`Full`] lives. What others print meanwhile is kept and comes out after it.
 //!
 //! The terminal is given back as it was however the program ends: by [`Full`] being dropped, or by [`give_back`] where nothing is dropped.
 
@@ -101,7 +101,7 @@ impl Full {
         Ok((terminal, size))
     }
 
-    /// Draws what has changed. A terminal that has another size now is drawn anew.
+    /// Draws what has changed. A terminal that has another size now is drawn again.
     ///
     /// # Errors
     ///

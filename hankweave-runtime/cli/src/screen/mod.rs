@@ -22,7 +22,7 @@ pub(crate) use harmless::one_line;
 pub(crate) use json::{JsonLines, print_json};
 pub(crate) use text::SafeText;
 
-/// Whether a person looks at a terminal on which lines can be drawn anew.
+/// Whether a person looks at a terminal on which lines can be drawn again.
 pub(crate) fn is_drawable() -> bool {
     let environment = Environment::of_process();
     let is_dumb = environment.get("TERM").is_none_or(|kind| kind == "dumb");

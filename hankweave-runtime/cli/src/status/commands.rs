@@ -44,7 +44,7 @@ impl StatusView<'_> {
             offers.push(offer(typed.run(), "finishes that"));
         }
         if self.changes.can_be_taken_over {
-            let replan = "goes on as hank.json is now";
+            let replan = "continues as hank.json is now";
             let typed = typed.run_with_more(self.more(), self.patience(), Some(CommandEdit::Flag("replan")));
             offers.push(offer(typed, replan));
         }
@@ -68,11 +68,11 @@ impl StatusView<'_> {
             let starts = format!("starts {}, unless that happens by itself", entry.codon_id);
             offers.push(offer(typed.command("next"), starts));
         }
-        offers.push(offer(typed.command("stop"), "stops it; the next run goes on"));
+        offers.push(offer(typed.command("stop"), "stops it; the next run continues"));
         offers
     }
 
-    /// How to go on where `run` has left off.
+    /// How to continue where `run` has left off.
     fn ways_on(&self, run: &RunRecord) -> Vec<SuggestedCommand> {
         let (thread, typed) = (&self.thread, &self.typed);
         let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
@@ -90,7 +90,7 @@ impl StatusView<'_> {
             [approve].into_iter().chain(deny).collect()
         } else if let Some(next) = self.next() {
             let goes_on = typed.run_with_more(self.more(), self.patience(), None);
-            vec![offer(goes_on, format!("goes on with {next}"))]
+            vec![offer(goes_on, format!("continues with {next}"))]
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             let again = format!("keeps the files and runs {id} again");
@@ -109,9 +109,9 @@ impl StatusView<'_> {
         }
     }
 
-    /// The ways back into a codon that was cut off; `back` is what a run does by itself.
+    /// The ways back into a codon that crashed; `back` is what a run does by itself.
     fn ways_back_into(&self, id: &CodonId, has_session: bool, back: String) -> Vec<SuggestedCommand> {
-        let goes_on = format!("keeps the files and lets {id} go on in its session");
+        let goes_on = format!("keeps the files and lets {id} continue in its session");
         let goes_on = has_session.then(|| offer(self.recover("session"), goes_on));
         let again = format!("keeps the files and runs {id} again from its beginning");
         let others = [
@@ -129,8 +129,8 @@ impl StatusView<'_> {
     fn way_back(&self) -> &'static str {
         let mut codons = self.thread.codons.iter();
         match codons.any(|entry| entry.codon.status() == CodonStatus::Completed) {
-            true => "goes back to the last success and on from there",
-            false => "goes back to where the work began, for nothing has completed",
+            true => "rolls back to the last success and on from there",
+            false => "rolls back to where the work began, for nothing has completed",
         }
     }
 
@@ -146,7 +146,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// With how much more a run goes on that paused at a ceiling.
+    /// With how much more a run continues that paused at a ceiling.
     fn more(&self) -> Ceiling {
         let Some(Event::BudgetSummary { ceiling, .. }) = &self.budget else {
             return Ceiling::default();
@@ -163,7 +163,7 @@ impl StatusView<'_> {
         CeilingUse::of(Duration::ZERO, ceiling, self.state).more()
     }
 
-    /// Whether the newest codon was stopped with its run, so that somebody may choose where it goes on.
+    /// Whether the newest codon was stopped with its run, so that somebody may choose where it continues.
     fn is_stopped(&self) -> bool {
         self.thread.interruption().is_some_and(|by| !by.is_pause())
     }

@@ -208,7 +208,7 @@ impl StatusView<'_> {
         measured.unwrap_or_else(|| self.now.since(*codon.start_time()))
     }
 
-    /// Whether the newest run goes on: a process that only brings the directory in order has none.
+    /// Whether the newest run continues: a process that only brings the directory in order has none.
     fn is_working(&self, run: &RunRecord) -> bool {
         self.live && run.status == RunStatus::Running
     }
@@ -219,7 +219,7 @@ impl StatusView<'_> {
         run.cost_is_lower_bound() || run.open_codon().is_some_and(works)
     }
 
-    /// Whether a failure keeps the next run from simply going on. A run that completed all the same had ignored it (HANK-44).
+    /// Whether a failure keeps the next run from simply continuing. A run that completed all the same had ignored it (HANK-44).
     fn is_blocked(&self) -> bool {
         let newest = self.thread.codons.first();
         let completed = newest.is_some_and(|entry| entry.run_status == RunStatus::Completed);

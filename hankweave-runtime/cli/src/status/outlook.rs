@@ -29,7 +29,7 @@ impl StatusView<'_> {
         if let Some(next) = self.next() {
             return format!("next: {next}");
         }
-        // A loop may go on behind the plan that is recorded.
+        // A loop may continue after the plan that is recorded.
         if let Some(Decision::Start(entry)) = &self.decision {
             return format!("next: {}", entry.codon_id);
         }

@@ -74,11 +74,11 @@ impl StatusView<'_> {
             match pending.restored {
                 true => writeln!(
                     text,
-                    "went back to checkpoint {sha} of {codon}, and nothing has run since"
+                    "rolled back to checkpoint {sha} of {codon}, and nothing has run since"
                 ),
                 false => writeln!(
                     text,
-                    "going back to checkpoint {sha} of {codon} was interrupted; the next start finishes it"
+                    "rolling back to checkpoint {sha} of {codon} was interrupted; the next start finishes it"
                 ),
             }?;
         }

@@ -64,7 +64,7 @@ pub(super) async fn health(
     }
 }
 
-/// Looks at one thing after the other; with `--fail-fast` at nothing behind the first that fails.
+/// Looks at one thing after the other; with `--fail-fast` at nothing after the first that fails.
 async fn look(registry: &Registry, args: &TaskHealthArgs) -> Result<HealthReport, CliError> {
     let mut found = HealthReport::default();
     figures(registry, args, &mut found).await?;

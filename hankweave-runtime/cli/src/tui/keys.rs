@@ -115,7 +115,7 @@ mod tests {
             [Key::Up, Key::Down, Key::PageUp, Key::PageDown, Key::Home]
         );
         assert_eq!(keys("ü漢".as_bytes()), [Key::Char('ü'), Key::Char('漢')]);
-        assert_eq!(keys(b"\x1b"), [Key::Escape], "nothing came behind it");
+        assert_eq!(keys(b"\x1b"), [Key::Escape], "nothing came after it");
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::keyboard::Keyboard;
 use crate::report::Loops;
 use crate::screen::Full;
 
-/// How often the screen is drawn anew while anything changes; a clock on it goes on as well.
+/// How often the screen is drawn again while anything changes; a clock on it continues as well.
 const TICK: Duration = Duration::from_millis(100);
 
 /// As much of what keys wanted may be under way.
@@ -110,13 +110,13 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
                 if keys.press(key).is_some_and(|key| watched.press(key)) {
                     return Ok(ended.map_or(ExitReason::ByKey, ExitReason::Ended));
                 }
-                // What is pressed behind the key that leaves is for whoever comes next.
+                // What is pressed after the key that leaves is for whoever comes next.
                 pressed.set(keyboard.key());
             }
             Some(done) = watched.tasks.join_next(), if !watched.tasks.is_empty() => watched.done(done),
             message = client.next(), if ended.is_none() => match message {
                 Ok(message) => watched.hear(message),
-                // Whoever reads goes on reading.
+                // Whoever reads continues reading.
                 Err(why) => {
                     watched.view.message = format!("{why}; q leaves");
                     ended = Some(why);

@@ -52,7 +52,7 @@ impl Ring {
         (first..).zip(self.lines.iter().skip(first - self.forgotten))
     }
 
-    /// The next line behind `number` that holds `needle`, whatever the case of letters; from the beginning again when there is none.
+    /// The next line after `number` that holds `needle`, whatever the case of letters; from the beginning again when there is none.
     pub(super) fn find(&self, needle: &str, number: usize) -> Option<usize> {
         let found = |(_, line): &(usize, &TranscriptRow)| holds(&line.text, needle);
         let behind = self.from(number + 1).find(found);

@@ -36,10 +36,10 @@ pub(super) const HELP: [&str; 16] = [
     "s               skip the codon that runs",
     "r               run the newest codon again",
     "x               stop the codon that runs by force",
-    "b               go back to a checkpoint",
+    "b               roll back to a checkpoint",
     "e               end the run",
     "",
-    "q               leave; the run goes on",
+    "q               leave; the run continues",
     "?               this",
 ];
 
@@ -53,7 +53,7 @@ pub(super) enum Overlay {
     Search(String),
     /// Something is lost: `y` means it.
     Question(String, Command),
-    /// The places to go back to, newest first, and the one that is chosen.
+    /// The places to roll back to, newest first, and the one that is chosen.
     Places(Vec<ListedCheckpoint>, usize),
     /// The differences of one file, from this line on.
     Differences(String, Vec<String>, usize),
@@ -64,7 +64,7 @@ pub(super) enum Overlay {
 pub(super) enum ViewAction {
     Nothing,
     Send(Command),
-    /// The places to go back to are to be asked for, and then [`View::offer`]ed.
+    /// The places to roll back to are to be asked for, and then [`View::offer`]ed.
     List,
     /// The differences of this file are wanted, and then [`View::show`]n.
     Compare(String),
@@ -114,10 +114,10 @@ impl View {
         }
     }
 
-    /// Offers places to go back to, newest first.
+    /// Offers places to roll back to, newest first.
     pub(super) fn offer(&mut self, places: Vec<ListedCheckpoint>) {
         match places.is_empty() {
-            true => "there is no checkpoint to go back to".clone_into(&mut self.message),
+            true => "there is no checkpoint to roll back to".clone_into(&mut self.message),
             false => self.front = Overlay::Places(places, 0),
         }
     }
@@ -269,10 +269,10 @@ impl View {
             ('e', running, _) => Some((
                 match running {
                     Some(row) => format!(
-                        "End the run? {} is interrupted; the next run goes on with it, in its session where there is one.",
+                        "End the run? {} is interrupted; the next run continues with it, in its session where there is one.",
                         row.title
                     ),
-                    None => "End the run? Nothing is lost; the next one goes on here.".to_owned(),
+                    None => "End the run? Nothing is lost; the next one continues here.".to_owned(),
                 },
                 Command::ServerShutdown { reason: None },
             )),
@@ -306,7 +306,7 @@ impl View {
 
     fn ask_back(&mut self, place: &ListedCheckpoint, model: &RunModel) {
         let Some(checkpoint_sha) = ShaPrefix::new(place.sha.as_str()) else {
-            "this checkpoint has no name to go back to".clone_into(&mut self.message);
+            "this checkpoint has no name to roll back to".clone_into(&mut self.message);
             return;
         };
         let behind = model
@@ -336,7 +336,7 @@ impl View {
             ),
         };
         let question = format!(
-            "Go back to {} ({})? {what}. The files as they are now are kept in a checkpoint.",
+            "Roll back to {} ({})? {what}. The files as they are now are kept in a checkpoint.",
             place.codon_name, place.checkpoint_type
         );
         let auto_restart = false;
@@ -447,7 +447,7 @@ mod tests {
         press(&mut view, &model, "j\n");
         let asked = question(&view);
         assert!(
-            asked.starts_with("Go back to Name of c1 (completed)? Codon 2, Codon 3 ($0.5000, "),
+            asked.starts_with("Roll back to Name of c1 (completed)? Codon 2, Codon 3 ($0.5000, "),
             "{asked}"
         );
         let sent = press(&mut view, &model, "y");
@@ -462,7 +462,7 @@ mod tests {
             "{sent:?}"
         );
         view.offer(Vec::new());
-        assert_eq!(view.message, "there is no checkpoint to go back to");
+        assert_eq!(view.message, "there is no checkpoint to roll back to");
     }
 
     // covers: CLI-35

@@ -87,7 +87,7 @@ fn recorded(state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
         false if args.recover.is_some() => outlook,
         false => {
             format!(
-                "{outlook}; a run goes back to the last success, or asks on a terminal (--recover says which)"
+                "{outlook}; a run rolls back to the last success, or asks on a terminal (--recover says which)"
             )
         }
     }

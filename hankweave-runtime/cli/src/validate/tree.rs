@@ -111,7 +111,7 @@ fn details(codon: &CodonView<'_>) -> Vec<String> {
     let policy = match codon.on_failure {
         OnFailure::Abort => None,
         OnFailure::Retry => Some("tries again when it fails".to_owned()),
-        OnFailure::Ignore => Some("goes on when it fails".to_owned()),
+        OnFailure::Ignore => Some("continues when it fails".to_owned()),
     };
     let limits = codon.budget.and_then(budgets::of_codon);
     approval

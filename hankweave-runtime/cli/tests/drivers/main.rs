@@ -46,7 +46,7 @@ struct Stage {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// One agent at a time, as in a run: who sweeps behind one takes every orphan that this process has adopted for its own.
+/// One agent at a time, as in a run: who sweeps after one takes every orphan that this process has adopted for its own.
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Stage {

@@ -120,7 +120,7 @@ fn program(lines: String) -> impl Fn(&mut Launch) + 'static {
     }
 }
 
-/// A native driver whose program prints what the real one has printed, when it began, went on with a session, was refused, and worked.
+/// A native driver whose program prints what the real one has printed, when it began, continued with a session, was refused, and worked.
 fn native(name: &str, goes_on: &str, code_of_401: i32) -> DriverSuite {
     let succeeds = format!(
         "case \"$*\" in *{goes_on}*) cat \"$S/{name}/resume-2-same.jsonl\" ;; *) cat \"$S/{name}/resume-1-first.jsonl\" ;; esac"

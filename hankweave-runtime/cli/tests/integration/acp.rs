@@ -210,7 +210,7 @@ fn every_other_end_fails_the_codon_with_its_reason() {
     for (script, words, retriable) in [
         (
             json!({"end": {"result": {"stopReason": "refusal"}}}),
-            "refused to go on",
+            "refused to continue",
             false,
         ),
         (
@@ -263,7 +263,10 @@ fn a_session_goes_on_only_where_the_agent_loads_sessions() {
     project.run(["run", "--headless"]).expect_code(1);
     let state = project.state(&project.directory());
     let second = codon(&state["runs"][0], "second");
-    assert!(why(second).contains("cannot go on with a session"), "{second:#}");
+    assert!(
+        why(second).contains("cannot continue with a session"),
+        "{second:#}"
+    );
     assert_eq!(codon(&state["runs"][0], "only")["status"], "completed");
 }
 

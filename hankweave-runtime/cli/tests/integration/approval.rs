@@ -49,7 +49,7 @@ fn a_run_pauses_before_a_codon_until_it_is_approved_and_asks_again_behind_a_roll
         let text = &paused.expect_code(3).stderr;
         assert!(
             text.contains("Paused before deploy: it waits for an approval: Deploy to production?")
-                && text.contains("go on with   hankweave approve deploy && hankweave run\n"),
+                && text.contains("continue     hankweave approve deploy && hankweave run\n"),
             "{paused}"
         );
     }
@@ -85,9 +85,9 @@ fn a_run_pauses_before_a_codon_until_it_is_approved_and_asks_again_behind_a_roll
     project.run(["run", "--headless"]).expect_code(3);
     assert_eq!(done(&project), "one\n");
     let approved = project.run(["approve", "deploy"]);
-    let words = "deploy may begin; `hankweave run` goes on with it\n";
+    let words = "deploy may begin; `hankweave run` continues with it\n";
     assert_eq!(approved.expect_code(0).stdout, words);
-    // Who begins anew is asked anew.
+    // Who starts again is asked again.
     project.run(["run", "--headless", "--new"]).expect_code(3);
 }
 

@@ -49,7 +49,7 @@ fn writing() -> Value {
             "usage": {"input": 46_000, "output": 30}}]})
 }
 
-/// The block of the book behind the comment `<!-- screen: NAME -->`.
+/// The block of the book after the comment `<!-- screen: NAME -->`.
 fn in_the_book(name: &str) -> String {
     let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/watching.md");
     let book = std::fs::read_to_string(book).unwrap();
@@ -116,7 +116,7 @@ fn the_run_screen_is_as_in_the_book() {
     });
     assert_in_the_book("run", &project, from(&terminal.standing(), "✓ Make a plan"));
     terminal.press("\u{3}");
-    terminal.until("go on with");
+    terminal.until("continue  ");
     assert_eq!(terminal.close(), Some(130));
 }
 
@@ -131,7 +131,7 @@ fn the_end_of_a_failure_is_as_in_the_book() {
     let Some(mut terminal) = Terminal::sized(&project, 40, 140, "run") else {
         return;
     };
-    terminal.until_standing(|screen| screen.contains("go on with"));
+    terminal.until_standing(|screen| screen.contains("continue  "));
     assert_in_the_book("failure", &project, from(&terminal.standing(), "✗ Ship"));
     assert_eq!(terminal.close(), Some(1));
 }

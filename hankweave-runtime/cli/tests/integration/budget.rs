@@ -192,7 +192,7 @@ fn an_agent_that_says_nothing_is_stopped_when_its_time_is_over() {
     assert!(finished.stderr.contains(" --max-time "), "{finished}");
 }
 
-// The run ends with exit code 3 and goes on from there with more.
+// The run ends with exit code 3 and continues from there with more.
 // covers: HANK-38, CLI-1
 #[test]
 fn a_used_up_ceiling_pauses_and_more_money_lets_the_agent_go_on_in_its_session() {
@@ -266,7 +266,7 @@ fn a_used_up_ceiling_pauses_and_more_money_lets_the_agent_go_on_in_its_session()
     assert_usd(&status["budget"]["totals"]["actualDollars"], 1.2);
 }
 
-// What goes on in its session is the same execution: what it had written before it was stopped counts.
+// What continues in its session is the same execution: what it had written before it was stopped counts.
 // covers: HANK-36
 #[test]
 fn output_tokens_are_counted_on_when_a_codon_goes_on_in_its_session() {
@@ -304,7 +304,7 @@ fn output_tokens_are_counted_on_when_a_codon_goes_on_in_its_session() {
     assert_eq!(exceeded["limit"], 20 - written, "{second:#}");
 }
 
-// Only its own limit ends a codon and lets the plan go on; `pause` and `fail` are for who asks.
+// Only its own limit ends a codon and lets the plan continue; `pause` and `fail` are for who asks.
 // covers: HANK-38
 #[test]
 fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {

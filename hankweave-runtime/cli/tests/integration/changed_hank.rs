@@ -80,7 +80,7 @@ fn a_codon_that_is_gone_refuses_a_start_before_anything_is_spent() {
         let gone = ["codon `c` is still to be run", "codon `d` is still to be run"];
         assert_told(
             &refused,
-            &[&gone[..], &["--replan` goes on", "--new` starts over"]].concat(),
+            &[&gone[..], &["--replan` continues", "--new` starts over"]].concat(),
         );
     }
     let dry = run(&project, &["--dry-run"], 65);
@@ -101,7 +101,7 @@ fn a_codon_that_is_gone_refuses_a_start_before_anything_is_spent() {
     );
     assert_eq!(state(&project), before);
 
-    // Undone, it goes on where it failed.
+    // Undone, it continues where it failed.
     write(
         &project,
         &[("a", "true"), ("b", "true"), ("c", "true"), ("d", "true")],
@@ -123,7 +123,7 @@ fn a_codon_that_is_new_is_told_and_run_without_paying_for_the_others_again() {
         &[
             "(new: later)",
             "Nothing left to do",
-            "go on with   hankweave run -e work --replan",
+            "continue     hankweave run -e work --replan",
         ],
     );
     let dry = run(&project, &["--dry-run"], 0);
@@ -133,9 +133,9 @@ fn a_codon_that_is_new_is_told_and_run_without_paying_for_the_others_again() {
     }
 
     let dry = run(&project, &["--dry-run", "--replan"], 0);
-    assert_told(&dry, &["the plan was made anew; next: later", "next: later\n"]);
+    assert_told(&dry, &["the plan was made again; next: later", "next: later\n"]);
     let more = run(&project, &["--replan"], 0);
-    assert_told(&more, &["the plan was made anew; next: later", "1 of 1 codon"]);
+    assert_told(&more, &["the plan was made again; next: later", "1 of 1 codon"]);
     assert_eq!(done(&project), "a later");
     let again = run(&project, &["--replan"], 0);
     assert_told(&again, &["nothing is left to run"]);
@@ -155,7 +155,7 @@ fn a_codon_that_is_new_is_told_and_run_without_paying_for_the_others_again() {
     assert_told(&anew, &["3 of 3 codons"]);
 }
 
-/// The run goes back behind what succeeded, and on with what is there now.
+/// The run rolls back after what succeeded, and on with what is there now.
 // covers: STATE-45
 #[test]
 fn a_plan_made_anew_goes_on_without_the_codon_that_failed() {
@@ -217,7 +217,7 @@ fn a_codon_that_failed_is_run_where_it_stands_now() {
     }
 }
 
-/// With its rig a codon has a checkpoint to go back into; what stands in front of it by now comes first all the same.
+/// With its rig a codon has a checkpoint to roll back into; what stands in front of it by now comes first all the same.
 // covers: STATE-45
 #[test]
 fn a_codon_in_front_of_the_first_one_that_failed_is_run_before_it() {
@@ -256,7 +256,7 @@ fn a_loop_that_was_changed_in_the_middle_goes_on() {
     }
 }
 
-/// A loop may go on where the plan has ended.
+/// A loop may continue where the plan has ended.
 // covers: STATE-45, CLI-14
 #[test]
 fn a_loop_whose_limit_was_raised_is_seen_to_go_on() {
@@ -344,7 +344,7 @@ fn a_run_in_which_nothing_has_run_takes_the_hank_as_it_is() {
     write(vec![codon(&project, "n", "true")]);
     assert_told(
         &project.run(["status", "-e", "work"]),
-        &["next: n", "goes on with n"],
+        &["next: n", "continues with n"],
     );
     let dry = run(&project, &["--dry-run"], 0);
     assert_told(&dry, &["next: n"]);
@@ -353,7 +353,7 @@ fn a_run_in_which_nothing_has_run_takes_the_hank_as_it_is() {
     assert_eq!(done(&project), "n a");
 }
 
-/// An undo takes files back, not the plan: with the old hank.json again, the plan is made anew once more.
+/// An undo takes files back, not the plan: with the old hank.json again, the plan is made again once more.
 // covers: STATE-45, STATE-67
 #[test]
 fn the_plan_stays_with_an_undo() {

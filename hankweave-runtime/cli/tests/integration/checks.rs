@@ -52,7 +52,7 @@ fn an_agent_goes_on_until_its_work_passes() {
     let project = stage(&json!({"run": COUNT}), &json!({}));
     let (finished, record) = run(&project, 0);
     assert_eq!(record["status"], "completed", "{record:#}");
-    assert_eq!(record["claudeSessionId"], "s-new", "it went on in its session");
+    assert_eq!(record["claudeSessionId"], "s-new", "it continued in its session");
     assert_usd(&record["finalCost"], 0.75);
     assert_eq!(prompt(&project, 1), "begin");
     for number in [2, 3] {
@@ -65,7 +65,7 @@ fn an_agent_goes_on_until_its_work_passes() {
         );
     }
     assert!(
-        finished.stdout.contains("the agent goes on (try 2 of 3)"),
+        finished.stdout.contains("the agent continues (try 2 of 3)"),
         "{finished}"
     );
     let validated = project.run(["validate", "--json"]).expect_code(0).json_document();
@@ -127,7 +127,7 @@ fn kill_at(project: &TestProject, said: &str) {
     assert_eq!(killed.signal, Some(9));
 }
 
-/// A loop of one codon until `check` passes, and a codon behind it; `more` is laid over both codons, `policy` is theirs.
+/// A loop of one codon until `check` passes, and a codon after it; `more` is laid over both codons, `policy` is theirs.
 fn stage_loop(check: &Value, more: &Value, policy: &str) -> TestProject {
     let project = project();
     let script = project.write("agent.sh", AGENT);
@@ -195,7 +195,7 @@ fn a_loop_goes_round_until_its_check_passes_and_each_iteration_is_told_what_was_
         (&json!(true), &json!("check_passed"))
     );
 
-    // Who goes back into it, goes on from there with what was said there.
+    // Who rolls back into it, continues from there with what was said there.
     project.run(["rollback", "--codon", "turn#0"]).expect_code(0);
     project.run(["run", "--headless"]).expect_code(0);
     assert_eq!(ends(&project), expected[1..]);
@@ -248,7 +248,7 @@ fn a_loop_that_was_killed_in_its_check_goes_on_with_the_iteration_and_what_it_kn
     project
         .run(["run", "--headless", "--recover", "session"])
         .expect_code(0);
-    // The killed iteration goes on in its session, and the next one is told what the check said behind it.
+    // The killed iteration continues in its session, and the next one is told what the check said after it.
     assert_eq!(
         ends(&project),
         ["turn#1 completed", "turn#2 completed", "end completed"]

@@ -45,7 +45,7 @@ fn three_runs(project: &TestProject, hankweave: &dyn Fn(&[&str]) -> hankweave_te
 struct Run {
     id: String,
     folder: PathBuf,
-    /// The checkpoint behind its codon.
+    /// The checkpoint after its codon.
     end: String,
 }
 
@@ -160,7 +160,7 @@ fn what_old_runs_left_goes_and_what_stays_can_be_undone() {
     // An undo passes it over.
     let undone = project.run(["undo"]);
     assert!(
-        undone.expect_code(0).stdout.contains("took back operation "),
+        undone.expect_code(0).stdout.contains("undid operation "),
         "{undone}"
     );
     assert!(!undone.stderr.contains("damaged or gone"), "{undone}");
@@ -229,7 +229,7 @@ fn it_frees_what_it_says_and_what_removed_runs_began_with_goes_too() {
     assert!(after.0 < 2 * LARGE + LARGE / 2, "{after:?} of {before:?}");
     project.run(["checkpoints", "verify"]).expect_code(0);
 
-    // All that is kept can be gone back to, and forward again.
+    // All that is kept can be rolled back to, and forward again.
     let status = project
         .run(["op", "log", "--json"])
         .expect_code(0)

@@ -1,4 +1,4 @@
-//! Hostile hands and bad disks in the state directory: what cannot be ours is set aside, nothing leads elsewhere, nothing keeps anybody waiting.
+//! Hostile hands and bad disks in the state directory: what cannot be ours is moved aside, nothing leads elsewhere, nothing keeps anybody waiting.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -61,7 +61,7 @@ fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// The next start, and the one after it, go on; the first one says what was set aside.
+/// The next start, and the one after it, continue; the first one says what was moved aside.
 fn assert_goes_on(project: &TestProject, what: &str) -> Finished {
     let next = project.run(["run", "--headless", "--new"]);
     assert_eq!(next.code, Some(0), "{what}: {next}");
@@ -278,7 +278,7 @@ fn peaks(bytes: u64) -> (u64, u64) {
         peak
     };
     let for_checkpoint = peak(&["run", "--headless"]);
-    // Goes back to the checkpoint of the first codon: the present file is saved, and the other one restored.
+    // Rolls back to the checkpoint of the first codon: the present file is saved, and the other one restored.
     let for_restore = peak(&["run", "--headless", "--recover", "last-success"]);
     (for_checkpoint, for_restore)
 }

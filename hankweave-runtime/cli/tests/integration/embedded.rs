@@ -33,7 +33,7 @@ async fn agent_works(events: &mut Subscription) {
     panic!("the run ended before its agent worked");
 }
 
-/// Leaves two processes behind: one that has left the session, and one that has dropped its environment, its group and its parent.
+/// Leaves two processes after: one that has left the session, and one that has dropped its environment, its group and its parent.
 const LEAVES_BEHIND: &str = r#"
 setsid sleep 600 & echo $! > detached.txt
 (env -i PATH="$PATH" timeout 600 sh -c 'echo up > up.txt; sleep 600' & echo $! > lost.txt)

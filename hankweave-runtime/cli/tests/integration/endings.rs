@@ -34,7 +34,7 @@ fn ended(project: &TestProject, codon: Value) -> Finished {
     project.write_hank(&json!({"hank": [codon]}));
     let finished = project.run(["run", "--headless", "--max-wait", "1"]);
     assert!(
-        finished.stderr.contains("  go on with   hankweave run"),
+        finished.stderr.contains("  continue     hankweave run"),
         "{finished}"
     );
     finished

@@ -1,4 +1,4 @@
-//! Codons that go on until their context is full (HANK-48, HANK-49).
+//! Codons that continue until their context is full (HANK-48, HANK-49).
 
 use std::fs;
 
@@ -139,7 +139,7 @@ fn a_full_context_ends_the_extensions_with_success() {
     assert_eq!((prompts(&project), &record["status"]), (2, &json!("completed")));
 }
 
-// A shortened conversation goes on; only a codon that waits for a full context ends with it.
+// A shortened conversation continues; only a codon that waits for a full context ends with it.
 // covers: RUN-10, HANK-61
 #[test]
 fn a_check_that_fails_is_told_to_an_agent_that_has_shortened_its_conversation() {
@@ -249,6 +249,6 @@ fn the_real_claude_is_extended_until_its_context_overflows_and_does_not_compact(
     assert_eq!(bodies.len(), 2, "one request for each answer, and none to sum up");
     assert!(
         bodies[1].contains("BEGIN") && bodies[1].contains("GO ON"),
-        "the conversation goes on"
+        "the conversation continues"
     );
 }

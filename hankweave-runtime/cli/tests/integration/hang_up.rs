@@ -169,7 +169,7 @@ fn a_whole_screen_that_is_closed_ends_the_client_alone() {
     screen.hang_up();
     assert_eq!(screen.code_within(DEADLINE), 143);
 
-    // The same key in the screen of a run, which goes on.
+    // The same key in the screen of a run, which continues.
     project.write("go", "");
     running.finish_within(DEADLINE).expect_code(0);
     let project = self::project();
@@ -218,7 +218,7 @@ fn an_approval_after_the_hang_up_waits_for_the_command() {
     assert_eq!(codon(&run(&project), "two")["status"], "completed");
 }
 
-/// A client that shows lines ends in order, and the run goes on.
+/// A client that shows lines ends in order, and the run continues.
 // covers: F19
 #[test]
 fn a_client_whose_terminal_is_closed_ends_in_order() {
@@ -263,7 +263,7 @@ fn a_question_whose_terminal_is_closed_starts_nothing() {
     let Some(mut running) = OnTerminal::start(&project, program(), &["run"]) else {
         return;
     };
-    running.until("go on?");
+    running.until("continue?");
     running.hang_up();
     let status = running.finish_within(DEADLINE);
     assert!(matches!(status.code(), Some(1 | 143)), "{status:?}");

@@ -1,4 +1,4 @@
-//! Kills at random moments, many instances at once, disks that are full or fail: what was acknowledged stays, and the next start goes on.
+//! Kills at random moments, many instances at once, disks that are full or fail: what was acknowledged stays, and the next start continues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -204,7 +204,7 @@ fn of_many_instances_exactly_one_works() {
     }
 }
 
-/// A disk that fills while the agent talks: the run ends with exit code 74, the records are whole, and with more space it goes on.
+/// A disk that fills while the agent talks: the run ends with exit code 74, the records are whole, and with more space it continues.
 // covers: F3, P4, P5
 #[test]
 fn a_disk_that_is_full_ends_the_run_in_order_and_space_lets_it_go_on() {
@@ -327,7 +327,7 @@ fn a_system_call_that_fails_costs_at_most_the_run() {
             if error == "EINTR" {
                 assert_eq!(hit.code, Some(0), "{place}");
             } else if when == 1 {
-                // Every run makes each of these calls, and cannot go on without it.
+                // Every run makes each of these calls, and cannot continue without it.
                 assert_eq!(hit.code, Some(74), "{place}");
             }
             let healthy = TestProject::new(env!("CARGO_BIN_EXE_hankweave"));
@@ -373,7 +373,7 @@ fn a_repository_that_cannot_be_read_at_the_moment_is_not_taken_for_a_broken_one(
     }
 }
 
-/// The system refuses the first `write` of every thread, also that with which threads wake one another. The program ends, and the next start goes on.
+/// The system refuses the first `write` of every thread, also that with which threads wake one another. The program ends, and the next start continues.
 // covers: F3, P5, CLI-2
 #[test]
 fn a_runtime_whose_threads_cannot_wake_one_another_ends() {

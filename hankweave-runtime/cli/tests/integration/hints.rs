@@ -53,7 +53,7 @@ fn hints(text: &str) -> Vec<String> {
     commands.map(str::to_owned).collect()
 }
 
-/// The command behind a word of the summary.
+/// The command after a word of the summary.
 #[track_caller]
 fn offered(finished: &Finished, word: &str) -> String {
     let line = finished
@@ -223,10 +223,10 @@ fn what_a_failed_run_offers_works_from_anywhere() {
         assert!(directory.join(OUT).join("done.txt").exists(), "{crash_point}");
         // In the place where the run was typed, the same is said shortly.
         assert!(
-            offered(&failed, "go on with").starts_with("hankweave run "),
+            offered(&failed, "continue  ").starts_with("hankweave run "),
             "{failed}"
         );
-        paste(&project, &offered(&failed, "go on with")).expect_code(0);
+        paste(&project, &offered(&failed, "continue  ")).expect_code(0);
     }
 }
 

@@ -201,7 +201,7 @@ fn data_that_cannot_be_linked_is_refused_with_a_hint() {
 #[test]
 fn a_copy_leaves_out_what_the_hank_ignores_and_says_so() {
     let project = project();
-    // The second run copies anew, and what the first one had copied is not to be seen.
+    // The second run copies again, and what the first one had copied is not to be seen.
     let rig = json!([{"type": "copy", "copy": {"from": "./tpl", "to": "made"}, "replace": true}]);
     write_hank(&project, &json!({"rigSetup": rig}), &json!({}));
     for path in [

@@ -30,7 +30,7 @@ echo "$HANKWEAVE_ITERATION $session" >> done.txt
 result false done completed
 "#;
 
-/// `begin`, then a loop of `b` and `c` which go on with its session, then `end`.
+/// `begin`, then a loop of `b` and `c` which continue with its session, then `end`.
 fn write_hank(project: &TestProject, terminate_on: &Value, prompt: &str, policy: &str) {
     let script = project.home().join("agent.sh");
     std::fs::write(&script, AGENT).unwrap();
@@ -138,7 +138,7 @@ fn a_loop_runs_as_often_as_its_limit_says_in_one_conversation() {
     assert_eq!(first.unwrap()["data"]["tokensUsed"], 30);
 }
 
-/// Stopped in order or killed, whatever the policy: the codon that was cut off runs again, in the same conversation, and no iteration is lost.
+/// Stopped in order or killed, whatever the policy: the codon that crashed runs again, in the same conversation, and no iteration is lost.
 #[test]
 fn a_stop_in_the_middle_of_an_iteration_loses_no_iteration() {
     for signal in [Signal::TERM, Signal::KILL] {

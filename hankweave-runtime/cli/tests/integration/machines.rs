@@ -689,7 +689,7 @@ fn what_cannot_be_pushed_pulled_or_cloned_says_what_to_do() {
     // Beside a live run a push is as a crash would leave it; a pull would tear it.
     let pushed = laptop.run(["push", "--remote", &url]);
     assert!(
-        pushed.expect_code(0).stdout.contains("the run goes on"),
+        pushed.expect_code(0).stdout.contains("the run continues"),
         "{pushed}"
     );
     let pulled = laptop.run(["pull"]);

@@ -48,7 +48,7 @@ fn what_is_removed_here_stays_on_the_remote_and_runs_move_on() {
     };
     all_are_on_the_remote();
 
-    // The other machine takes that over, and goes on.
+    // The other machine takes that over, and continues.
     let pulled = server.run(["pull", "-e", "work", "--json"]);
     assert_eq!(pulled.expect_code(0).json_document()["outcome"], "arrived");
     server.run(["checkpoints", "verify", "-e", "work"]).expect_code(0);

@@ -292,7 +292,7 @@ fn is_followed_elsewhere(place: &Place) {
     place.git(&["fsck", "--strict", "--no-dangling"]);
 }
 
-/// Each worker is killed behind its codon, and the next one works on the other machine.
+/// Each worker is killed after its codon, and the next one works on the other machine.
 // covers: TASK-60, TASK-61
 #[test]
 fn a_task_goes_from_machine_to_machine_and_back_and_back_again() {
@@ -318,7 +318,7 @@ fn a_task_goes_from_machine_to_machine_and_back_and_back_again() {
     assert!(fetched >= 2, "{messages}");
 }
 
-/// The worker on the first machine sleeps beyond its lease while its run goes on; when it wakes, the task has gone on elsewhere.
+/// The worker on the first machine sleeps beyond its lease while its run continues; when it wakes, the task has continued elsewhere.
 // covers: TASK-62
 #[test]
 fn a_partition_ends_with_one_record_and_the_loser_stays_reachable() {
@@ -379,7 +379,7 @@ fn a_remote_that_is_away_stops_no_task_and_is_told() {
         1,
         "{messages}"
     );
-    // Where a run cannot be fetched nothing begins anew, and no task is lost.
+    // Where a run cannot be fetched nothing starts again, and no task is lost.
     let create = [
         "task",
         "create",

@@ -74,7 +74,7 @@ fn the_view_fits_small_and_large_terminals_and_names_of_another_encoding_tear_no
             );
         }
         terminal.press("\u{3}");
-        terminal.until("go on with");
+        terminal.until("continue  ");
         let history = terminal.history();
         assert!(
             !history.contains("1 of 9 · "),
@@ -93,7 +93,7 @@ fn who_wants_no_colours_gets_none() {
     };
     terminal.until_standing(|screen| screen.contains("1 of 9") && screen.contains("I wait."));
     terminal.press("\u{3}");
-    terminal.until("go on with");
+    terminal.until("continue  ");
     let sent = terminal.sent();
     let styles: Vec<&str> = sent.split("\u{1b}[").skip(1).collect();
     let styled = |style: &&&str| {

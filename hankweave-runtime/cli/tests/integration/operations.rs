@@ -64,7 +64,7 @@ fn the_last_operation_is_taken_back_and_anything_can_be_gone_to() {
     assert!(planned.contains("would delete  done.txt"), "{planned}");
     assert_eq!((log(&project).len(), &*done(&project)), (1, "mine\n"));
     let undone = project.run(["undo"]).expect_code(0).stdout.clone();
-    let told = format!("took back operation {}; what it cost stays counted\n", id(run));
+    let told = format!("undid operation {}; its cost still counts\n", id(run));
     assert!(
         undone.starts_with(&told) && undone.contains("what was there is kept in checkpoint"),
         "{undone}"
@@ -94,7 +94,7 @@ fn the_last_operation_is_taken_back_and_anything_can_be_gone_to() {
         "{nothing}"
     );
 
-    // An undo is an operation, from which one goes on or back.
+    // An undo is an operation, from which one continues or back.
     project.run(["op", "restore", &id(&rows[1])[..6]]).expect_code(0);
     assert_eq!(done(&project), "one\ntwo\n");
     let shown = project
@@ -103,7 +103,7 @@ fn the_last_operation_is_taken_back_and_anything_can_be_gone_to() {
         .stdout
         .clone();
     assert!(
-        shown.contains("  took back  ") && shown.contains("hankweave op restore "),
+        shown.contains("  undid      ") && shown.contains("hankweave op restore "),
         "{shown}"
     );
     project.run(["undo"]).expect_code(0);
@@ -145,7 +145,7 @@ fn undo_after_undo_takes_back_older_operations() {
         rows.iter().map(|row| row["undone"] == true).collect::<Vec<_>>(),
         [false, false, true, true]
     );
-    // Nothing is out of reach: the rollback, behind two undos.
+    // Nothing is out of reach: the rollback, after two undos.
     project.run(["op", "restore", &id(&rows[2])]).expect_code(0);
     assert_eq!(done(&project), "one\n");
     project.run(["run", "--headless"]).expect_code(0);

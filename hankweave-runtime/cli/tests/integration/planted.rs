@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::machines::{Between, free, run_half, write_hank};
 use crate::support::project;
 
-/// Whoever has planted the folder waits behind the registry with tasks, or for a connection.
+/// Whoever has planted the folder waits after the registry with tasks, or for a connection.
 // covers: CLI-40, CLI-62
 #[test]
 fn a_folder_says_not_where_tasks_are() {

@@ -204,7 +204,7 @@ fn an_agent_whose_dollars_are_limited_is_ended_at_its_first_answer_without_a_pri
     let mut codon = codon(&project, "house-model");
     codon["agent"] = json!("claude");
     codon["model"] = json!("sonnet");
-    // It would go on for ever.
+    // It would continue for ever.
     let script = project.directory().join("agent.sh");
     let text = std::fs::read_to_string(&script).unwrap();
     let before: Vec<&str> = text.lines().filter(|line| !line.contains("\"result\"")).collect();

@@ -229,7 +229,7 @@ fn our_own_log_tells_where_a_run_was_and_no_secret() {
         .expect_code(0);
     let longer = fs::read_to_string(project.directory().join(".hankweave/logs/server.log")).unwrap();
     assert!(
-        longer.starts_with(&log) && longer.contains("went back to checkpoint"),
+        longer.starts_with(&log) && longer.contains("rolled back to checkpoint"),
         "{longer}"
     );
 }

@@ -88,7 +88,7 @@ fn ends_by_itself() -> Vec<(&'static str, Value)> {
         ("answer", turns(&[json!({"text": "It is 42.", "usage": cached})])),
         (
             "background-command",
-            turns(&[uses(&background, 610, 32), says("It goes on.", 650, 8)]),
+            turns(&[uses(&background, 610, 32), says("It continues.", 650, 8)]),
         ),
         ("context-exceeded-first", turns(std::slice::from_ref(&too_long))),
         (
@@ -233,7 +233,7 @@ impl Player {
         let pid = state["runs"][0]["codons"][0]["claudePid"].as_i64().unwrap();
         let agent = Watched::new(u32::try_from(pid).unwrap()).unwrap();
         kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
-        // One that goes on when it is interrupted in a command is asked by us.
+        // One that continues when it is interrupted in a command is asked by us.
         if !agent.ends_within(PATIENCE) {
             running.signal(Signal::TERM);
         }

@@ -1,4 +1,4 @@
-//! Steering the real `claude` program: it is stopped while it works, fails, runs out of context and of money, and its session goes on.
+//! Steering the real `claude` program: it is stopped while it works, fails, runs out of context and of money, and its session continues.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{assert_checkpoint, assert_usd, codon, project};
 
-/// 1,000 tokens in and 100 out cost this much with the model of these stories, also when the agent was stopped in a tool behind them.
+/// 1,000 tokens in and 100 out cost this much with the model of these stories, also when the agent was stopped in a tool after them.
 const MESSAGE: f64 = 0.0045;
 
 const DEADLINE: Duration = Duration::from_secs(100);
@@ -78,7 +78,7 @@ fn state(project: &TestProject) -> Value {
     project.state(&project.directory())
 }
 
-// The session of a skipped codon that had said something goes on.
+// The session of a skipped codon that had said something continues.
 // covers: RUN-10, STATE-55
 #[test]
 fn an_agent_that_works_can_be_skipped_and_its_session_goes_on() {
@@ -135,7 +135,7 @@ fn an_agent_that_works_can_be_stopped_by_force() {
     assert_checkpoint(&project, &project.directory(), &stopped["errorCheckpoint"]);
 }
 
-/// The runtime is asked to end while the second codon works; the next run goes on in the conversation of the first.
+/// The runtime is asked to end while the second codon works; the next run continues in the conversation of the first.
 #[test]
 fn a_run_that_was_terminated_goes_on_with_the_session_of_the_last_success() {
     let lanes = json!([

@@ -493,7 +493,7 @@ fn a_record_that_cannot_be_put_back_is_not_said_to_be() {
     }
 }
 
-/// The real claude runs the command with its own tool, in a codon of its own, and goes on working.
+/// The real claude runs the command with its own tool, in a codon of its own, and continues working.
 // covers: P11
 #[test]
 fn what_claude_removes_with_its_bash_tool_is_put_back() {

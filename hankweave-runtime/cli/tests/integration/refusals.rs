@@ -66,7 +66,7 @@ fn refusals_name_the_command_that_works_also_from_another_folder() {
     let back = project.run(["rollback", "-e", work, "--codon", "one"]);
     assert!(
         back.stdout
-            .contains(&format!("`hankweave run {here}` goes on there")),
+            .contains(&format!("`hankweave run {here}` continues there")),
         "{back}"
     );
     let status = project.run(["status", "-e", work]).stdout;

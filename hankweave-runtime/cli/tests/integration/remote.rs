@@ -59,7 +59,7 @@ fn a_live_run_does_what_another_terminal_wants_and_answers() {
     // Back to the end of the first codon, while the run stays.
     let back = project.run(["rollback", "--codon", "c0"]);
     assert!(
-        back.expect_code(0).stdout.starts_with("went back to c0"),
+        back.expect_code(0).stdout.starts_with("rolled back to c0"),
         "{back}"
     );
     run.wait_for_line(|line| {
@@ -212,7 +212,7 @@ fn keys_on_a_terminal_command_a_run() {
     terminal.press("2");
     terminal.until("y means it");
     terminal.press("y");
-    terminal.until("went back to c0");
+    terminal.until("rolled back to c0");
     assert_eq!(
         std::fs::read_to_string(project.directory().join("done.txt")).unwrap(),
         "one\n"
@@ -226,7 +226,7 @@ fn keys_on_a_terminal_command_a_run() {
     assert_eq!(terminal.close(), Some(0));
 }
 
-/// A shell sets a terminal as it likes while a program is stopped, and no signal says that the program has it again behind `bg` and `fg`.
+/// A shell sets a terminal as it likes while a program is stopped, and no signal says that the program has it again after `bg` and `fg`.
 // covers: CLI-15, CLI-41
 #[test]
 fn keys_need_no_enter_after_a_shell_had_the_terminal() {

@@ -41,7 +41,7 @@ fn replay(project: &TestProject, code: i32) -> (Finished, Value) {
     (finished, last["data"].clone())
 }
 
-/// Two codons with a rig and a check; the first is killed in its work and goes on in another run.
+/// Two codons with a rig and a check; the first is killed in its work and continues in another run.
 fn record() -> TestProject {
     let project = project();
     let agent = shell_agent(&project);
@@ -127,7 +127,7 @@ fn the_first_difference_is_named() {
     }
 }
 
-/// A loop, a codon that fails and is tried again, and a rollback behind which the rest of the hank runs once more.
+/// A loop, a codon that fails and is tried again, and a rollback after which the rest of the hank runs once more.
 // covers: CLI-33, RUN-22
 #[test]
 fn loops_retries_and_rollbacks_come_out_as_they_are_recorded() {
@@ -208,7 +208,7 @@ fn comes_out(project: &TestProject, compared: u64, of: &str, number: &str, other
     assert!(place.ends_with("what it used"), "{outcome}");
 }
 
-/// A program that prints a recording of the real one, another one when it goes on with a session.
+/// A program that prints a recording of the real one, another one when it continues with a session.
 fn prints(project: &mut TestProject, agent: &str, ends: [&str; 2]) {
     let folder = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -287,7 +287,7 @@ fn what_codex_used_is_what_its_log_and_the_recorded_messages_tell() {
     );
 }
 
-/// It uses 1000 tokens at first and 2000 when it goes on, and writes down both.
+/// It uses 1000 tokens at first and 2000 when it continues, and writes down both.
 const CODEX: &str = r#"#!/bin/sh
 cat > /dev/null
 case "$*" in *resume*) used=2000 all=3000 written=2 ;; *) used=1000 all=1000 written=1 ;; esac
@@ -414,7 +414,7 @@ fn what_an_agent_over_acp_said_comes_out_as_it_is_recorded() {
     comes_out(&project, 3, "two-acp", "0.75", "0.85");
 }
 
-/// What a model says to two codons, the second of which goes on in the session of the first.
+/// What a model says to two codons, the second of which continues in the session of the first.
 fn turns() -> Value {
     json!({"turns": [
         {"text": "I write it.", "tools": [{"op": "write", "path": "${CWD}/a.txt", "content": "x"}], "usage": {"input": 900, "output": 40}},

@@ -239,7 +239,7 @@ fn what_served_its_purpose_is_moved_away_and_comes_back_with_a_rollback() {
     let listed = project.checkpoints_git(&root, &["ls-tree", "-r", "--name-only", &shown]);
     assert!(!listed.stdout.contains("rigArchive"), "{listed}");
 
-    // Behind `draft`: what the loop archived comes back, what `draft` archived stays in the archive.
+    // After `draft`: what the loop archived comes back, what `draft` archived stays in the archive.
     let back = ["rollback", "--codon", "draft"];
     let looked = project
         .run(back.iter().chain(&["--dry-run", "--json"]))
@@ -389,7 +389,7 @@ fn any_codon_can_be_started_from_the_terminal() {
     .join("; ");
     let line = format!("({typed}) | '{program}' run --no-autostart --headless");
     let finished = project.run(["-c", &line]);
-    // The codon behind the one that was started last has not run in this run.
+    // The codon after the one that was started last has not run in this run.
     finished.expect_code(3);
     for words in [
         "refused: unknown codon: nobody",

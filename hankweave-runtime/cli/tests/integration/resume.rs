@@ -236,7 +236,7 @@ fn has_appended(line: &str) -> bool {
 
 const GO_ON: &str = "You were interrupted before you had finished.";
 
-// After a stop, a signal and a crash the agent can go on in its session, if one wants that; where nobody says anything the files go back.
+// After a stop, a signal and a crash the agent can continue in its session, if one wants that; where nobody says anything the files go back.
 // covers: RUN-3
 #[test]
 fn what_was_cut_off_goes_on_in_its_session_when_that_is_asked_for() {

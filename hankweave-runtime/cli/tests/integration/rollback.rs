@@ -239,7 +239,7 @@ fn every_checkpoint_that_is_listed_is_a_way_back() {
     let safety = of_kind("safety");
     assert_eq!(safety, back["safetyCheckpoint"]);
     let forward = back_to(&safety, &[]);
-    assert!(forward.stdout.contains("behind third"), "{forward}");
+    assert!(forward.stdout.contains("after third"), "{forward}");
     assert_eq!(text(&project, "done.txt"), "one\ntwo\nthree\n");
     assert_eq!(thread(&project).0, ["third", "second", "first"]);
     project.run(["run", "--headless"]).expect_code(0);
@@ -403,7 +403,7 @@ fn while_a_run_lives_its_directory_is_not_taken_back() {
     assert_eq!(thread(&project), (vec!["first".to_owned()], json!("second")));
 }
 
-/// The checkpoint behind the first codon, and where git keeps its `done.txt` unless that is in a pack.
+/// The checkpoint after the first codon, and where git keeps its `done.txt` unless that is in a pack.
 fn object_of_first(project: &TestProject) -> (String, PathBuf) {
     let directory = project.directory();
     let state = project.state(&directory);

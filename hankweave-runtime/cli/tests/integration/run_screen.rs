@@ -1,4 +1,4 @@
-//! What stands on the terminal while a run goes on, as a terminal shows it.
+//! What stands on the terminal while a run continues, as a terminal shows it.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ fn what_has_ended_stays_and_below_it_stands_what_runs_what_comes_and_what_it_cos
     );
     project.write("go", "");
     terminal.press("\u{3}");
-    terminal.until("go on with");
+    terminal.until("continue  ");
     let screen = terminal.standing();
     assert!(!screen.contains("next: "), "the moving part is left: {screen}");
     assert_eq!(terminal.close(), Some(130));
@@ -111,7 +111,7 @@ fn a_failure_shows_why_what_was_said_last_and_where_all_of_it_is() {
     let Some(mut terminal) = Terminal::sized(&project, 20, 100, "run") else {
         return;
     };
-    terminal.until("go on with");
+    terminal.until("continue  ");
     let history = terminal.history();
     for shown in ["✗ Name of one", "│ | 50", "│ | 40", "hankweave logs one", "7"] {
         assert!(history.contains(shown), "no {shown} in {history}");
@@ -162,7 +162,7 @@ fn who_comes_later_sees_the_plan_and_what_was_gone_back_behind_counts_no_more() 
     assert_eq!(terminal.close(), Some(0));
 }
 
-/// A shell has written on the terminal before a program goes on, so what was drawn is not where it was.
+/// A shell has written on the terminal before a program continues, so what was drawn is not where it was.
 // covers: CLI-24
 #[test]
 fn a_program_that_goes_on_draws_anew() {
@@ -222,11 +222,11 @@ fn sentinels_stand_below_what_they_watch_with_what_they_said_last() {
         "{screen}"
     );
     terminal.press("\u{3}");
-    terminal.until("go on with");
+    terminal.until("continue  ");
     assert_eq!(terminal.close(), Some(130));
 }
 
-/// A shell goes on below what has ended, and not over what is drawn anew.
+/// A shell continues below what has ended, and not over what is drawn again.
 // covers: CLI-24
 #[test]
 fn what_is_drawn_is_taken_away_while_the_program_is_stopped() {
@@ -255,6 +255,6 @@ fn what_is_drawn_is_taken_away_while_the_program_is_stopped() {
         terminal.until_standing(|screen| feet(screen) == 1);
     }
     terminal.press("\u{3}");
-    terminal.until("go on with");
+    terminal.until("continue  ");
     assert_eq!(terminal.close(), Some(130));
 }

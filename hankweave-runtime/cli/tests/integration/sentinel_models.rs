@@ -326,7 +326,7 @@ fn a_sentinel_that_costs_too_much_is_taken_out_of_service() {
     let all = json!({"maxDollars": ONE_ANSWER / 2.0, "userPromptText": "{{ events | length }}", "trigger": {"type": "event", "on": ["*"]},
         "errorHandling": {"onError": "failCodon"}});
     let project = watched(&server, sentinel(all), json!({}), "go");
-    // To have spent everything is no error, so codon and run go on.
+    // To have spent everything is no error, so codon and run continue.
     let story = run(&project, 0);
     assert_eq!(
         (story.figures(), asked(&server).len()),

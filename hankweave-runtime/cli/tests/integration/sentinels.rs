@@ -479,7 +479,7 @@ fn what_sentinels_write_themselves_makes_none_of_them_act() {
         "promptText": "go", "checkpointedFiles": ["one.txt", "notes/*"], "sentinels": [{"sentinelConfig": notes}]}]}),
     );
     let mut running = project.start(["run", "--headless", "--json"]);
-    // The tree that has its own file is told behind it.
+    // The tree that has its own file is told after it.
     running.wait_for_line(|line| line.contains("filetree.updated") && line.contains("log.md"));
     project.write("go", "");
     let finished = running.finish_within(Duration::from_secs(60));

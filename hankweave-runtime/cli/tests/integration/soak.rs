@@ -70,7 +70,7 @@ fn soak(project: &TestProject, open: impl AsyncFn() -> Arc<dyn Coordinator>, tas
     let mut killed = 0;
     loop {
         let done = completed(TaskStatus::Completed);
-        // The files of a task whose worker was killed behind its last step follow by and by, and its lease ends.
+        // The files of a task whose worker was killed after its last step follow by and by, and its lease ends.
         if done == tasks && runtime.block_on(is_at_rest(&*registry)) {
             break;
         }

@@ -128,7 +128,7 @@ fn after_a_month_was_set(project: &TestProject, ahead: bool) -> (String, Value) 
             *time = json!(Timestamp::from_millis(then));
         }
     };
-    // As it stands in the log: the file may be a moment behind it.
+    // As it stands in the log: the file may be a moment after it.
     let mut state = project.run(["state", "show"]).expect_code(0).json_document();
     for codon in state["runs"][0]["codons"].as_array_mut().unwrap() {
         set(&mut codon["startTime"]);
@@ -177,7 +177,7 @@ fn whoever_looks_with_a_clock_that_was_set_sees_how_long_it_takes() {
     run.kill();
     let (text, _) = status(&project);
     assert!(
-        text.contains("goes back to where the work began, for nothing has completed"),
+        text.contains("rolls back to where the work began, for nothing has completed"),
         "{text}"
     );
 }
@@ -196,7 +196,7 @@ fn a_run_that_was_killed_says_what_was_cut_off_and_how_to_go_on() {
         (&view["state"], &view["items"]["c1"]["attempts"]["1.1"]["state"]),
         (&json!("crashed"), &json!("crashed"))
     );
-    assert!(text.contains("goes back to the last success"), "{text}");
+    assert!(text.contains("rolls back to the last success"), "{text}");
     // Nobody knows what was in the answer that was being written.
     assert!(text.contains("all runs at least $0.25"), "{text}");
     assert_eq!(killed["costIsLowerBound"], true);
@@ -216,7 +216,7 @@ fn a_run_that_was_killed_says_what_was_cut_off_and_how_to_go_on() {
     );
 }
 
-// A run that paused behind an ignored failure is neither complete nor failed.
+// A run that paused after an ignored failure is neither complete nor failed.
 // covers: STATE-54
 #[test]
 fn a_run_that_pauses_behind_an_ignored_failure_says_what_is_next() {
@@ -239,7 +239,7 @@ fn a_run_that_pauses_behind_an_ignored_failure_says_what_is_next() {
             "{text}"
         );
         assert!(
-            text.contains(": paused (") && text.contains("goes on with c1"),
+            text.contains(": paused (") && text.contains("continues with c1"),
             "{text}"
         );
         let view = &paused["view"];

@@ -1,4 +1,4 @@
-//! Going on, standing still and being told what to do (RUN-2, RUN-9).
+//! Continuing, standing still and being told what to do (RUN-2, RUN-9).
 
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ fn status_says_where_one_is_and_what_one_can_type() {
     );
     assert_eq!(commands[0], "hankweave run");
     let thread = project.run(["thread"]).stdout;
-    assert!(thread.contains("the next run goes on from there"), "{thread}");
+    assert!(thread.contains("the next run continues from there"), "{thread}");
 
     project.run(["run", "--headless"]).expect_code(0);
     let (_, commands) = said(&project);

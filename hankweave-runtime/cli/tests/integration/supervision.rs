@@ -488,7 +488,7 @@ fn a_signal_that_comes_during_the_start_leaves_nothing_behind() {
     }
 }
 
-/// Whoever reads our output may stop reading; the work goes on.
+/// Whoever reads our output may stop reading; the work continues.
 // covers: F19, CLI-6
 #[test]
 fn a_reader_that_goes_away_does_not_end_the_run() {
@@ -503,7 +503,7 @@ fn a_reader_that_goes_away_does_not_end_the_run() {
     assert_eq!(only_codon(&shell)["status"], "completed");
 }
 
-/// Whoever reads our output may be stuck; the work goes on, and so does its end.
+/// Whoever reads our output may be stuck; the work continues, and so does its end.
 // covers: F19, CLI-6
 #[test]
 fn a_reader_that_does_not_read_holds_nothing_up() {
@@ -535,7 +535,7 @@ fn a_reader_that_begins_when_everything_is_over_misses_nothing() {
     let shell = TestProject::new("/bin/sh");
     let filler = "x".repeat(1_000);
     write_hank(&shell, &format!("yes {filler} | head -n 500"));
-    // The last save of the state comes behind the last event.
+    // The last save of the state comes after the last event.
     let line = format!(
         "'{}' run --headless --json | (until grep -q endTime .hankweave/state.json; do sleep 0.01; done; cat > told)",
         env!("CARGO_BIN_EXE_hankweave")
@@ -628,7 +628,7 @@ fn a_second_signal_ends_the_grace_that_has_begun() {
 fn a_second_signal_ends_the_grace_of_a_rig() {
     let project = project();
     let pipe = Pipe::new(&project);
-    // A shell that is about to start a sleep hears of a signal behind it, so it must not be long.
+    // A shell that is about to start a sleep hears of a signal after it, so it must not be long.
     let command = "trap 'echo heard > \"$HOME/pipe\"' TERM; echo up; while :; do sleep 0.2; done";
     project.write_hank(&json!({"hank": [{
         "id": "a", "name": "A", "agent": "scripted", "continuationMode": "fresh", "promptText": "hello",

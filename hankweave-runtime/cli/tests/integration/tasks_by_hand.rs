@@ -7,7 +7,7 @@ use crate::support::project;
 
 /// A hank whose one codon works for this long.
 fn write_hank(project: &TestProject, seconds: &str) {
-    // The kernel ends the agent itself with a run that is killed, and nothing behind it.
+    // The kernel ends the agent itself with a run that is killed, and nothing after it.
     let script = format!("cat > prompt.txt\nexec sleep {seconds}\n");
     let agent = json!({"command": ["sh", project.write("agent.sh", script)], "stream": "claude"});
     let codon = json!({
@@ -267,7 +267,7 @@ fn a_check_that_fails_is_told_and_ends_health_with_an_error_when_that_is_asked_f
     assert_eq!(document["leftBehind"], json!(["report-7"]));
     assert_eq!(checks(&document).last(), Some(&check("orphans", false)));
 
-    // With it nothing is looked at behind the first that fails.
+    // With it nothing is looked at after the first that fails.
     let tasks = project.home().join(".local/share/hankweave/tasks");
     std::fs::rename(&tasks, tasks.with_extension("aside")).unwrap();
     std::fs::write(&tasks, "").unwrap();

@@ -109,7 +109,7 @@ fn a_task_that_cannot_have_a_branch_does_not_start_and_says_why() {
         told.contains("rename it with `git branch -m task OTHER`"),
         "{told}"
     );
-    // Once it is out of the way the task can go on.
+    // Once it is out of the way the task can continue.
     git(&repository, &["branch", "-m", "task", "other"]);
     project.run(["task", "resume", TASK]).expect_code(0);
     project

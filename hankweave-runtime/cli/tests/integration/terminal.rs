@@ -24,7 +24,7 @@ pub(crate) struct Terminal {
     shown: ChildStdout,
     /// All that was sent to it until now.
     sent: Vec<u8>,
-    /// What was sent when the last wait began and when it ended; what comes behind that has not been seen.
+    /// What was sent when the last wait began and when it ended; what comes after that has not been seen.
     seen: (usize, usize),
     /// How many lines and columns it has.
     size: (u16, u16),
@@ -83,7 +83,7 @@ impl Terminal {
         })
     }
 
-    /// Waits until this is on the screen; what comes behind it has not been seen then.
+    /// Waits until this is on the screen; what comes after it has not been seen then.
     #[track_caller]
     pub(crate) fn until(&mut self, wanted: &str) {
         let deadline = Instant::now() + DEADLINE;
@@ -157,7 +157,7 @@ impl Terminal {
 
     /// Takes what is sent next, or says why nothing comes any more.
     fn read(&mut self, deadline: Instant) -> Result<(), &'static str> {
-        // Something that is drawn anew always has more to say.
+        // Something that is drawn again always has more to say.
         let left = deadline.saturating_duration_since(Instant::now());
         let shown = self.shown.as_fd();
         let mut wanted = [PollFd::new(&shown, PollFlags::IN)];
@@ -327,7 +327,7 @@ fn what_is_not_known_of_a_cost_is_said_while_an_answer_is_written() {
     assert_eq!(terminal.close(), Some(130));
 }
 
-/// What a terminal shows of keys would move what is drawn anew by a line.
+/// What a terminal shows of keys would move what is drawn again by a line.
 #[test]
 fn a_terminal_does_not_show_ctrl_c_where_lines_are_drawn_anew_and_is_given_back_as_it_was() {
     let project = project();
@@ -357,7 +357,7 @@ fn two_codons(project: &TestProject) {
     project.write_hank(&json!({"hank": [codon("one", "one"), codon("two", "two, wait for go")]}));
 }
 
-/// A line that is drawn anew would go over what is being typed.
+/// A line that is drawn again would go over what is being typed.
 // covers: CLI-24
 #[test]
 fn nothing_is_drawn_anew_where_commands_are_typed() {
@@ -370,7 +370,7 @@ fn nothing_is_drawn_anew_where_commands_are_typed() {
     terminal.press("next\n");
     terminal.until("one: completed");
     terminal.press("quit\n");
-    terminal.until("go on with");
+    terminal.until("continue  ");
     assert!(!terminal.sent().contains("\u{1b}[2K"), "{:?}", terminal.sent());
     assert_eq!(terminal.close(), Some(3));
 }

@@ -26,7 +26,7 @@ fn codon(project: &TestProject, id: &str, lines: &[&str], rest: &str) -> Value {
     json!({"id": id, "name": id, "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh", "promptText": "go"})
 }
 
-/// The number behind the words, as often as it changes.
+/// The number after the words, as often as it changes.
 #[track_caller]
 fn until_it_ticks(terminal: &mut Terminal, before: &str) {
     let shown = |screen: &str| {
@@ -59,7 +59,7 @@ fn a_rig_command_shows_its_last_line_and_its_time() {
 
 #[track_caller]
 fn until_gone(mut terminal: Terminal) {
-    terminal.until("go on with");
+    terminal.until("continue  ");
     assert_eq!(terminal.close(), Some(130));
 }
 
@@ -207,7 +207,7 @@ fn keys_command_a_run_after_the_shell_had_the_terminal() {
     assert!(set.unwrap().success());
     let pid = Pid::from_raw(read("pid").trim().parse().unwrap()).unwrap();
     kill_process(pid, Signal::CONT).unwrap();
-    // The frame that is drawn anew comes behind the settings.
+    // The frame that is drawn again comes after the settings.
     terminal.until("next: one");
     let is_ours = || {
         let shown = Command::new("stty")

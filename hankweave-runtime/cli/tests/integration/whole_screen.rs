@@ -83,7 +83,7 @@ fn a_run_is_seen_whole_with_its_files_and_costs_and_the_terminal_is_given_back()
     terminal.press("4");
     terminal.until_standing(|screen| screen.contains("no sentinel watches"));
     terminal.press("?");
-    terminal.until_standing(|screen| screen.contains("go back to a checkpoint"));
+    terminal.until_standing(|screen| screen.contains("roll back to a checkpoint"));
     terminal.press("qq");
     terminal.until("\u{1b}[?1049l");
     assert_eq!(terminal.close(), Some(0));
@@ -131,14 +131,14 @@ fn signals_and_a_stop_leave_the_terminal_as_it_was() {
         terminal.until_standing(|screen| screen.contains("1 of 3"));
         let read = |name: &str| std::fs::read_to_string(project.directory().join(name)).unwrap();
         let pid = Pid::from_raw(read("pid").trim().parse().unwrap()).unwrap();
-        // Stopped as by Ctrl+Z it lends the screen, and takes it again when it goes on.
+        // Stopped as by Ctrl+Z it lends the screen, and takes it again when it continues.
         kill_process(pid, Signal::TSTP).unwrap();
         terminal.until("\u{1b}[?1049l");
         until_stopped(pid);
         kill_process(pid, Signal::CONT).unwrap();
         terminal.until("\u{1b}[?1049h");
         terminal.until_standing(|screen| screen.contains("1 of 3"));
-        // A smaller terminal is drawn anew.
+        // A smaller terminal is drawn again.
         let smaller = ["-F", read("tty").trim(), "rows", "16", "columns", "60"].map(str::to_owned);
         assert!(Command::new("stty").args(smaller).status().unwrap().success());
         terminal.until_standing(|screen| {
@@ -187,7 +187,7 @@ fn a_key_takes_the_run_screen_to_the_whole_screen_and_back() {
     terminal.press("t");
     terminal.until("\u{1b}[?1049h");
     terminal.until_standing(|screen| screen.contains("1 transcript") && screen.contains("Waiting."));
-    // What is pressed behind the key that leaves reaches the run screen, at once and a moment later.
+    // What is pressed after the key that leaves reaches the run screen, at once and a moment later.
     for behind in ["qt", "q"] {
         terminal.press(behind);
         terminal.until("\u{1b}[?1049l");
@@ -203,7 +203,7 @@ fn a_key_takes_the_run_screen_to_the_whole_screen_and_back() {
         screen.contains("✓ Name of first") && screen.matches("next: Name of third").count() == 1
     });
     terminal.press("\u{3}");
-    terminal.until("go on with");
+    terminal.until("continue  ");
     assert_eq!(terminal.close(), Some(130));
     let read = |name: &str| std::fs::read_to_string(project.directory().join(name)).unwrap();
     assert_eq!(read("before"), read("after"));
@@ -262,7 +262,7 @@ fn the_real_claude_is_seen_at_work() {
     terminal.press("\r");
     terminal.until_standing(|screen| screen.contains("+# Plan"));
     terminal.press("\u{3}");
-    terminal.until("go on with");
+    terminal.until("continue  ");
     assert_eq!(terminal.close(), Some(130));
     assert_eq!(project.left_behind(), []);
 }

@@ -143,7 +143,7 @@ fn check_journal(project: &TestProject, cost: f64) {
         .flat_map(|file| lines(&fs::read_to_string(file).unwrap()))
     {
         let entry: JournalEntry = serde_json::from_str(&line).unwrap();
-        assert!(entry.seq > last, "{} behind {last}", entry.seq);
+        assert!(entry.seq > last, "{} after {last}", entry.seq);
         last = entry.seq;
         if let Event::StateTransition {
             transition,

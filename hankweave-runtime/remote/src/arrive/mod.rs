@@ -28,7 +28,7 @@ pub struct FetchedRun {
     pub checkpoint: Option<CheckpointSha>,
     /// The hank, if it came along.
     pub hank: Option<PathBuf>,
-    /// Sessions whose transcripts stayed on another machine; their codons go on in new ones.
+    /// Sessions whose transcripts stayed on another machine; their codons continue in new ones.
     pub left_behind: Vec<SessionId>,
     /// Files of the hank that differ here and were left as they are.
     pub different: Vec<PathBuf>,

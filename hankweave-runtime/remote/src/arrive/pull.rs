@@ -38,7 +38,7 @@ pub struct PullRequest {
     pub execution: Option<RemoteExecution>,
     /// The fencing token of the task, 0 for none: a record under a greater one belongs to a later owner.
     pub token: u64,
-    /// Whether the remote's record takes the place of ours when both sides went on; ours is pushed beside it first.
+    /// Whether the remote's record takes the place of ours when both sides continued; ours is pushed beside it first.
     pub replace: bool,
 }
 

@@ -1,5 +1,5 @@
 //! Session files of pi: `sessions/--FOLDER--/TIME_ID.jsonl`, where FOLDER is the one in which it works. The first line names that folder as well, and pi
-//! goes on there and nowhere else: a record has none, and each machine its own.
+//! continues there and nowhere else: a record has none, and each machine its own.
 
 use std::path::{Path, PathBuf};
 

@@ -35,7 +35,7 @@ impl File {
         self.write_at(self.content.len(), bytes);
     }
 
-    /// Writes over what is there from `offset` on, and behind it.
+    /// Writes over what is there from `offset` on, and after it.
     pub(super) fn write_at(&mut self, offset: usize, bytes: &[u8]) {
         self.change(Change::Write {
             offset,

@@ -116,7 +116,7 @@ impl SimDisk {
         }
     }
 
-    /// The same way to the disk, on which `pause` is called before each use: a scheduler lets others go on there.
+    /// The same way to the disk, on which `pause` is called before each use: a scheduler lets others continue there.
     #[must_use]
     pub fn pausing(self, pause: fn()) -> Self {
         let pause = Some(pause);

@@ -51,7 +51,7 @@ pub struct GitCheckpoints {
     patterns: Mutex<Option<(Vec<String>, Arc<Patterns>)>>,
     /// Longest file that belongs to a checkpoint, in bytes.
     most_bytes: u64,
-    /// How far the write that goes on has come.
+    /// How far the write that continues has come.
     counted: FileProgress,
 }
 

@@ -158,7 +158,7 @@ pub(super) fn keep_within_reach(repository: &Repository, tip: Oid) -> Result<(),
     let io = |error: io::Error| CheckpointError::Store(ObjectError::at(ACTION)(error));
     let moved = match Move::begin(repository, &name, None, tip) {
         Ok(moved) => moved,
-        // A start that was cut off has made it.
+        // A start that crashed has made it.
         Err(MoveError::Elsewhere(_)) => return Ok(()),
         Err(MoveError::Git(error)) => return Err(CheckpointError::Store(ObjectError::at(ACTION)(error))),
         Err(MoveError::Io(error)) => return Err(io(error)),

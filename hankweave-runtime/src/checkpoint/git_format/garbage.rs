@@ -1,6 +1,6 @@
 //! Removing objects that nothing needs.
 //!
-//! A pack that holds one is written anew without it, durably, before it is removed; so whatever cuts this off leaves every needed object somewhere.
+//! A pack that holds one is written again without it, durably, before it is removed; so whatever cuts this off leaves every needed object somewhere.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -109,7 +109,7 @@ impl Packs {
         self
     }
 
-    /// Packs the needed objects anew, in the order of the ids.
+    /// Packs the needed objects again, in the order of the ids.
     fn stay<'p>(
         &'p self,
         reader: &'p ObjectReader<'_>,

@@ -1,7 +1,7 @@
 //! The objects of one checkpoint on their way into the repository.
 //!
 //! That an object is there does not say that it is durable: a checkpoint whose sync failed leaves objects that the system may have given up
-//! writing, and one that a power loss cut off leaves empty ones. So everything is written but what a finished checkpoint holds, and an object of
+//! writing, and one that a power loss interrupted leaves empty ones. So everything is written but what a finished checkpoint holds, and an object of
 //! the same name is replaced only by one that is durable (P8, G6).
 
 use std::cell::{OnceCell, RefCell};

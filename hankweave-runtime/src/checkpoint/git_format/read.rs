@@ -87,7 +87,7 @@ impl<'r> ObjectReader<'r> {
         }
     }
 
-    /// Reads a whole commit or folder. One in a file of its own counts before one in a pack: what was found damaged in a pack is written anew into such a
+    /// Reads a whole commit or folder. One in a file of its own counts before one in a pack: what was found damaged in a pack is written again into such a
     /// file.
     fn read(&self, id: Oid, wanted: ObjectType) -> Result<Vec<u8>, git2::Error> {
         let (kind, bytes) = match LooseReader::open(&self.objects, id).map_err(as_git)? {

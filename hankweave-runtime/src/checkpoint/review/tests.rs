@@ -146,7 +146,7 @@ fn a_branch_begins_at_head_and_gets_the_files_of_each_checkpoint_once() {
     let files = stage.git(&["ls-tree", "-r", "--name-only", "task/x"]);
     assert_eq!(files, ".task-memory/x/report/a.txt\nREADME\nnote");
     assert_eq!(stage.git(&["status", "--porcelain"]), "");
-    // A branch that the user has deleted begins anew.
+    // A branch that the user has deleted starts again.
     stage.git(&["branch", "-q", "-D", "task/x"]);
     stage.show().unwrap();
     let files = stage.git(&["ls-tree", "-r", "--name-only", "task/x"]);

@@ -217,7 +217,7 @@ mod tests {
             counts
         };
         let (counts, _) = tokio::join!(work, logger.run(output));
-        // Once behind each line, and ten times while the tool worked.
+        // Once after each line, and ten times while the tool worked.
         assert_eq!(counts, [1, 12, 13]);
     }
 }

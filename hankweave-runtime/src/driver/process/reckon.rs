@@ -37,7 +37,7 @@ pub(crate) struct CutOffAgent<'a> {
 /// Input of a decoder for a process that has its output only in a log.
 #[derive(Debug, Clone)]
 pub(crate) struct LogContext<'a> {
-    /// The session with which it went on.
+    /// The session with which it continued.
     pub(crate) resumed: Option<&'a SessionId>,
     /// The model that was asked for, where that is known.
     pub(crate) model: Option<&'a str>,

@@ -12,7 +12,7 @@ use crate::driver::program::check_model;
 use crate::driver::program_driver::USUAL;
 use crate::driver::{AgentDriver, RunningAgent, StartError};
 
-/// Runs scripts: starts a program with the hidden subcommand `scripted-agent`, behind which
+/// Runs scripts: starts a program with the hidden subcommand `scripted-agent`, after which
 /// [`play`](super::play) waits.
 #[derive(Debug, Clone)]
 pub struct ScriptedDriver {

@@ -23,7 +23,7 @@ static FILLER: [u8; 64 << 10] = [b'x'; 64 << 10];
 
 /// Plays a script as an agent would: reads the prompt from standard input, prints the claude stream, exits.
 ///
-/// `arguments` are those behind `scripted-agent`: `--model MODEL`, `--resume SESSION` and `--script PATH`,
+/// `arguments` are those after `scripted-agent`: `--model MODEL`, `--resume SESSION` and `--script PATH`,
 /// all optional. Without a script it answers with the length of the prompt. The exit code is the script's,
 /// else 0 after a success and 1 after an error; 2 for wrong arguments or a wrong script, with a message on
 /// standard error.

@@ -101,7 +101,7 @@ fn bash(command: &str) -> ScriptedToolResult {
     }
 }
 
-/// Leaves a command behind that outlives the agent, outside its group.
+/// Leaves a command after that outlives the agent, outside its group.
 pub(super) fn leave_behind(command: &str, stdout: Stdio) -> io::Result<()> {
     let mut command_line = Command::new("sh");
     command_line

@@ -144,7 +144,7 @@ fn lines_are_what_the_entries_are_written_as(journal: &dyn EventJournal) {
     };
     journal.lines_after(1, show).unwrap();
     assert_eq!(lines, expected);
-    let show = &mut |seq, _: &[u8]| panic!("{seq} is not behind the end");
+    let show = &mut |seq, _: &[u8]| panic!("{seq} is not after the end");
     journal.lines_after(6, show).unwrap();
 }
 

@@ -37,7 +37,7 @@ pub enum OpenExecutionError {
     ChangedHank {
         /// Everything that is in the way.
         why: Vec<ExpandError>,
-        /// It was the plan that was made anew.
+        /// It was the plan that was made again.
         replanned: bool,
     },
     /// The new plan could not be recorded.
@@ -64,7 +64,7 @@ pub enum OpenExecutionError {
     /// The checkpoint repository cannot be used.
     #[error(transparent)]
     Checkpoints(checkpoint::OpenStoreError),
-    /// The checkpoints cannot be read, so it is unknown where to go on.
+    /// The checkpoints cannot be read, so it is unknown where to continue.
     #[error("failed to look for the recorded checkpoints")]
     History(#[source] HistoryError),
     /// A record from another machine is not in place yet.

@@ -43,7 +43,7 @@ pub(crate) struct OpenedExecution {
     pub(crate) drivers: DriverSet,
     /// Patterns that keep the hank's own files out of checkpoints.
     pub(crate) own_files: Vec<String>,
-    /// A plan made anew from the hank would be another one than the recorded plan.
+    /// A plan made again from the hank would be another one than the recorded plan.
     pub(crate) can_be_replanned: bool,
 }
 

@@ -26,7 +26,7 @@ fn of_the_state(loaded: &LoadedState) -> Vec<String> {
         StateSource::Backup => notices.push("state.json could not be used; the backup was loaded".to_owned()),
         StateSource::Log => notices.push("state.json was rebuilt from the recorded events".to_owned()),
         StateSource::Fresh if loaded.history_was_reset => {
-            notices.push("the recorded history could not be read; it starts anew".to_owned());
+            notices.push("the recorded history could not be read; it starts again".to_owned());
         }
         StateSource::Fresh => {}
     }

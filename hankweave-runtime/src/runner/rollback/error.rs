@@ -46,7 +46,7 @@ pub enum RollbackError {
     #[error("several operations begin with `{0}`")]
     AmbiguousOperation(String),
     /// No checkpoint of the thread exists; nothing was changed.
-    #[error("no codon has a checkpoint that one could go back to")]
+    #[error("no codon has a checkpoint that one could roll back to")]
     NoSuccess,
     /// The checkpoints cannot be read, so the targets are unknown; nothing was changed.
     #[error("failed to read the checkpoints")]
@@ -55,7 +55,7 @@ pub enum RollbackError {
     #[error("failed to bring back the files")]
     Restore(#[source] RestoreError),
     /// The files could not be restored, and some may have been changed.
-    #[error("failed to bring back all files; what was there before is kept in checkpoint {}", safety.short())]
+    #[error("failed to bring back all files; the replaced files are kept in checkpoint {}", safety.short())]
     Interrupted {
         /// The files as they were before the first change.
         safety: CheckpointSha,
@@ -63,7 +63,7 @@ pub enum RollbackError {
         #[source]
         source: RestoreError,
     },
-    /// A restore was interrupted, and its checkpoint cannot be read any more. Going on from another place
+    /// A restore was interrupted, and its checkpoint cannot be read any more. Continuing from another place
     /// abandons it.
     #[error(
         "the way back to checkpoint {} was interrupted and cannot be finished, because the checkpoint cannot be read",

@@ -88,7 +88,7 @@ pub(super) fn arrived(rollback: &Rollback, changed: usize) -> Event {
     let target = rollback.source.checkpoint_sha.short();
     let message = match changed {
         0 => format!("the files are those of checkpoint {target}"),
-        changed => format!("went back to checkpoint {target} ({})", changed_files(changed)),
+        changed => format!("rolled back to checkpoint {target} ({})", changed_files(changed)),
     };
     Event::Info { message }
 }

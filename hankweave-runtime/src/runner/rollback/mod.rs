@@ -1,4 +1,4 @@
-//! Rolling back: restoring the files of an earlier checkpoint, for a run that goes on from there (RUN-19).
+//! Rolling back: restoring the files of an earlier checkpoint, for a run that continues from there (RUN-19).
 //!
 //! The rollback is recorded before the first file changes, with the safety checkpoint of the files as they
 //! were, and it is recorded as done after the last one. So a restore that was interrupted is finished by the
@@ -82,7 +82,7 @@ pub(crate) async fn preview(
     })
 }
 
-/// Rolls back to `target`: restores the files and records where the next run goes on.
+/// Rolls back to `target`: restores the files and records where the next run continues.
 pub(crate) async fn go_back(
     possession: &LockedExecution,
     target: &RollbackTarget,
@@ -96,7 +96,7 @@ pub(crate) async fn go_back(
         finished => finished?,
     }
     let route = find(possession, state, target).await?;
-    // Who goes back wants to be asked again what comes behind it.
+    // Who goes back wants to be asked again what comes after it.
     approval::withdraw(&possession.manager).await?;
     roll_back(possession, route).await
 }

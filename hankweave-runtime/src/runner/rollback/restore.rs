@@ -35,7 +35,7 @@ pub(in super::super) async fn finish(possession: &LockedExecution) -> Result<(),
         false => error,
     })?;
     let message = format!(
-        "going back to checkpoint {} had been interrupted and was finished{kept}",
+        "rolling back to checkpoint {} had been interrupted and was finished{kept}",
         target.short()
     );
     possession.publish(Event::Info { message }).await;
@@ -57,23 +57,23 @@ async fn resume(possession: &LockedExecution, mut pending: PendingRollback) -> R
     Ok(safety.map_or_else(String::new, |safety| {
         let safety = safety.short();
         format!(
-            " ({}; what was there is kept in checkpoint {safety})",
+            " ({}; the replaced files are kept in checkpoint {safety})",
             changed_files(changed)
         )
     }))
 }
 
-/// Publishes that an interrupted restore is abandoned, for a run that begins anew.
+/// Publishes that an interrupted restore is abandoned, for a run that starts again.
 pub(in crate::runner) async fn leave_cut_off(
     possession: &LockedExecution,
     target: &CheckpointSha,
     safety: Option<&CheckpointSha>,
 ) {
     let kept = safety.map_or_else(String::new, |safety| {
-        format!("; what was there before is kept in checkpoint {}", safety.short())
+        format!("; the replaced files are kept in checkpoint {}", safety.short())
     });
     let message = format!(
-        "going back to checkpoint {} had been interrupted and cannot be finished; the files stay as they are{kept}",
+        "rolling back to checkpoint {} had been interrupted and cannot be finished; the files stay as they are{kept}",
         target.short()
     );
     possession.publish(Event::Info { message }).await;

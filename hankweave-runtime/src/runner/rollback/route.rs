@@ -121,7 +121,7 @@ impl RollbackPlan {
 
 fn is_target(entry: &ThreadCodon, source: &ContinuationSource) -> bool {
     let is_after = Some(entry.codon.codon_id()) == source.after_codon.as_ref();
-    // A checkpoint of a rig is after no codon; the codon of the rig goes on from there.
+    // A checkpoint of a rig is after no codon; the codon of the rig continues from there.
     let mut checkpoints = entry.codon.checkpoints();
     entry.run_id == source.run_id && (is_after || checkpoints.any(|(_, sha)| *sha == source.checkpoint_sha))
 }

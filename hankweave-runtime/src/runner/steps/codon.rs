@@ -133,7 +133,7 @@ fn has_notes(codon: &CodonExecution) -> bool {
         || codon.loop_check().is_some()
 }
 
-/// The session to go on with. A run that was opened for a chosen codon does not continue the run before it,
+/// The session to continue with. A run that was opened for a chosen codon does not continue the run before it,
 /// but the sessions of that run still exist.
 fn session(state: &HankweaveState, thread: &ThreadTip<'_>, id: &CodonId) -> Option<SessionId> {
     let before = || {
@@ -154,7 +154,7 @@ fn unheard_session<'t>(thread: &'t ThreadTip<'_>, id: &CodonId) -> Option<&'t Se
     newest.agent_session_id().filter(|_| was_skipped)
 }
 
-/// The session of a codon that met the usage limit of its provider, in which it goes on.
+/// The session of a codon that met the usage limit of its provider, in which it continues.
 fn limited_session<'t>(thread: &'t ThreadTip<'_>, id: &CodonId) -> Option<&'t SessionId> {
     let newest = thread.newest()?.codon.codon_id();
     let was_limited = thread.interruption() == Some(InterruptedBy::UsageLimit);

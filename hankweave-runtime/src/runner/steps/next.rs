@@ -47,7 +47,7 @@ impl NextStep {
 /// Decision from the records.
 pub(super) enum StepDecision {
     Next(NextStep),
-    /// A loop goes on or ends, and the plan with it.
+    /// A loop continues or ends, and the plan with it.
     Extend(PlanExtension),
     /// Nothing is left to do in this process.
     Over(RunResult),

@@ -1,4 +1,4 @@
-//! A wall clock that people set while a run goes on.
+//! A wall clock that people set while a run continues.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -227,7 +227,7 @@ async fn without_autostart_every_codon_waits_for_its_command() {
     assert_eq!(outcome.result, RunResult::Stopped(StopCause::Request));
 }
 
-// The plan of a run that is taken over goes on in the next one: what it has done itself is what counts.
+// The plan of a run that is taken over continues in the next one: what it has done itself is what counts.
 // covers: RUN-15
 #[tokio::test]
 async fn a_run_that_is_taken_over_ends_as_its_newest_codon_did() {
@@ -249,7 +249,7 @@ async fn a_run_that_is_taken_over_ends_as_its_newest_codon_did() {
     live.stop().await;
 }
 
-// The old run ends, the new one goes on with reason rollback; then idle, or the next codon.
+// The old run ends, the new one continues with reason rollback; then idle, or the next codon.
 // covers: RUN-19
 #[tokio::test]
 async fn a_live_run_goes_back_and_on_again() {

@@ -59,7 +59,7 @@ impl Stage {
         stage
     }
 
-    /// Writes the hank anew; `extra` goes into every codon.
+    /// Writes the hank again; `extra` goes into every codon.
     pub(crate) fn write(&self, prompts: &[&str], extra: &Value) {
         let codons = prompts.iter().zip('a'..).map(|(prompt, id)| {
             let mut codon = json!({"id": id, "name": id, "model": "m", "continuationMode": "fresh", "agent": "actor",
@@ -73,7 +73,7 @@ impl Stage {
         self.write_items(&codons.collect());
     }
 
-    /// Writes the hank anew with these items.
+    /// Writes the hank again with these items.
     pub(crate) fn write_items(&self, items: &Value) {
         let hank = json!({ "hank": items });
         std::fs::write(self.folder.path().join("hank/hank.json"), hank.to_string()).unwrap();

@@ -1,4 +1,4 @@
-//! Loops that go on all night: a late iteration costs what an early one did.
+//! Loops that continue all night: a late iteration costs what an early one did.
 
 use serde_json::{Value, json};
 

@@ -168,7 +168,7 @@ async fn a_restore_that_broke_off_is_finished_by_the_next_start() {
     );
 }
 
-/// A restore that broke off, and whose checkpoint was lost then: a run that only goes on is refused.
+/// A restore that broke off, and whose checkpoint was lost then: a run that only continues is refused.
 async fn cut_off() -> Stage {
     let (stage, checkpoints) = troubled(1).await;
     let hankweave = stage.open().await;

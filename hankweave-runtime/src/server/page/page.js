@@ -1,5 +1,5 @@
 // Follows a run: reads the token from the fragment of the address, connects read-only and shows what happens. After a lost connection it
-// goes on behind the last event that it saw.
+// continues after the last event that it saw.
 "use strict";
 
 const SHOWN_EVENTS = 500;
@@ -97,7 +97,7 @@ function extendPlan({ after, dropped = 0, entries = [] }) {
   }
 }
 
-// What was gone back over runs anew.
+// What was gone back over runs again.
 function wentBack() {
   for (const id of leaving) {
     const [, , cost, time] = row(id);

@@ -13,7 +13,7 @@ async fn a_client_that_comes_in_the_middle_gets_each_event_once_and_in_order() {
     let live = live(waiting(&["one"])).await;
     live.chatter(700, 10).await;
     let enter = |handshake| Guest::enter(&live, handshake);
-    // Behind everything, behind some, and from now on, while events come.
+    // After everything, after some, and from now on, while events come.
     let visits = async {
         let all = enter(json!({"mode": "readonly", "afterSeq": 0})).await;
         let some = enter(json!({"mode": "readonly", "afterSeq": 300})).await;

@@ -145,7 +145,7 @@ impl dyn Folder + '_ {
     }
 
     /// Goes through this folder and through those beneath it into which `visit` leads: it gets the folder, the name of an entry in it and the path of that
-    /// beneath the first folder, and returns the folder to go on in, if any. Entries come in the order of their names.
+    /// beneath the first folder, and returns the folder to continue in, if any. Entries come in the order of their names.
     ///
     /// # Errors
     ///

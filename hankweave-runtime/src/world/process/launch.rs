@@ -38,7 +38,7 @@ pub(super) fn command(spec: &CommandSpec) -> Command {
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     let parent = getpid();
-    // SAFETY: the child is a copy of a process with many threads, of which only this one goes on: it must not wait for a lock or allocate. `prepare`
+    // SAFETY: the child is a copy of a process with many threads, of which only this one continues: it must not wait for a lock or allocate. `prepare`
     // makes system calls and nothing else.
     unsafe { command.pre_exec(move || Ok(prepare(parent)?)) };
     command

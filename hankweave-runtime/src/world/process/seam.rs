@@ -117,7 +117,7 @@ pub trait ProcessControl: Send {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a later call goes on waiting.
+    /// Cancel safe: a later call continues waiting.
     fn wait(&mut self) -> BoxFuture<'_, io::Result<ProcessExit>>;
 
     /// Signals the whole group. Does nothing after the process was reaped.

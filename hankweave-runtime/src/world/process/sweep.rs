@@ -158,7 +158,7 @@ impl Process {
         Self::parse(pid, str::from_utf8(&read(pid, "stat")?).ok()?)
     }
 
-    /// The name in the second field may hold spaces and brackets, so the rest begins behind the last bracket.
+    /// The name in the second field may hold spaces and brackets, so the rest begins after the last bracket.
     fn parse(pid: i32, stat: &str) -> Option<Self> {
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
         let first_thread_ended = matches!(fields.next()?, "Z" | "X");
@@ -252,7 +252,7 @@ impl ProcessSet<'_> {
     /// [`SPARED_MARKER`] (S2).
     ///
     /// When this finds nothing, nothing is left. A descendant that lived when the look began has a child of ours above it or is one, which nobody else
-    /// can reap: it is read as living, or as ended and looked behind again.
+    /// can reap: it is read as living, or as ended and looked after again.
     pub(super) fn find_with_orphans(&self, owned: &BTreeSet<i32>) -> SweepScan {
         let own_pid = own_pid();
         let (all, begin) = (others(), self.begin());

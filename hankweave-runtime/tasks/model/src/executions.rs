@@ -15,7 +15,7 @@ pub struct TaskExecution {
     pub agent_id: String,
     /// When it began.
     pub started_at: Timestamp,
-    /// When it ended; `None` while it goes on.
+    /// When it ended; `None` while it continues.
     pub ended_at: Option<Timestamp>,
     /// `running`, or how it ended.
     pub status: String,

@@ -107,7 +107,7 @@ impl LockTable {
         answer
     }
 
-    /// The first resource behind this one that the holder has; `None` also when it has this one already (TASK-16).
+    /// The first resource after this one that the holder has; `None` also when it has this one already (TASK-16).
     #[must_use]
     pub fn held_behind(&self, resource: &str, holder: &Holder, now: Timestamp) -> Option<&str> {
         let of_holder = self.by_holder.get(holder)?;
@@ -125,7 +125,7 @@ impl LockTable {
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::LockOrder`] with the first resource behind it that the holder has.
+    /// Returns [`TaskError::LockOrder`] with the first resource after it that the holder has.
     pub fn check_order(&self, resource: &str, holder: &Holder, now: Timestamp) -> Result<(), TaskError> {
         match self.held_behind(resource, holder, now) {
             Some(held) => Err(TaskError::LockOrder {

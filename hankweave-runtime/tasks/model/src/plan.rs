@@ -119,7 +119,7 @@ fn attempts(log: &[LogEntry]) -> Vec<PlanAttempt<'_>> {
         .collect()
 }
 
-/// The codons that ended behind each start.
+/// The codons that ended after each start.
 fn codons(log: &[LogEntry]) -> Vec<Vec<&Map<String, Value>>> {
     let mut codons: Vec<Vec<_>> = Vec::new();
     for data in log.iter().filter_map(|line| line.data.as_ref()?.as_object()) {

@@ -180,7 +180,7 @@ impl Resource {
         Ok(end)
     }
 
-    /// Whether whoever shows this token may write now: it lives, and no exclusive holder behind it has written (TASK-5).
+    /// Whether whoever shows this token may write now: it lives, and no exclusive holder after it has written (TASK-5).
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ impl Resource {
 
     /// Lets one write through: by a living holder, at the version that it has read (TASK-5). Returns the new version.
     ///
-    /// Behind a write, an exclusive holder with an earlier token is fenced off. Collaborators are not: they write in any order, and what
+    /// After a write, an exclusive holder with an earlier token is fenced off. Collaborators are not: they write in any order, and what
     /// keeps one from overwriting another unseen is the version.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The success of a codon. Another success of the same codon, behind a rollback, has another run or another beginning.
+/// The success of a codon. Another success of the same codon, after a rollback, has another run or another beginning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CompletedCodon {

@@ -120,7 +120,7 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Codons come before the steps behind them: when the task has ended, nothing is missing.
+    /// Codons come before the steps after them: when the task has ended, nothing is missing.
     async fn unrecorded(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
         if let Some(success) = self.successes.iter().find(|success| !kept.has(success)) {
             return Ok(Some(DurableStep::Codon(success.clone())));
@@ -192,7 +192,7 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Why there is no step behind the last one of a worker that has ended. Another call begins anew; Restate waits before it when the remote does not answer (TASK-119).
+    /// Why there is no step after the last one of a worker that has ended. Another call starts again; Restate waits before it when the remote does not answer (TASK-119).
     fn end(&mut self, kept: &RestateTask) -> Interrupted {
         self.working = None;
         match (self.engine.shutdown.cause(), kept.not_fetched()) {

@@ -24,7 +24,7 @@ impl Hints {
 pub struct Changes(watch::Receiver<u64>);
 
 impl Changes {
-    /// Waits for a hint behind the last one that was returned here; for ever, when none can come any more.
+    /// Waits for a hint after the last one that was returned here; for ever, when none can come any more.
     ///
     /// # Cancel safety
     ///

@@ -65,7 +65,7 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// Returns [`TaskError::TaskNotFound`], [`TaskError::VersionConflict`], and with a token [`TaskError::StaleToken`].
     fn update(&self, update: UpdateTask) -> CoordinatorFuture<'_, TaskRow>;
 
-    /// Takes steps of a task, with the log lines about them (TASK-20, TASK-21). Behind `delete` the task is gone and its id stays taken.
+    /// Takes steps of a task, with the log lines about them (TASK-20, TASK-21). After `delete` the task is gone and its id stays taken.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// Returns [`TaskError::TaskNotFound`].
     fn request_cancel(&self, id: TaskId) -> CoordinatorFuture<'_, TaskRow>;
 
-    /// The log lines of a task behind a number, in their order (TASK-21). They stay until the task is deleted.
+    /// The log lines of a task after a number, in their order (TASK-21). They stay until the task is deleted.
     fn log_lines(&self, id: TaskId, behind: u64) -> CoordinatorFuture<'_, Vec<LogEntry>>;
 
     /// Some tasks of which not all log lines are known to be written.

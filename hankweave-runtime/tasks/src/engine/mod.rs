@@ -70,7 +70,7 @@ pub(crate) struct ReadSet<'a> {
     /// A task; with `deleted`, also when it was deleted.
     pub(crate) task: Option<&'a TaskId>,
     pub(crate) deleted: bool,
-    /// The holder whose resources behind this one are looked for.
+    /// The holder whose resources after this one are looked for.
     pub(crate) behind: Option<&'a Holder>,
     /// Whether a token is drawn.
     pub(crate) token: bool,
@@ -86,7 +86,7 @@ pub(crate) struct ResourceView {
     pub(crate) token: u64,
 }
 
-/// One transaction. Nobody else changes what it has read before it ends. An operation that has written something refuses nothing behind that.
+/// One transaction. Nobody else changes what it has read before it ends. An operation that has written something refuses nothing after that.
 pub(crate) trait Tx: Send {
     /// Whether locks without end are possible: only where nobody holds one who can vanish alone.
     const ENDLESS: bool;
@@ -153,7 +153,7 @@ pub(crate) trait LocalTx: Tx {
     fn known(&mut self, name: &str) -> TxResult<Resource>;
     /// Greater than every token before it.
     fn next_token(&mut self) -> TxResult<u64>;
-    /// The first resource behind this one that the holder has, unless it has this one, too.
+    /// The first resource after this one that the holder has, unless it has this one, too.
     fn held_behind(&mut self, name: &str, holder: &Holder) -> TxResult<Option<String>>;
 }
 
@@ -191,7 +191,7 @@ pub(crate) trait Transaction: Send + Sync + 'static {
 
     fn perform<T: Tx>(&self, tx: &mut T) -> impl Future<Output = TxResult<Self::Output>> + Send;
 
-    /// Whether somebody who waits for something to do should look again behind it.
+    /// Whether somebody who waits for something to do should look again after it.
     fn wakes(&self) -> bool {
         false
     }

@@ -62,7 +62,7 @@ fn content(decision: &AgentDecision) -> String {
 
 impl TaskFiles {
     /// Takes over what agents have said in `decisions.jsonl` of their workspace and the page lacks, and says how many those were. A line that is no decision is
-    /// skipped; what the page has once more than the file is kept, so a workspace that went back to an earlier checkpoint takes nothing away.
+    /// skipped; what the page has once more than the file is kept, so a workspace that rolled back to an earlier checkpoint takes nothing away.
     ///
     /// # Errors
     ///

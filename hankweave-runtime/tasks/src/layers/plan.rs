@@ -9,7 +9,7 @@ use super::files::TaskFiles;
 use super::folder::replace;
 
 impl TaskFiles {
-    /// Writes the page about the task anew, from what its registry and its log say, in the place of the one that is there.
+    /// Writes the page about the task again, from what its registry and its log say, in the place of the one that is there.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Going back to a checkpoint (TASK-19, TASK-45).
+//! Rolling back to a checkpoint (TASK-19, TASK-45).
 
 use std::ffi::OsStr;
 

@@ -1,4 +1,4 @@
-//! The steps of tasks: hooks before, under the lock the registry and then the files, hooks behind (TASK-32, TASK-33, TASK-104).
+//! The steps of tasks: hooks before, under the lock the registry and then the files, hooks after (TASK-32, TASK-33, TASK-104).
 
 mod builtin;
 mod hooks;
@@ -29,13 +29,13 @@ pub use metrics::StepMetrics;
 pub use recover::{ORPHAN_AFTER, ORPHANED, OrphanAction, RecoveryReport};
 pub use step::{TaskAnswer, TaskStep};
 
-/// How long a step may take, without the hooks behind it.
+/// How long a step may take, without the hooks after it.
 pub const LONGEST_STEP: Duration = Duration::from_secs(60);
 
 /// A task that changed so often without coming to another status goes round in circles, perhaps.
 const MANY_CHANGES: u64 = 1000;
 
-/// How often a step is taken anew when somebody changed a note of the task in between.
+/// How often a step is taken again when somebody changed a note of the task in between.
 const TRIES: u32 = 5;
 
 struct Shared {
@@ -164,7 +164,7 @@ impl Lifecycle {
         Ok(row)
     }
 
-    /// Takes a step: hooks before, the step under the lock, hooks behind.
+    /// Takes a step: hooks before, the step under the lock, hooks after.
     ///
     /// # Errors
     ///
@@ -282,7 +282,7 @@ impl Lifecycle {
         self.take_up(id, checkpoint, &steps).await
     }
 
-    /// Takes steps one after the other under one lock, behind the checkpoint if there is one.
+    /// Takes steps one after the other under one lock, after the checkpoint if there is one.
     async fn take_up(
         &self,
         id: &TaskId,
@@ -310,7 +310,7 @@ impl Lifecycle {
         done
     }
 
-    /// Whether it is an orphan (TASK-24) that was left alone for long enough; the step behind it takes the lock, so it does not matter what becomes of it in between.
+    /// Whether it is an orphan (TASK-24) that was left alone for long enough; the step after it takes the lock, so it does not matter what becomes of it in between.
     async fn is_orphan(&self, id: &TaskId) -> Result<bool, TaskError> {
         let orphans = self.shared.coordinator.orphans(ORPHAN_AFTER).await?;
         Ok(orphans.iter().any(|row| row.id() == id))

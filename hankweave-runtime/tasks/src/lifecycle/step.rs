@@ -125,7 +125,7 @@ impl TaskStep {
         }
     }
 
-    /// When its hooks run, before and behind it.
+    /// When its hooks run, before and after it.
     pub(super) const fn points(&self) -> Option<(HookPoint, HookPoint)> {
         match self {
             Self::Start(_) | Self::ResumeFor(_) => Some((HookPoint::BeforeStart, HookPoint::AfterStart)),

@@ -254,7 +254,7 @@ async fn files_follow_each_step_and_a_start_mends_what_a_crash_left() {
         (vec![1, 2], TaskStatus::Running)
     );
     assert_eq!(stage.coordinator.unwritten(9).await, Ok(vec![]));
-    // As after a crash behind the commit: the registry knows of a task that has no files, and of one that is gone and has some.
+    // As after a crash after the commit: the registry knows of a task that has no files, and of one that is gone and has some.
     stage
         .coordinator
         .create(Create {

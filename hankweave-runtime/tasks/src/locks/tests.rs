@@ -217,7 +217,7 @@ async fn a_lock_has_thirty_seconds_unless_more_are_asked_for() {
     let held = locks.acquire(request).await.unwrap().guard;
     let end = memory.now().await.unwrap().after(Duration::from_secs(30));
     assert_eq!(held.expires_at(), Some(end));
-    // At its last moment it is held, and behind that it is in nobody's way.
+    // At its last moment it is held, and after that it is in nobody's way.
     advance(Duration::from_secs(30)).await;
     let refused = locks.acquire(locks.request("r", "ben", Exclusive)).await;
     assert_eq!(refused.unwrap_err().code(), "RESOURCE_LOCKED");

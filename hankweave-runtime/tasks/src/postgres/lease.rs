@@ -6,7 +6,7 @@ use deadpool_postgres::{ClientWrapper, Object, Pool};
 
 use crate::engine::{TxError, TxResult};
 
-/// Goes back to the pool, unless its transaction was left open: whoever waits for an operation may stop doing so at any moment. Then the connection is closed, and
+/// Rolls back to the pool, unless its transaction was left open: whoever waits for an operation may stop doing so at any moment. Then the connection is closed, and
 /// the database takes the transaction back.
 pub(super) struct Lease {
     object: Option<Object>,

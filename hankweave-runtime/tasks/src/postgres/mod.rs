@@ -1,7 +1,7 @@
 //! Tasks and locks of many machines, in PostgreSQL (TASK-27).
 //!
 //! Every operation is one transaction. It works on a resource alone by an advisory lock on its name, which the database drops with the transaction, and reads the
-//! database's clock behind that. What it writes travels together with the commit.
+//! database's clock after that. What it writes travels together with the commit.
 
 mod lease;
 mod listener;

@@ -106,7 +106,7 @@ pub(super) async fn migrate(client: &mut Client) -> Result<Result<(), String>, E
     Ok(Ok(()))
 }
 
-/// A database that was restored into another server may know tokens of a later timeline than the server is on; then the epoch goes behind them.
+/// A database that was restored into another server may know tokens of a later timeline than the server is on; then the epoch goes after them.
 const RAISE_EPOCH: &str = "
 WITH known (token) AS (
     SELECT greatest((SELECT max(fencing_token) FROM tasks), (SELECT max(token) FROM locks), (SELECT max(written) FROM locks))

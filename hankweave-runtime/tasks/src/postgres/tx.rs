@@ -157,7 +157,7 @@ impl<'a> PostgresTx<'a> {
         error.into()
     }
 
-    /// Sends what waits, and then this; the transaction has ended behind a commit.
+    /// Sends what waits, and then this; the transaction has ended after a commit.
     async fn flush(&mut self, last: &'static str) -> TxResult<()> {
         if !self.lease.is_open() {
             return Ok(());
@@ -205,7 +205,7 @@ impl<'a> PostgresTx<'a> {
         }
     }
 
-    /// Sends all of these at once, behind what waits; they are carried out one after the other.
+    /// Sends all of these at once, after what waits; they are carried out one after the other.
     async fn read(&mut self, queries: &[Query<'_>]) -> TxResult<Vec<Vec<Row>>> {
         if !self.writes.is_empty() {
             self.flush("").await?;
@@ -355,7 +355,7 @@ fn number(rows: &[Row]) -> u64 {
     natural(rows.first().map_or(0, |row| row.get(0)))
 }
 
-/// The first resource behind `name`, unless that is held itself.
+/// The first resource after `name`, unless that is held itself.
 fn first_behind(rows: &[Row], name: &str) -> Option<String> {
     let first = rows.first().map(|row| row.get::<_, String>(0));
     first.filter(|first| first != name)

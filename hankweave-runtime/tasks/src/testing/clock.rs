@@ -39,7 +39,7 @@ impl SetClock {
         self.wall.fetch_add(millis, Ordering::SeqCst);
     }
 
-    /// Starts the machine anew.
+    /// Starts the machine again.
     pub(crate) fn reboot(&self) {
         self.awake.store(0, Ordering::SeqCst);
         self.boots.fetch_add(1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! A database that is changed behind the coordinator's back.
+//! A database that is changed after the coordinator's back.
 
 use tokio_postgres::NoTls;
 

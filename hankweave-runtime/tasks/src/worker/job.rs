@@ -127,7 +127,7 @@ pub(super) struct Job {
     schedule: Schedule,
     /// The run, while there is one: it outlives the work that is dropped when the lease is lost.
     run: Option<Run>,
-    /// Pushes the run beside it, while there is a remote; what it has of a lost task is kept behind the work.
+    /// Pushes the run beside it, while there is a remote; what it has of a lost task is kept after the work.
     carrier: Option<BackgroundPush>,
 }
 

@@ -21,7 +21,7 @@ impl BoundedLines {
         }
     }
 
-    /// The next line without its end; `None` behind the last one.
+    /// The next line without its end; `None` after the last one.
     ///
     /// # Cancel safety
     ///

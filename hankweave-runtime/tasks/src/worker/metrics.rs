@@ -138,7 +138,7 @@ fn write_locks(page: &mut MetricsPage, locks: &LockMetrics) {
             &locks.conflicts,
         ),
         ("waits", "Pauses before another try.", &locks.waits),
-        ("retries", "Tries behind such a pause.", &locks.retries),
+        ("retries", "Tries after such a pause.", &locks.retries),
         ("renewals", "Ends of locks that were moved.", &locks.renewals),
     ] {
         page.counter(&format!("hankweave_locks_{name}_total"), help, counter.get());

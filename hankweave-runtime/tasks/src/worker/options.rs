@@ -44,7 +44,7 @@ pub struct WorkerOptions {
     pub remote: Option<String>,
     /// How long a run may take to stop in order before it is killed.
     pub grace: Duration,
-    /// Whether it makes checkpoints by what is at stake as well, and not only behind codons.
+    /// Whether it makes checkpoints by what is at stake as well, and not only after codons.
     pub checkpoints_by_risk: bool,
     /// Whether checkpoints are packed once there is a newer one.
     pub packs_checkpoints: bool,

@@ -329,7 +329,7 @@ fn event_stream(steps: Vec<Step>, meter: Meter) -> Response<Body> {
     response
 }
 
-/// Goes on to the next bytes, or to the break of the connection; `None` is the orderly end.
+/// Continues to the next bytes, or to the break of the connection; `None` is the orderly end.
 async fn play(steps: &mut impl Iterator<Item = Step>) -> Option<Result<Frame<Bytes>, Dropped>> {
     loop {
         match steps.next()? {

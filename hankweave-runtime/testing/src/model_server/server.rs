@@ -128,7 +128,7 @@ impl ModelServer {
         format!("http://{}", self.address)
     }
 
-    /// Goes on with another scenario, from its beginning.
+    /// Continues with another scenario, from its beginning.
     pub fn play(&self, scenario: Scenario) {
         *lock(&self.shared.script) = Script::new(scenario);
     }

@@ -73,7 +73,7 @@ fn tail<'v>(view: &'v RunView, codon: &CodonId, key: AttemptKey) -> impl Iterato
 /// As much of a title is shown before the figures that can be looked up elsewhere are left out.
 const TITLE: usize = 12;
 
-/// A title and what is told of it, on one line of a terminal with so many columns, behind a mark (CLI-43).
+/// A title and what is told of it, on one line of a terminal with so many columns, after a mark (CLI-43).
 fn fitting(title: &str, figures: &[String], columns: usize) -> String {
     let width = |figures: &[String]| {
         figures

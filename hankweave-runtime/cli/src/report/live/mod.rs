@@ -1,4 +1,4 @@
-//! The run on a terminal: what has ended as lines that stay, and below them what runs, what comes and what it has cost, drawn anew.
+//! The run on a terminal: what has ended as lines that stay, and below them what runs, what comes and what it has cost, drawn again.
 
 mod doing;
 mod draw;

@@ -201,7 +201,7 @@ impl TerminalOutput {
         self.output.extend_from_slice(bytes);
         let mut cut = self.output.len().saturating_sub(self.most);
         self.is_truncated |= cut > 0;
-        // Between characters: the bytes that go on with one are not its first.
+        // Between characters: the bytes that continue with one are not its first.
         while self
             .output
             .get(cut)

@@ -56,7 +56,7 @@ impl SparedFile {
 
     /// Puts the record back if a name of the file is gone, and continues in the file that has its name then.
     ///
-    /// While its removal goes on the name may be lost again. The spare record has the file until the next write.
+    /// While its removal continues the name may be lost again. The spare record has the file until the next write.
     fn stand(&mut self, inner: &mut Inner) -> io::Result<()> {
         let names = if self.copy.is_some() { 1 } else { 2 };
         if inner.given_up || self.file.links().is_none_or(|links| links >= names) {
@@ -75,7 +75,7 @@ impl SparedFile {
             };
             match back {
                 Some(file) => self.file = file,
-                // Removed again, so the spare record goes on alone.
+                // Removed again, so the spare record continues alone.
                 None if !self.file.is_at(&self.second) => self.file = open_at(&self.second, length)?,
                 None => {}
             }

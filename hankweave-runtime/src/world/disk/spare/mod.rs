@@ -2,7 +2,7 @@
 //!
 //! Agents run commands such as `git clean -ffdx` and `rm -rf .hankweave`. So each file that is written through a [`SparedDisk`] has a second name in a
 //! folder of the user's: a hard link where that is possible, else a copy. Other files, such as checkpoints, are [mirrored](Spare::follow). What is gone is put back from there: at the next write to a file that has lost a name, when a file is not found, when the lock is checked,
-//! and when the runner [looks](Spare::look). While a removal goes on, the spare record alone takes what is written.
+//! and when the runner [looks](Spare::look). While a removal continues, the spare record alone takes what is written.
 //!
 //! The folder is called after the workspace, by its number and its birth, which a move keeps and a copy does not. It is locked while a process works, so no
 //! other one starts while the state directory is gone, and removed when that process gives the directory back. After a crash it stays for the next start.
@@ -110,7 +110,7 @@ struct Inner {
     mirrored: Mirrored,
     /// A file could not be kept twice, so nothing is put back any more.
     given_up: bool,
-    /// A removal went on while files were put back.
+    /// A removal continued while files were put back.
     is_pending: bool,
     /// Files were put back since the runner asked last.
     has_put_back: bool,
@@ -226,7 +226,7 @@ impl Spares {
 
 /// Returns the entries that a killed process could not put back: those that the state directory lacks altogether.
 ///
-/// Empty when they do not matter: a start makes small ones anew.
+/// Empty when they do not matter: a start makes small ones again.
 fn lacking_at_start(copy: &Path, state_dir: &Path) -> io::Result<Vec<OsString>> {
     if !has_state(copy) {
         return Ok(Vec::new());
@@ -344,8 +344,8 @@ impl Spare {
             && self.second(path).is_some_and(|second| exists(&second))
     }
 
-    /// Puts back all that the state directory lacks, which is made and locked anew if need be. Returns whether the record is ours and safe: in the
-    /// state directory or, while a removal goes on, in the spare record.
+    /// Puts back all that the state directory lacks, which is made and locked again if need be. Returns whether the record is ours and safe: in the
+    /// state directory or, while a removal continues, in the spare record.
     fn put_back(&self, inner: &mut Inner) -> bool {
         if inner.given_up {
             return false;
@@ -677,7 +677,7 @@ mod tests {
         assert!(objects.join("two").exists(), "also of a part");
     }
 
-    /// A workspace that was moved is not made anew.
+    /// A workspace that was moved is not made again.
     // covers: P11, D7
     #[test]
     fn nothing_is_put_back_without_the_workspace() {

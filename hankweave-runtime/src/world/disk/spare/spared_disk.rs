@@ -12,7 +12,7 @@ use super::{Inner, Spare, Spares};
 
 /// The real file system, with a spare record of each state directory that [`Spares`] keeps.
 ///
-/// A step that finds its place gone is run again once that was put back. If the removal still goes on, the step is run in the spare record, from
+/// A step that finds its place gone is run again once that was put back. If the removal still continues, the step is run in the spare record, from
 /// where its result is put back later.
 #[derive(Debug, Default)]
 pub struct SparedDisk {
@@ -92,7 +92,7 @@ impl SparedDisk {
         open: impl Fn(&Path) -> io::Result<Box<dyn AppendFile>>,
     ) -> io::Result<Box<dyn AppendFile>> {
         let spare = self.spares.of(path);
-        // A file that is gone must not be begun anew.
+        // A file that is gone must not be begun again.
         let file = match spare.as_ref().filter(|spare| spare.has_alone(path)) {
             Some(spare) => open(&Side::Spare(spare).of(path))?,
             None => self.find(path, |side| open(&side.of(path)))?,

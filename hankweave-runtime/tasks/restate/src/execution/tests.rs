@@ -105,7 +105,7 @@ async fn a_success_that_only_the_run_has_recorded_is_recorded_once_before_the_ru
     let first = ("1795578587147-9tanmn-kmkxev", "draft");
     stage.record_successes(&[first]);
     assert_eq!(stage.steps().await, ["running", "draft", "failed"]);
-    // Whoever begins anew behind that finds nothing that is not recorded.
+    // Whoever starts again after that finds nothing that is not recorded.
     assert_eq!(stage.steps().await, ["pending", "running", "failed"]);
     // The same codon in another run is another success.
     stage.record_successes(&[("1795578587148-9tanmn-kmkxev", "draft"), first]);
@@ -141,7 +141,7 @@ async fn a_task_whose_worker_is_gone_waits_again_and_keeps_its_log() {
     assert_eq!(stage.step(&mut execution).await, "cancelled");
     let seqs = stage.kept.log.iter().map(|line| line.seq);
     assert!(seqs.eq((1..=6).map(Some)), "{:?}", stage.kept.log);
-    // Whoever comes behind a worker that was killed at this moment lets the files follow.
+    // Whoever comes after a worker that was killed at this moment lets the files follow.
     drop(execution);
     stage.execution().finish(&stage.kept).await.unwrap();
     let files = stage.execution().files;

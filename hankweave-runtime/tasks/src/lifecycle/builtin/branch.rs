@@ -17,7 +17,7 @@ use crate::layers::{TaskLayers, WORKSPACE};
 /// Folder of tasks on their branches, each in a folder named after its task.
 const FOLDER: &str = ".task-memory";
 
-/// Behind the checkpoint before completion and the check of its files.
+/// After the checkpoint before completion and the check of its files.
 const LAST: i64 = 100;
 
 impl Lifecycle {

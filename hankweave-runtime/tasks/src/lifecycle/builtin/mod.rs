@@ -19,7 +19,7 @@ use crate::layers::{LayerError, TaskFiles, TaskLayers};
 /// The first of all.
 const FIRST: i64 = -100;
 
-/// Behind what is collected, before anything is copied.
+/// After what is collected, before anything is copied.
 const VALIDATION: i64 = 0;
 
 impl Lifecycle {

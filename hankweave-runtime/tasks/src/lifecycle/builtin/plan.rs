@@ -5,7 +5,7 @@ use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy};
 
 use super::Lifecycle;
 
-/// Before the first start, so that whoever works on the task can read it, and behind each step.
+/// Before the first start, so that whoever works on the task can read it, and after each step.
 const POINTS: [HookPoint; 5] = [
     HookPoint::BeforeStart,
     HookPoint::AfterStart,

@@ -172,7 +172,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
     stage.beside(async |_| ()).await;
     let (lifecycle, id) = (stage.worker.lifecycle(), TaskId::new("left").unwrap());
     lifecycle.create(NewTask::new(id.clone())).await.unwrap();
-    // As when its worker is killed behind the commit.
+    // As when its worker is killed after the commit.
     let hold = ExclusiveHold {
         holder: Holder::new("lifecycle:gone", "1"),
         lease: Some(Duration::from_secs(60)),

@@ -101,7 +101,7 @@ impl Dialect {
         }
     }
 
-    /// How many frames come behind the one that tells the usage of the whole answer.
+    /// How many frames come after the one that tells the usage of the whole answer.
     pub(super) fn frames_behind_usage(self) -> usize {
         match self {
             Self::Anthropic | Self::Responses | Self::Chat => 1,
