@@ -85,7 +85,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("otel", ""),
     ("output", "exit screen"),
     ("typed", "args screen"),
-    ("directory", "exit typed"),
+    ("directory", "exit screen typed"),
     ("failures", "directory exit typed"),
     ("diagram", "args exit output"),
     ("schema", "args exit output"),
@@ -98,7 +98,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("plan_changes", "screen"),
     (
         "status",
-        "args directory exit left_out output plan_changes report screen state typed",
+        "args directory exit left_out output plan_changes recorded report screen state typed",
     ),
     ("thread", "args directory exit output report screen state"),
     (
@@ -127,7 +127,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("tui", "checkpoints keyboard report screen"),
     (
         "remote",
-        "args checkpoints exit keyboard logging output recorded report screen state tui typed",
+        "args checkpoints exit keyboard logging output recorded report screen signals state tui typed",
     ),
     (
         "approve",
@@ -178,18 +178,18 @@ const REMOTE: &[(&str, &str)] = &[
     ("url", "error"),
     ("book", "error execution"),
     ("git", "error url"),
-    ("fetch", "error execution git url"),
     ("manifest", "contents error execution"),
     ("limits", "error git manifest"),
+    ("fetch", "error execution git limits url"),
     ("files", "contents error"),
     ("sessions", "contents error files manifest"),
     ("snapshot", "contents error files manifest sessions"),
     ("record", "book contents error git limits manifest"),
     (
         "push",
-        "book error execution fetch git manifest record snapshot url",
+        "book error execution fetch git limits manifest record snapshot url",
     ),
-    ("verify", "error manifest record sessions snapshot"),
+    ("verify", "error limits manifest record sessions snapshot"),
     ("place", "error files"),
     ("unpack", "contents error git manifest record"),
     (
@@ -227,8 +227,8 @@ const TASKS: &[(&str, &str)] = &[
     ("metrics", ""),
     ("coordinator", ""),
     ("engine", "coordinator"),
-    ("memory", "coordinator engine"),
     ("stored", "coordinator engine"),
+    ("memory", "coordinator engine stored"),
     ("postgres", "coordinator engine stored"),
     ("sqlite", "coordinator engine stored"),
     ("publish", "coordinator layers"),

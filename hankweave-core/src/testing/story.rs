@@ -138,10 +138,13 @@ impl Story {
 
     fn codon_starts(self, id: &str) -> Self {
         let run_id = self.current();
+        let codon_id = codon_id(id);
+        let planned = self.state().planned(&codon_id);
+        let loop_context = planned.and_then(|entry| entry.loop_context.clone());
         self.tell(StateEvent::CodonStarted {
             run_id,
-            codon_id: codon_id(id),
-            loop_context: None,
+            codon_id,
+            loop_context,
         })
     }
 

@@ -59,7 +59,7 @@ pub(in crate::things) enum StoredThing {
     #[keeps(turns)]
     Used {
         #[live(start = 0, add)] uses: u64,
-        #[live(add)] r#as: Option<super::Owner>,
+        #[live] r#as: Option<super::Owner>,
         #[serde(with = "self::text", default)] label: String,
     },
     #[to(lose => Lost)]

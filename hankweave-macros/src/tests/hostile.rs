@@ -232,7 +232,8 @@ proptest! {
 fn the_right_declarations_give_no_error() {
     for source in [CODON, TASK, LOCK, WHOLE, EVERYTHING] {
         let (arguments, item) = parts(source);
-        assert!(!has_error(&expansion(arguments, item)));
+        let expanded = expansion(arguments, item);
+        assert!(!has_error(&expanded), "{}", quote::quote!(#expanded));
     }
 }
 

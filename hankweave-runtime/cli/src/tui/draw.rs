@@ -212,7 +212,10 @@ fn draw_front(frame: &mut Frame<'_>, view: &View, area: Rect) {
                 let line = format!("{}  {name} ({kind})  {}", place.sha.short(), place.timestamp);
                 Line::styled(line, if number == *at { CHOSEN } else { Style::new() })
             });
-            ("go back to: Enter chooses, any other key leaves", lines.collect())
+            (
+                "roll back to: Enter chooses, any other key leaves",
+                lines.collect(),
+            )
         }
         Overlay::Differences(name, lines, at) => {
             let room = usize::from(area.height.saturating_sub(2)).max(1);

@@ -108,7 +108,7 @@ fn the_run_screen_is_as_in_the_book() {
         let wanted = [
             "│ I read it once more.",
             "+ text.md",
-            "│ Bash until",
+            "│ › Bash until",
             "next: Review",
             " ctx 23 % ",
         ];

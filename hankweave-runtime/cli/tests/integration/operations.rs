@@ -66,7 +66,7 @@ fn the_last_operation_is_taken_back_and_anything_can_be_gone_to() {
     let undone = project.run(["undo"]).expect_code(0).stdout.clone();
     let told = format!("undid operation {}; its cost still counts\n", id(run));
     assert!(
-        undone.starts_with(&told) && undone.contains("what was there is kept in checkpoint"),
+        undone.starts_with(&told) && undone.contains("the replaced files are kept in checkpoint"),
         "{undone}"
     );
     assert_eq!(done(&project), "");

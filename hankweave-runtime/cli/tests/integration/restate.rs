@@ -80,7 +80,7 @@ impl Stage {
             "--owner",
             name,
         ]);
-        worker.wait_for_word(|word| word.contains("works for Restate"));
+        worker.wait_for_word(|word| word.contains("serves Restate"));
         worker
     }
 

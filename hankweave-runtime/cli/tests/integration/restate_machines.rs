@@ -52,7 +52,7 @@ impl Stage {
             "127.0.0.1:0",
         ]);
         let told = worker.wait_for_word(|word| word.contains("/metrics"));
-        worker.wait_for_word(|word| word.contains("works for Restate"));
+        worker.wait_for_word(|word| word.contains("serves Restate"));
         let address = told.split_once("http://").unwrap().1;
         (worker, address.split_once('/').unwrap().0.to_owned())
     }

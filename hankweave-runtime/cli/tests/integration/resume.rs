@@ -310,7 +310,7 @@ fn an_agent_that_begins_another_session_is_given_its_task_again() {
     let finished = project.run(["run", "--headless", "--recover", "session"]);
     finished.expect_code(0);
     for words in [
-        "second: interrupted after",
+        "second: restarted after",
         "cannot be resumed: the agent began another one",
         "second runs again from its beginning",
     ] {

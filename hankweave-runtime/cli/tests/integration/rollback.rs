@@ -64,7 +64,7 @@ fn a_rollback_that_is_asked_to_stop_is_finished_first() {
         let written = ["-e", &inject, "-P", "server.lock.tmp"];
         let stopped = traced(&project, &written, &["rollback", "--codon", codon]);
         stopped.expect_code(code);
-        assert!(stopped.stdout.contains("went back to"), "{stopped}");
+        assert!(stopped.stdout.contains("rolled back to"), "{stopped}");
         assert!(!lock.exists(), "{stopped}");
     }
     assert_eq!(text(&project, "done.txt"), "one\n");

@@ -157,7 +157,7 @@ pub(super) async fn run_codons(
             .tell(up.map(|up| Activity::codon(&entry.codon_id, up)))
             .await;
         let limits = budgets.limits(&state, &entry, context.begun.elapsed());
-        let ran = run_codon(context, inbox, &state, limits, &entry, rig).await?;
+        let ran = Box::pin(run_codon(context, inbox, &state, limits, &entry, rig)).await?;
         *ended = Some(Instant::now());
         unsaved = matches!(ran, CodonResult::Unsaved).then(|| entry.codon_id.clone());
         let forced = match follows(context, entry.codon_id, ran) {

@@ -37,7 +37,9 @@ impl EventData {
             "codon.completed" | "loop.iteration.completed" | "archive.completed" | "archive.partial" => {
                 Some("comes when the sentinels of the codon have ended; none sees it")
             }
-            "budget.summary" | "server.idle" => Some("comes while no codon runs; no sentinel sees it"),
+            "approval.requested" | "budget.summary" | "run.described" | "run.ended" | "server.idle" => {
+                Some("comes while no codon runs; no sentinel sees it")
+            }
             name if name.starts_with("rollback.") => Some("comes while no codon runs; no sentinel sees it"),
             name if name.starts_with("sentinel.") => Some("comes from sentinels and is never given to them"),
             _ => None,
@@ -65,7 +67,7 @@ pub(super) fn all() -> impl Iterator<Item = EventData> {
 const EVENTS: &[&str] = &[
     "codon.started: codonId codonName codonDescription sessionId previousSessionId startTime \
      promptMetadata.name promptMetadata.description promptMetadata.tags.** promptMetadata.version \
-     promptMetadata.author",
+     promptMetadata.author agent model",
     "codon.completed: codonId success cost sentinelCost duration exitStatus.type exitStatus.code exitStatus.signal \
      failureReason.type failureReason.retriable failureReason.message failureReason.retryAfterMs \
      failureReason.retryAt failureReason.interrupted failureReason.sentinelRefs.** failureIgnored \
@@ -77,6 +79,11 @@ const EVENTS: &[&str] = &[
     "state.transition: transitionType runId codonId transition.type transition.data.** \
      resultingState.currentRunId resultingState.runCount resultingState.totalCost \
      resultingState.totalSpend resultingState.currentRunCost",
+    "run.described: hank.** maxDollars maxTimeMs loops.**",
+    "run.ended: runId outcome cause",
+    "approval.requested: codonId question",
+    "check.completed: codonId loopId run passed durationMs why says",
+    "command.accepted: command clientId codonId reason",
     "server.idle: reason message",
     "token.usage: codonId inputTokens outputTokens cacheCreationTokens cacheReadTokens totalCost \
      costIsLowerBound modelId message.inputTokens message.outputTokens message.cacheCreationTokens \
@@ -160,8 +167,10 @@ mod tests {
     #[test]
     fn the_table_names_every_event_and_every_field_that_is_written() {
         let mut written = written();
-        // An acknowledgement answers one client's command; no hank can be about it.
-        assert!(written.remove("command.ack").is_some());
+        // An acknowledgement and a view go to one client; no hank can be about them.
+        for direct in ["command.ack", "view", "view.patch"] {
+            assert!(written.remove(direct).is_some());
+        }
         let known: BTreeSet<&str> = all().map(|event| event.name).collect();
         assert_eq!(known, written.keys().map(String::as_str).collect());
         for (name, fields) in &written {
