@@ -218,7 +218,8 @@ pub fn title_of_tool_use<'e>(tool: Option<&'e str>, input: Option<&'e Value>) ->
 }
 
 /// Returns the argument that tells a person most about a tool use; empty when there is none.
-fn subject(input: Option<&Value>) -> &str {
+#[must_use]
+pub fn subject(input: Option<&Value>) -> &str {
     let found = SUBJECTS.iter().find_map(|key| input?.get(key)?.as_str());
     found.unwrap_or_default()
 }

@@ -182,7 +182,7 @@ fn a_plan_that_is_made_anew_keeps_what_has_succeeded_and_takes_everything_else_f
     assert_planned(&ran(&began, &[]), &flat(&["x", "y"]), &["x", "y"]);
 }
 
-/// A run rolls back after what succeeded before a codon that failed, so the hank says what is next, and whether that codon is.
+/// A run rolls back to the end of what succeeded before a codon that failed, so the hank says what is next, and whether that codon is.
 // covers: STATE-45
 #[test]
 fn what_failed_stands_where_the_hank_has_it_unless_it_goes_on_first() {
@@ -203,7 +203,7 @@ fn what_failed_stands_where_the_hank_has_it_unless_it_goes_on_first() {
     }
     let back = planned(&story, &flat(&["a", "n", "c", "b"]), Some(Recovery::LastSuccess)).unwrap();
     assert_eq!(back, ["a", "n", "c", "b"]);
-    // It rolls back after the success, in front of a failure that was ignored.
+    // It rolls back to the end of the success, in front of a failure that was ignored.
     let mut ignored = codon("b", "fresh");
     ignored["onFailure"] = json!("ignore");
     let ignoring = |ids: &[&str]| {

@@ -220,7 +220,7 @@ fn a_run_that_ended_before_its_loop_went_on_loses_no_iteration() {
     );
 }
 
-/// Who rolls back into a loop that had ended, because its context was full, walks through it again as if for the first time.
+/// A rollback into a loop that had ended, because its context was full, walks through it again as if for the first time.
 // covers: STATE-43
 #[test]
 fn the_rest_of_a_loop_is_planned_again_after_going_back_into_it() {

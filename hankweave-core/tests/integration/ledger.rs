@@ -47,7 +47,7 @@ struct Try {
     skipped: bool,
     /// What the sentinels of the codon cost, in microdollars.
     sentinels: u64,
-    /// Somebody rolls back after it.
+    /// The user rolls back to a point after it.
     rolled_back: bool,
 }
 

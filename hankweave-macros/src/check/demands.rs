@@ -1,4 +1,4 @@
-//! What a step demands. It has one event and one struct for that, so it demands the same wherever it leads.
+//! Demands of a step. It has one event and one struct for that, so it demands the same wherever it leads.
 
 use proc_macro2::Ident;
 use quote::ToTokens;

@@ -86,7 +86,7 @@ pub(super) fn traits(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
     }
 }
 
-/// What the public traits stand on: nobody else can name it, so nobody else can implement them.
+/// Traits beneath the public ones: no other code can name them, so none can implement those.
 fn sealed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         typed,

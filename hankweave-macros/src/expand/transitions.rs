@@ -11,7 +11,7 @@ use super::states::{distinct, entered, started};
 use super::stubs::Stubs;
 use super::{GeneratedNames, checked, generics, list};
 
-/// What holds of states and steps, and the step that yields its event.
+/// Rules of states and steps, and the step that yields its event.
 pub(super) fn edges(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let impls = machine
         .edges()

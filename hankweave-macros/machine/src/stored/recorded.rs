@@ -364,7 +364,7 @@ impl<'de, 'a, A: EnumAccess<'de>> EnumAccess<'de> for ValueRecorder<'a, A> {
     }
 }
 
-/// What a variant holds, noted with its name.
+/// Content of a variant, noted with its name.
 struct RecordedVariant<'a, A> {
     access: A,
     name: Early,

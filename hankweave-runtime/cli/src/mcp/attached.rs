@@ -101,7 +101,7 @@ impl Attached {
                 () = called_off(&*self.registry.coordinator, &id, LOOK) => {
                     one.is_over.cancel();
                     if let Err(error) = one.lifecycle.cancel(&id).await {
-                        tracing::warn!(taskId = %id, %error, "a task that was cancelled continues");
+                        tracing::warn!(taskId = %id, %error, "a cancelled task still runs");
                     }
                 }
             }

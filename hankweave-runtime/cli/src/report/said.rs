@@ -4,10 +4,11 @@ use std::fmt::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::id::CodonId;
+use hankweave_core::view::subject;
 use hankweave_core::wire::{AgentAction, Event};
 
 use super::say::say;
-use super::words::{answer, subject};
+use super::words::answer;
 use crate::screen::SafeText;
 
 /// A piece of a log: every line of it begins with the same mark.

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use hankweave_core::codon::{CheckpointType, CodonStatus, UnloadReason};
 use hankweave_core::event::StateEvent;
+use hankweave_core::view::subject;
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
-use super::words::{answer, at_its_budget, budget, duration, excerpt, standing, subject};
+use super::words::{answer, at_its_budget, budget, duration, excerpt, standing};
 use crate::left_out::named;
 
 /// Returns the message of an event for people; `None` for events that only programs need.

@@ -80,22 +80,6 @@ pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
     format!("budget: {spent}{dollars}, {lived}{}", time.unwrap_or_default())
 }
 
-/// The argument that tells a person most about a tool use.
-pub(crate) fn subject(input: Option<&Value>) -> &str {
-    let keys = [
-        "file_path",
-        "path",
-        "command",
-        "pattern",
-        "url",
-        "query",
-        "description",
-        "prompt",
-    ];
-    let found = keys.iter().find_map(|key| input?.get(key)?.as_str());
-    found.unwrap_or_default()
-}
-
 /// One line, cut.
 pub(super) fn excerpt(text: &str) -> String {
     let line = text.trim().replace(['\n', '\r', '\t'], " ");

@@ -57,7 +57,7 @@ impl<'d> TrustedSettings<'d> {
     ///
     /// # Errors
     ///
-    /// What the system says; also when nothing names a folder for the user's state.
+    /// Error of the system; also when nothing names a folder for the user's state.
     pub(crate) fn accept<'v>(
         &self,
         values: impl Iterator<Item = (Setting, &'v SettingValue)>,
