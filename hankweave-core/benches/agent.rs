@@ -55,7 +55,7 @@ fn decode(stream: &str) {
     let mut decoder = ClaudeDecoder::new(false);
     let mut events = Vec::new();
     for line in stream.lines() {
-        decoder.hear(AgentLine::Text(line), &mut events);
+        decoder.decode(AgentLine::Text(line), &mut events);
         black_box(events.drain(..).count());
     }
 }

@@ -123,7 +123,7 @@ fn next(criterion: &mut Criterion) {
     let state = story.state();
     let now = story.events().last().expect("things have happened").at;
     let lived = now.since(state.runs[0].start_time);
-    let ceiling = Ceiling::default().over(&hank);
+    let ceiling = Ceiling::default().or_from_hank(&hank);
     criterion.bench_function("next", |bencher| {
         bencher.iter(|| {
             let Decision::Start(entry) = decide(state, &hank) else {

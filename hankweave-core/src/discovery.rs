@@ -118,7 +118,7 @@ impl Activity {
 
     /// How long it still is at the time `up` until this codon is run again, if that is waited for.
     #[must_use]
-    pub fn left(&self, id: &CodonId, up: Duration) -> Option<Duration> {
+    pub fn remaining(&self, id: &CodonId, up: Duration) -> Option<Duration> {
         match self {
             Self::Wait {
                 codon_id,

@@ -110,7 +110,7 @@ pub fn finish(world: &World, dir: &ExecutionDir) -> Result<bool, ArrivalError> {
         most_bytes: MAX_FILE_BYTES,
     };
     let (store, _) = GitCheckpoints::open(&request)?;
-    settle(&*world.disk, dir, &store, &arrival, world.clock.now())?;
+    finish_swap(&*world.disk, dir, &store, &arrival, world.clock.now())?;
     Ok(true)
 }
 
@@ -150,7 +150,7 @@ fn move_out(disk: &dyn Disk, own: &Path, before: &Path) -> Result<(), IoError> {
 }
 
 /// Brings back the files of what is in place now, and forgets what was there before.
-fn settle(
+fn finish_swap(
     disk: &dyn Disk,
     dir: &ExecutionDir,
     store: &dyn CheckpointStore,
@@ -284,12 +284,12 @@ mod tests {
             let interrupted = announced.and_then(|()| swap(&faulty, &dir).map(|arrival| arrival.unwrap()));
             let done = interrupted.and_then(|arrival| {
                 let store = MemoryCheckpoints::new(folder.path());
-                settle(&faulty, &dir, &store, &arrival, Timestamp::from_millis(0)).map_err(
-                    |error| match error {
+                finish_swap(&faulty, &dir, &store, &arrival, Timestamp::from_millis(0)).map_err(|error| {
+                    match error {
                         ArrivalError::Io(error) => error,
                         error => panic!("{error}"),
-                    },
-                )
+                    }
+                })
             });
             let world = World::real();
             let counted = finish(&world, &dir).unwrap();

@@ -98,7 +98,7 @@ impl Counting {
     }
 
     /// Reads the notes in the folder of a run; `None` when there are none, or none that can be understood.
-    pub(crate) fn noted(disk: &dyn Disk, dir: &ExecutionDir, run: &RunId) -> Option<Self> {
+    pub(crate) fn load(disk: &dyn Disk, dir: &ExecutionDir, run: &RunId) -> Option<Self> {
         let bytes = read_if_present(disk, &dir.counting(run), MAX_BYTES).ok()??;
         let file: File = serde_json::from_slice(&bytes).ok()?;
         let given = |(model, source): (&String, &String)| {
@@ -135,12 +135,12 @@ mod tests {
         let rate = Prices::listed().find("claude-opus-5").unwrap().1.rate;
         let prices = Prices::default().with([("house".to_owned(), rate)], "mine.json");
         let counting = Counting::of(&hank, &Arc::new(prices));
-        assert_eq!(Counting::noted(&RealDisk, &dir, &run), None);
+        assert_eq!(Counting::load(&RealDisk, &dir, &run), None);
         counting.note(&RealDisk, &dir, &run).unwrap();
-        let noted = Counting::noted(&RealDisk, &dir, &run).unwrap();
+        let noted = Counting::load(&RealDisk, &dir, &run).unwrap();
         assert_eq!(noted.model(&"a#3".parse().unwrap()), Some("house"));
         assert_eq!(noted.prices, counting.prices, "with who has given them");
         std::fs::write(dir.counting(&run), "{").unwrap();
-        assert_eq!(Counting::noted(&RealDisk, &dir, &run), None, "it was cut off");
+        assert_eq!(Counting::load(&RealDisk, &dir, &run), None, "it was cut off");
     }
 }

@@ -77,7 +77,7 @@ impl Builder {
     /// Returns [`OpenExecutionError`]. Problems with the hank and its agents are found before anything is written.
     pub async fn open(self) -> Result<Hankweave, OpenExecutionError> {
         let (mut opened, lock) = recovery::open(self.0).await?;
-        if let Err(error) = runner::go_on(&mut opened).await {
+        if let Err(error) = runner::replan(&mut opened).await {
             opened.possession.give_back(lock).await;
             return Err(error);
         }
@@ -299,7 +299,7 @@ impl Hankweave {
     ///
     /// Returns [`RollbackError`]; it says whether files were changed. A restore that was interrupted is
     /// finished by whatever starts next.
-    pub async fn go_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
+    pub async fn roll_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
         runner::go_back(&self.opened.possession, target).await
     }
 

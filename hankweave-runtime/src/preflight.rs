@@ -96,7 +96,7 @@ pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Pr
         let hint = format!("there are {}", names.join(", "));
         return vec![Problem::error(&hank.places, "", message).with_hint(hint)];
     }
-    let ceiling = options.ceiling.over(hank);
+    let ceiling = options.ceiling.or_from_hank(hank);
     let mut problems = unknown_names(hank, &names, &options.prices);
     let can = |agent: &str| Some(drivers.get(agent)?.capabilities());
     problems.extend(beyond_agents(hank, can));
@@ -124,7 +124,7 @@ pub fn missing_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
 /// Sentinels that cannot be loaded here, as warnings, and those without which a run would not do what it says, as errors.
 #[must_use]
 pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &World) -> Vec<Problem> {
-    let limited = options.ceiling.over(hank).max_dollars.is_some();
+    let limited = options.ceiling.or_from_hank(hank).max_dollars.is_some();
     let mut problems = unready_sentinels(
         hank,
         &loaded.sentinels,

@@ -16,7 +16,7 @@ use crate::id::SessionId;
 /// Says what the lines that one process prints mean. A driver makes one for each process; it is pure, and takes any lines (AGENT-33).
 pub trait AgentDecoder: Send + Debug {
     /// Adds what a line says, often nothing.
-    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>);
+    fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>);
 
     /// Returns the pending actions and messages for the agent, in order; called after each line and before the first. Only an agent that
     /// talks both ways gives orders.
@@ -31,7 +31,7 @@ pub trait AgentDecoder: Send + Debug {
     fn usage(&self) -> UsageTotals;
 
     /// The session of which these records should be read now, because they tell more than the lines did.
-    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
+    fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let _ = records;
         None
     }

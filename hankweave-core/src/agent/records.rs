@@ -49,7 +49,7 @@ pub struct RecordedMessage {
 
 impl AgentRecords {
     /// Adds what was read to what the process itself told.
-    pub fn settle(self, usage: &mut ProcessUsage) {
+    pub fn apply_to(self, usage: &mut ProcessUsage) {
         for message in self.messages.into_iter().chain(self.sub_agents) {
             // What a message adds is in the totals.
             let _ = usage.message(&message.id, &message.model, message.billed, message.word);

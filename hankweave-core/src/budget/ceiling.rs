@@ -21,7 +21,7 @@ impl Ceiling {
     /// The ceiling of a run of `hank`: `self`, which comes from the command line, else the one of the hank;
     /// each currency for itself (HANK-30).
     #[must_use]
-    pub fn over(self, hank: &Hank) -> Self {
+    pub fn or_from_hank(self, hank: &Hank) -> Self {
         let budget = hank.budget();
         let max_time = budget.and_then(|budget| budget.max_time_seconds).map(duration);
         Self {

@@ -75,7 +75,7 @@ impl Meter {
     }
 
     /// Replaces the sums over messages by what the agent itself reports for everything so far.
-    pub fn settle(&mut self, dollars: Usd, tokens: TokenUsage) {
+    pub fn set_totals(&mut self, dollars: Usd, tokens: TokenUsage) {
         self.dollars = dollars;
         self.output_tokens = tokens.output_tokens;
     }
@@ -252,7 +252,7 @@ mod tests {
         };
         let mut meter = Meter::new(limits);
         meter.message(message(90, 1, 0, 8), message(90, 1, 0, 8), false);
-        meter.settle(Usd::from_micros(8), message(0, 50, 0, 0).tokens);
+        meter.set_totals(Usd::from_micros(8), message(0, 50, 0, 0).tokens);
         let exceeded = BudgetExceeded::OutputTokens { limit: 40, used: 50 };
         assert_eq!(meter.exceeded(Duration::ZERO), Some(exceeded));
     }
@@ -284,7 +284,7 @@ mod tests {
             dollars: Some(Usd::from_micros(30)),
             ..CodonLimits::default()
         });
-        meter.settle(Usd::from_micros(29), TokenUsage::ZERO);
+        meter.set_totals(Usd::from_micros(29), TokenUsage::ZERO);
         assert_eq!(meter.dollars_left(), Some(Usd::from_micros(1)));
         meter.spent();
         assert!(matches!(

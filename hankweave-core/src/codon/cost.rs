@@ -7,7 +7,7 @@ impl CodonExecution {
     /// The cost that counts for the codon: a skipped codon counts nothing, sentinels are not included.
     #[must_use]
     pub fn codon_cost(&self) -> Usd {
-        match self.counts() {
+        match self.is_counted() {
             true => self.agent_cost(),
             false => Usd::ZERO,
         }
@@ -23,7 +23,7 @@ impl CodonExecution {
     /// The tokens that go with [`codon_cost`](Self::codon_cost).
     #[must_use]
     pub fn codon_tokens(&self) -> TokenUsage {
-        match self.counts() {
+        match self.is_counted() {
             true => self.agent_tokens(),
             false => TokenUsage::ZERO,
         }
@@ -55,7 +55,7 @@ impl CodonExecution {
         self.recorded_sentinels().1
     }
 
-    fn counts(&self) -> bool {
+    fn is_counted(&self) -> bool {
         self.status() != CodonStatus::Skipped
     }
 

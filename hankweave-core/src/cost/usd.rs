@@ -74,7 +74,7 @@ impl Usd {
 
     /// The amount for people: `$0.0231`, `at least $0.0231` when it is known to be too low, or `unknown` when nothing else is known of it.
     #[must_use]
-    pub fn told(self, is_lower_bound: bool) -> String {
+    pub fn display(self, is_lower_bound: bool) -> String {
         match (is_lower_bound, self.shown_units()) {
             (true, 0) => "unknown".to_owned(),
             (true, _) => format!("at least {self}"),
@@ -213,11 +213,11 @@ mod tests {
     fn money_of_which_nothing_is_known_is_unknown() {
         let cheap = Usd::from_nanos(40_000);
         assert_eq!(
-            (cheap.told(true), cheap.told(false)),
+            (cheap.display(true), cheap.display(false)),
             ("unknown".into(), "$0.0000".into())
         );
-        assert_eq!(Usd::ZERO.told(true), "unknown");
-        assert_eq!(Usd::from_micros(6_930).told(true), "at least $0.0069");
+        assert_eq!(Usd::ZERO.display(true), "unknown");
+        assert_eq!(Usd::from_micros(6_930).display(true), "at least $0.0069");
     }
 
     #[test]

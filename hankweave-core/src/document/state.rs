@@ -50,7 +50,7 @@ impl HankweaveState {
     ///
     /// Unlike a clone, this touches only the runs that changed: with a thousand runs, that is a fraction of
     /// the time.
-    pub fn follow(&mut self, newer: &Self) {
+    pub fn update_to(&mut self, newer: &Self) {
         let Self {
             runs,
             current_run_id,

@@ -71,13 +71,13 @@ pub(super) fn hank_changes(
             changes.reordered = then;
         }
     }
-    changes.taken = taken(plan, &upcoming, ran.last().filter(|_| is_over && !is_new));
+    changes.taken = added_codons(plan, &upcoming, ran.last().filter(|_| is_over && !is_new));
     changes.next = next;
     changes
 }
 
 /// Returns codons new to the plan's iterations, or to the ended loop of `ended`.
-fn taken(plan: &[PlanEntry], upcoming: &[PlanEntry], ended: Option<&PlanEntry>) -> Vec<CodonId> {
+fn added_codons(plan: &[PlanEntry], upcoming: &[PlanEntry], ended: Option<&PlanEntry>) -> Vec<CodonId> {
     let planned: HashSet<&CodonId> = plan.iter().map(|entry| &entry.codon_id).collect();
     let iterations: HashSet<_> = plan.iter().filter_map(iteration).collect();
     let loop_id = |entry: &PlanEntry| entry.loop_context.as_ref().map(|context| context.loop_id.clone());

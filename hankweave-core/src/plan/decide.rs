@@ -49,7 +49,7 @@ pub enum BlockedBy {
 /// answer, so a restart after a crash decides as the crashed runner would have done.
 #[must_use]
 pub fn decide(state: &HankweaveState, hank: &Hank) -> Decision {
-    match go_on(state, &ThreadTip::of(state), hank) {
+    match continue_plan(state, &ThreadTip::of(state), hank) {
         Decision::Start(entry) => ask(state, hank, entry),
         other => other,
     }
@@ -57,7 +57,7 @@ pub fn decide(state: &HankweaveState, hank: &Hank) -> Decision {
 
 /// Decides again after every [`Extend`](Decision::Extend): the final step of a run.
 #[must_use]
-pub fn settle(state: &HankweaveState, hank: &Hank) -> Decision {
+pub fn decide_with_replans(state: &HankweaveState, hank: &Hank) -> Decision {
     let mut state = state.clone();
     loop {
         match decide(&state, hank) {
@@ -85,7 +85,7 @@ fn ask(state: &HankweaveState, hank: &Hank, entry: Box<PlanEntry>) -> Decision {
     }
 }
 
-fn go_on(state: &HankweaveState, thread: &ThreadTip<'_>, hank: &Hank) -> Decision {
+fn continue_plan(state: &HankweaveState, thread: &ThreadTip<'_>, hank: &Hank) -> Decision {
     if thread.has_running_codon() {
         return Decision::Wait;
     }

@@ -15,7 +15,7 @@ mod policy;
 mod replan;
 
 pub use changes::HankChanges;
-pub use decide::{BlockedBy, Decision, decide, obstacle, settle};
+pub use decide::{BlockedBy, Decision, decide, decide_with_replans, obstacle};
 use expand::advance_loop_at;
 pub use expand::{
     ExpandError, LoopEnd, LoopSignal, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan,

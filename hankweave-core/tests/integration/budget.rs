@@ -96,7 +96,13 @@ fn lived(story: &Story) -> Duration {
 fn ask_under(ceiling: Ceiling, story: &Story, hank: &Hank, id: &str) -> CodonLimits {
     let plan = &story.state().execution_plan;
     let entry = plan.iter().find(|entry| entry.codon_id.as_str() == id).unwrap();
-    limits(hank, ceiling.over(hank), story.state(), entry, lived(story))
+    limits(
+        hank,
+        ceiling.or_from_hank(hank),
+        story.state(),
+        entry,
+        lived(story),
+    )
 }
 
 fn ask(story: &Story, hank: &Hank, id: &str) -> CodonLimits {
@@ -304,14 +310,14 @@ fn a_clock_that_was_set_decides_nothing() {
         let own = Duration::from_secs(20);
         let left = limits(
             &hank,
-            Ceiling::default().over(&hank),
+            Ceiling::default().or_from_hank(&hank),
             story.state(),
             &plan[1],
             own,
         )
         .time;
         assert_eq!(left, Some(Duration::from_millis(60_000 - 9_500 - 20_000)));
-        let told = summary(&hank, Ceiling::default().over(&hank), story.state(), own).unwrap();
+        let told = summary(&hank, Ceiling::default().or_from_hank(&hank), story.state(), own).unwrap();
         let (row, whole) = (Duration::from_secs(7), Duration::from_millis(29_500));
         assert_eq!((told.rows[0].took, told.elapsed), (row, whole));
         let thread = thread::build(story.state(), None, None);
@@ -465,7 +471,7 @@ fn a_codon_for_which_the_whole_has_nothing_left_pauses_and_more_money_lets_it_go
     let limits = ask(&story, &hank, "b");
     let nothing_left = Meter::new(limits).exceeded(Duration::ZERO).unwrap();
     assert_eq!(limits.consequence(&nothing_left), OnExceeded::Pause);
-    let ceiling = Ceiling::default().over(&hank);
+    let ceiling = Ceiling::default().or_from_hank(&hank);
     let whole = CeilingUse::of(Duration::ZERO, ceiling, story.state());
     assert_eq!(whole.to_string(), "used $2.3350 of $2.0000");
     let raised = whole.more();
@@ -525,7 +531,7 @@ fn the_summary_tells_what_each_codon_might_use_and_what_it_used() {
     let story = spends(begun(&hank), "a", 1.0, CodonStatus::Failed);
     let story = completes(story, "a", 0.5);
     let story = spends(story, "b", 2.0, CodonStatus::Skipped);
-    let ceiling = Ceiling::default().over(&hank);
+    let ceiling = Ceiling::default().or_from_hank(&hank);
     let event = Event::from(summary(&hank, ceiling, story.state(), lived(&story)).unwrap());
     let json = serde_json::to_value(&event).unwrap();
     assert_eq!(json["type"], "budget.summary");
@@ -639,7 +645,7 @@ proptest! {
         }
         let hank = hank(&budget, &items);
         let (mut story, mut spent, mut run) = (begun(&hank), Usd::ZERO, 1);
-        let mut carried = RunBudgets::of(&hank, Ceiling::default().over(&hank));
+        let mut carried = RunBudgets::of(&hank, Ceiling::default().or_from_hank(&hank));
         for (greed, end) in greed {
             let entry = match decide(story.state(), &hank) {
                 Decision::Extend(extension) => {

@@ -25,14 +25,14 @@ fn play(name: &str, since: Option<&str>) -> Played {
     let mut decoder = CodexDecoder::new(since.is_some());
     let mut events = Vec::new();
     for line in read("jsonl").unwrap().split('\n') {
-        decoder.hear(AgentLine::Text(line), &mut events);
+        decoder.decode(AgentLine::Text(line), &mut events);
     }
     let recorded = read("rollout.jsonl").ok().map(|lines| {
         let mut rollout = Rollout::new(since.map(|at| Timestamp::parse(at).unwrap()));
         lines.lines().for_each(|line| rollout.line(line));
         rollout.take()
     });
-    if decoder.wants(RecordsScope::Whole).is_some() {
+    if decoder.records_needed(RecordsScope::Whole).is_some() {
         decoder.recall(RecordsScope::Whole, recorded, &mut events);
     }
     let outcome = decoder.finish(ProcessEnd {
@@ -155,7 +155,7 @@ fn an_answer_that_was_cut_off_may_have_been_paid_for_without_another_try() {
             r#"{"type":"turn.started"}"#,
             &failed,
         ] {
-            decoder.hear(AgentLine::Text(line), &mut events);
+            decoder.decode(AgentLine::Text(line), &mut events);
         }
         decoder.recall(RecordsScope::Whole, Some(Rollout::new(None).take()), &mut events);
         decoder.usage().lower_bound
@@ -203,7 +203,7 @@ fn what_is_told_as_a_sum_because_no_rollout_file_is_found_says_nothing_of_the_co
         r#"{"type":"turn.started"}"#,
         r#"{"type":"turn.completed","usage":{"input_tokens":900000,"cached_input_tokens":700000,"output_tokens":5000}}"#,
     ] {
-        decoder.hear(AgentLine::Text(line), &mut events);
+        decoder.decode(AgentLine::Text(line), &mut events);
     }
     decoder.recall(RecordsScope::Whole, None, &mut events);
     let usages: Vec<_> = events

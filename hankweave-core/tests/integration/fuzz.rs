@@ -153,7 +153,7 @@ fn hear<D: AgentDecoder>(agent: &str, decoder: impl Fn() -> D) {
     feed(&files.each_ref().map(String::as_str), |bytes| {
         let (mut decoder, mut events) = (decoder(), Vec::new());
         for line in String::from_utf8_lossy(bytes).split('\n') {
-            decoder.hear(AgentLine::Text(line), &mut events);
+            decoder.decode(AgentLine::Text(line), &mut events);
         }
         let _ = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
     });

@@ -93,7 +93,7 @@ proptest! {
             for event in some {
                 let _ = live.apply(event);
             }
-            seen.follow(live.document());
+            seen.update_to(live.document());
             prop_assert_eq!(&seen, live.document());
         }
     }

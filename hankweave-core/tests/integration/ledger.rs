@@ -182,7 +182,7 @@ fn play(agent: Agent, number: usize, this: &Try, before: &Before) -> Played {
     };
     let mut events = Vec::new();
     for (index, line) in lines.iter().enumerate() {
-        decoder.hear(AgentLine::Text(&line.to_string()), &mut events);
+        decoder.decode(AgentLine::Text(&line.to_string()), &mut events);
         if agent == Agent::Codex && index % 3 == 2 {
             decoder.recall(
                 RecordsScope::SoFar,

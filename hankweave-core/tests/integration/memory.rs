@@ -150,7 +150,7 @@ fn peak_of_decoding(lines: usize, messages: usize) -> usize {
                     "usage":{{"input_tokens":10,"output_tokens":10}}}}}}"#,
                 "said"
             );
-            decoder.hear(AgentLine::Text(&text.replace('\n', " ")), &mut events);
+            decoder.decode(AgentLine::Text(&text.replace('\n', " ")), &mut events);
             events.clear();
         }
     });

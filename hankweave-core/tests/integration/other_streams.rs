@@ -37,10 +37,10 @@ fn play(agent: &str, name: &str) -> Played {
     };
     let mut events = Vec::new();
     for line in read("jsonl").split('\n') {
-        decoder.hear(AgentLine::Text(line), &mut events);
+        decoder.decode(AgentLine::Text(line), &mut events);
     }
     let outcome = decoder.finish(ProcessEnd::of(exit, EndedBy::Itself));
-    let wants_more = decoder.wants(RecordsScope::Whole).is_some();
+    let wants_more = decoder.records_needed(RecordsScope::Whole).is_some();
     Played {
         events,
         outcome,
@@ -89,7 +89,7 @@ fn a_price_that_the_user_gives_comes_before_what_opencode_counts() {
     let told = |prices: Prices, cost: &str| {
         let mut decoder = OpencodeDecoder::new("scripted/house-model").priced_by(prices.into());
         let mut events = Vec::new();
-        decoder.hear(AgentLine::Text(&line.replace("COST", cost)), &mut events);
+        decoder.decode(AgentLine::Text(&line.replace("COST", cost)), &mut events);
         let unpriced = events
             .iter()
             .any(|event| matches!(event, AgentEvent::Usage(usage) if usage.is_unpriced));
@@ -184,7 +184,7 @@ fn an_answer_that_opencode_asks_for_again_makes_a_lower_bound() {
         let mut events = Vec::new();
         let started = std::iter::repeat_n(step("step_start", ""), starts);
         for line in started.chain([step("step_finish", end)]) {
-            decoder.hear(AgentLine::Text(&line), &mut events);
+            decoder.decode(AgentLine::Text(&line), &mut events);
         }
         assert_eq!(decoder.usage().lower_bound, is_lower_bound);
         assert_eq!(decoder.usage().cost, Usd::from_dollars(0.25).unwrap());
@@ -216,7 +216,7 @@ fn a_step_without_an_end_and_a_sub_agent_make_the_cost_a_lower_bound() {
     let played = |lines: &[&str]| {
         let mut decoder = OpencodeDecoder::new("no-such-model");
         for line in lines {
-            decoder.hear(AgentLine::Text(line), &mut Vec::new());
+            decoder.decode(AgentLine::Text(line), &mut Vec::new());
         }
         decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself))
     };
@@ -282,7 +282,7 @@ fn a_conversation_that_opencode_shortens_is_told_as_such_and_not_as_its_words() 
     let continues = r#"{"type":"text","sessionID":"ses_1","part":{"type":"text","metadata":{"compaction_continue":true},"synthetic":true,"text":"Continue if you have next steps."}}"#;
     let mut decoder = OpencodeDecoder::new("scripted/m");
     let mut events = Vec::new();
-    decoder.hear(AgentLine::Text(continues), &mut events);
+    decoder.decode(AgentLine::Text(continues), &mut events);
     assert_eq!(events.last(), Some(&AgentEvent::Compacted), "{events:?}");
     assert!(
         !events
@@ -300,7 +300,7 @@ fn gemini(input: u64, more: &[&str], end: &str) -> ExitOutcome {
     let mut decoder = GeminiDecoder::default();
     let init = r#"{"type":"init","session_id":"s","model":"gemini-2.5-pro"}"#;
     for line in [init].iter().chain(more).chain([&result.as_str()]) {
-        decoder.hear(AgentLine::Text(line), &mut Vec::new());
+        decoder.decode(AgentLine::Text(line), &mut Vec::new());
     }
     decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself))
 }
@@ -382,11 +382,14 @@ fn gemini_tells_each_message_while_it_works_and_its_end_adds_the_rest() {
     for name in ["gemini-2.5-pro", "gemini-2.5-pro-001"] {
         let mut decoder = GeminiDecoder::default().recorded();
         let mut events = Vec::new();
-        decoder.hear(AgentLine::Text(INIT), &mut events);
-        decoder.hear(AgentLine::Text(CALL), &mut events);
-        assert!(decoder.wants(RecordsScope::SoFar).is_some());
+        decoder.decode(AgentLine::Text(INIT), &mut events);
+        decoder.decode(AgentLine::Text(CALL), &mut events);
+        assert!(decoder.records_needed(RecordsScope::SoFar).is_some());
         decoder.recall(RecordsScope::SoFar, chat(&["m-1"]), &mut events);
-        assert!(decoder.wants(RecordsScope::SoFar).is_none(), "nothing is new");
+        assert!(
+            decoder.records_needed(RecordsScope::SoFar).is_none(),
+            "nothing is new"
+        );
         let first = reported(&mut events);
         assert_eq!(first.len(), 1);
         assert_eq!(first[0].added.tokens, tokens(900, 57, 0, 100));
@@ -395,7 +398,7 @@ fn gemini_tells_each_message_while_it_works_and_its_end_adds_the_rest() {
         let result = format!(
             r#"{{"type":"result","status":"success","stats":{{"models":{{"{name}":{{"total_tokens":2114,"input_tokens":2000,"output_tokens":100,"cached":200}},"gemini-2.5-flash":{{"total_tokens":40,"input_tokens":30,"output_tokens":10,"cached":0}}}}}}}}"#
         );
-        decoder.hear(AgentLine::Text(&result), &mut events);
+        decoder.decode(AgentLine::Text(&result), &mut events);
         assert_eq!(events, [], "it waits for the file");
         decoder.recall(RecordsScope::SoFar, chat(&["m-1", "m-2"]), &mut events);
         let AgentEvent::Result(told) = events.last().unwrap().clone() else {
@@ -420,11 +423,14 @@ fn gemini_tells_each_message_while_it_works_and_its_end_adds_the_rest() {
 fn sub_agents_of_gemini_count_while_they_work_and_once() {
     let mut decoder = GeminiDecoder::default().recorded();
     let mut events = Vec::new();
-    decoder.hear(AgentLine::Text(INIT), &mut events);
-    assert!(decoder.wants(RecordsScope::Meanwhile).is_none(), "no tool works");
-    decoder.hear(AgentLine::Text(CALL), &mut events);
+    decoder.decode(AgentLine::Text(INIT), &mut events);
+    assert!(
+        decoder.records_needed(RecordsScope::Meanwhile).is_none(),
+        "no tool works"
+    );
+    decoder.decode(AgentLine::Text(CALL), &mut events);
     decoder.recall(RecordsScope::SoFar, chat(&["m-1"]), &mut events);
-    assert!(decoder.wants(RecordsScope::Meanwhile).is_some());
+    assert!(decoder.records_needed(RecordsScope::Meanwhile).is_some());
     events.clear();
     let helpers = |ids: &[&str]| AgentRecords {
         sub_agents: chat(ids).unwrap().messages,
@@ -443,13 +449,13 @@ fn sub_agents_of_gemini_count_while_they_work_and_once() {
         "it says nothing of the context"
     );
 
-    decoder.hear(
+    decoder.decode(
         AgentLine::Text(r#"{"type":"tool_result","tool_id":"t-1","status":"success"}"#),
         &mut events,
     );
-    assert!(decoder.wants(RecordsScope::Meanwhile).is_none());
+    assert!(decoder.records_needed(RecordsScope::Meanwhile).is_none());
     let result = r#"{"type":"result","status":"success","stats":{"models":{"gemini-2.5-pro":{"total_tokens":2114,"input_tokens":2000,"output_tokens":100,"cached":200}}}}"#;
-    decoder.hear(AgentLine::Text(result), &mut events);
+    decoder.decode(AgentLine::Text(result), &mut events);
     decoder.recall(RecordsScope::SoFar, chat(&[]), &mut events);
     let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
     assert_eq!(outcome.usage.tokens, tokens(1_800, 114, 0, 200));
@@ -463,19 +469,19 @@ fn gemini_counts_its_result_without_a_file_and_its_file_without_a_result() {
     let result = r#"{"type":"result","status":"success","stats":{"models":{"gemini-2.5-pro":{"total_tokens":1057,"input_tokens":1000,"output_tokens":50,"cached":100}}}}"#;
     for recalled in [false, true] {
         let mut decoder = GeminiDecoder::default().recorded();
-        decoder.hear(AgentLine::Text(INIT), &mut Vec::new());
-        decoder.hear(AgentLine::Text(result), &mut Vec::new());
-        assert!(decoder.wants(RecordsScope::Whole).is_some());
+        decoder.decode(AgentLine::Text(INIT), &mut Vec::new());
+        decoder.decode(AgentLine::Text(result), &mut Vec::new());
+        assert!(decoder.records_needed(RecordsScope::Whole).is_some());
         if recalled {
             decoder.recall(RecordsScope::Whole, None, &mut Vec::new());
-            assert!(decoder.wants(RecordsScope::Whole).is_none());
+            assert!(decoder.records_needed(RecordsScope::Whole).is_none());
         }
         let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
         assert_eq!(outcome.usage.tokens, tokens(900, 57, 0, 100));
         assert!(!outcome.usage.lower_bound && outcome.verdict.is_success());
     }
     let mut decoder = GeminiDecoder::default();
-    decoder.hear(AgentLine::Text(INIT), &mut Vec::new());
+    decoder.decode(AgentLine::Text(INIT), &mut Vec::new());
     decoder.recall(RecordsScope::Whole, chat(&["m-1", "m-1", "m-2"]), &mut Vec::new());
     let used = decoder.usage();
     assert_eq!(
@@ -496,7 +502,7 @@ fn a_message_of_gemini_with_a_long_prompt_has_its_price() {
         ));
         let mut decoder = GeminiDecoder::default().recorded();
         let mut events = Vec::new();
-        decoder.hear(AgentLine::Text(INIT), &mut events);
+        decoder.decode(AgentLine::Text(INIT), &mut events);
         decoder.recall(RecordsScope::SoFar, Some(chat.take()), &mut events);
         let usage = reported(&mut events).remove(0);
         (usage.added.cost, usage.is_lower_bound)

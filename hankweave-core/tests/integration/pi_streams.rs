@@ -21,7 +21,7 @@ fn play(name: &str) -> Played {
     let mut decoder = PiDecoder::default();
     let mut events = Vec::new();
     for line in read("jsonl").split('\n') {
-        decoder.hear(AgentLine::Text(line), &mut events);
+        decoder.decode(AgentLine::Text(line), &mut events);
     }
     let outcome = decoder.finish(ProcessEnd {
         stderr_tail: meta["stderr"].as_str().unwrap_or_default().to_owned(),
@@ -179,7 +179,7 @@ fn a_model_without_a_price_costs_at_least_nothing() {
     let mut decoder = PiDecoder::default();
     let line = r#"{"type":"message_end","message":{"role":"assistant","model":"nobody-1","stopReason":"stop",
         "usage":{"input":10,"output":2,"cost":{"total":0}}}}"#;
-    decoder.hear(AgentLine::Text(line), &mut Vec::new());
+    decoder.decode(AgentLine::Text(line), &mut Vec::new());
     let usage = decoder.usage();
     assert_eq!(
         (usage.tokens.total(), usage.cost, usage.lower_bound),
@@ -197,7 +197,7 @@ fn a_price_that_the_user_gives_comes_before_what_pi_counts() {
     let told = |prices: Prices, cost: &str| {
         let mut decoder = PiDecoder::default().priced_by(prices.into());
         let mut events = Vec::new();
-        decoder.hear(AgentLine::Text(&line.replace("COST", cost)), &mut events);
+        decoder.decode(AgentLine::Text(&line.replace("COST", cost)), &mut events);
         let unpriced = events
             .iter()
             .any(|event| matches!(event, AgentEvent::Usage(usage) if usage.is_unpriced));
@@ -241,9 +241,9 @@ fn an_end_that_is_too_long_to_be_read_is_not_needed() {
             },
             false => AgentLine::Text(line),
         };
-        decoder.hear(line, &mut events);
+        decoder.decode(line, &mut events);
     }
-    assert_eq!(decoder.wants(RecordsScope::Whole), None, "it is done");
+    assert_eq!(decoder.records_needed(RecordsScope::Whole), None, "it is done");
     let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
     assert_eq!(
         (outcome.verdict, outcome.result_received),
@@ -262,7 +262,7 @@ fn a_summary_that_was_not_tried_costs_nothing() {
             r#"{"type":"compaction_start","reason":"threshold"}"#,
             end,
         ] {
-            decoder.hear(AgentLine::Text(line), &mut Vec::new());
+            decoder.decode(AgentLine::Text(line), &mut Vec::new());
         }
         decoder.usage().lower_bound
     };

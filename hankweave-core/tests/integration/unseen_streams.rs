@@ -54,7 +54,7 @@ fn play<'l>(agent: &str, lines: impl IntoIterator<Item = AgentLine<'l>>) -> (Vec
     let mut decoder = decoder(agent);
     let mut events = Vec::new();
     for line in lines {
-        decoder.hear(line, &mut events);
+        decoder.decode(line, &mut events);
     }
     let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
     (events, outcome)

@@ -493,7 +493,7 @@ fn what_the_sentinels_may_have_cost_more_is_not_forgotten_when_the_agent_answers
     entries.push(entry(entries.len() as u64 + 1, usage));
     let view = fold(&entries);
     let (_, attempt) = view.current().unwrap();
-    assert_eq!(attempt.spent().told(attempt.at_least), "at least $0.7500");
+    assert_eq!(attempt.spent().display(attempt.at_least), "at least $0.7500");
     assert!(view.money.at_least);
 }
 

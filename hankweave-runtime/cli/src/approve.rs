@@ -22,7 +22,7 @@ use crate::keyboard::{self, Keyboard};
 use crate::logging;
 use crate::output;
 use crate::remote;
-use crate::screen::tell;
+use crate::screen::print_stderr;
 use crate::status::decision;
 use crate::typed::HintCommands;
 
@@ -128,9 +128,9 @@ impl Answers {
             match events.values().filter_map(|entry| asked_by(&entry.event)).last() {
                 Some(Some(question)) => {
                     if !is_told {
-                        tell(format!("{question}\n"));
+                        print_stderr(format!("{question}\n"));
                     }
-                    tell("  y approves, n denies and ends the run\n");
+                    print_stderr("  y approves, n denies and ends the run\n");
                     self.waits.send_replace(true);
                 }
                 Some(None) => drop(self.waits.send_replace(false)),
@@ -164,7 +164,7 @@ impl Answers {
             reason: None,
         };
         if let Err(refusal) = self.commander.send(answer).await {
-            tell(format!("refused: {}\n", chain(&refusal)));
+            print_stderr(format!("refused: {}\n", chain(&refusal)));
         }
     }
 }

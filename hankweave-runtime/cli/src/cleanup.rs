@@ -20,7 +20,7 @@ use crate::logging;
 use crate::output;
 use crate::remote::runtime;
 use crate::report::counted;
-use crate::screen::{self, size, tell};
+use crate::screen::{self, print_stderr, size};
 use crate::server_log::ServerLog;
 use crate::typed::HintCommands;
 
@@ -43,7 +43,7 @@ async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result
         .map_err(|error| open_failure(&error, &typed))?;
     log.open(&disk, &opened.directory().server_log());
     for notice in opened.notices().iter().filter(|_| !global.quiet) {
-        tell(format!("note: {notice}\n"));
+        print_stderr(format!("note: {notice}\n"));
     }
     let rule = RetentionRule {
         keep: args.keep as usize,
@@ -73,7 +73,7 @@ async fn clean(
         return report(global, &plan, None);
     }
     if !plan.is_empty() && !args.yes && !is_meant(typed)? {
-        tell("nothing was removed\n");
+        print_stderr("nothing was removed\n");
         return Ok(ExitCode::SUCCESS);
     }
     let cleaned = opened.clean_up(&plan, &command(args)).await;

@@ -8,7 +8,7 @@ use hankweave_runtime::error::chain;
 use hankweave_runtime::{AcceptedCommand, Commander, RollbackTarget, RunCommand, Shutdown, StopCause};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::screen::tell;
+use crate::screen::print_stderr;
 use crate::typed::HintCommands;
 
 const HELP: &str = "next | approve | deny [REASON] | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
@@ -36,19 +36,19 @@ pub(crate) async fn obey(
     while let Ok(Some(line)) = lines.next_line().await {
         match read(&line) {
             StdinCommand::Nothing => {}
-            StdinCommand::Unknown => tell(format!("commands: {HELP}\n")),
+            StdinCommand::Unknown => print_stderr(format!("commands: {HELP}\n")),
             StdinCommand::Quit => shutdown.request(StopCause::Request),
             StdinCommand::Command(command) => match commander.send(command).await {
-                Ok(AcceptedCommand::Starting(codon)) => tell(format!("starting {codon}\n")),
-                Ok(AcceptedCommand::Denied(codon)) => tell(format!("{codon} may not begin\n")),
-                Ok(AcceptedCommand::Stopping(codon)) => tell(format!("stopping {codon}\n")),
+                Ok(AcceptedCommand::Starting(codon)) => print_stderr(format!("starting {codon}\n")),
+                Ok(AcceptedCommand::Denied(codon)) => print_stderr(format!("{codon} may not begin\n")),
+                Ok(AcceptedCommand::Stopping(codon)) => print_stderr(format!("stopping {codon}\n")),
                 Ok(AcceptedCommand::RolledBack(rollback)) => {
-                    tell(crate::rollback::text(&rollback, false, None));
+                    print_stderr(crate::rollback::text(&rollback, false, None));
                 }
                 Err(refusal) => {
                     let instead = typed.instead_of(refusal.code());
                     let hint = instead.unwrap_or_else(|| refusal.hint().to_owned());
-                    tell(format!("refused: {}\n  hint: {hint}\n", chain(&refusal)));
+                    print_stderr(format!("refused: {}\n  hint: {hint}\n", chain(&refusal)));
                 }
             },
         }

@@ -19,7 +19,7 @@ use crate::args::{ConfigArgs, Global, SettingArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_failure, hank_with_mistakes};
 use crate::output;
-use crate::screen::{SafeText, tell};
+use crate::screen::{SafeText, print_stderr};
 use crate::settings::{Configuration, Flags, SettingSource, SettingsError, TrustedSettings, of_user};
 use crate::typed::{path_word, word};
 
@@ -45,7 +45,7 @@ pub(crate) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Cli
         return output::print_json(&as_json(&configuration, hank_file.as_deref()));
     }
     for warning in &configuration.warnings {
-        tell(format!("{warning}\n"));
+        print_stderr(format!("{warning}\n"));
     }
     output::print(as_text(&configuration, hank_file.as_deref().unwrap_or_default()))?;
     Ok(ExitCode::SUCCESS)

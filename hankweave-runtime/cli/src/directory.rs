@@ -10,7 +10,7 @@ use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::identity::SystemIdentity;
 
 use crate::exit::{CliError, CliErrorKind};
-use crate::screen::tell;
+use crate::screen::print_stderr;
 use crate::typed::HintCommands;
 
 /// The state directory of an execution directory that is only looked at. What an agent removed of it before its run was killed is put back first.
@@ -42,7 +42,7 @@ fn put_back(execution: &Path) {
     let real = RealDisk.real_path(execution);
     if real.is_ok_and(|execution| spares.restore(&execution.join(STATE_DIR))) {
         let place = execution.join(STATE_DIR);
-        tell(format!(
+        print_stderr(format!(
             "note: `{}` was removed while a run worked there, and has been put back\n",
             place.display()
         ));

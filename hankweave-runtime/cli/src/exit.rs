@@ -9,7 +9,7 @@ use hankweave_runtime::error::chain;
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::secrets::Secrets;
 
-use crate::screen::{SafeText, tell};
+use crate::screen::{SafeText, print_stderr};
 
 /// Why the program ends with something else than 0.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl CliError {
 
     /// Prints the message to standard error, without secrets, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        tell(self.text());
+        print_stderr(self.text());
         ExitCode::from(self.kind.code())
     }
 

@@ -11,7 +11,7 @@ use hankweave_runtime::journal::TailLine;
 use crate::args::{Global, JournalArgs};
 use crate::exit::CliError;
 use crate::recorded::{self, JournalRange, LineSink};
-use crate::report::say;
+use crate::report::event_text;
 use crate::screen::{JsonLines, SafeText, print};
 
 /// Prints the lines of the journal: as sentences on a terminal, elsewhere as they are, what is hidden in their texts as escapes (CLI-12).
@@ -76,7 +76,7 @@ pub(crate) fn sentence(line: TailLine<'_>) -> String {
     let time = entry.as_ref().map(|entry| entry.timestamp.to_string());
     let words = entry.and_then(|entry| match &entry.event {
         Event::StateTransition { transition, .. } => Some(change(transition)),
-        event => say(event),
+        event => event_text(event),
     });
     let words = words.unwrap_or_else(|| match recorded::codon(line) {
         Some(codon) => format!("{codon}: {}", line.kind),

@@ -25,7 +25,7 @@ pub(crate) fn lock(global: &Global, args: &LockArgs) -> Result<ExitCode, CliErro
                     lease: args.lease,
                 });
                 let end = renewed.await.map_err(|error| registry.failure(&error))?;
-                told(global, json!({"expiresAt": end}), format!("held until {end}\n"))?
+                print_lock(global, json!({"expiresAt": end}), format!("held until {end}\n"))?
             }
             LockCommand::Release(args) => release(global, registry, &args.holder).await?,
             LockCommand::Free { owner } => {
@@ -41,7 +41,7 @@ pub(crate) fn lock(global: &Global, args: &LockArgs) -> Result<ExitCode, CliErro
     })
 }
 
-fn told(global: &Global, json: serde_json::Value, text: String) -> Result<ExitCode, CliError> {
+fn print_lock(global: &Global, json: serde_json::Value, text: String) -> Result<ExitCode, CliError> {
     if global.json() {
         return output::print_json(&json);
     }
@@ -50,7 +50,7 @@ fn told(global: &Global, json: serde_json::Value, text: String) -> Result<ExitCo
 }
 
 fn removed_locks(global: &Global, removed: u64) -> Result<ExitCode, CliError> {
-    told(
+    print_lock(
         global,
         json!({"removed": removed}),
         format!("{removed} locks removed\n"),
@@ -69,7 +69,7 @@ async fn list(global: &Global, registry: &Registry) -> Result<ExitCode, CliError
     } else {
         text
     };
-    told(global, json!({"locks": held}), text)
+    print_lock(global, json!({"locks": held}), text)
 }
 
 fn line(lock: &HeldLock) -> String {
@@ -102,7 +102,7 @@ async fn acquire(global: &Global, registry: &Registry, args: &LockAcquireArgs) -
         held.token,
         end.map_or_else(|| "-".to_owned(), |end| end.to_string())
     );
-    told(global, json!({"held": held, "version": version}), text)
+    print_lock(global, json!({"held": held, "version": version}), text)
 }
 
 /// A shared lock is waited for, an exclusive one is not (TASK-1, TASK-7).
@@ -143,7 +143,7 @@ async fn release(global: &Global, registry: &Registry, args: &LockHolder) -> Res
         Some(_) => "given back\n".to_owned(),
         None => "nobody held it\n".to_owned(),
     };
-    told(
+    print_lock(
         global,
         json!({"released": released.is_some(), "count": released.map(|held| held.count)}),
         text,

@@ -141,14 +141,14 @@ impl Notifier {
             let waits = events.values().filter_map(|entry| typed.waiting(&entry.event));
             if let Some((reason, next)) = waits.last() {
                 let (event, next) = ("waiting", next.to_owned());
-                self.tell(&Notification { event, reason, next }).await;
+                self.send(&Notification { event, reason, next }).await;
             }
         }
         std::future::pending().await
     }
 
     /// Tells it. That nobody could be told is no reason to fail.
-    pub(crate) async fn tell(&self, news: &Notification) {
+    pub(crate) async fn send(&self, news: &Notification) {
         let title = format!("hankweave: {}", news.event);
         match &self.way {
             NotifyMethod::Bell => ring(),

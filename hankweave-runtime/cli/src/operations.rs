@@ -22,7 +22,7 @@ use crate::args::{Global, OpCommand, OpLogArgs, OpShowArgs, UndoArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::report::{counted, standing};
-use crate::rollback::{RollbackRequest, go_back};
+use crate::rollback::{RollbackRequest, roll_back};
 use crate::screen::{SafeText, one_line};
 use crate::state::read_execution;
 use crate::typed::HintCommands;
@@ -58,7 +58,7 @@ fn take(
         target,
         dry_run,
     };
-    go_back(global, &back)
+    roll_back(global, &back)
 }
 
 /// One line of the log.

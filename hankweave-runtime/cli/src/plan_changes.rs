@@ -35,7 +35,7 @@ impl PlanChanges {
     pub(crate) fn of(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
         match going_on(state, hank, recovery) {
             None => Self::fresh(state, hank),
-            Some(going_on) => Self::told(&going_on.changes(hank)),
+            Some(going_on) => Self::from_changes(&going_on.changes(hank)),
         }
     }
 
@@ -45,7 +45,7 @@ impl PlanChanges {
             return Self::fresh(state, hank);
         };
         match going_on.replan(hank) {
-            Ok(()) => Self::told(&going_on.changes(hank)),
+            Ok(()) => Self::from_changes(&going_on.changes(hank)),
             Err(error) => Self {
                 misfits: vec![error.to_string()],
                 ..Self::default()
@@ -63,7 +63,7 @@ impl PlanChanges {
         }
     }
 
-    fn told(changes: &HankChanges) -> Self {
+    fn from_changes(changes: &HankChanges) -> Self {
         Self {
             misfits: changes.misfits.iter().map(ToString::to_string).collect(),
             notices: match changes.misfits.is_empty() {

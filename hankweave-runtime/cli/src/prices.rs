@@ -21,7 +21,7 @@ use crate::settings::{Configuration, Flags};
 /// Shows what models cost and who says so; `run` in the same folder with the same flag uses the same prices.
 pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, CliError> {
     let flags = with_prices(Flags::new(), args.prices.as_deref())?;
-    let prices = known(&resolve(None, &flags)?)?;
+    let prices = effective_prices(&resolve(None, &flags)?)?;
     match &args.model {
         Some(model) => one(global, &prices, model),
         None if global.json() => output::print_json(&list_json(&prices)),
@@ -33,7 +33,7 @@ pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, Cli
 }
 
 /// The list prices with those of the settings laid over them.
-pub(crate) fn known(configuration: &Configuration) -> Result<Arc<Prices>, CliError> {
+pub(crate) fn effective_prices(configuration: &Configuration) -> Result<Arc<Prices>, CliError> {
     match configuration.prices() {
         None => Ok(Prices::listed()),
         Some(PriceSource::Models { models }) => {

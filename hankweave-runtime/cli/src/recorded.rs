@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
-use crate::screen::tell;
+use crate::screen::print_stderr;
 
 /// How often a journal that is followed is looked at: as often as it is synced (D5).
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -107,7 +107,7 @@ impl<L: LineSink> JournalReader<'_, L> {
         let passed = self.print()?;
         self.tell_missing(passed);
         if passed.unfinished_bytes > 0 && !self.quiet {
-            tell(
+            print_stderr(
                 "the last line is not whole and was left out; it is being written, or the next run counts it as damaged\n",
             );
         }
@@ -152,12 +152,12 @@ impl<L: LineSink> JournalReader<'_, L> {
     fn tell_missing(&self, passed: SkippedInput) {
         if passed.removed > 0 && !self.quiet {
             let (removed, were) = removed(passed.removed);
-            tell(format!(
+            print_stderr(format!(
                 "{removed} of agents and rigs {were} removed when the journal grew beyond 1 GiB; what agents said is in their own logs, in .hankweave/runs\n"
             ));
         }
         if passed.corrupt_lines > 0 && !self.quiet {
-            tell(format!("{} damaged lines were left out\n", passed.corrupt_lines));
+            print_stderr(format!("{} damaged lines were left out\n", passed.corrupt_lines));
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::args::{Global, ReplayArgs, Speed};
 use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
 use crate::report::{LiveContext, Reporter};
-use crate::screen::{come_back, is_drawable, tell};
+use crate::screen::{come_back, is_drawable, print_stderr};
 use crate::signals::{self, HangUp};
 use crate::state::read_execution;
 
@@ -211,7 +211,7 @@ fn tell_outcome(global: &Global, mut report: Reporter, outcome: &Replayed, place
     let is_quiet = report.is_quiet() || global.json();
     drop(report);
     if !is_quiet {
-        tell(in_words(outcome, place));
+        print_stderr(in_words(outcome, place));
     }
 }
 

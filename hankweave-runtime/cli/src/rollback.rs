@@ -19,7 +19,7 @@ use crate::failures::{open_failure, rollback_failure};
 use crate::logging;
 use crate::output;
 use crate::report::{counted, restoring};
-use crate::screen::{is_drawable, one_line, tell};
+use crate::screen::{is_drawable, one_line, print_stderr};
 use crate::server_log::ServerLog;
 use crate::signals::{self, HangUp};
 use crate::typed::{CommandEdit, HintCommands};
@@ -34,7 +34,7 @@ pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         target: target(args),
         dry_run: args.dry_run,
     };
-    go_back(global, &back)
+    roll_back(global, &back)
 }
 
 /// A way back that somebody asked for.
@@ -46,7 +46,7 @@ pub(crate) struct RollbackRequest<'a> {
 }
 
 /// Goes back where no run is live.
-pub(crate) fn go_back(global: &Global, back: &RollbackRequest<'_>) -> Result<ExitCode, CliError> {
+pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<ExitCode, CliError> {
     let log = logging::install(global);
     existing_state_dir(back.execution)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -93,7 +93,7 @@ async fn perform(global: &Global, back: &RollbackRequest<'_>, log: &ServerLog) -
         tracing::info!("{notice}");
     }
     for notice in opened.notices().iter().filter(|_| !global.quiet) {
-        tell(format!("note: {notice}\n"));
+        print_stderr(format!("note: {notice}\n"));
     }
     let is_watched = !back.dry_run && !global.json() && !global.quiet && is_drawable();
     let bar = is_watched.then(|| restoring(opened.progress()));

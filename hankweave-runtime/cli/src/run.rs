@@ -107,7 +107,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
         file_contents: args.file_contents,
         output: output_directory(args, configuration)?,
         ceiling: configuration.ceiling(),
-        prices: prices::known(configuration)?,
+        prices: prices::effective_prices(configuration)?,
         max_wait: Duration::from_secs(max_wait.unwrap_or(MAX_WAIT_SECONDS)),
         recovery: args.recover.map(Recovery::from),
         ..RunOptions::default()
@@ -193,11 +193,11 @@ async fn serve(
         leave(hankweave, ExitCode::SUCCESS).await?;
         return Err(serve_failure(&error, typed));
     }
-    attend(start, hankweave, report, watch, &shutdown).await
+    drive(start, hankweave, report, watch, &shutdown).await
 }
 
 /// Lets the run continue to its end, and shows it, tells it and obeys meanwhile.
-async fn attend(
+async fn drive(
     start: &Start<'_>,
     hankweave: Hankweave,
     report: Reporter,
@@ -214,7 +214,7 @@ async fn attend(
     let events = hankweave.subscribe();
     #[cfg(feature = "otel")]
     let exporting = otel::Exporter::new(start.world)
-        .map(|exporter| AbortOnDropHandle::new(tokio::spawn(exporter.follow(hankweave.subscribe()))));
+        .map(|exporter| AbortOnDropHandle::new(tokio::spawn(exporter.export(hankweave.subscribe()))));
     report.begin(&hankweave.state_reader()());
     let stopping = stopping::answer(
         report.is_quiet(),
@@ -270,7 +270,7 @@ async fn attend(
         until_interrupted(exporting).await;
     }
     if let (Some(notifier), Some(news)) = (&notifier, &news) {
-        until_interrupted(notifier.tell(news)).await;
+        until_interrupted(notifier.send(news)).await;
     }
     Ok(ExitCode::from(exit_code(&outcome)))
 }

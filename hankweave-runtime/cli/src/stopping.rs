@@ -9,7 +9,7 @@ use hankweave_core::document::HankweaveState;
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::{Shutdown, StopCause};
 
-use crate::screen::tell;
+use crate::screen::print_stderr;
 
 /// Answers every request to stop on the screen, for as long as the run lives.
 pub(crate) async fn answer(
@@ -21,17 +21,19 @@ pub(crate) async fn answer(
 ) -> Infallible {
     shutdown.requested().await;
     count_down(grace);
-    say(is_quiet, message(shutdown.cause(), &state(), grace)).await;
+    print_notice(is_quiet, message(shutdown.cause(), &state(), grace)).await;
     shutdown.force_token().cancelled().await;
     count_down(Duration::ZERO);
-    say(is_quiet, "stopping: what still runs is ended now".to_owned()).await;
+    print_notice(is_quiet, "stopping: what still runs is ended now".to_owned()).await;
     std::future::pending().await
 }
 
 /// A reader who does not read it holds nothing up.
-async fn say(is_quiet: bool, text: String) {
+async fn print_notice(is_quiet: bool, text: String) {
     if !is_quiet {
-        Blocking::Threads.run(move || tell(format!("{text}\n"))).await;
+        Blocking::Threads
+            .run(move || print_stderr(format!("{text}\n")))
+            .await;
     }
 }
 

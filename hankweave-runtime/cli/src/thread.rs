@@ -15,7 +15,7 @@ use crate::directory::is_served;
 use crate::exit::CliError;
 use crate::output;
 use crate::report::{codon_line, counted, standing, style_of};
-use crate::screen::{SafeText, tell};
+use crate::screen::{SafeText, print_stderr};
 use crate::state;
 
 pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, CliError> {
@@ -32,7 +32,7 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
     let thread = thread::build(&document, run.as_ref(), known.as_deref());
     if let Some(run) = run.as_ref().filter(|run| document.run(run).is_none()) {
         let hint = state::history_command(&args.document);
-        tell(format!(
+        print_stderr(format!(
             "note: no run `{run}` is recorded, so its thread is empty\n  hint: `{hint}` lists the runs\n"
         ));
     }

@@ -10,7 +10,7 @@ use hankweave_client::RunAddress;
 use crate::approve::Answers;
 use crate::keyboard::Keyboard;
 use crate::remote::on_whole_screen;
-use crate::screen::tell;
+use crate::screen::print_stderr;
 
 /// Does what keys say for as long as the run lives. Without a keyboard keys are only read while somebody is asked something.
 pub(crate) async fn answer(
@@ -55,6 +55,6 @@ async fn show_whole(keyboard: &Keyboard, execution: &Path) {
     let shown = on_whole_screen(target, Some(execution)).await;
     keyboard.again();
     if let Err(failure) = shown {
-        tell(failure.text());
+        print_stderr(failure.text());
     }
 }

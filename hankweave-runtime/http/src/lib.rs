@@ -55,7 +55,7 @@ impl HttpClient {
         if let Some(client) = &*client {
             return Ok(client.clone());
         }
-        let made = made().map_err(|error| HttpError::Unavailable(told(&error)))?;
+        let made = made().map_err(|error| HttpError::Unavailable(error_chain(&error)))?;
         Ok(client.insert(made).clone())
     }
 
@@ -64,8 +64,8 @@ impl HttpClient {
         let timeout = request.timeout;
         let failed = |error: reqwest::Error| match (error.is_timeout(), error.is_connect()) {
             (true, _) => HttpError::Timeout(timeout),
-            (false, true) => HttpError::Unreached(told(&error.without_url())),
-            (false, false) => HttpError::Network(told(&error.without_url())),
+            (false, true) => HttpError::Unreached(error_chain(&error.without_url())),
+            (false, false) => HttpError::Network(error_chain(&error.without_url())),
         };
         let mut asked = self
             .client()?
@@ -125,7 +125,7 @@ fn header(response: &Response, name: &str) -> Option<String> {
 }
 
 /// The error with all that led to it, in one line.
-fn told(error: &dyn Error) -> String {
+fn error_chain(error: &dyn Error) -> String {
     let mut line = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

@@ -23,7 +23,7 @@ pub(crate) struct StagingDir {
 
 impl StagingDir {
     /// Makes one for `place`, which is absolute and holds nothing yet.
-    pub(crate) fn beside(world: &World, place: &Path) -> Result<Self, RemoteError> {
+    pub(crate) fn next_to(world: &World, place: &Path) -> Result<Self, RemoteError> {
         let disk = &*world.disk;
         let folder = parent(place);
         disk.make_dirs(folder).map_err(IoError::at("make", folder))?;

@@ -76,7 +76,7 @@ pub struct Pushed {
 pub async fn push(world: &World, dir: &ExecutionDir, order: &PushRequest) -> Result<Pushed, RemoteError> {
     let (disk, place) = (world.disk.clone(), dir.clone());
     let _lock = world.blocking.run(move || book::take(&*disk, &place)).await?;
-    let local = LocalSide::look(world, dir, order).await?;
+    let local = LocalSide::read_local(world, dir, order).await?;
     let written = local.write().await?;
     local.offer(&written, order).await
 }
@@ -103,7 +103,7 @@ pub(crate) struct WrittenRecord {
 
 impl<'w> LocalSide<'w> {
     /// Reads what is recorded here and what was pushed last.
-    pub(crate) async fn look(
+    pub(crate) async fn read_local(
         world: &'w World,
         dir: &'w ExecutionDir,
         order: &PushRequest,
@@ -189,7 +189,7 @@ impl<'w> LocalSide<'w> {
                     return self.done(ours, outcome, None).await;
                 }
                 Some(there) => {
-                    let judged = self.judge(&there, ours, order).await?;
+                    let judged = self.compare_remote(&there, ours, order).await?;
                     (Some(judged.record), judged.replaces)
                 }
                 None => (None, false),
@@ -235,7 +235,7 @@ impl<'w> LocalSide<'w> {
     }
 
     /// Whether ours may follow what is there; if not, ours is kept beside it and the error tells.
-    async fn judge(
+    async fn compare_remote(
         &self,
         there: &str,
         ours: &WrittenRecord,

@@ -163,10 +163,10 @@ impl FastImport<'_> {
 
     async fn blob(&mut self, bytes: &[u8]) -> Result<u64, RemoteError> {
         self.marks += 1;
-        self.say(&format!("blob\nmark :{}\ndata {}\n", self.marks, bytes.len()))
+        self.write_command(&format!("blob\nmark :{}\ndata {}\n", self.marks, bytes.len()))
             .await?;
         self.write(bytes).await?;
-        self.say("\n").await?;
+        self.write_command("\n").await?;
         Ok(self.marks)
     }
 
@@ -193,11 +193,11 @@ impl FastImport<'_> {
             text.push_str(&format!("{word} {parent}\n"));
         }
         text.push_str(&format!("deleteall\n{tree}\nget-mark :{mark}\ndone\n"));
-        self.say(&text).await?;
+        self.write_command(&text).await?;
         self.stdin.flush().await.map_err(failed)
     }
 
-    async fn say(&mut self, text: &str) -> Result<(), RemoteError> {
+    async fn write_command(&mut self, text: &str) -> Result<(), RemoteError> {
         self.write(text.as_bytes()).await
     }
 

@@ -148,7 +148,12 @@ fn found(world: &World, folder: &Path) -> Vec<SessionFile> {
 }
 
 /// Brings a file of a record's `sessions` to its place on this machine for a run in `work_dir`. Nobody misses one of which nobody knows where it belongs.
-pub(crate) fn bring(world: &World, work_dir: &Path, file: &str, bytes: &[u8]) -> Result<(), RemoteError> {
+pub(crate) fn install_session(
+    world: &World,
+    work_dir: &Path,
+    file: &str,
+    bytes: &[u8],
+) -> Result<(), RemoteError> {
     match placed(world, work_dir, file, bytes) {
         Some((place, bytes)) => put(&*world.disk, &place, &bytes),
         None => Ok(()),
@@ -277,7 +282,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let world = machine(home.path());
         let put = |folder: &str, file: &str, text: &str| {
-            bring(&world, Path::new(folder), file, text.as_bytes()).unwrap();
+            install_session(&world, Path::new(folder), file, text.as_bytes()).unwrap();
         };
         let at = home.path().join(".claude/projects/-srv-my-work-1/s-1.jsonl");
         for (text, expected) in [
@@ -336,7 +341,7 @@ mod tests {
             }
             assert_eq!(contents.len(), 2);
             for content in &contents {
-                bring(to, folder, &content.path, &content.piece(&*from.disk, 0).unwrap()).unwrap();
+                install_session(to, folder, &content.path, &content.piece(&*from.disk, 0).unwrap()).unwrap();
             }
         };
         let read = |home: usize, file: &str| std::fs::read_to_string(homes[home].path().join(file)).unwrap();

@@ -210,7 +210,7 @@ impl CheckpointStore for SimCheckpoints {
         self.keep(commit, &mut commits)
     }
 
-    fn known(&self) -> Result<CheckpointsBySha, HistoryError> {
+    fn list(&self) -> Result<CheckpointsBySha, HistoryError> {
         Ok(self.vault.commits().known.clone())
     }
 

@@ -253,7 +253,7 @@ fn end_of(codon: CodonId) -> RollbackTarget {
 /// Somebody rolls back to the end of a codon.
 async fn go_back(hankweave: Hankweave, heard: JoinHandle<()>, codon: &str) -> Result<LifeEnd, Broken> {
     let id = CodonId::new(codon).map_err(|error| error.to_string())?;
-    let back = hankweave.go_back(&end_of(id)).await;
+    let back = hankweave.roll_back(&end_of(id)).await;
     hankweave
         .close()
         .await

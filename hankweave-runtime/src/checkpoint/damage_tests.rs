@@ -272,7 +272,7 @@ fn a_missing_checkpoint_hides_no_other() {
     assert!(
         fixture
             .store
-            .known()
+            .list()
             .unwrap()
             .values()
             .all(|known| known.branch == "main")
@@ -412,7 +412,7 @@ fn old_safety_checkpoints_are_forgotten_and_recorded_ones_are_kept() {
     }
     let pruned = fixture.store.prune(std::slice::from_ref(&made[1].sha)).unwrap();
     assert_eq!(pruned, [made[2].branch.clone(), made[0].branch.clone()]);
-    let known = fixture.store.known().unwrap();
+    let known = fixture.store.list().unwrap();
     let kept: Vec<bool> = made
         .iter()
         .map(|safety| known.contains_key(&safety.sha))

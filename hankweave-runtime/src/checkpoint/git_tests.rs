@@ -382,7 +382,7 @@ fn damage_to_one_name_of_a_branch_hides_no_other() {
     fs::write(repository.join("packed-refs"), [line.as_bytes(), &zeros].concat()).unwrap();
     fs::write(repository.join("refs/heads/torn"), &zeros[..41]).unwrap();
     fs::write(repository.join("HEAD"), zeros).unwrap();
-    assert!(fixture.store.known().is_err());
+    assert!(fixture.store.list().is_err());
     // What must not be met at all is found first, and then the names as well.
     fs::write(repository.join("commondir"), "..").unwrap();
     let (store, report) = open_git(&fixture.workspace);
@@ -390,7 +390,7 @@ fn damage_to_one_name_of_a_branch_hides_no_other() {
     assert_eq!(report.moved_aside, None);
     let opened = Repository::open_bare(&repository).unwrap();
     assert!(opened.find_reference("refs/heads/packed").is_ok());
-    assert!(store.known().unwrap().contains_key(&created.sha));
+    assert!(store.list().unwrap().contains_key(&created.sha));
     store.create(&request(&[])).unwrap();
     assert_eq!(open_git(&fixture.workspace).1.set_aside, []);
 }

@@ -112,7 +112,7 @@ pub(super) fn prepare(request: &OpenStoreRequest) -> Result<OpenReport, OpenStor
             if is_good(path)? {
                 return Ok(report);
             }
-            report.mended = mend(path, request.at)?;
+            report.mended = repair(path, request.at)?;
             if report.mended {
                 return Ok(report);
             }
@@ -321,7 +321,7 @@ fn remove_template(repository: &Path) -> Result<(), IoError> {
 
 /// Gives a repository whose first commit cannot be found a new one, so that what else it holds stays within reach; returns whether that was enough. Without
 /// its objects there is nothing to keep.
-fn mend(path: &Path, at: Timestamp) -> Result<bool, OpenStoreError> {
+fn repair(path: &Path, at: Timestamp) -> Result<bool, OpenStoreError> {
     let objects = RealDisk.metadata(&path.join("objects"));
     if !objects.is_ok_and(|found| found.kind == FileKind::Directory) {
         return Ok(false);

@@ -267,7 +267,7 @@ fn what_only_removed_checkpoints_need_goes_whatever_holds_it() {
         );
         fixture.store.clean(&gone, &[]).unwrap();
         assert!(fixture.store.restorable(&[first.sha]).unwrap().is_empty());
-        assert!(!fixture.store.known().unwrap().is_empty(), "the beginning stays");
+        assert!(!fixture.store.list().unwrap().is_empty(), "the beginning stays");
     }
 }
 
@@ -302,7 +302,7 @@ fn a_run_that_began_anew_goes_with_all_that_it_began_with() {
                 [beginning, fixture.store.create(&end).unwrap()]
             })
             .collect();
-        let known = fixture.store.known().unwrap();
+        let known = fixture.store.list().unwrap();
         for pair in runs.windows(2) {
             // Each was made from the one before it, and none needs another.
             let [[_, _], [beginning, end]] = pair else {

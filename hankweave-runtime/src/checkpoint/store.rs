@@ -55,7 +55,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// Returns [`HistoryError`] when the checkpoints cannot be read.
-    fn known(&self) -> Result<CheckpointsBySha, HistoryError>;
+    fn list(&self) -> Result<CheckpointsBySha, HistoryError>;
 
     /// Whether `sha`, in full length, names a checkpoint.
     ///
@@ -78,7 +78,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`HistoryError`] when that cannot be found out.
     fn restorable(&self, shas: &[CheckpointSha]) -> Result<CheckpointsBySha, HistoryError> {
         let missing = self.verify(shas)?;
-        let mut known = self.known()?;
+        let mut known = self.list()?;
         known.retain(|sha, _| shas.contains(sha) && !missing.contains(sha));
         Ok(known)
     }

@@ -12,7 +12,7 @@ use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
 use super::context::{CodonRun, StageResult};
-use super::extend::go_on;
+use super::extend::start_extension;
 use super::finish::settle_costs;
 use super::orders::Interruption;
 use super::run::{AgentOutcome, AgentRun};
@@ -51,17 +51,17 @@ pub(super) async fn check(
             break;
         }
         if retry > retries || !may_go_on || missed.is_over {
-            tell(codon, format!("{}; no try is left", missed.why)).await;
+            report_check(codon, format!("{}; no try is left", missed.why)).await;
             work.outcome = failed(missed, exit);
             break;
         }
-        tell(
+        report_check(
             codon,
             format!("{}; the agent continues (try {retry} of {retries})", missed.why),
         )
         .await;
         settle_costs(codon, &mut running, &exit).await;
-        (running, work) = go_on(codon, running, work, missed.prompt()).await?;
+        (running, work) = start_extension(codon, running, work, missed.prompt()).await?;
     }
     Ok((running, work))
 }
@@ -72,7 +72,7 @@ fn failed(missed: FailedCheck, exit: ExitOutcome) -> AgentOutcome {
     AgentOutcome::Stopped(Interruption::Failure(reason), exit)
 }
 
-pub(super) async fn tell(codon: &CodonRun<'_>, what: String) {
+pub(super) async fn report_check(codon: &CodonRun<'_>, what: String) {
     let message = format!("{}: {what}", codon.entry.codon_id);
     codon.run.publish(Event::Info { message }).await;
 }
@@ -158,7 +158,7 @@ async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -
         }
     };
     let Err(error) = result else {
-        tell(codon, format!("the check `{run}` has passed")).await;
+        report_check(codon, format!("the check `{run}` has passed")).await;
         return Ok(());
     };
     let how = match &error {

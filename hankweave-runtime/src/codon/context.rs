@@ -63,7 +63,7 @@ pub(crate) struct RunContext {
 impl RunContext {
     /// Returns the total budget.
     pub(crate) fn ceiling(&self) -> Ceiling {
-        self.options.ceiling.over(&self.hank)
+        self.options.ceiling.or_from_hank(&self.hank)
     }
 
     /// Whether a user may send a command.

@@ -28,14 +28,14 @@ pub(super) async fn extend(
             break;
         }
         settle_costs(codon, &mut running, &exit).await;
-        tell(codon, &running, number, prompt).await;
-        (running, work) = go_on(codon, running, work, start::rendered(codon, prompt)).await?;
+        report_extension(codon, &running, number, prompt).await;
+        (running, work) = start_extension(codon, running, work, start::rendered(codon, prompt)).await?;
     }
     Ok((running, work))
 }
 
 /// Lets the agent continue with this prompt in its session.
-pub(super) async fn go_on(
+pub(super) async fn start_extension(
     codon: &CodonRun<'_>,
     running: Codon<Running>,
     mut work: AgentRun,
@@ -56,7 +56,12 @@ pub(super) async fn go_on(
     }
 }
 
-async fn tell(codon: &CodonRun<'_>, running: &Codon<Running>, extension_number: u64, prompt: &str) {
+async fn report_extension(
+    codon: &CodonRun<'_>,
+    running: &Codon<Running>,
+    extension_number: u64,
+    prompt: &str,
+) {
     codon
         .run
         .publish(wire::Event::CodonExtended {

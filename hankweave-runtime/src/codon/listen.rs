@@ -128,7 +128,7 @@ impl<'a> AgentEventHandler<'a> {
             AgentEvent::Result(result) => {
                 let UsageTotals { cost, tokens, .. } = &self.before;
                 let (cost, tokens) = (*cost + result.usage.cost, *tokens + result.usage.tokens);
-                self.meter.settle(cost, tokens);
+                self.meter.set_totals(cost, tokens);
                 if result.budget_exhausted {
                     self.meter.spent();
                 }

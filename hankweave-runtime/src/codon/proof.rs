@@ -40,7 +40,7 @@ impl FileBaseline {
     }
 
     /// Turns a success that nothing shows into the failure that it has to be taken for.
-    pub(super) async fn judge(&self, codon: &CodonRun<'_>, exit: &mut ExitOutcome) {
+    pub(super) async fn check_success(&self, codon: &CodonRun<'_>, exit: &mut ExitOutcome) {
         let Some(doubt) = exit.unless_shown.take() else {
             return;
         };

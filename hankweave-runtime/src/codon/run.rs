@@ -135,7 +135,7 @@ impl AgentRun {
 
     /// The limit that was reached, by the figures that the agent itself reports in the end.
     pub(super) fn exceeded(&mut self, usage: &UsageTotals) -> Option<BudgetExceeded> {
-        self.meter.settle(usage.cost, usage.tokens);
+        self.meter.set_totals(usage.cost, usage.tokens);
         self.meter.exceeded(self.elapsed).or(self.reached)
     }
 }
@@ -210,7 +210,7 @@ pub(super) async fn run(
         exit.usage.merge(&so_far.usage);
     }
     if let AgentOutcome::Ended(exit) = &mut outcome {
-        proof.judge(codon, exit).await;
+        proof.check_success(codon, exit).await;
     }
     let work = AgentRun {
         outcome,

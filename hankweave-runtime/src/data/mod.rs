@@ -145,7 +145,7 @@ impl Data {
     /// # Errors
     ///
     /// Returns [`DataError`] when the runs that continue used other data, or when it cannot be linked.
-    pub fn bring(&self, disk: &dyn Disk, place: &DataPaths) -> Result<(), DataError> {
+    pub fn link(&self, disk: &dyn Disk, place: &DataPaths) -> Result<(), DataError> {
         let fingerprint =
             Fingerprint::of(disk, &self.path, place.limit).map_err(IoError::at("read", &self.path))?;
         let read = read_if_present(disk, &place.record, MAX_RECORD_BYTES);

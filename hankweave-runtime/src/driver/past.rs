@@ -19,7 +19,7 @@ pub(crate) fn decoder(name: &str, past: &LogContext<'_>) -> Box<dyn AgentDecoder
     match name {
         acp::NAME => {
             let decoder = AcpDecoder::of_log(prices, past.resumed.cloned(), past.before.cost);
-            Box::new(decoder.asked(past.model, past.auth))
+            Box::new(decoder.with_model(past.model, past.auth))
         }
         codex::NAME => Box::new(codex_decoder(past)),
         gemini::NAME => Box::new(GeminiDecoder::default().priced_by(prices)),
@@ -39,7 +39,7 @@ fn codex_decoder(past: &LogContext<'_>) -> CodexDecoder {
         .priced_by(past.prices.clone());
     match past.before.lower_bound {
         true => decoder,
-        false => decoder.behind(past.before.tokens),
+        false => decoder.with_earlier_usage(past.before.tokens),
     }
 }
 

@@ -52,7 +52,7 @@ impl Recording {
 
     /// Whether the agent's own records would tell more than its log.
     pub(crate) fn is_incomplete(&self) -> bool {
-        self.decoder.wants(RecordsScope::Whole).is_some()
+        self.decoder.records_needed(RecordsScope::Whole).is_some()
     }
 
     fn read(&mut self) -> io::Result<()> {
@@ -60,12 +60,12 @@ impl Recording {
         self.offset += chunk.len() as u64;
         let (mut rest, mut events) = (&chunk[..], Vec::new());
         while let Some(line) = self.framer.next(&mut rest) {
-            self.decoder.hear(line.as_agent_line(), &mut events);
+            self.decoder.decode(line.as_agent_line(), &mut events);
         }
         if chunk.len() < CHUNK_BYTES {
             self.is_read = true;
             if let Some(line) = self.framer.finish() {
-                self.decoder.hear(line.as_agent_line(), &mut events);
+                self.decoder.decode(line.as_agent_line(), &mut events);
             }
         }
         self.events.extend(events);

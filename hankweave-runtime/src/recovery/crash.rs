@@ -101,7 +101,7 @@ pub(super) struct Sources<'a> {
 pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
     let of_run = |run: &RunRecord| match run.open_codon() {
         Some(CodonExecution::Running(codon)) => {
-            let counting = Counting::noted(&*sources.world.disk, sources.dir, &run.run_id);
+            let counting = Counting::load(&*sources.world.disk, sources.dir, &run.run_id);
             let counting = counting.unwrap_or_else(|| Counting::with(Arc::clone(sources.prices)));
             let past = LogContext {
                 resumed: codon.previous_session_id.as_ref(),

@@ -59,8 +59,8 @@ impl CheckpointStore for SparedCheckpoints {
         self.store.progress()
     }
 
-    fn known(&self) -> Result<CheckpointsBySha, HistoryError> {
-        self.reading().known()
+    fn list(&self) -> Result<CheckpointsBySha, HistoryError> {
+        self.reading().list()
     }
 
     fn contains(&self, sha: &CheckpointSha) -> Result<bool, HistoryError> {

@@ -89,10 +89,10 @@ impl Replay {
             }
             Event::TokenUsage { .. } => {
                 if let Some(stream) = &mut self.stream {
-                    stream.told(&entry.event);
+                    stream.count_message(&entry.event);
                 }
             }
-            event if stream::is_of_an_agent(event) => self.said(event)?,
+            event if stream::is_of_an_agent(event) => self.replay_output(event)?,
             _ => {}
         }
         Ok(entry)
@@ -126,11 +126,11 @@ impl Replay {
     }
 
     /// Lets the agent of the codon say what is recorded of it.
-    fn said(&mut self, event: &mut Event) -> io::Result<()> {
+    fn replay_output(&mut self, event: &mut Event) -> io::Result<()> {
         let Some(stream) = &mut self.stream else {
             return Ok(());
         };
-        let difference = stream.say(event)?;
+        let difference = stream.next_output(event)?;
         self.outcome.from_logs += 1;
         difference
             .into_iter()
@@ -141,7 +141,7 @@ impl Replay {
     fn transition(&mut self, transition: &StateEvent) -> io::Result<()> {
         let (run_id, codon_id, to, metadata) = match transition {
             StateEvent::RunStarted { run_id, .. } => {
-                let noted = Counting::noted(&*self.disk, &self.dir, run_id);
+                let noted = Counting::load(&*self.disk, &self.dir, run_id);
                 self.counting = noted.unwrap_or_else(|| Counting::with(Prices::listed()));
                 return Ok(());
             }
@@ -178,14 +178,16 @@ impl Replay {
                         .for_each(|difference| self.differ(difference));
                 }
             }
-            status if status.is_terminal() => self.ended(run_id, codon_id, *status, metadata.as_ref())?,
+            status if status.is_terminal() => {
+                self.compare_end(run_id, codon_id, *status, metadata.as_ref())?
+            }
             _ => {}
         }
         Ok(())
     }
 
     /// Compares the end of a codon with the end of its log.
-    fn ended(
+    fn compare_end(
         &mut self,
         run: &RunId,
         codon: &CodonId,

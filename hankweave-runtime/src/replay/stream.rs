@@ -121,7 +121,7 @@ impl ReplayStream {
     }
 
     /// Says the next thing, which takes the place of what is recorded of it.
-    pub(super) fn say(&mut self, recorded: &mut Event) -> io::Result<Option<Difference>> {
+    pub(super) fn next_output(&mut self, recorded: &mut Event) -> io::Result<Option<Difference>> {
         self.said += 1;
         let place = format!("what it said {}.", self.said);
         let Some(mut said) = self.next()? else {
@@ -154,7 +154,7 @@ impl ReplayStream {
     }
 
     /// Counts what is recorded of one message. What has no model is the sum at the end (WIRE-35).
-    pub(super) fn told(&mut self, event: &Event) {
+    pub(super) fn count_message(&mut self, event: &Event) {
         let Event::TokenUsage {
             input_tokens,
             output_tokens,

@@ -199,7 +199,7 @@ impl Archive {
     /// # Errors
     ///
     /// Returns [`ArchiveError`] when nothing could be moved at all.
-    pub fn take_back(
+    pub fn restore(
         &self,
         disk: &dyn Disk,
         entries: &[ArchiveEntry],
@@ -285,12 +285,12 @@ fn entry(root: &dyn Folder, request: &ArchiveRequest, path: &Path) -> io::Result
 /// never left.
 fn is_in_place(root: &dyn Folder, entry: &ArchiveEntry) -> io::Result<bool> {
     let source = workspace_path(&entry.source_path)?;
-    Ok(root.look(source)?.is_some())
+    Ok(root.lookup(source)?.is_some())
 }
 
 fn exists(root: &dyn Folder, path: &str) -> bool {
     // What cannot be looked at may be there.
-    root.look(Path::new(path)).map_or(true, |found| found.is_some())
+    root.lookup(Path::new(path)).map_or(true, |found| found.is_some())
 }
 
 /// Checks a path of the manifest, which others may have edited: it must stay in the workspace and may name
@@ -362,7 +362,7 @@ mod tests {
         fn take_back(&self, shas: &[&str]) -> Vec<RestoredEntry> {
             let undone = shas.iter().map(|sha| CheckpointSha::new(*sha)).collect();
             let entries = self.archive.undone(&RealDisk, &undone).unwrap();
-            self.archive.take_back(&RealDisk, &entries).unwrap()
+            self.archive.restore(&RealDisk, &entries).unwrap()
         }
 
         fn has(&self, path: &str) -> bool {

@@ -50,7 +50,7 @@ impl Rig {
             // The losing arms only wait: nothing is lost with them.
             let end = tokio::select! {
                 biased;
-                exit = control.wait() => exit.map(judge),
+                exit = control.wait() => exit.map(check_exit),
                 () = tokio::time::sleep(self.deadline) => {
                     let timeout = RigFailure::Timeout { deadline: self.deadline };
                     self.stop(control).await.map(|_| Err(timeout.into()))
@@ -75,7 +75,7 @@ impl Rig {
     }
 }
 
-fn judge(exit: ProcessExit) -> Result<(), StepError> {
+fn check_exit(exit: ProcessExit) -> Result<(), StepError> {
     match exit.is_success() {
         true => Ok(()),
         false => Err(RigFailure::CommandFailed { exit }.into()),

@@ -129,7 +129,7 @@ fn surveyed<T>(
         rules,
         left_out: Vec::new(),
     };
-    let tree = look(&source, 0, &mut survey)?;
+    let tree = list_tree(&source, 0, &mut survey)?;
     let tree = tree.ok_or_else(|| source.special())?;
     Ok(see(&tree, &source, survey.left_out))
 }
@@ -230,7 +230,7 @@ fn source<'a>(
 
 /// Lists what is at `place`, `depth` folders deep in the tree; `None` when it is left out. An entry that the
 /// author names is copied whatever the rules say about it.
-fn look(
+fn list_tree(
     place: &SourceEntry<'_>,
     depth: usize,
     survey: &mut CopySurvey<'_>,
@@ -251,7 +251,7 @@ fn look(
             let mut inner = Vec::new();
             for name in folder.names().map_err(failed())? {
                 let entry = inside(place, &*folder, &name);
-                if let Some(tree) = look(&entry, depth + 1, survey)? {
+                if let Some(tree) = list_tree(&entry, depth + 1, survey)? {
                     inner.push((name, tree));
                 }
             }

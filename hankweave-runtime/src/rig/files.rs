@@ -65,7 +65,7 @@ pub(super) fn same_content(left: Box<dyn Read + Send>, right: Box<dyn Read + Sen
 pub(super) fn free_name(root: &dyn Folder, path: &Path, timestamp: i64) -> io::Result<PathBuf> {
     let mut candidate = path.to_owned();
     for number in 1_u32.. {
-        if root.look(&candidate)?.is_none() {
+        if root.lookup(&candidate)?.is_none() {
             break;
         }
         let mut name = path.file_stem().unwrap_or_default().to_owned();

@@ -95,7 +95,7 @@ impl OutputCopier {
     }
 
     fn copy_one(&self, workspace: &dyn Folder, path: &Path, directory: &dyn Folder) -> io::Result<PathBuf> {
-        let target = match directory.look(path)? {
+        let target = match directory.lookup(path)? {
             None => path.to_owned(),
             Some(_) if self.again && is_same(workspace, directory, path)? => return Ok(path.to_owned()),
             Some(OpenedEntry::Folder(_)) if self.overwrite => return Err(io::ErrorKind::IsADirectory.into()),

@@ -182,7 +182,7 @@ impl<'a> CodonFinish<'a> {
     /// Does everything that follows the end of the codon.
     pub(super) async fn run(&self, ended: &CodonExecution) -> Result<(), PublishError> {
         if let CodonExecution::Completed(completed) = ended {
-            if let Err(why) = self.hand_out().await {
+            if let Err(why) = self.publish_results().await {
                 let error = Event::Error {
                     message: format!(
                         "the results of {} were not handed out: {why}",
@@ -207,7 +207,7 @@ impl<'a> CodonFinish<'a> {
     }
 
     /// Every group in order: its commands, then its files (HANK-24).
-    async fn hand_out(&self) -> Result<(), PublishError> {
+    async fn publish_results(&self) -> Result<(), PublishError> {
         let Some(output) = &self.options.output else {
             return Ok(());
         };

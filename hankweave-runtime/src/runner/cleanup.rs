@@ -92,7 +92,7 @@ pub(crate) async fn plan(
     rule: RetentionRule,
 ) -> Result<CleanupPlan, CleanupError> {
     let state = possession.manager.snapshot();
-    let known = possession.with_checkpoints(|store| store.known()).await;
+    let known = possession.with_checkpoints(|store| store.list()).await;
     let known = known.map_err(CleanupError::History)?;
     let Removable { runs, checkpoints } =
         thread::removable(&state, rule, |sha| known.get(sha)?.before.clone());

@@ -12,7 +12,7 @@ use crate::recovery::{OpenExecutionError, OpenedExecution};
 /// # Errors
 ///
 /// [`OpenError::ChangedHank`] when the rest of the plan cannot be done with the hank; nothing was written then.
-pub(crate) async fn go_on(opened: &mut OpenedExecution) -> Result<(), OpenExecutionError> {
+pub(crate) async fn replan(opened: &mut OpenedExecution) -> Result<(), OpenExecutionError> {
     let state = HankweaveState::clone(&opened.possession.manager.snapshot());
     if opened.options.fresh || state.runs.is_empty() {
         return Ok(());

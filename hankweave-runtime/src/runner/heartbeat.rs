@@ -33,7 +33,7 @@ impl Heartbeat<'_> {
     }
 
     /// Tells what the run is at.
-    pub(super) async fn tell(&self, activity: Option<Activity>) {
+    pub(super) async fn set_activity(&self, activity: Option<Activity>) {
         self.lock.set_activity(activity);
         self.refresh().await;
     }

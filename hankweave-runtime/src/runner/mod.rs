@@ -29,7 +29,7 @@ pub(crate) use cleanup::{clean_up, plan as plan_cleanup};
 pub use command::{AcceptedCommand, Commander, Refusal, RunCommand};
 pub(crate) use command::{Inbox, channel};
 pub use error::RunError;
-pub(crate) use going_on::go_on;
+pub(crate) use going_on::replan;
 pub(crate) use live_files::LiveFiles;
 pub use outcome::{CodonSummary, Pause, RunOutcome, RunResult};
 pub use rollback::{Rollback, RollbackError};

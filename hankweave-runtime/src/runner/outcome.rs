@@ -122,7 +122,7 @@ impl CodonSummary {
     /// Returns the cost for people.
     #[must_use]
     pub fn told_cost(&self) -> String {
-        self.cost.told(self.cost_is_lower_bound)
+        self.cost.display(self.cost_is_lower_bound)
     }
 
     /// Sums up one record.

@@ -65,7 +65,7 @@ impl<'a> Wait<'a> {
 
     /// The message about it.
     pub(super) fn words(&self) -> String {
-        let (id, left) = (&self.retry.entry.codon_id, self.left());
+        let (id, left) = (&self.retry.entry.codon_id, self.remaining());
         match (self.retry.limit, self.retry.number) {
             (Some(limit), _) => format!(
                 "{id} waits for its usage limit until {}, {} to go",
@@ -91,7 +91,7 @@ impl<'a> Wait<'a> {
             subject: retry.limit.map(|_| "usage limit".to_owned()),
             done: is_retry.then_some(retry.number.into()),
             total: is_retry.then_some(retry.most.into()),
-            ends_at: Some(self.context.world.clock.now().after(self.left())),
+            ends_at: Some(self.context.world.clock.now().after(self.remaining())),
         }
     }
 
@@ -100,9 +100,9 @@ impl<'a> Wait<'a> {
     /// # Cancel safety
     ///
     /// Nothing is lost when the future is dropped.
-    pub(super) async fn go_on(&mut self) -> bool {
+    pub(super) async fn wait(&mut self) -> bool {
         loop {
-            let left = self.left();
+            let left = self.remaining();
             if left.is_zero() {
                 return true;
             }
@@ -116,7 +116,7 @@ impl<'a> Wait<'a> {
     }
 
     /// Returns the remaining time. It passes while the machine sleeps as well.
-    pub(super) fn left(&self) -> Duration {
+    pub(super) fn remaining(&self) -> Duration {
         let passed = self.begun.elapsed() + self.slept();
         self.length.saturating_sub(passed)
     }

@@ -139,7 +139,7 @@ impl SentinelPath {
 
     fn is_there(&self, disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<bool> {
         let (root, path) = self.parts(dir);
-        Ok(disk.open_folder(&root)?.look(path)?.is_some())
+        Ok(disk.open_folder(&root)?.lookup(path)?.is_some())
     }
 
     fn append(&self, disk: &dyn Disk, dir: &ExecutionDir, bytes: &[u8]) -> io::Result<()> {

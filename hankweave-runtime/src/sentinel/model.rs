@@ -181,7 +181,7 @@ impl SentinelModel {
     }
 
     /// Checks the model's reply, and returns an answer if it is one.
-    fn judge(&self, said: ReplyBody) -> AnswerCheck {
+    fn check_answer(&self, said: ReplyBody) -> AnswerCheck {
         let (text, object) = match (said, &self.form) {
             (ReplyBody::Refused(why), _) => return AnswerCheck::Refused(why),
             (ReplyBody::Text(text), None) => return AnswerCheck::Answer(SentinelAnswer::of_text(text)),
@@ -299,7 +299,7 @@ impl PendingQuestion {
         self.uncounted += bill.uncounted;
         self.tokens += tokens;
         let model = Arc::clone(&self.model);
-        let judged = context.world.blocking.run(move || model.judge(said)).await;
+        let judged = context.world.blocking.run(move || model.check_answer(said)).await;
         Ok((self, bill, judged))
     }
 

@@ -151,7 +151,7 @@ impl Hub {
                 }
                 delivery = events.next() => match delivery? {
                     Some(Delivery::Events(events)) => {
-                        if pace.sends_now(self.pass_on(&events), Instant::now()) {
+                        if pace.sends_now(self.send_events(&events), Instant::now()) {
                             self.inner().shown.patch(replies);
                         }
                     }
@@ -166,7 +166,7 @@ impl Hub {
     }
 
     /// Passes events on. Returns whether the state of the run has changed with them.
-    fn pass_on(&self, events: &Events) -> bool {
+    fn send_events(&self, events: &Events) -> bool {
         let mut inner = self.inner();
         let before = inner.shown.state();
         for line in events.lines() {
@@ -265,16 +265,16 @@ mod tests {
         let outbox = || Arc::new(Outbox::new(10, 1_000));
         let (first, late, ahead) = (outbox(), outbox(), outbox());
         assert_eq!(hub.join(1, &first), 4);
-        hub.pass_on(&event(5));
+        hub.send_events(&event(5));
         assert!(!hub.join_after(2, &late, 4), "event 5 has been handed out");
         assert!(hub.join_after(2, &late, 5));
         // The journal was read further than the hub has come.
         assert!(hub.join_after(3, &ahead, 7));
         for seq in 6..=8 {
-            hub.pass_on(&event(seq));
+            hub.send_events(&event(seq));
         }
         hub.leave(1);
-        hub.pass_on(&event(9));
+        hub.send_events(&event(9));
         assert_eq!(numbers(&first), [5, 6, 7, 8]);
         assert_eq!(numbers(&late), [6, 7, 8, 9]);
         assert_eq!(numbers(&ahead), [8, 9]);

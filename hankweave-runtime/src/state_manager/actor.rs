@@ -193,7 +193,7 @@ impl StateManagerTask {
     /// Carries out one request, or returns it when it is the last one.
     fn carry_out(&mut self, request: ActorRequest, accepted: &mut AcceptedBatch) -> Option<ShutdownReply> {
         match request {
-            ActorRequest::Transition(event, reply) => self.judge(event, reply, accepted),
+            ActorRequest::Transition(event, reply) => self.apply_event(event, reply, accepted),
             ActorRequest::Record(event, reply) => self.take(event, reply, accepted),
             ActorRequest::Shutdown(reply) => return Some(reply),
         }
@@ -201,7 +201,7 @@ impl StateManagerTask {
     }
 
     /// Applies one state event; a rejected one does not affect the others.
-    fn judge(&mut self, event: StateEvent, reply: TransitionReply, accepted: &mut AcceptedBatch) {
+    fn apply_event(&mut self, event: StateEvent, reply: TransitionReply, accepted: &mut AcceptedBatch) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
@@ -276,7 +276,7 @@ impl StateManagerTask {
         self.costs.send_replace(CostFigures::of(&self.live));
         let durable = self.live.document();
         self.visible.send_modify(|visible| match Arc::get_mut(visible) {
-            Some(visible) => visible.follow(durable),
+            Some(visible) => visible.update_to(durable),
             // A reader still holds the old snapshot.
             None => *visible = Arc::new(durable.clone()),
         });

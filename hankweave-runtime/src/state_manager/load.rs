@@ -96,7 +96,7 @@ pub fn load(parts: &StateManagerParts, strictness: Strictness) -> Result<LoadedS
     let last_seq = found.log.last_seq().max(parts.journal.last_seq());
     // Whether the last process ended cleanly, with everything durable.
     let clean = last_seq == 0 || found.log.closed_at == Some(last_seq);
-    let quarantined = mend(parts, &found, recovered.source).map_err(LoadError::Files)?;
+    let quarantined = repair_files(parts, &found, recovered.source).map_err(LoadError::Files)?;
     let last_write = match found.log.damaged_lines {
         0 => &found.log.last_write,
         _ => &NOTHING_IN_DOUBT,
@@ -190,7 +190,7 @@ fn is_behind(found: &FoundState, source: StateSource) -> bool {
 }
 
 /// Moves aside files that were not trusted and removes the remains of interrupted saves.
-fn mend(
+fn repair_files(
     parts: &StateManagerParts,
     found: &FoundState,
     source: StateSource,

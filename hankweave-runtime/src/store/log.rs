@@ -257,7 +257,7 @@ pub fn read_log(bytes: &[u8]) -> LogContents {
         match decode(line) {
             Some((begins_write, content)) => {
                 if begins_write {
-                    unproven.settle(&mut contents);
+                    unproven.confirm(&mut contents);
                 }
                 if unproven.bad_lines > 0 {
                     unproven.behind.push(content);
@@ -283,7 +283,7 @@ struct UnconfirmedTail {
 
 impl UnconfirmedTail {
     /// A later write begins: what waited was durable, and what cannot be read of it is damage.
-    fn settle(&mut self, contents: &mut LogContents) {
+    fn confirm(&mut self, contents: &mut LogContents) {
         contents.damaged_lines += std::mem::take(&mut self.bad_lines);
         for content in self.behind.drain(..) {
             contents.take(content);

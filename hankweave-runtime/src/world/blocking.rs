@@ -188,7 +188,10 @@ mod tests {
     fn a_lasting_runtime_has_its_threads_from_the_start() {
         let started = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&started);
-        let runtime = build(move || drop(count.fetch_add(1, Ordering::SeqCst))).unwrap();
+        let runtime = build(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        })
+        .unwrap();
         // Those of the reserve have arrived; its worker threads may still be on their way.
         let at_first = started.load(Ordering::SeqCst);
         drop(runtime);

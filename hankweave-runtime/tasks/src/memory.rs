@@ -44,7 +44,7 @@ impl Memory {
     #[must_use]
     pub fn holding(clock: Arc<dyn Clock>, row: &TaskRow, lines: Vec<LogEntry>) -> Self {
         let mut state = MemoryState {
-            locks: LockTable::behind(row.fencing_token),
+            locks: LockTable::with_tokens_after(row.fencing_token),
             lines: BTreeMap::from([(row.id().clone(), lines)]),
             ..MemoryState::default()
         };
@@ -183,7 +183,7 @@ impl Tx for MemoryTx<'_> {
             .state
             .tasks
             .values()
-            .filter(|row| query.filter.wants(row))
+            .filter(|row| query.filter.matches(row))
             .collect();
         // The map is in the order of ids, and the sort keeps it among those of one moment.
         rows.sort_by_key(|row| Reverse(*row.record.created_at()));
@@ -193,7 +193,12 @@ impl Tx for MemoryTx<'_> {
     }
 
     async fn count(&mut self, filter: &TaskFilter) -> TxResult<u64> {
-        Ok(self.state.tasks.values().filter(|row| filter.wants(row)).count() as u64)
+        Ok(self
+            .state
+            .tasks
+            .values()
+            .filter(|row| filter.matches(row))
+            .count() as u64)
     }
 
     async fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> TxResult<()> {

@@ -219,7 +219,7 @@ fn what_was_created_is_known_with_its_branch_and_message(fixture: &Fixture) {
     fixture.write("a.txt", "1");
     let initial = initial(fixture);
     let created = fixture.create();
-    let known = fixture.store.known().unwrap();
+    let known = fixture.store.list().unwrap();
     assert_eq!(
         (initial.branch.as_str(), known[&initial.sha].branch.as_str()),
         ("main", "main")
@@ -375,10 +375,10 @@ fn a_file_larger_than_the_limit_is_reported(fixture: &Fixture) {
 }
 
 fn a_bad_pattern_makes_no_checkpoint(fixture: &Fixture) {
-    let before = fixture.store.known().unwrap();
+    let before = fixture.store.list().unwrap();
     let error = fixture.store.create(&request(&["../outside"])).unwrap_err();
     assert!(matches!(error, CheckpointError::Pattern(_)));
-    assert_eq!(fixture.store.known().unwrap(), before);
+    assert_eq!(fixture.store.list().unwrap(), before);
 }
 
 fn an_unknown_checkpoint_is_told_from_an_error(fixture: &Fixture) {
@@ -407,7 +407,7 @@ fn only_what_can_be_restored_is_restorable(fixture: &Fixture) {
     assert_eq!(restorable.keys().collect::<Vec<_>>(), [&created.sha]);
     assert_eq!(
         restorable[&created.sha],
-        fixture.store.known().unwrap()[&created.sha]
+        fixture.store.list().unwrap()[&created.sha]
     );
     assert!(fixture.store.restorable(&[]).unwrap().is_empty());
     assert!(fixture.store.prune(&[]).unwrap().is_empty());
@@ -635,7 +635,7 @@ fn a_safety_checkpoint_leads_back(fixture: &Fixture) {
     fixture.write("b", "nor this");
     let safety = fixture.restore(&first, &second).safety.unwrap();
     assert!(safety.branch.starts_with("recovery/"));
-    assert!(fixture.store.known().unwrap().contains_key(&safety.sha));
+    assert!(fixture.store.list().unwrap().contains_key(&safety.sha));
     fixture.restore(&safety, &first);
     fixture.reads("a", "never checkpointed");
     fixture.reads("b", "nor this");

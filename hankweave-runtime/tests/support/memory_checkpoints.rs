@@ -208,7 +208,7 @@ impl CheckpointStore for MemoryCheckpoints {
         survey::content(&self.open_workspace().ok()?, file, most)
     }
 
-    fn known(&self) -> Result<CheckpointsBySha, HistoryError> {
+    fn list(&self) -> Result<CheckpointsBySha, HistoryError> {
         Ok(self.commits().known.clone())
     }
 

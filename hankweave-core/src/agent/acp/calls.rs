@@ -47,7 +47,7 @@ impl Calls {
         }
         let has_ended = matches!(status.as_str(), "completed" | "failed");
         if has_ended || status == "in_progress" {
-            events.extend(call.tell(&id));
+            events.extend(call.report_call(&id));
         }
         if !has_ended {
             return;
@@ -86,7 +86,7 @@ impl ToolCall {
         }
     }
 
-    fn tell(&mut self, id: &str) -> Option<AgentEvent> {
+    fn report_call(&mut self, id: &str) -> Option<AgentEvent> {
         if std::mem::replace(&mut self.is_told, true) {
             return None;
         }

@@ -116,7 +116,7 @@ impl AcpDecoder {
 
     /// Sets the model to choose and the method to sign in with.
     #[must_use]
-    pub fn asked(mut self, model: Option<&str>, auth: Option<&str>) -> Self {
+    pub fn with_model(mut self, model: Option<&str>, auth: Option<&str>) -> Self {
         self.task.ask(model, auth);
         if let Some(model) = &self.task.model {
             self.model.clone_from(model);
@@ -150,7 +150,7 @@ impl AcpDecoder {
         Self { prices, ..self }
     }
 
-    fn said(&mut self, line: RpcMessage<'_>, events: &mut Vec<AgentEvent>) {
+    fn handle_message(&mut self, line: RpcMessage<'_>, events: &mut Vec<AgentEvent>) {
         let RpcMessage {
             id,
             method,
@@ -290,7 +290,7 @@ impl AcpDecoder {
             permission_denials: std::mem::take(&mut self.denied),
             ..AgentResult::default()
         }));
-        self.over();
+        self.finish_work();
     }
 
     /// Counts the usage of a turn. A price that the user gives counts before the agent's own money, and that before our prices.
@@ -305,7 +305,7 @@ impl AcpDecoder {
         self.count(tokens, priced.unwrap_or(Usd::ZERO), events);
     }
 
-    fn over(&mut self) {
+    fn finish_work(&mut self) {
         self.stage = AcpStage::Over;
         self.orders.push_back(AcpAction::Over);
     }
@@ -317,7 +317,7 @@ impl AcpDecoder {
             message,
             retriable: Some(false),
         });
-        self.over();
+        self.finish_work();
     }
 
     /// The agent did not do what it was asked last.
@@ -342,7 +342,7 @@ impl AcpDecoder {
             words,
             message,
         });
-        self.over();
+        self.finish_work();
     }
 
     fn totals(&self) -> UsageTotals {
@@ -423,9 +423,9 @@ fn words_of(failure: RpcError<'_>) -> String {
 }
 
 impl AgentDecoder for AcpDecoder {
-    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+    fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
         if let Some(line) = line.read(events) {
-            self.said(line, events);
+            self.handle_message(line, events);
         }
     }
 
@@ -458,7 +458,7 @@ impl AgentDecoder for AcpDecoder {
     }
 
     /// The agent tells everything itself; what it did that nobody heard would have to be read.
-    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
+    fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = records == RecordsScope::Whole && self.end.is_none();
         self.session.as_ref().filter(|_| wanted)
     }

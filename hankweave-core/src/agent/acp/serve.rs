@@ -33,7 +33,7 @@ impl AcpDecoder {
         if method == "session/request_permission" && is_known {
             return self.permit(&id, params, events);
         }
-        match deed(method, params) {
+        match parse_request(method, params) {
             None => self.refuse(&id, NO_METHOD, "hankweave does not know this method"),
             Some(_) if !is_known => self.refuse(&id, BAD_PARAMS, "there is no such session"),
             Some(None) => self.refuse(&id, BAD_PARAMS, "a parameter is missing"),
@@ -103,7 +103,7 @@ fn kind(what: &AcpRequest) -> &'static str {
 }
 
 /// Returns the action of a method; `None` for an unknown method, `Some(None)` when a parameter is missing.
-fn deed(method: &str, params: Params<'_>) -> Option<Option<AcpRequest>> {
+fn parse_request(method: &str, params: Params<'_>) -> Option<Option<AcpRequest>> {
     let terminal =
         |deed: fn(String) -> AcpRequest, params: Params<'_>| params.terminal_id.into_owned().map(deed);
     Some(match method {

@@ -56,7 +56,7 @@ impl Talk {
     }
 
     fn hear(mut self, line: &str) -> Self {
-        self.decoder.hear(AgentLine::Text(line), &mut self.events);
+        self.decoder.decode(AgentLine::Text(line), &mut self.events);
         self.take();
         self
     }

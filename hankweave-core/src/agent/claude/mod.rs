@@ -90,7 +90,7 @@ impl ClaudeDecoder {
     /// Sets the cost of earlier processes of the session.
     #[must_use]
     pub fn carrying(mut self, cost: Usd) -> Self {
-        self.usage.carry(cost);
+        self.usage.add_earlier_cost(cost);
         self
     }
 
@@ -104,11 +104,11 @@ impl ClaudeDecoder {
     /// Translates one line, given without its line break.
     pub fn line(&mut self, line: &str) -> Vec<AgentEvent> {
         let mut events = Vec::new();
-        self.hear(AgentLine::Text(line), &mut events);
+        self.decode(AgentLine::Text(line), &mut events);
         events
     }
 
-    fn said(&mut self, mut line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+    fn handle_line(&mut self, mut line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         let message = std::mem::take(&mut line.message).0;
         let parent = std::mem::take(&mut line.parent_tool_use_id);
         let parent = parent.as_deref();
@@ -219,7 +219,7 @@ impl ClaudeDecoder {
         }
         let blocks = std::mem::take(&mut message.content).objects();
         events.extend(blocks.filter_map(|block| self.block(block, parent)));
-        events.extend(self.usage.told(message, parent));
+        events.extend(self.usage.message_reported(message, parent));
     }
 
     /// A piece of a message that is being written; only its first and its last piece tell of usage.
@@ -229,7 +229,7 @@ impl ClaudeDecoder {
             "message_start" => {
                 let message = piece.message.0?;
                 let (id, model) = (message.id.0?, message.model.0?);
-                self.usage.begun(parent);
+                self.usage.message_started(parent);
                 self.remember_written(parent, &id, &model);
                 let billed = message.usage.0?.billed();
                 self.usage
@@ -349,9 +349,9 @@ impl ClaudeDecoder {
 /// Decides how the process did: success is a successful result together with exit code 0, neither alone. A process that we have ended
 /// cannot choose its exit code: of it the result alone is asked. The words of standard error count when there is no result.
 impl AgentDecoder for ClaudeDecoder {
-    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+    fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
         if let Some(line) = line.read(events) {
-            self.said(line, events);
+            self.handle_line(line, events);
         }
     }
 
@@ -366,7 +366,7 @@ impl AgentDecoder for ClaudeDecoder {
 
     /// The transcripts tell the output of sub-agents, which the stream does not, all that a process used that did not live to say it, and what of its
     /// sub-agents its last result leaves out.
-    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
+    fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = match records {
             RecordsScope::SoFar => self.usage.is_helped(),
             // The stream has lines of sub-agents.

@@ -255,9 +255,9 @@ fn what_a_sub_agent_wrote_is_read_from_its_transcript_when_it_goes_on() {
     let mut decoder = ClaudeDecoder::new(false);
     decoder.line(INIT);
     decoder.line(BEGIN);
-    assert_eq!(decoder.wants(RecordsScope::SoFar), None);
+    assert_eq!(decoder.records_needed(RecordsScope::SoFar), None);
     decoder.line(&line("h-1"));
-    assert!(decoder.wants(RecordsScope::SoFar).is_some());
+    assert!(decoder.records_needed(RecordsScope::SoFar).is_some());
     let mut transcript = Transcript::new(None);
     transcript.line(
         r#"{"type":"assistant","message":{"id":"h-1","model":"claude-sonnet-4-5","stop_reason":"tool_use",
@@ -269,7 +269,7 @@ fn what_a_sub_agent_wrote_is_read_from_its_transcript_when_it_goes_on() {
         panic!("{events:?}");
     };
     assert_eq!((told.added.tokens.output_tokens, told.is_new), (3_999, false));
-    assert!(told.parent_tool_use_id.is_some() && decoder.wants(RecordsScope::SoFar).is_none());
+    assert!(told.parent_tool_use_id.is_some() && decoder.records_needed(RecordsScope::SoFar).is_none());
 }
 
 // covers: AGENT-8
@@ -457,13 +457,13 @@ fn what_a_result_leaves_out_of_sub_agents_is_in_their_transcripts() {
         .replace(r#""output_tokens":1"#, r#""output_tokens":1000"#);
     let used = |more: &[&str]| {
         let mut decoder = ended_by_its_budget();
-        assert!(decoder.wants(RecordsScope::Whole).is_some());
+        assert!(decoder.records_needed(RecordsScope::Whole).is_some());
         decoder.recall(
             RecordsScope::Whole,
             Some(helper_transcript(more)),
             &mut Vec::new(),
         );
-        assert!(decoder.wants(RecordsScope::Whole).is_none());
+        assert!(decoder.records_needed(RecordsScope::Whole).is_none());
         let usage = decoder
             .finish(ProcessEnd::of(ProcessExit::Exited(1), EndedBy::Itself))
             .usage;

@@ -71,11 +71,11 @@ impl Transcript {
     /// Reads one line; one that is not understood says nothing.
     pub fn line(&mut self, line: &str) {
         if let Ok(Object(Some(line))) = serde_json::from_str(line) {
-            self.said(line);
+            self.add_line(line);
         }
     }
 
-    fn said(&mut self, line: TranscriptLine<'_>) {
+    fn add_line(&mut self, line: TranscriptLine<'_>) {
         if let Some(since) = self.since {
             let at = line.timestamp.as_deref().and_then(|at| Timestamp::parse(at).ok());
             if at.is_none_or(|at| at < since) {
@@ -152,7 +152,7 @@ mod tests {
     /// Whether the account stays open.
     fn settle(recorded: AgentRecords, usage: &mut ProcessUsage) -> bool {
         let incomplete = recorded.incomplete;
-        recorded.settle(usage);
+        recorded.apply_to(usage);
         incomplete
     }
 
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(usage.totals().cost, Usd::from_micros(500_000));
         // In a session that continues it holds the earlier processes as well.
         let mut usage = ProcessUsage::default();
-        read(&[LINES[1], LINES[2], stated]).settle(&mut usage);
+        read(&[LINES[1], LINES[2], stated]).apply_to(&mut usage);
         assert_eq!(usage.totals().cost, Usd::from_micros(63_000));
     }
 

@@ -71,7 +71,7 @@ impl ClaudeUsage {
     }
 
     /// Sets the cost of the earlier processes of the session.
-    pub(super) fn carry(&mut self, cost: Usd) {
+    pub(super) fn add_earlier_cost(&mut self, cost: Usd) {
         self.carried = Some(cost);
     }
 
@@ -102,12 +102,16 @@ impl ClaudeUsage {
     }
 
     /// An answer begins to come in pieces.
-    pub(super) fn begun(&mut self, parent: Option<&str>) {
+    pub(super) fn message_started(&mut self, parent: Option<&str>) {
         self.asking &= parent.is_some();
     }
 
     /// A message, or a block of one.
-    pub(super) fn told(&mut self, message: Message<'_>, parent: Option<&str>) -> Option<AgentEvent> {
+    pub(super) fn message_reported(
+        &mut self,
+        message: Message<'_>,
+        parent: Option<&str>,
+    ) -> Option<AgentEvent> {
         let (id, model, usage) = (message.id.0?, message.model.0?, message.usage.0?);
         let word = match message.stop_reason.0 {
             Some(_) => UsageConfidence::Final,
@@ -242,7 +246,7 @@ impl ClaudeUsage {
     /// Adds all that the transcripts tell.
     pub(super) fn recall_all(&mut self, recorded: AgentRecords) {
         self.asking |= recorded.incomplete;
-        recorded.settle(&mut self.counted);
+        recorded.apply_to(&mut self.counted);
     }
 }
 

@@ -112,7 +112,7 @@ impl CodexDecoder {
 
     /// Sets the usage of the session's earlier processes.
     #[must_use]
-    pub fn behind(self, before: TokenUsage) -> Self {
+    pub fn with_earlier_usage(self, before: TokenUsage) -> Self {
         Self {
             before: Some(before),
             ..self
@@ -135,7 +135,7 @@ impl CodexDecoder {
         }
     }
 
-    fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+    fn handle_line(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         self.news = true;
         match line.kind.as_deref() {
             Some("thread.started") => {
@@ -156,7 +156,7 @@ impl CodexDecoder {
             Some("error") => events.extend(self.complained(line.message.into_owned())),
             Some("item.started") => {
                 if let Some(item) = line.item.0 {
-                    self.begun(&item, events);
+                    self.item_started(&item, events);
                 }
             }
             Some("item.completed") => {
@@ -205,7 +205,7 @@ impl CodexDecoder {
         }
     }
 
-    fn begun(&mut self, item: &Item<'_>, events: &mut Vec<AgentEvent>) {
+    fn item_started(&mut self, item: &Item<'_>, events: &mut Vec<AgentEvent>) {
         let (Some((name, input)), Some(id)) = (tool(item), item.id.as_deref()) else {
             return;
         };
@@ -242,7 +242,7 @@ impl CodexDecoder {
         let known = self.open_tools.remove(&id);
         if known.is_none() {
             // Some have no line of their beginning.
-            self.begun(&item, events);
+            self.item_started(&item, events);
             self.open_tools.remove(&id);
         }
         let is_error = !matches!(item.status.as_deref(), None | Some("completed"));
@@ -330,9 +330,9 @@ impl CodexDecoder {
 }
 
 impl AgentDecoder for CodexDecoder {
-    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+    fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
         if let Some(line) = line.read(events) {
-            self.said(line, events);
+            self.handle_line(line, events);
         }
     }
 
@@ -345,7 +345,7 @@ impl AgentDecoder for CodexDecoder {
         self.totals()
     }
 
-    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
+    fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = match records {
             RecordsScope::SoFar => self.news,
             // Its sub-agents are recorded nowhere that is read.

@@ -90,7 +90,7 @@ impl GeminiDecoder {
         }
     }
 
-    fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+    fn handle_line(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         let kind = line.kind.as_deref();
         let is_piece = kind == Some("message") && line.delta.0;
         // A line of a new kind in the middle of a text is no end of it (AGENT-33).
@@ -130,7 +130,7 @@ impl GeminiDecoder {
                     .filter(|words| words.starts_with(GIVES_UP))
                     .or(self.gave_up.take());
             }
-            Some("result") => self.ended(line, events),
+            Some("result") => self.handle_result(line, events),
             _ => {}
         }
     }
@@ -142,7 +142,7 @@ impl GeminiDecoder {
         Some(started)
     }
 
-    fn ended(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+    fn handle_result(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         self.settle(events);
         let success = line.status.as_deref() == Some("success") && self.gave_up.is_none();
         let error = line.error.0.and_then(|error| error.message.into_owned());
@@ -289,9 +289,9 @@ fn status(words: &str) -> Option<u16> {
 }
 
 impl AgentDecoder for GeminiDecoder {
-    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+    fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
         if let Some(line) = line.read(events) {
-            self.said(line, events);
+            self.handle_line(line, events);
         }
     }
 
@@ -310,7 +310,7 @@ impl AgentDecoder for GeminiDecoder {
         self.totals_at_end()
     }
 
-    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
+    fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let is_open = self.last.is_none() || self.waiting.is_some();
         let wanted = match records {
             RecordsScope::SoFar => self.is_recorded && self.news && is_open,

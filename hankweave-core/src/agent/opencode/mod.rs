@@ -73,7 +73,7 @@ impl OpencodeDecoder {
         Self { prices, ..self }
     }
 
-    fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+    fn handle_line(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         if self.session.is_none() {
             events.extend(session_started(
                 &mut self.session,
@@ -226,9 +226,9 @@ fn tool(part: Part<'_>, events: &mut Vec<AgentEvent>) {
 }
 
 impl AgentDecoder for OpencodeDecoder {
-    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+    fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
         if let Some(line) = line.read(events) {
-            self.said(line, events);
+            self.handle_line(line, events);
         }
     }
 
@@ -242,7 +242,7 @@ impl AgentDecoder for OpencodeDecoder {
     }
 
     /// Opencode tells everything itself; what it did that nobody heard would have to be read.
-    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
+    fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = records == RecordsScope::Whole && self.last.is_none();
         self.session.as_ref().filter(|_| wanted)
     }

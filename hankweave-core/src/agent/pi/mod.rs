@@ -68,7 +68,7 @@ impl PiDecoder {
         Self { prices, ..self }
     }
 
-    fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+    fn handle_line(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         match line.kind.as_deref() {
             Some("session") => events.extend(session_started(&mut self.session, line.id.into_owned(), None)),
             Some("agent_start" | "turn_start") => {
@@ -154,7 +154,7 @@ impl PiDecoder {
         self.ended = stop.as_deref() != Some("toolUse");
         let mut said = String::new();
         for block in message.content.objects() {
-            events.extend(told(block, &mut said));
+            events.extend(block_event(block, &mut said));
         }
         let success = matches!(stop.as_deref(), Some("stop" | "length"));
         // An answer that was cut off may have been longer; a request that was refused costs nothing.
@@ -241,9 +241,9 @@ impl PiDecoder {
 }
 
 impl AgentDecoder for PiDecoder {
-    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+    fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
         if let Some(line) = line.read(events) {
-            self.said(line, events);
+            self.handle_line(line, events);
         }
     }
 
@@ -259,7 +259,7 @@ impl AgentDecoder for PiDecoder {
     }
 
     /// Pi tells everything itself; what it did that nobody heard would have to be read.
-    fn wants(&self, records: RecordsScope) -> Option<&SessionId> {
+    fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = records == RecordsScope::Whole && !self.ended;
         self.session.as_ref().filter(|_| wanted)
     }
@@ -273,7 +273,7 @@ fn of_model(message: Object<Message<'_>>) -> Option<Message<'_>> {
 }
 
 /// Returns the event of a message block; its text is the answer, if nothing follows.
-fn told(block: Block<'_>, said: &mut String) -> Option<AgentEvent> {
+fn block_event(block: Block<'_>, said: &mut String) -> Option<AgentEvent> {
     match block.kind.as_deref()? {
         "text" => {
             let text = block.text.into_owned()?;

@@ -89,7 +89,7 @@ pub struct ReportToWebsocket {
 impl ReportToWebsocket {
     /// These laid over `below`.
     #[must_use]
-    pub fn over(self, below: Self) -> Self {
+    pub fn merged_over(self, below: Self) -> Self {
         Self {
             lifecycle: self.lifecycle.or(below.lifecycle),
             errors: self.errors.or(below.errors),
@@ -163,7 +163,7 @@ mod tests {
             errors: Some(true),
             ..ReportToWebsocket::default()
         };
-        let both = entry.over(own);
+        let both = entry.merged_over(own);
         assert_eq!(
             (both.errors, both.triggers, both.outputs),
             (Some(true), Some(true), None)

@@ -9,7 +9,7 @@ use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::{GivenOption, Invocation};
 
 use super::{Cli, Command};
-use crate::screen::tell;
+use crate::screen::print_stderr;
 
 impl Cli {
     /// Reads the command line; ends the program when it is wrong.
@@ -42,7 +42,7 @@ fn refuse(error: &clap::Error) -> ! {
     if !error.use_stderr() {
         error.exit();
     }
-    tell(error.render().to_string());
+    print_stderr(error.render().to_string());
     std::process::exit(error.exit_code())
 }
 

@@ -58,9 +58,8 @@ impl Catalogue {
         let mut rows = recorded(&state::read_execution(execution)?);
         let (known, restorable) = match &history {
             None => Default::default(),
-            Some(history) => {
-                look(history, &rows).map_err(|error| repository_failure(&repository, &error, &typed))?
-            }
+            Some(history) => read_history(history, &rows)
+                .map_err(|error| repository_failure(&repository, &error, &typed))?,
         };
         for (sha, known) in known {
             let row = rows
@@ -179,7 +178,7 @@ impl CheckpointRow {
 }
 
 /// Every checkpoint that a branch leads to or the state names, and which of them are complete.
-fn look(
+fn read_history(
     history: &GitHistory,
     recorded: &BTreeMap<CheckpointSha, CheckpointRow>,
 ) -> Result<(CheckpointsBySha, CheckpointsBySha), HistoryError> {

@@ -37,7 +37,7 @@ pub(super) fn verify(global: &Global, catalogue: &Catalogue, names: &[String]) -
     let verdicts = if rows.is_empty() {
         Vec::new()
     } else {
-        judge(catalogue.history()?, &rows)?
+        verify_rows(catalogue.history()?, &rows)?
     };
     let damaged = verdicts.iter().filter(|verdict| !verdict.whole).count();
     if global.json() {
@@ -48,7 +48,10 @@ pub(super) fn verify(global: &Global, catalogue: &Catalogue, names: &[String]) -
     Ok(ExitCode::from(u8::from(damaged > 0)))
 }
 
-fn judge<'a>(history: &GitHistory, rows: &[&'a CheckpointRow]) -> Result<Vec<VerifyResult<'a>>, CliError> {
+fn verify_rows<'a>(
+    history: &GitHistory,
+    rows: &[&'a CheckpointRow],
+) -> Result<Vec<VerifyResult<'a>>, CliError> {
     let shas: Vec<CheckpointSha> = rows.iter().map(|row| row.sha.clone()).collect();
     let found = history
         .inspect(&shas)

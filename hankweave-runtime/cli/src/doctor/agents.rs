@@ -9,7 +9,7 @@ use hankweave_runtime::world::environment::find_program;
 use super::{CheckStatus, Finding};
 
 /// Asks each program for its version, and nothing else.
-pub(super) async fn look(world: &World, drivers: &DriverSet) -> Vec<Finding> {
+pub(super) async fn check_agents(world: &World, drivers: &DriverSet) -> Vec<Finding> {
     let mut findings = Vec::new();
     let programs = drivers
         .names()

@@ -41,14 +41,14 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Cli
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
-    let mut findings = runtime.block_on(agents::look(&world, &drivers));
+    let mut findings = runtime.block_on(agents::check_agents(&world, &drivers));
     findings.extend(machine::directory(&execution));
     findings.extend(machine::limits());
     findings.push(prices(&configuration)?);
     if let (Some(loaded), Some(hank)) = (&loaded, hank) {
         let options = RunOptions {
             ceiling: configuration.ceiling(),
-            prices: crate::prices::known(&configuration)?,
+            prices: crate::prices::effective_prices(&configuration)?,
             ..RunOptions::default()
         };
         let mut hank = hank.clone();
@@ -156,7 +156,7 @@ impl Finding {
 const OLD_PRICES: u64 = 90;
 
 fn prices(configuration: &Configuration) -> Result<Finding, CliError> {
-    let prices = crate::prices::known(configuration)?;
+    let prices = crate::prices::effective_prices(configuration)?;
     let finding = |level, found: String| Finding::new("prices", "list", level, found);
     let Some(days) = machine::days_since(prices.as_of()) else {
         return Ok(finding(CheckStatus::Ok, prices.as_of().to_owned()));

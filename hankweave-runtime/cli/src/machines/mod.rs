@@ -22,7 +22,7 @@ use crate::directory::{existing_state_dir, is_served};
 use crate::exit::{CliError, CliErrorKind};
 use crate::logging;
 use crate::output;
-use crate::screen::tell;
+use crate::screen::print_stderr;
 use crate::typed::HintCommands;
 
 pub(crate) fn push(global: &Global, args: &PushArgs) -> Result<ExitCode, CliError> {
@@ -181,7 +181,7 @@ fn report(global: &Global, execution: &Path, arrived: &FetchedRun) -> Result<Exi
     }
     output::print(words::arrived(execution, arrived))?;
     for notice in words::notices(arrived) {
-        tell(format!("note: {notice}\n"));
+        print_stderr(format!("note: {notice}\n"));
     }
     Ok(ExitCode::SUCCESS)
 }

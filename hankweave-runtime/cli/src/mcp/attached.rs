@@ -71,7 +71,7 @@ impl Attached {
             ..locks.request(TaskRow::lock_name(id), &owner, LockMode::Exclusive)
         };
         let guard = locks.acquire(request).await?.guard;
-        let lifecycle = self.registry.lifecycle.held_by(ExclusiveHold {
+        let lifecycle = self.registry.lifecycle.with_hold(ExclusiveHold {
             holder: guard.holder().clone(),
             lease: Some(DEFAULT_LEASE),
         });

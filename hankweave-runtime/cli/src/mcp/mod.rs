@@ -41,14 +41,14 @@ async fn serve(registry: &Registry) -> Result<ExitCode, CliError> {
     let served = tokio::select! {
         never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
         () = shutdown.requested() => Ok(()),
-        served = speak(server) => served,
+        served = serve_stdio(server) => served,
     };
     attached.close().await;
     served?;
     Ok(stopped(&shutdown))
 }
 
-async fn speak(server: McpServer) -> Result<(), CliError> {
+async fn serve_stdio(server: McpServer) -> Result<(), CliError> {
     let failed = |error: String| {
         CliError::new(CliErrorKind::Input, format!("the client does not speak MCP: {error}"))
             .hint("an agent starts this program itself, as in {\"mcpServers\": {\"tasks\": {\"command\": \"hankweave\", \"args\": [\"mcp\"]}}}")

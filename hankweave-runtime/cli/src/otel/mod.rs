@@ -45,7 +45,7 @@ impl Exporter {
     }
 
     /// Exports what happens until the events end, and then what is left, within a few seconds.
-    pub(crate) async fn follow(self, mut events: Subscription) {
+    pub(crate) async fn export(self, mut events: Subscription) {
         let (ended, waiting) = mpsc::channel(WAITING);
         let read = async {
             let (mut spans, mut dropped) = (Spans::default(), 0_u64);

@@ -27,7 +27,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::keyboard::Keyboard;
 use crate::recorded::{self, JournalRange, LineSink as RecordedLines};
 use crate::report::{LiveContext, Reporter};
-use crate::screen::{come_back, is_drawable, tell};
+use crate::screen::{come_back, is_drawable, print_stderr};
 use crate::signals;
 use crate::tui::{self, ExitReason};
 use crate::typed::HintCommands as About;
@@ -55,7 +55,7 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Cli
             ExitReason::Terminated => Ok(ExitCode::from(StopCause::Terminate.exit_code())),
             ExitReason::HungUp => Ok(ExitCode::from(StopCause::HangUp.exit_code())),
             ExitReason::Ended(ended) => {
-                tell(format!("{ended}\n"));
+                print_stderr(format!("{ended}\n"));
                 ended_failure(&ended, typed.as_ref()).map_or(Ok(ExitCode::SUCCESS), Err)
             }
         };
@@ -170,7 +170,7 @@ fn known(typed: Option<&About>) -> LiveContext {
         max_dollars: typed.and_then(|dollars| Usd::from_dollars(dollars).ok()),
         max_time: None,
     };
-    let ceiling = hank.as_ref().map_or(ceiling, |hank| ceiling.over(hank));
+    let ceiling = hank.as_ref().map_or(ceiling, |hank| ceiling.or_from_hank(hank));
     LiveContext::of(ceiling, hank.as_ref())
 }
 
@@ -263,12 +263,12 @@ async fn press(
         };
         match pressed {
             KeyAction::Nothing => {}
-            KeyAction::Say(text) => tell(format!("{text}\n")),
+            KeyAction::Say(text) => print_stderr(format!("{text}\n")),
             KeyAction::Send(command) => send(commands, command, typed).await,
             KeyAction::Detach => return,
             KeyAction::List => match list(commands, &mut places).await {
-                Some(found) => tell(format!("{}\n", keys.offer(found))),
-                None => tell("the checkpoints were not told\n"),
+                Some(found) => print_stderr(format!("{}\n", keys.offer(found))),
+                None => print_stderr("the checkpoints were not told\n"),
             },
         }
     }
@@ -296,7 +296,7 @@ async fn obey(commands: &CommandSender, typed: Option<&About>) {
             AttachInput::BackTo(prefix) => match full_name(typed, prefix).await {
                 Ok(sha) => words::back_to(sha),
                 Err(failure) => {
-                    tell(failure.text());
+                    print_stderr(failure.text());
                     continue;
                 }
             },
@@ -304,7 +304,9 @@ async fn obey(commands: &CommandSender, typed: Option<&About>) {
         };
         match read {
             AttachInput::Nothing => {}
-            AttachInput::Unknown | AttachInput::BackTo(_) => tell(format!("commands: {}\n", words::HELP)),
+            AttachInput::Unknown | AttachInput::BackTo(_) => {
+                print_stderr(format!("commands: {}\n", words::HELP))
+            }
             AttachInput::Detach => return,
             AttachInput::Command(command) => send(commands, command, typed).await,
             AttachInput::Careful(command) => {
@@ -330,18 +332,18 @@ async fn full_name(typed: Option<&About>, prefix: String) -> Result<String, CliE
 
 /// Asks once more before files change.
 async fn is_meant(lines: &mut Lines<BufReader<Stdin>>) -> bool {
-    tell("the files of the project are taken back; type yes to continue\n");
+    print_stderr("the files of the project are taken back; type yes to continue\n");
     let answer = lines.next_line().await.ok().flatten();
     let meant = answer.is_some_and(|answer| answer.trim() == "yes");
     if !meant {
-        tell("nothing was changed\n");
+        print_stderr("nothing was changed\n");
     }
     meant
 }
 
 async fn send(commands: &CommandSender, command: Command, typed: Option<&About>) {
     match commands.send(command).await {
-        Ok(answer) => tell(format!("{}\n", words::of_answer(&answer))),
-        Err(error) => tell(command_failure(&error, typed).text()),
+        Ok(answer) => print_stderr(format!("{}\n", words::of_answer(&answer))),
+        Err(error) => print_stderr(command_failure(&error, typed).text()),
     }
 }

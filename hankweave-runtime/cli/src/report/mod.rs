@@ -3,10 +3,10 @@
 //! Reports only listen: they get the published events and never ask for anything.
 
 mod colours;
+mod event_text;
 mod live;
 mod plain;
 mod said;
-mod say;
 mod summary;
 mod title;
 mod words;
@@ -20,11 +20,11 @@ use hankweave_runtime::state_manager::Events;
 
 use self::live::LiveView;
 use self::plain::Plain;
-use crate::screen::{JsonLines, tell};
+use crate::screen::{JsonLines, print_stderr};
 pub(crate) use colours::{style_of, write_problems};
+pub(crate) use event_text::event_text;
 pub(crate) use live::{LiveContext, restoring};
 pub(crate) use said::MarkedText;
-pub(crate) use say::say;
 pub(crate) use summary::{SummaryContext, headline};
 pub(crate) use title::{Loops, title};
 pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, standing, tokens};
@@ -76,7 +76,7 @@ impl Reporter {
                 view.event(entry);
                 Ok(())
             }
-            Self::Plain(lines) => lines.say(entry),
+            Self::Plain(lines) => lines.print_event(entry),
             Self::Json(lines) => lines.print(entry),
             Self::Quiet => Ok(()),
         }
@@ -102,7 +102,7 @@ impl Reporter {
     /// Says something that is no event, before the run begins.
     pub(crate) fn notice(&self, text: &str) {
         if !self.is_quiet() {
-            tell(format!("note: {text}\n"));
+            print_stderr(format!("note: {text}\n"));
         }
     }
 
@@ -113,7 +113,7 @@ impl Reporter {
             Self::Plain(_) | Self::Json(_) | Self::Quiet => "",
         };
         if !self.is_quiet() {
-            tell(format!(
+            print_stderr(format!(
                 "page: {address} (`{whole}` prints the address that opens it)\n{more}"
             ));
         }
@@ -149,6 +149,6 @@ impl Reporter {
             Self::Json(_) | Self::Quiet => return,
         };
         drop(self);
-        tell(ending.text(outcome, with_codons));
+        print_stderr(ending.text(outcome, with_codons));
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use hankweave_core::wire::JournalEntry;
 
-use super::say::say;
+use super::event_text::event_text;
 use crate::screen::{SafeText, print};
 
 /// Lines that were not written yet fill at most a little more than this.
@@ -19,8 +19,8 @@ pub(crate) struct Plain {
 
 impl Plain {
     /// A line, when the event is one that people want to know of.
-    pub(super) fn say(&mut self, entry: &JournalEntry) -> io::Result<()> {
-        let Some(line) = say(&entry.event) else {
+    pub(super) fn print_event(&mut self, entry: &JournalEntry) -> io::Result<()> {
+        let Some(line) = event_text(&entry.event) else {
             return Ok(());
         };
         // Writing to a text cannot fail.

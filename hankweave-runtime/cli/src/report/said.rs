@@ -7,7 +7,7 @@ use hankweave_core::id::CodonId;
 use hankweave_core::view::subject;
 use hankweave_core::wire::{AgentAction, Event};
 
-use super::say::say;
+use super::event_text::event_text;
 use super::words::answer;
 use crate::screen::SafeText;
 
@@ -58,7 +58,7 @@ impl MarkedText {
             } => ("! ", red, format!("{sentinel_id}: {message}")),
             Event::RigOutput { line, .. } => ("| ", Style::new().dimmed(), line.clone()),
             other => {
-                let words = say(other)?;
+                let words = event_text(other)?;
                 let own = words.strip_prefix(&format!("{codon}: ")).unwrap_or(&words);
                 ("— ", Style::new().dimmed(), own.to_owned())
             }

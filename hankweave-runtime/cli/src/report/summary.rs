@@ -62,9 +62,9 @@ impl SummaryContext<'_> {
             writeln!(
                 text,
                 "  this run {} in {}, all runs {}",
-                outcome.run_cost.told(outcome.run_cost_is_lower_bound),
+                outcome.run_cost.display(outcome.run_cost_is_lower_bound),
                 duration(time),
-                outcome.total_cost.told(outcome.total_cost_is_lower_bound)
+                outcome.total_cost.display(outcome.total_cost_is_lower_bound)
             )?;
         }
         write_class(outcome, text)?;

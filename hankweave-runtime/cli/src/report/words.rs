@@ -75,7 +75,7 @@ pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
         .map(|most| format!(" of {}", seconds(most)));
     let spent = totals
         .actual_dollars
-        .told(totals.actual_is_lower_bound == Some(true));
+        .display(totals.actual_is_lower_bound == Some(true));
     let lived = seconds(totals.actual_time_seconds);
     format!("budget: {spent}{dollars}, {lived}{}", time.unwrap_or_default())
 }

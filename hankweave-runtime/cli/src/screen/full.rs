@@ -161,7 +161,7 @@ pub(crate) fn give_back() {
     let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
     area::show_again();
     if held.forgotten > 0 {
-        super::tell(format!("{} earlier messages are left out\n", held.forgotten));
+        super::print_stderr(format!("{} earlier messages are left out\n", held.forgotten));
     }
     for (stream, text) in held.texts {
         let _ = area::above(|| match stream {

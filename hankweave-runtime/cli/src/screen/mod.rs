@@ -49,7 +49,7 @@ pub(crate) fn streams() -> (tokio::io::Stdin, tokio::io::Stdout) {
 }
 
 /// Writes to standard error, for people. That nobody can read it, because it goes to a full disk for example, is no reason to fail.
-pub(crate) fn tell(text: impl Into<SafeText>) {
+pub(crate) fn print_stderr(text: impl Into<SafeText>) {
     // See above.
     let _ = ask(text);
 }

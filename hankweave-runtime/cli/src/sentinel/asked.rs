@@ -37,7 +37,7 @@ impl<'a> RehearsalOutput<'a> {
     }
 
     /// One time that the sentinel acts.
-    pub(super) fn tell(
+    pub(super) fn print_firing(
         &mut self,
         run: &RunId,
         codon: &CodonId,
@@ -92,7 +92,7 @@ fn as_text(
     let lines: Vec<String> = match prompt {
         Some(Ok(prompt)) => prompt.lines().map(str::to_owned).collect(),
         Some(Err(error)) => vec![error.message],
-        None => firing.events.iter().map(|event| told(event)).collect(),
+        None => firing.events.iter().map(|event| event_line(event)).collect(),
     };
     for line in lines {
         let _ = writeln!(text, "  {line}");
@@ -104,7 +104,7 @@ fn value(event: &ObservedEvent) -> Option<Value> {
     serde_json::from_str(&event.line).ok()
 }
 
-fn told(event: &ObservedEvent) -> String {
+fn event_line(event: &ObservedEvent) -> String {
     let seq = value(event).and_then(|value| value.get("seq")?.as_u64());
     sentence(TailLine {
         seq: seq.unwrap_or_default(),

@@ -19,7 +19,7 @@ use self::rehearsal::Rehearsal;
 use crate::args::{Global, SentinelCommand, SentinelTestArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::recorded::{self, JournalRange};
-use crate::screen::tell;
+use crate::screen::print_stderr;
 
 pub(crate) fn sentinel(global: &Global, command: &SentinelCommand) -> Result<ExitCode, CliError> {
     match command {
@@ -52,7 +52,7 @@ fn test(global: &Global, args: &SentinelTestArgs) -> Result<ExitCode, CliError> 
         return Err(rehearsal.nothing_of(codon));
     }
     if !global.quiet {
-        tell(format!("{}\n", rehearsal.summary()));
+        print_stderr(format!("{}\n", rehearsal.summary()));
     }
     Ok(code)
 }
@@ -79,7 +79,7 @@ fn read(path: &Path) -> Result<Sentinel, CliError> {
         _ => return Err(wrong(problems)),
     };
     if !checked.problems.is_empty() {
-        tell(problems);
+        print_stderr(problems);
     }
     let files = BTreeMap::from([(name.clone(), config)]);
     let entry = SentinelEntry {

@@ -174,7 +174,8 @@ impl<'a> Rehearsal<'a> {
         };
         while let Some(firing) = watched.engine.next_firing() {
             self.times += 1;
-            self.asked.tell(&watched.run, &watched.codon, &firing, at)?;
+            self.asked
+                .print_firing(&watched.run, &watched.codon, &firing, at)?;
         }
         Ok(())
     }

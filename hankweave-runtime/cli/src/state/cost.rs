@@ -186,7 +186,7 @@ impl CostReport<'_> {
                 )?;
                 for sentinel in &codon.sentinels {
                     let name = format!("    sentinel {}", sentinel.id);
-                    let cost = sentinel.total_cost.told(sentinel.is_lower_bound);
+                    let cost = sentinel.total_cost.display(sentinel.is_lower_bound);
                     writeln!(text, "{name:<38} {:>20} {:>10} {cost:>18}", "", "")?;
                 }
             }
@@ -198,10 +198,10 @@ impl CostReport<'_> {
 
 fn line(text: &mut String, name: &str, status: &str, figures: CostTotals) -> std::fmt::Result {
     let cost = match figures.is_lower_bound && figures.codon_cost == Usd::ZERO {
-        true => figures.codon_cost.told(true),
+        true => figures.codon_cost.display(true),
         false => figures.codon_cost.to_string(),
     };
-    let spend = figures.spend.told(figures.is_lower_bound);
+    let spend = figures.spend.display(figures.is_lower_bound);
     let tokens = figures.tokens.total();
     writeln!(
         text,

@@ -22,7 +22,7 @@ use super::journal;
 use crate::args::Document;
 use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
-use crate::screen::tell;
+use crate::screen::print_stderr;
 use crate::typed::{HintCommands, about_file};
 
 /// The document that a command is about. A named file must be complete; an execution directory is read as a start would read it.
@@ -174,7 +174,7 @@ fn repository(execution: &Path, state: &HankweaveState) -> Option<CheckpointTabl
                 .collect(),
         ),
         Err(error) => {
-            tell(format!("note: checkpoints are not checked: {}\n", chain(&error)));
+            print_stderr(format!("note: checkpoints are not checked: {}\n", chain(&error)));
             None
         }
     }

@@ -14,7 +14,7 @@ use hankweave_core::discovery::Activity;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
-use hankweave_core::plan::{BlockedBy, Decision, Retry, settle};
+use hankweave_core::plan::{BlockedBy, Decision, Retry, decide_with_replans};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::RunView;
@@ -147,7 +147,7 @@ impl<'a> StatusView<'a> {
             typed: HintCommands::about(execution),
             live: holder.is_some(),
             activity: holder.and_then(|holder| holder.activity),
-            decision: hank.map(|hank| settle(state, hank)),
+            decision: hank.map(|hank| decide_with_replans(state, hank)),
             changes: changes.unwrap_or_default(),
             now: SystemClock.now(),
             unfinished: unfinished(execution, thread),
@@ -164,7 +164,9 @@ fn draw(state: &HankweaveState, thread: &ExecutionThread, hank: Option<&Hank>, l
         view.mark_crashed();
     }
     match hank {
-        Some(hank) => view.with_description(&Event::run_described(hank, Ceiling::default().over(hank))),
+        Some(hank) => {
+            view.with_description(&Event::run_described(hank, Ceiling::default().or_from_hank(hank)))
+        }
         None => view,
     }
 }
@@ -197,7 +199,7 @@ impl StatusView<'_> {
     /// How long it is until a codon is run again: as the run measures it, or by the records' times where it does not say (D9).
     fn left(&self, retry: &Retry) -> Duration {
         let activity = self.activity.as_ref().zip(SystemClock.uptime());
-        let measured = activity.and_then(|(at, up)| at.left(&retry.entry.codon_id, up));
+        let measured = activity.and_then(|(at, up)| at.remaining(&retry.entry.codon_id, up));
         measured.unwrap_or_else(|| retry.remaining(self.now))
     }
 
@@ -229,7 +231,7 @@ impl StatusView<'_> {
 
 /// Returns the next step of the run, by the hank that ran here last.
 pub(crate) fn decision(execution: &Path, state: &HankweaveState) -> Option<Decision> {
-    Some(settle(state, &last_hank(execution)?))
+    Some(decide_with_replans(state, &last_hank(execution)?))
 }
 
 fn last_hank(execution: &Path) -> Option<Hank> {

@@ -55,10 +55,10 @@ impl StatusView<'_> {
         writeln!(
             text,
             "  this run {}, all runs {}",
-            run.spend().told(self.is_lower_bound(run)),
+            run.spend().display(self.is_lower_bound(run)),
             state
                 .total_spend()
-                .told(self.is_lower_bound(run) || state.cost_is_lower_bound())
+                .display(self.is_lower_bound(run) || state.cost_is_lower_bound())
         )?;
         if let Some(Event::BudgetSummary { ceiling, totals, .. }) = &self.budget {
             let budget = report::budget(ceiling, totals);

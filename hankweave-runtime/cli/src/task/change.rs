@@ -15,7 +15,7 @@ use crate::args::{Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, Task
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::registry::Registry;
-use crate::screen::{ask, one_line, tell};
+use crate::screen::{ask, one_line, print_stderr};
 
 fn print_row(global: &Global, row: &TaskRow) -> Result<ExitCode, CliError> {
     if global.json() {
@@ -39,7 +39,7 @@ pub(super) async fn cancel(global: &Global, registry: &Registry, id: &TaskId) ->
         .map_err(|error| registry.failure(&error))?;
     if row.cancel_requested_at.is_some() && !global.quiet {
         let show = registry.typed(&format!("task show {id}"));
-        tell(format!("its worker stops it; `{show}` shows when it has\n"));
+        print_stderr(format!("its worker stops it; `{show}` shows when it has\n"));
     }
     print_row(global, &row)
 }
@@ -65,7 +65,7 @@ pub(super) async fn answer(
     print_row(global, &row.map_err(|error| registry.failure(&error))?)?;
     if !global.quiet && !global.json() {
         let resume = registry.typed(&format!("task resume {id}"));
-        tell(match granted {
+        print_stderr(match granted {
             true => "approved; the next worker continues the task\n".to_owned(),
             false => format!("denied; `{resume}` lets the task ask again\n"),
         });
@@ -110,7 +110,7 @@ async fn resume_for(
     print_row(global, &row.map_err(|error| registry.failure(&error))?)?;
     if !global.quiet && !global.json() {
         let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
-        tell(format!(
+        print_stderr(format!(
             "{} works on it in {}; end with `{done}` or `{free}`; a worker requeues it once nothing has changed for its --orphan-after\n",
             one_line(agent.as_str()),
             workspace.display()

@@ -56,7 +56,7 @@ pub(super) async fn create(
     if !global.quiet {
         output::print(format!("{id}\n"))?;
         let next = registry.typed("worker --once");
-        crate::screen::tell(format!(
+        crate::screen::print_stderr(format!(
             "\"{}\" waits for a worker; `{next}` runs it here\n",
             one_line(name)
         ));

@@ -50,7 +50,9 @@ pub(super) async fn health(
         );
         CliError::new(CliErrorKind::Io, message)
     };
-    let found = within(PATIENCE, look(registry, args)).await.ok_or_else(away)??;
+    let found = within(PATIENCE, run_checks(registry, args))
+        .await
+        .ok_or_else(away)??;
     match global.json() {
         true => output::print_json(&found.document()).map(drop)?,
         false => output::print(found.text())?,
@@ -65,11 +67,11 @@ pub(super) async fn health(
 }
 
 /// Looks at one thing after the other; with `--fail-fast` at nothing after the first that fails.
-async fn look(registry: &Registry, args: &TaskHealthArgs) -> Result<HealthReport, CliError> {
+async fn run_checks(registry: &Registry, args: &TaskHealthArgs) -> Result<HealthReport, CliError> {
     let mut found = HealthReport::default();
     figures(registry, args, &mut found).await?;
     for check in [HealthCheck::Registry, HealthCheck::Files, HealthCheck::Orphans] {
-        let trouble = match check.look(registry, args, &mut found).await {
+        let trouble = match check.run_checks(registry, args, &mut found).await {
             Ok(trouble) => trouble,
             Err(failure) => Some(failure.message().to_owned()),
         };
@@ -114,7 +116,7 @@ impl HealthCheck {
     }
 
     /// Returns the problem, if there is one.
-    async fn look(
+    async fn run_checks(
         self,
         registry: &Registry,
         args: &TaskHealthArgs,

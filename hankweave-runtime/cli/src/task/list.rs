@@ -169,7 +169,7 @@ pub(super) async fn stats(global: &Global, registry: &Registry) -> Result<ExitCo
             "costIsLowerBound": all.cost_is_lower_bound, "costByStatus": by_status}));
     }
     let tasks = if total == 1 { "task" } else { "tasks" };
-    let mut text = format!("{total} {tasks}, {}\n", all.cost.told(all.cost_is_lower_bound));
+    let mut text = format!("{total} {tasks}, {}\n", all.cost.display(all.cost_is_lower_bound));
     for status in STATUSES {
         let (name, cost) = (status.as_str(), costs[status.as_str()]);
         text.push_str(&format!(

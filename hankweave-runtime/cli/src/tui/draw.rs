@@ -142,7 +142,7 @@ fn costs(view: &View, model: &RunModel) -> Vec<Line<'static>> {
     ));
     let rows = model.rows.iter().map(|row| {
         let time = row.took.map_or(String::new(), duration);
-        let cost = row.cost.told(row.is_lower_bound);
+        let cost = row.cost.display(row.is_lower_bound);
         let title: String = row.title.chars().take(24).collect();
         format!("{title:<24} {time:>12} {:>8} {cost:>12}", tokens(row.tokens))
     });

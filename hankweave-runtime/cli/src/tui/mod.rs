@@ -115,7 +115,7 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
             }
             Some(done) = watched.tasks.join_next(), if !watched.tasks.is_empty() => watched.done(done),
             message = client.next(), if ended.is_none() => match message {
-                Ok(message) => watched.hear(message),
+                Ok(message) => watched.handle_message(message),
                 // Whoever reads continues reading.
                 Err(why) => {
                     watched.view.message = format!("{why}; q leaves");
@@ -149,7 +149,7 @@ impl App {
     }
 
     /// Takes a message in.
-    fn hear(&mut self, message: ServerMessage) {
+    fn handle_message(&mut self, message: ServerMessage) {
         match message {
             ServerMessage::Event(entry) => {
                 self.model.take(&entry);

@@ -125,7 +125,7 @@ impl RunModel {
 
     /// Takes an event in.
     pub(super) fn take(&mut self, entry: &JournalEntry) {
-        self.say(&entry.event, entry.timestamp);
+        self.add_transcript(&entry.event, entry.timestamp);
         match &entry.event {
             Event::StateTransition {
                 transition,
@@ -281,7 +281,7 @@ impl RunModel {
     }
 
     /// Adds to the transcript what an event says.
-    fn say(&mut self, event: &Event, at: Timestamp) {
+    fn add_transcript(&mut self, event: &Event, at: Timestamp) {
         if let Event::StateTransition { transition, .. } = event
             && let StateEvent::CodonStarted { codon_id, .. } = &**transition
         {

@@ -240,7 +240,7 @@ impl View {
     fn ask(&mut self, order: char, model: &RunModel) {
         let running = model.running();
         let newest = model.current.and_then(|at| model.rows.get(at));
-        let spent = |row: &CodonRow| row.cost.told(row.is_lower_bound);
+        let spent = |row: &CodonRow| row.cost.display(row.is_lower_bound);
         let asked = match (order, running, newest) {
             ('s', Some(row), _) => Some((
                 format!(

@@ -15,7 +15,7 @@ use hankweave_runtime::world::disk::RealDisk;
 use hankweave_runtime::world::environment::Environment;
 use serde_json::json;
 
-use super::{ValidationInput, as_text, look};
+use super::{ValidationInput, as_text, load_input};
 use crate::args::{Global, RunArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
@@ -26,7 +26,7 @@ use crate::status::outlook;
 
 /// Shows what the run would do, from where, and within which limits; ends as the run would end that does not start (CLI-29).
 pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {
-    let looked = look(&args.hank, &args.settings)?;
+    let looked = load_input(&args.hank, &args.settings)?;
     let execution = args.hank.execution.as_ref().unwrap_or(&looked.loaded.root);
     let state = read_execution(execution).ok().filter(|_| !args.new);
     let recovery = args.recover.map(Recovery::from);

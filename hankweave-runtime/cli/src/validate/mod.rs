@@ -32,11 +32,11 @@ use crate::failures::hank_failure;
 use crate::output;
 use crate::prices;
 use crate::report::{counted, write_problems};
-use crate::screen::{SafeText, tell};
+use crate::screen::{SafeText, print_stderr};
 
 /// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, CliError> {
-    let looked = look(&args.hank, &args.settings)?;
+    let looked = load_input(&args.hank, &args.settings)?;
     if global.json() {
         output::print_json(&looked.as_json())?;
     } else {
@@ -62,7 +62,7 @@ impl ValidationInput {
     }
 }
 
-fn look(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput, CliError> {
+fn load_input(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput, CliError> {
     let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
     let (drivers, ceiling) = plan(&mut loaded, settings)?;
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
@@ -87,11 +87,11 @@ fn plan(loaded: &mut LoadedHank, settings: &SettingArgs) -> Result<(DriverSet, C
     let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(settings)?)?;
     let options = RunOptions {
         ceiling: configuration.ceiling(),
-        prices: prices::known(&configuration)?,
+        prices: prices::effective_prices(&configuration)?,
         ..RunOptions::default()
     };
     for warning in &configuration.warnings {
-        tell(format!("{warning}\n"));
+        print_stderr(format!("{warning}\n"));
     }
     let world = config::world(&configuration);
     let drivers = DriverSet::built_in(&ProcessHost::new(&world));
@@ -104,7 +104,7 @@ fn plan(loaded: &mut LoadedHank, settings: &SettingArgs) -> Result<(DriverSet, C
     loaded.problems.extend(refused(&hank, &options, &drivers));
     loaded.problems.extend(missing_agents(&hank, &drivers));
     loaded.problems.extend(unready);
-    let ceiling = options.ceiling.over(&hank);
+    let ceiling = options.ceiling.or_from_hank(&hank);
     loaded.hank = Some(hank);
     Ok((drivers, ceiling))
 }

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use crate::exit::{CliError, CliErrorKind};
-use crate::screen::tell;
+use crate::screen::print_stderr;
 
 /// How long somebody who asks may take, and how much he may say.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpList
     };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    tell(format!("metrics: http://{bound}/metrics\n"));
+    print_stderr(format!("metrics: http://{bound}/metrics\n"));
     Ok(Some(listener))
 }
 

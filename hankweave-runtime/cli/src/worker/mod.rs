@@ -24,7 +24,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::logging;
 use crate::output;
 use crate::registry::{Registry, with_registry};
-use crate::screen::{self, tell};
+use crate::screen::{self, print_stderr};
 use crate::signals::{self, HangUp, stopped};
 use crate::task::line_with_reason;
 
@@ -45,7 +45,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     let options = options(args, &registry.world)?;
     let listener = metrics::listen(args.metrics).await?;
     if !global.quiet && !global.json() {
-        tell(format!(
+        print_stderr(format!(
             "worker {} started; task files are in {}\n",
             options.name,
             registry.layers.root().display()
@@ -162,7 +162,7 @@ fn report(global: &Global, worked: &WorkerSummary) -> Result<(), CliError> {
         return output::print_json_text(&format!("{document}\n"));
     }
     if !global.quiet {
-        tell(format!(
+        print_stderr(format!(
             "{completed} completed, {failed} failed, {cancelled} cancelled, {waiting} waiting for approval, {requeued} requeued, {lost} lost to other workers\n"
         ));
     }

@@ -16,7 +16,7 @@ use super::{metrics, options, print_step, sweep};
 use crate::args::{Global, WorkerArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::registry::{tasks_folder, with_runtime};
-use crate::screen::tell;
+use crate::screen::print_stderr;
 use crate::signals::{self, HangUp, stopped};
 
 pub(super) fn worker(global: &Global, args: &WorkerArgs, admin: &str) -> Result<ExitCode, CliError> {
@@ -47,7 +47,7 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
         register(&*world.http, admin, &address).await.map_err(refused)?;
         if !quiet && !json {
             let root = layers.root().display();
-            tell(format!(
+            print_stderr(format!(
                 "worker {name} serves Restate at {address}; task files are in {root}\n"
             ));
         }

@@ -63,7 +63,7 @@ pub(super) struct FetchedRecord {
 }
 
 impl FetchedRecord {
-    pub(super) async fn look(
+    pub(super) async fn read_record(
         git: Git,
         record: String,
         execution: RemoteExecution,

@@ -44,7 +44,7 @@ pub async fn clone(world: &World, order: &CloneRequest) -> Result<FetchedRun, Re
     let (own, into) = (world.clone(), order.into.clone());
     let workshop = world
         .blocking
-        .run(move || StagingDir::beside(&own, &into))
+        .run(move || StagingDir::next_to(&own, &into))
         .await?;
     let temporary = ExecutionDir::new(workshop.path().to_owned());
     let git = new_repository(world, &temporary, temporary.root())
@@ -52,7 +52,7 @@ pub async fn clone(world: &World, order: &CloneRequest) -> Result<FetchedRun, Re
         .without_questions()
         .await?;
     let record = fetch(&git, &order.url, &execution, &limits).await?;
-    let came = FetchedRecord::look(git, record, execution, &order.url, limits).await?;
+    let came = FetchedRecord::read_record(git, record, execution, &order.url, limits).await?;
     came.prepare(world, &temporary, temporary.root()).await?;
     let work = InstallStep {
         world: world.clone(),
@@ -63,7 +63,7 @@ pub async fn clone(world: &World, order: &CloneRequest) -> Result<FetchedRun, Re
     world
         .blocking
         .run(move || {
-            let arrived = work.bring(&temporary)?;
+            let arrived = work.install(&temporary)?;
             work.restore(&temporary)?;
             let place = work.final_dir.root().to_owned();
             workshop.finish(&place)?;

@@ -33,7 +33,7 @@ pub(super) struct InstallStep {
 
 impl InstallStep {
     /// Brings sessions and hank to their places, and writes down where the record came from.
-    pub(super) fn bring(&self, temporary: &ExecutionDir) -> Result<FetchedRun, RemoteError> {
+    pub(super) fn install(&self, temporary: &ExecutionDir) -> Result<FetchedRun, RemoteError> {
         let FetchedRecord {
             manifest,
             record,
@@ -75,7 +75,7 @@ impl InstallStep {
     fn bring_sessions(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
         for staged in self.staged(temporary, SESSIONS) {
             let (file, bytes) = staged?;
-            sessions::bring(&self.world, self.final_dir.root(), file, &bytes)?;
+            sessions::install_session(&self.world, self.final_dir.root(), file, &bytes)?;
         }
         Ok(())
     }

@@ -56,7 +56,7 @@ pub async fn pull(world: &World, dir: &ExecutionDir, order: &PullRequest) -> Res
         token: order.token,
         replace: false,
     };
-    let local = LocalSide::look(world, dir, &push).await?;
+    let local = LocalSide::read_local(world, dir, &push).await?;
     let there = there(&local).await?;
     if local.base.as_ref().is_some_and(|base| base.commit == there) {
         return Ok(nothing_new(&local, there));
@@ -136,7 +136,7 @@ async fn take_over(
     let git = new_repository(world, &temporary, dir.root()).await?;
     copy_checkpoints(&git, &local, &record).await?;
     let RemoteTracking { execution, url, .. } = local.book;
-    let came = FetchedRecord::look(git, record, execution, &url, limits).await?;
+    let came = FetchedRecord::read_record(git, record, execution, &url, limits).await?;
     let base = local.base.as_ref().filter(|_| !replace);
     verify::shape(&came.manifest, &came.pieces, base)?;
     came.prepare(world, &temporary, dir.root()).await?;
@@ -149,7 +149,7 @@ async fn take_over(
     world
         .blocking
         .run(move || {
-            let arrived = work.bring(&temporary)?;
+            let arrived = work.install(&temporary)?;
             work.announce(&temporary, left)?;
             Ok(arrived)
         })

@@ -185,7 +185,7 @@ impl CheckpointStore for GitCheckpoints {
         self.counted.now()
     }
 
-    fn known(&self) -> Result<CheckpointsBySha, HistoryError> {
+    fn list(&self) -> Result<CheckpointsBySha, HistoryError> {
         self.history.known()
     }
 

@@ -103,7 +103,7 @@ impl ReviewBranch {
         let checkpoints = repository::open(&work.checkpoints)?;
         let commit = commit(&repository, place.newest, &self.folder, &checkpoints, work);
         let commit = commit.map_err(ObjectError::at("bring the files to the branch"))?;
-        self.bring(&repository, place, commit)
+        self.move_branch(&repository, place, commit)
     }
 
     fn reference(&self) -> String {
@@ -219,7 +219,7 @@ impl ReviewBranch {
     }
 
     /// Brings the mark to a commit, and the branch if it can be moved.
-    fn bring(&self, repository: &Repository, place: BranchTip, commit: Oid) -> Result<(), ReviewError> {
+    fn move_branch(&self, repository: &Repository, place: BranchTip, commit: Oid) -> Result<(), ReviewError> {
         let mark = repository.reference(&self.mark, commit, true, LOG);
         mark.map_err(at_branch())?;
         if commit == place.branch {

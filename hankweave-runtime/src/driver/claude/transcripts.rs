@@ -176,7 +176,7 @@ mod tests {
         let transcripts = Transcripts::of(&host, config, &own, None, &Prices::listed()).unwrap();
         let mut decoder = ClaudeDecoder::new(false);
         decoder.line(INIT);
-        let session = decoder.wants(RecordsScope::Whole).unwrap().clone();
+        let session = decoder.records_needed(RecordsScope::Whole).unwrap().clone();
         let recorded = transcripts.read(&session, RecordsScope::Whole);
         decoder.recall(RecordsScope::Whole, recorded, &mut Vec::new());
         let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Signaled(9), EndedBy::Us));

@@ -44,7 +44,7 @@ impl Log {
     }
 
     /// Opens the file at `path` again, to append to what an earlier process wrote.
-    pub(super) fn go_on(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Self> {
+    pub(super) fn reopen(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Self> {
         let file = disk.open_append(path)?;
         Ok(Self {
             path: path.to_owned(),
@@ -123,7 +123,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
         create(&path, 6).append(b"1234");
-        let mut log = Log::go_on(&RealDisk, &path, 6).unwrap();
+        let mut log = Log::reopen(&RealDisk, &path, 6).unwrap();
         log.append(b"5678");
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, "123456\n[log limit reached; the rest was not written]\n");

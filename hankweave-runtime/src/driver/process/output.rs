@@ -59,7 +59,7 @@ impl OutputLogger {
         }
         let mut events = Vec::new();
         if let Some(line) = self.framer.finish() {
-            self.decoder.hear(line.as_agent_line(), &mut events);
+            self.decoder.decode(line.as_agent_line(), &mut events);
         }
         self.send(events).await;
         // Nothing more is ordered.
@@ -77,7 +77,7 @@ impl OutputLogger {
 
     /// The next output. Until it comes, the records are read that tell of work without any.
     async fn next(&mut self, chunks: &mut mpsc::Receiver<Vec<u8>>) -> Option<Vec<u8>> {
-        while self.records.is_some() && self.decoder.wants(RecordsScope::Meanwhile).is_some() {
+        while self.records.is_some() && self.decoder.records_needed(RecordsScope::Meanwhile).is_some() {
             if let Ok(chunk) = timeout(PACE, chunks.recv()).await {
                 return chunk;
             }
@@ -92,7 +92,7 @@ impl OutputLogger {
         self.log.append(chunk);
         let mut events = Vec::new();
         while let Some(line) = self.framer.next(&mut chunk) {
-            self.decoder.hear(line.as_agent_line(), &mut events);
+            self.decoder.decode(line.as_agent_line(), &mut events);
             if events.len() >= MOST_EVENTS {
                 self.send(std::mem::take(&mut events)).await;
             }
@@ -114,7 +114,9 @@ impl OutputLogger {
 
     /// Reads what the agent has written down itself, where that tells more than its lines.
     async fn recall(&mut self, records: RecordsScope, events: &mut Vec<AgentEvent>) {
-        if let (Some((source, blocking)), Some(session)) = (&self.records, self.decoder.wants(records)) {
+        if let (Some((source, blocking)), Some(session)) =
+            (&self.records, self.decoder.records_needed(records))
+        {
             let (source, session) = (Arc::clone(source), session.clone());
             let recorded = blocking.run(move || source.read(&session, records)).await;
             self.decoder.recall(records, recorded, events);

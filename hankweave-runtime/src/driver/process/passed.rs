@@ -34,7 +34,7 @@ impl PieceFilter {
         while !rest.is_empty() {
             rest = match self.place {
                 LinePosition::Begin(same) => self.begin(same, rest),
-                LinePosition::Kept | LinePosition::PassedOver => self.go_on(rest),
+                LinePosition::Kept | LinePosition::PassedOver => self.skip_rest(rest),
             };
         }
         std::mem::swap(chunk, &mut self.kept);
@@ -62,7 +62,7 @@ impl PieceFilter {
         &rest[more..]
     }
 
-    fn go_on<'c>(&mut self, rest: &'c [u8]) -> &'c [u8] {
+    fn skip_rest<'c>(&mut self, rest: &'c [u8]) -> &'c [u8] {
         let end = memchr::memchr(b'\n', rest).map(|end| end + 1);
         let (line, behind) = rest.split_at(end.unwrap_or(rest.len()));
         if self.place == LinePosition::Kept {

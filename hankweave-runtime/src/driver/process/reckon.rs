@@ -62,13 +62,13 @@ impl ProcessHost {
         records: Option<&dyn RecordSource>,
     ) -> io::Result<UsageTotals> {
         self.hear_log(agent.log, decoder)?;
-        if decoder.wants(RecordsScope::Whole) == Some(agent.session) {
+        if decoder.records_needed(RecordsScope::Whole) == Some(agent.session) {
             let recorded = records.and_then(|records| records.read(agent.session, RecordsScope::Whole));
             decoder.recall(RecordsScope::Whole, recorded, &mut Vec::new());
         }
         let mut used = decoder.usage();
         // What it did after the last line that somebody read, nobody knows.
-        used.lower_bound |= decoder.wants(RecordsScope::Whole).is_some();
+        used.lower_bound |= decoder.records_needed(RecordsScope::Whole).is_some();
         Ok(used)
     }
 
@@ -82,7 +82,7 @@ impl ProcessHost {
             let mut rest = &chunk[..];
             while let Some(line) = framer.next(&mut rest) {
                 if let OutputLine::Text(text) = line {
-                    decoder.hear(AgentLine::Text(&text), &mut events);
+                    decoder.decode(AgentLine::Text(&text), &mut events);
                     // Only what follows for the usage counts.
                     events.clear();
                 }

@@ -73,7 +73,7 @@ impl ProcessHost {
         disk.make_private_dirs(&launch.temp_dir)
             .map_err(prepare(&launch.temp_dir))?;
         let opened = match launch.log_goes_on {
-            true => Log::go_on(&**disk, &launch.log_path, self.limits().log_bytes),
+            true => Log::reopen(&**disk, &launch.log_path, self.limits().log_bytes),
             false => Log::create(&**disk, &launch.log_path, self.limits().log_bytes),
         };
         let log = opened.map_err(prepare(&launch.log_path))?;

@@ -107,7 +107,7 @@ async fn run(
         stopping,
         over: tell_over,
     };
-    let attending = attend(attendant, &mut logger, signs, ended.subscribe());
+    let attending = start_host(attendant, &mut logger, signs, ended.subscribe());
     let logger = blocking.spawn(logger.run(waiting));
     let stdout = Drain::new(process.stdout, &ended, drain);
     let stderr = Drain::new(process.stderr, &ended, drain);
@@ -142,7 +142,7 @@ async fn run(
 }
 
 /// Lets the attendant work until nothing more is ordered, or the process has ended.
-fn attend(
+fn start_host(
     attendant: Option<AcpHost>,
     logger: &mut OutputLogger,
     signs: StopSignals,
@@ -151,7 +151,7 @@ fn attend(
     let attending = attendant.map(|attendant| {
         let (orders, ordered) = mpsc::channel(WAITING_ORDERS);
         logger.orders = Some(orders);
-        attendant.attend(ordered, signs)
+        attendant.run(ordered, signs)
     });
     async move {
         let Some(attending) = attending else { return };

@@ -98,7 +98,7 @@ pub(crate) async fn open(
     let prepared = async {
         prepare_output(&possession, &mut options, &mut own_files)?;
         match data {
-            Some(data) => bring(&possession, &hank, &options, data).await,
+            Some(data) => link_data(&possession, &hank, &options, data).await,
             None => Ok(()),
         }
     };
@@ -138,7 +138,7 @@ pub(crate) async fn remember_hank(opened: &OpenedExecution) {
 }
 
 /// Links the data into the workspace.
-async fn bring(
+async fn link_data(
     possession: &LockedExecution,
     hank: &Hank,
     options: &RunOptions,
@@ -155,7 +155,7 @@ async fn bring(
         limit: limit.map_or(FINGERPRINT_TIME, Duration::from_millis),
     };
     let disk = Arc::clone(&possession.world.disk);
-    let brought = possession.world.blocking.run(move || data.bring(&*disk, &place));
+    let brought = possession.world.blocking.run(move || data.link(&*disk, &place));
     brought.await.map_err(OpenExecutionError::Data)
 }
 

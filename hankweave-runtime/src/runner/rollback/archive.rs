@@ -22,7 +22,7 @@ pub(super) async fn unarchive(
         return Ok(());
     }
     let (disk, archive) = (possession.world.disk.clone(), archive(&possession.dir));
-    let work = move || archive.take_back(&*disk, &entries);
+    let work = move || archive.restore(&*disk, &entries);
     let taken = possession.world.blocking.run(work).await;
     let taken = taken.map_err(RollbackError::Archive)?;
     for taken in taken.chunk_by(|(left, _), (right, _)| left.codon_id == right.codon_id) {
@@ -85,7 +85,7 @@ fn undone(
     target: &CheckpointSha,
     left: Option<&CheckpointSha>,
 ) -> Result<BTreeSet<CheckpointSha>, RollbackError> {
-    let known = store.known().map_err(RollbackError::History)?;
+    let known = store.list().map_err(RollbackError::History)?;
     let line = |from: Option<&CheckpointSha>| {
         let mut line = BTreeSet::new();
         let mut next = from.cloned();

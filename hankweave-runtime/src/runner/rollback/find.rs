@@ -107,7 +107,7 @@ async fn kept_target(
 ) -> Result<Option<ContinuationSource>, RollbackError> {
     let wanted = prefix.to_owned();
     let search = move |store: &dyn CheckpointStore| -> Result<_, HistoryError> {
-        let known = store.known()?;
+        let known = store.list()?;
         let is_wanted = |(sha, found): &(&CheckpointSha, &KnownCheckpoint)| {
             found.kind() == SAFETY && sha.as_str().starts_with(&wanted)
         };

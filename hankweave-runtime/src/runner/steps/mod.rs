@@ -154,7 +154,7 @@ pub(super) async fn run_codons(
         };
         let up = context.world.clock.uptime();
         heartbeat
-            .tell(up.map(|up| Activity::codon(&entry.codon_id, up)))
+            .set_activity(up.map(|up| Activity::codon(&entry.codon_id, up)))
             .await;
         let limits = budgets.limits(&state, &entry, context.begun.elapsed());
         let ran = Box::pin(run_codon(context, inbox, &state, limits, &entry, rig)).await?;

@@ -71,10 +71,10 @@ pub(super) async fn idle(
                 codon_id,
                 granted,
                 reason,
-            } => match asked(next, codon_id.as_ref()) {
+            } => match awaiting_approval(next, codon_id.as_ref()) {
                 None => answer(reply, Err(Refusal::NotAsked(codon_id))),
                 Some(id) => {
-                    if let Some(turn) = settle(context, id, granted, reason, reply).await {
+                    if let Some(turn) = record_approval(context, id, granted, reason, reply).await {
                         return turn;
                     }
                 }
@@ -133,7 +133,7 @@ fn start(next: &NextStep, reply: CommandReply) -> bool {
 }
 
 /// The codon that waits for an approval, if it is the `wanted` one or none is named.
-fn asked<'n>(next: &'n NextStep, wanted: Option<&CodonId>) -> Option<&'n CodonId> {
+fn awaiting_approval<'n>(next: &'n NextStep, wanted: Option<&CodonId>) -> Option<&'n CodonId> {
     match next {
         NextStep::Asked(entry, _) => {
             Some(&entry.codon_id).filter(|id| wanted.is_none_or(|wanted| wanted == *id))
@@ -143,7 +143,7 @@ fn asked<'n>(next: &'n NextStep, wanted: Option<&CodonId>) -> Option<&'n CodonId
 }
 
 /// Records whether the codon may begin; `None` when that could not be recorded.
-async fn settle(
+async fn record_approval(
     context: &RunContext,
     id: &CodonId,
     granted: bool,
@@ -206,7 +206,7 @@ pub(super) async fn wait_for_retry(
     };
     let up = context.world.clock.uptime();
     heartbeat
-        .tell(up.map(|up| Activity::wait(id, up + wait.left())))
+        .set_activity(up.map(|up| Activity::wait(id, up + wait.remaining())))
         .await;
     context
         .publish(Event::Info {
@@ -219,7 +219,7 @@ pub(super) async fn wait_for_retry(
         let request = tokio::select! {
             biased;
             request = next_command(context, inbox) => request,
-            over = wait.go_on() => match over {
+            over = wait.wait() => match over {
                 true => return LoopAction::Run,
                 false => {
                     context.publish(Event::Info { message: wait.words() }).await;

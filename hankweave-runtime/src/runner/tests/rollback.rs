@@ -62,8 +62,8 @@ impl CheckpointStore for Troubled {
             _ => self.store.create(request),
         }
     }
-    fn known(&self) -> Result<CheckpointsBySha, HistoryError> {
-        self.store.known()
+    fn list(&self) -> Result<CheckpointsBySha, HistoryError> {
+        self.store.list()
     }
     fn contains(&self, sha: &CheckpointSha) -> Result<bool, HistoryError> {
         self.store.contains(sha)
@@ -144,7 +144,7 @@ fn to_first() -> RollbackTarget {
 async fn a_restore_that_broke_off_is_finished_by_the_next_start() {
     let stage = done(1).await;
     let hankweave = stage.open().await;
-    let broken = hankweave.go_back(&to_first()).await;
+    let broken = hankweave.roll_back(&to_first()).await;
     assert!(
         matches!(broken, Err(RollbackError::Interrupted { .. })),
         "{broken:?}"
@@ -155,14 +155,14 @@ async fn a_restore_that_broke_off_is_finished_by_the_next_start() {
 
     stage.write(&["one", "again"], &json!({}));
     hankweave.close().await.unwrap();
-    let known = stage.checkpoints.known().unwrap();
+    let known = stage.checkpoints.list().unwrap();
     let recovery = |known: &CheckpointsBySha| known.values().filter(|it| it.kind() == "safety").count();
     assert!(known.contains_key(&safety) && recovery(&known) == 1);
     let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
     assert_eq!((outcome.result, outcome.codons.len()), (RunResult::Completed, 1));
     assert_eq!(stage.done(), "one\nagain\n");
     assert_eq!(
-        recovery(&stage.checkpoints.known().unwrap()),
+        recovery(&stage.checkpoints.list().unwrap()),
         1,
         "the first is kept"
     );
@@ -172,7 +172,7 @@ async fn a_restore_that_broke_off_is_finished_by_the_next_start() {
 async fn cut_off() -> Stage {
     let (stage, checkpoints) = troubled(1).await;
     let hankweave = stage.open().await;
-    assert!(hankweave.go_back(&to_first()).await.is_err());
+    assert!(hankweave.roll_back(&to_first()).await.is_err());
     let pending = hankweave.state().pending_rollback.clone().unwrap();
     checkpoints.lost.set(pending.source.checkpoint_sha).unwrap();
     hankweave.close().await.unwrap();
@@ -202,13 +202,13 @@ async fn another_way_back_takes_the_place_of_one_that_cannot_be_finished() {
     let stage = cut_off().await;
     std::fs::write(stage.work().join("done.txt"), "half").unwrap();
     let hankweave = stage.open().await;
-    assert!(hankweave.go_back(&to_first()).await.is_err());
+    assert!(hankweave.roll_back(&to_first()).await.is_err());
     assert!(
         !hankweave.state().pending_rollback.clone().unwrap().restored,
         "still known"
     );
     let to_last = RollbackTarget::Codon("b".parse().unwrap(), CodonPoint::End);
-    let rollback = hankweave.go_back(&to_last).await.unwrap();
+    let rollback = hankweave.roll_back(&to_last).await.unwrap();
     assert!(rollback.safety.is_some() && hankweave.state().pending_rollback.clone().unwrap().restored);
     assert_eq!(stage.done(), "one\ntwo\n");
 }
@@ -241,14 +241,14 @@ async fn no_file_is_taken_back_while_a_process_of_ours_lives() {
     let stage = done(1).await;
     let mut hankweave = stage.open().await;
     hankweave.opened.possession.survivors = 1;
-    let refused = hankweave.go_back(&to_first()).await;
+    let refused = hankweave.roll_back(&to_first()).await;
     assert!(
         matches!(refused, Err(RollbackError::Survivors { count: 1 })),
         "{refused:?}"
     );
     assert_eq!(hankweave.state().pending_rollback, None);
     hankweave.opened.possession.survivors = 0;
-    assert!(hankweave.go_back(&to_first()).await.is_err());
+    assert!(hankweave.roll_back(&to_first()).await.is_err());
     hankweave.opened.possession.survivors = 1;
     let unfinished = hankweave.run(Shutdown::new()).await;
     assert!(
@@ -265,9 +265,9 @@ async fn no_file_is_taken_back_while_a_process_of_ours_lives() {
 async fn a_restore_that_changed_nothing_is_given_up() {
     let stage = done(2).await;
     let hankweave = stage.open().await;
-    assert!(hankweave.go_back(&to_first()).await.is_err());
+    assert!(hankweave.roll_back(&to_first()).await.is_err());
     assert_eq!(hankweave.state().pending_rollback, None);
-    assert!(hankweave.go_back(&to_first()).await.is_ok());
+    assert!(hankweave.roll_back(&to_first()).await.is_ok());
     assert!(hankweave.state().pending_rollback.clone().unwrap().restored);
     assert_eq!(stage.done(), "one\n");
 }
@@ -341,7 +341,7 @@ async fn a_run_whose_restore_broke_off_ends_and_the_next_one_finishes_it() {
 async fn files_that_are_back_are_not_brought_back_again() {
     let stage = done(0).await;
     let hankweave = stage.open().await;
-    hankweave.go_back(&to_first()).await.unwrap();
+    hankweave.roll_back(&to_first()).await.unwrap();
     hankweave.close().await.unwrap();
     std::fs::write(stage.work().join("done.txt"), "edited\n").unwrap();
     stage.open().await.run(Shutdown::new()).await.unwrap();

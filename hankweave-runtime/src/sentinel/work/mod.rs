@@ -82,7 +82,7 @@ impl SentinelLoop {
             reports: loadable
                 .settings
                 .report_to_websocket
-                .over(loadable.config.report_to_websocket.unwrap_or_default()),
+                .merged_over(loadable.config.report_to_websocket.unwrap_or_default()),
             engine: SentinelEngine::new(&loadable.config),
             tracked: Tracked::new(&loadable.config, now),
             failures: Failures::none(&loadable.config),

@@ -206,7 +206,7 @@ impl SentinelLoop {
         let recorded = self.paid(turn.index, cost).await;
         if answer.text.is_empty() {
             self.sentinels[turn.index].busy = false;
-            return self.pass_on(turn.index, answer.ask).await;
+            return self.forward_request(turn.index, answer.ask).await;
         }
         let (world, dir) = (self.context.world.clone(), self.context.dir.clone());
         let outputs = self.sentinels[turn.index].loadable.outputs.clone();
@@ -224,7 +224,7 @@ impl SentinelLoop {
     }
 
     /// Passes on what a sentinel asks for, if the hank lets it. Its answer is kept by then: what it asks for may end it.
-    async fn pass_on(&mut self, index: usize, asked: Option<(Ask, String)>) {
+    async fn forward_request(&mut self, index: usize, asked: Option<(Ask, String)>) {
         let Some((ask, reason)) = asked else {
             return;
         };
@@ -324,7 +324,7 @@ impl SentinelLoop {
             };
             self.context.publish(event).await;
         }
-        self.pass_on(turn.index, answer.ask).await;
+        self.forward_request(turn.index, answer.ask).await;
     }
 }
 

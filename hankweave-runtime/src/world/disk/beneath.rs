@@ -82,7 +82,7 @@ impl dyn Folder + '_ {
     /// # Errors
     ///
     /// As `find`, except that nothing is there.
-    pub fn look(&self, path: &Path) -> Result<Option<OpenedEntry>, PathError> {
+    pub fn lookup(&self, path: &Path) -> Result<Option<OpenedEntry>, PathError> {
         match self.find(path) {
             Err(PathError::Missing) => Ok(None),
             found => found.map(Some),
@@ -304,7 +304,7 @@ mod tests {
             );
         }
         assert!(place.path().join("root/a/none/x").exists());
-        assert!(matches!(folder.look("a/nothing".as_ref()), Ok(None)));
+        assert!(matches!(folder.lookup("a/nothing".as_ref()), Ok(None)));
         assert!(matches!(folder.folder("".as_ref()), Ok(None)));
         assert!(folder.folder("a/b".as_ref()).unwrap().is_some());
     }

@@ -26,7 +26,7 @@ pub struct LockTable {
 impl LockTable {
     /// A table without locks whose tokens are greater than this one.
     #[must_use]
-    pub fn behind(token: u64) -> Self {
+    pub fn with_tokens_after(token: u64) -> Self {
         Self {
             last_token: token,
             ..Self::default()

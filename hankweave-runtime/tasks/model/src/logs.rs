@@ -51,7 +51,7 @@ pub struct LogQuery {
 }
 
 impl LogQuery {
-    fn wants(&self, entry: &LogEntry) -> bool {
+    fn matches(&self, entry: &LogEntry) -> bool {
         self.level.is_none_or(|level| entry.level == level)
             && self.start.is_none_or(|start| entry.timestamp >= start)
             && self.end.is_none_or(|end| entry.timestamp <= end)
@@ -106,7 +106,7 @@ impl LogFold {
             return;
         }
         match serde_json::from_slice(line) {
-            Ok(entry) if self.query.wants(&entry) => self.take(entry),
+            Ok(entry) if self.query.matches(&entry) => self.take(entry),
             Ok(_) => {}
             Err(_) => self.broken_line(),
         }

@@ -101,7 +101,7 @@ fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[PlanAttempt<'_>])
     item(page, "Attempts", attempts.len())?;
     // The log does not have what a codon cost that was cut off.
     let of_codons = || attempts.iter().map(PlanAttempt::cost).sum::<Usd>().to_string();
-    let noted = TaskCost::of(&row.record).map(|noted| noted.cost.told(noted.cost_is_lower_bound));
+    let noted = TaskCost::of(&row.record).map(|noted| noted.cost.display(noted.cost_is_lower_bound));
     item(page, "Cost", noted.unwrap_or_else(of_codons))?;
     match &row.record {
         TaskRecord::Completed(completed) => {

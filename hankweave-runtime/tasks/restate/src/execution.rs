@@ -178,7 +178,7 @@ impl RestateExecution {
         )
         .with_step_reporter(move |row| told(row))
         .doubting_remote(kept.not_fetched().is_some())
-        .recorded_by(recorder);
+        .with_recorder(recorder);
         let shutdown = engine.shutdown.clone();
         let worked = tokio::spawn(async move { worker.work(&shutdown).await });
         self.working = Some(ActiveWorker {

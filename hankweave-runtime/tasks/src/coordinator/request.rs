@@ -61,7 +61,7 @@ pub struct TaskFilter {
 impl TaskFilter {
     /// Whether the filter includes this task.
     #[must_use]
-    pub fn wants(&self, row: &TaskRow) -> bool {
+    pub fn matches(&self, row: &TaskRow) -> bool {
         self.status.is_none_or(|status| row.record.status() == status)
             && self
                 .owner

@@ -32,7 +32,7 @@ pub struct StepMetrics {
 }
 
 impl StepMetrics {
-    pub(super) fn taken(&self, to: TaskStatus, took: Duration) {
+    pub(super) fn record_step(&self, to: TaskStatus, took: Duration) {
         self.to[to as usize].add(1);
         self.taken.add(took);
     }

@@ -97,7 +97,7 @@ impl Lifecycle {
 
     /// Uses locks that the caller already holds, as a worker does; each step renews the lease.
     #[must_use]
-    pub fn held_by(&self, hold: ExclusiveHold) -> Self {
+    pub fn with_hold(&self, hold: ExclusiveHold) -> Self {
         Self {
             hold: Some(hold),
             ..self.clone()
@@ -106,7 +106,7 @@ impl Lifecycle {
 
     /// Records steps with an engine: the files follow a step once it is recorded (TASK-86).
     #[must_use]
-    pub fn recorded_by(&self, recorder: Recorder) -> Self {
+    pub fn with_recorder(&self, recorder: Recorder) -> Self {
         Self {
             recorder: Some(recorder),
             ..self.clone()
@@ -156,7 +156,7 @@ impl Lifecycle {
         log_transition("none", &row, "create", asked);
         if let Some(held) = created.held {
             let guard = self.shared.locks.adopt(resource, &held, lease, asked);
-            let written = self.follow(&row, guard.token()).await;
+            let written = self.sync_files(&row, guard.token()).await;
             guard
                 .release_or_log(written.map(|seq| (row.id().clone(), seq)))
                 .await;
@@ -190,7 +190,7 @@ impl Lifecycle {
             Err(_) => Err(self.too_long(id, step).await),
         };
         match &taken {
-            Ok(_) => self.shared.metrics.taken(step.leads_to(), began.elapsed()),
+            Ok(_) => self.shared.metrics.record_step(step.leads_to(), began.elapsed()),
             Err(_) => self.shared.metrics.failed.add(1),
         }
         let row = taken?;
@@ -294,7 +294,7 @@ impl Lifecycle {
             holder: guard.holder().clone(),
             lease: Some(DEFAULT_LEASE),
         };
-        let (held, token) = (self.held_by(hold), guard.token());
+        let (held, token) = (self.with_hold(hold), guard.token());
         let done = guard.keep(async {
             if let (Some(checkpoint), [first, ..]) = (checkpoint, steps) {
                 first.of(&row)?;
@@ -331,7 +331,7 @@ impl Lifecycle {
         let restored = files
             .run(move |files| files.restore_checkpoint(checkpoint, options))
             .await;
-        restored.map(drop).map_err(|error| unfiled(row.id(), &error))
+        restored.map(drop).map_err(|error| layer_error(row.id(), &error))
     }
 
     /// Changes what people note about a task.
@@ -375,12 +375,12 @@ impl Lifecycle {
     }
 
     async fn locked_step(&self, id: &TaskId, step: &TaskStep) -> Result<TaskRow, TaskError> {
-        let (mut guard, mut row) = self.lock(id, step.who()).await?;
+        let (mut guard, mut row) = self.lock(id, step.holder_name()).await?;
         let token = guard.token();
         let work = async {
             let changed = self.change(&mut row, token, step).await?;
             self.record().await;
-            let written = self.follow(&changed.row, token).await;
+            let written = self.sync_files(&changed.row, token).await;
             Ok((changed.row, written))
         };
         let done = guard.keep(work).await.and_then(|done| done);
@@ -416,7 +416,7 @@ impl Lifecycle {
     }
 
     /// Lets the files follow the registry; the number of the last line that is written, if they did.
-    async fn follow(&self, row: &TaskRow, token: u64) -> Option<u64> {
+    async fn sync_files(&self, row: &TaskRow, token: u64) -> Option<u64> {
         let files = self.shared.layers.task(row.id().clone());
         let followed = match row.record.status() {
             TaskStatus::Deleted => files.run(|files| files.remove()).await.map(|()| None),
@@ -465,7 +465,7 @@ fn log_transition(from: &str, row: &TaskRow, trigger: &str, began: Instant) {
 /// Default name for the source of a step.
 const SYSTEM: &str = "system";
 
-fn unfiled(id: &TaskId, error: &LayerError) -> TaskError {
+fn layer_error(id: &TaskId, error: &LayerError) -> TaskError {
     match error {
         LayerError::Task(error) => error.clone(),
         other => TaskError::TaskUpdateFailed {

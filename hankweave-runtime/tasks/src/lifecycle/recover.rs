@@ -7,7 +7,7 @@ use hankweave_core::id::TaskId;
 use hankweave_task_model::TaskError;
 use hankweave_task_model::registry::TaskRow;
 
-use super::{Lifecycle, SYSTEM, TaskStep, unfiled};
+use super::{Lifecycle, SYSTEM, TaskStep, layer_error};
 use crate::publish::publish;
 
 /// Number of tasks checked in one start; the others follow at the next one.
@@ -148,7 +148,7 @@ impl Lifecycle {
         let published = guard
             .keep(publish(&*self.shared.coordinator, &files, &row, Some(token)))
             .await;
-        let written = published.and_then(|written| written.map_err(|error| unfiled(id, &error)));
+        let written = published.and_then(|written| written.map_err(|error| layer_error(id, &error)));
         let noted = written.as_ref().ok().map(|seq| (id.clone(), *seq));
         guard.release_or_log(noted).await;
         written.map(drop)

@@ -104,7 +104,7 @@ impl TaskStep {
     }
 
     /// On whose behalf the lock is taken.
-    pub(super) fn who(&self) -> &str {
+    pub(super) fn holder_name(&self) -> &str {
         match self {
             Self::Start(agent_id) | Self::ResumeFor(agent_id) => agent_id.as_str(),
             Self::Answer(answer) => &answer.by,
@@ -160,7 +160,7 @@ impl TaskStep {
     pub(super) fn of(&self, row: &TaskRow) -> Result<Vec<TaskTransition>, TaskError> {
         let typed = row.record.clone().typed().ok();
         typed
-            .and_then(|typed| self.taken(typed))
+            .and_then(|typed| self.transitions(typed))
             .ok_or_else(|| TaskError::InvalidTransition {
                 id: row.id().to_string(),
                 from: row.record.status().as_str(),
@@ -168,7 +168,7 @@ impl TaskStep {
             })
     }
 
-    fn taken(&self, typed: Typed) -> Option<Vec<TaskTransition>> {
+    fn transitions(&self, typed: Typed) -> Option<Vec<TaskTransition>> {
         let fail = |failure: TaskFailure| Fail::from(failure);
         Some(match (self.clone(), typed) {
             (Self::Start(agent_id) | Self::ResumeFor(agent_id), Typed::Pending(task)) => {

@@ -139,7 +139,7 @@ impl LockGuard {
             let end = self.asked + lease;
             sleep_until(next.min(end)).await;
             if Instant::now() >= end {
-                return self.over();
+                return self.expired_error();
             }
             match timeout_at(end, self.renew()).await {
                 Ok(Ok(())) => next = self.asked + lease / 3,
@@ -148,13 +148,13 @@ impl LockGuard {
                     tracing::warn!(%error, "a lock was not renewed; trying again");
                     next = Instant::now() + lease / 10;
                 }
-                Err(_) => return self.over(),
+                Err(_) => return self.expired_error(),
             }
         }
     }
 
     /// By our own clock nobody may write under it any more.
-    fn over(&mut self) -> TaskError {
+    fn expired_error(&mut self) -> TaskError {
         let name = |lock: &Lock<Acquired>| lock.resource.clone();
         let resource = self.lock.as_ref().map(name).unwrap_or_default();
         self.expire();

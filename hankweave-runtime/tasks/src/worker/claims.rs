@@ -127,9 +127,9 @@ impl Worker {
 
     /// Continues after a step or a codon only once that is recorded (TASK-86).
     #[must_use]
-    pub fn recorded_by(self, recorder: Recorder) -> Self {
+    pub fn with_recorder(self, recorder: Recorder) -> Self {
         Self {
-            lifecycle: self.lifecycle.recorded_by(recorder),
+            lifecycle: self.lifecycle.with_recorder(recorder),
             ..self
         }
     }
@@ -182,7 +182,7 @@ impl Worker {
         let ended = loop {
             let looked = match shutdown.cause() {
                 Some(_) => break Ok(()),
-                None => self.look(&mut jobs, &mut follow_up, &mut reach, shutdown).await,
+                None => self.poll(&mut jobs, &mut follow_up, &mut reach, shutdown).await,
             };
             match looked {
                 Ok(()) if self.options.once && jobs.is_empty() => break Ok(()),
@@ -213,7 +213,7 @@ impl Worker {
     }
 
     /// Cares for what workers before have left, now and then, and claims what there is room for.
-    async fn look(
+    async fn poll(
         &self,
         jobs: &mut JoinSet<JobEnd>,
         follow_up: &mut Instant,

@@ -139,7 +139,7 @@ impl Job {
             lease: Some(worker.options.lease),
         };
         Self {
-            lifecycle: worker.lifecycle.held_by(hold),
+            lifecycle: worker.lifecycle.with_hold(hold),
             token: guard.token(),
             worker,
             row,
@@ -283,7 +283,7 @@ impl Job {
             .await;
         let execution = made?;
         let mut log = self.files.run(|files| files.open_log(Durability::Batch)).await?;
-        if let Some(outcome) = self.bring(&execution, &mut log).await? {
+        if let Some(outcome) = self.fetch_progress(&execution, &mut log).await? {
             return Ok(outcome);
         }
         self.open_ledger().await;
@@ -343,7 +343,7 @@ impl Job {
                 () = sync => log.sync()?,
                 () = look => self.watch(&mut monitor, log).await?,
                 () = tokio::time::sleep_until(self.schedule.next()) => {
-                    let cause = self.schedule.look();
+                    let cause = self.schedule.checkpoint_due();
                     self.checkpoint_because(cause).await?;
                 }
                 told = next_sync_event(&mut self.carrier) => match told {
@@ -377,7 +377,7 @@ impl Job {
     async fn take(&mut self, line: &[u8], log: &mut TaskLog) -> Result<(), JobError> {
         let milestone = self.progress.take(line);
         self.schedule
-            .heard(matches!(milestone, Some(Milestone::Ended { success: false, .. })));
+            .output_seen(matches!(milestone, Some(Milestone::Ended { success: false, .. })));
         let Some(milestone) = milestone else {
             return Ok(());
         };

@@ -52,7 +52,7 @@ impl Schedule {
     }
 
     /// The run has said something.
-    pub(super) fn heard(&mut self, has_failed: bool) {
+    pub(super) fn output_seen(&mut self, has_failed: bool) {
         self.heard = Instant::now();
         self.stake.operations += 1;
         self.stake.failures += u64::from(has_failed);
@@ -70,7 +70,7 @@ impl Schedule {
     }
 
     /// Looks whether a checkpoint is due.
-    pub(super) fn look(&mut self) -> Option<CheckpointCause> {
+    pub(super) fn checkpoint_due(&mut self) -> Option<CheckpointCause> {
         let now = Instant::now();
         self.looked = now;
         let since = now - self.last;
@@ -115,8 +115,8 @@ mod tests {
         let mut schedule = Schedule::new();
         for _ in 0..29 {
             advance(MINUTE).await;
-            schedule.heard(false);
-            if schedule.look().is_some() {
+            schedule.output_seen(false);
+            if schedule.checkpoint_due().is_some() {
                 break;
             }
         }
@@ -124,21 +124,21 @@ mod tests {
         assert_eq!(schedule.next() - schedule.last, 16 * MINUTE);
         schedule.made();
         for _ in 0..4 {
-            schedule.heard(false);
+            schedule.output_seen(false);
             advance(MINUTE).await;
-            assert_eq!(schedule.look(), None);
+            assert_eq!(schedule.checkpoint_due(), None);
         }
         advance(4 * MINUTE).await;
-        assert_eq!(schedule.look(), Some(CheckpointCause::Silent));
+        assert_eq!(schedule.checkpoint_due(), Some(CheckpointCause::Silent));
         schedule.made();
         advance(MINUTE).await;
-        assert_eq!(schedule.look(), None, "it is as silent as before");
+        assert_eq!(schedule.checkpoint_due(), None, "it is as silent as before");
         assert_eq!(schedule.stopped(), Some(CheckpointCause::Stopped));
         assert_eq!(schedule.stopped(), None);
         for _ in 0..120 {
-            schedule.heard(true);
+            schedule.output_seen(true);
         }
         advance(5 * MINUTE).await;
-        assert_eq!(schedule.look(), Some(CheckpointCause::Due));
+        assert_eq!(schedule.checkpoint_due(), Some(CheckpointCause::Due));
     }
 }

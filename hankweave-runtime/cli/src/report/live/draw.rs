@@ -134,7 +134,7 @@ fn write_current(
         text,
         " {title:<width$} {phase} {}  {}  {} tokens",
         duration(lived),
-        attempt.spent().told(attempt.at_least),
+        attempt.spent().display(attempt.at_least),
         tokens(attempt.tokens.total()),
     )
 }
@@ -147,7 +147,7 @@ fn write_foot(progress: &LiveProgress, now: Timestamp, text: &mut SafeText) -> f
     if let Some(run) = view.run.as_ref().filter(|_| !view.state.has_ended()) {
         parts.push(clock(now.since(run.began)));
     }
-    let spent = view.money.counted().told(view.money.at_least);
+    let spent = view.money.counted().display(view.money.at_least);
     parts.push(match view.money.limit {
         Some(limit) => format!("{spent} of {limit}"),
         None => spent,

@@ -53,7 +53,7 @@ fn figures(attempt: &AttemptView) -> [String; 4] {
         other => format!("{}, ", other.as_str()),
     };
     let time = format!("{outcome}{}", duration(lived));
-    let cost = attempt.spent().told(attempt.at_least);
+    let cost = attempt.spent().display(attempt.at_least);
     let checkpoint = attempt.checkpoint.as_ref().map_or("", |sha| sha.short());
     [
         format!("{time:>11}"),

@@ -22,7 +22,7 @@ use hankweave_runtime::world::clock::{Clock, SystemClock};
 use self::draw::{BAR, draw};
 use self::progress::LiveProgress;
 use crate::report::title::Loops;
-use crate::screen::{Footer, SafeText, tell};
+use crate::screen::{Footer, SafeText, print_stderr};
 
 /// Description of a run, as far as it is known before its events tell it.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl LiveView {
         // The progress must be free again when something is written, since that draws.
         let said = lock(&self.progress).event(entry);
         if said != SafeText::default() {
-            tell(said);
+            print_stderr(said);
         }
     }
 

@@ -85,10 +85,15 @@ impl AgentFiles {
         let place = self.place(path)?;
         let (root, path) = match &place {
             RequestedPath::Own(path) => (self.root.clone(), path),
-            RequestedPath::Data(path) => (self.disk().real_path(&self.root.join(DATA)).map_err(told)?, path),
+            RequestedPath::Data(path) => (
+                self.disk()
+                    .real_path(&self.root.join(DATA))
+                    .map_err(error_message)?,
+                path,
+            ),
         };
-        let folder = self.disk().open_folder(&root).map_err(told)?;
-        match folder.find(path).map_err(|error| told(error.into()))? {
+        let folder = self.disk().open_folder(&root).map_err(error_message)?;
+        match folder.find(path).map_err(|error| error_message(error.into()))? {
             OpenedEntry::File(file) => text(file.content, line, limit),
             OpenedEntry::Folder(_) => Err("is a folder".to_owned()),
             OpenedEntry::Other(kind) => Err(not_a_file(kind)),
@@ -100,8 +105,8 @@ impl AgentFiles {
             return Err("is of the data, which is only read".to_owned());
         };
         check_written(path.as_os_str().as_bytes())?;
-        let folder = self.disk().open_folder(&self.root).map_err(told)?;
-        if folder.leads_into_repository(&path).map_err(told)? {
+        let folder = self.disk().open_folder(&self.root).map_err(error_message)?;
+        if folder.leads_into_repository(&path).map_err(error_message)? {
             return Err("belongs to git".to_owned());
         }
         let new = format!(".hankweave-{}.tmp", self.world.ids.nonce());
@@ -115,15 +120,17 @@ impl AgentFiles {
             };
             put(folder, OsStr::new(&new), name, mode, content)
         });
-        written.map_err(|error| told(error.into()))
+        written.map_err(|error| error_message(error.into()))
     }
 
     fn folder_now(&self, path: &Path) -> Result<PathBuf, String> {
         let RequestedPath::Own(path) = self.place(path)? else {
             return Err("is of the data, which is only read".to_owned());
         };
-        let folder = self.disk().open_folder(&self.root).map_err(told)?;
-        folder.folder(&path).map_err(|error| told(error.into()))?;
+        let folder = self.disk().open_folder(&self.root).map_err(error_message)?;
+        folder
+            .folder(&path)
+            .map_err(|error| error_message(error.into()))?;
         Ok(self.root.join(path))
     }
 
@@ -157,7 +164,7 @@ fn put(folder: &dyn Folder, new: &OsStr, name: &OsStr, mode: u32, content: &str)
     })
 }
 
-fn told(error: io::Error) -> String {
+fn error_message(error: io::Error) -> String {
     error.to_string()
 }
 
@@ -175,7 +182,7 @@ fn text(content: impl Read, line: Option<u64>, limit: Option<u64>) -> Result<Str
     let mut number = 0;
     loop {
         let before = wanted.len();
-        let read = content.read_until(b'\n', &mut wanted).map_err(told)?;
+        let read = content.read_until(b'\n', &mut wanted).map_err(error_message)?;
         number += 1;
         if read == 0 {
             break;

@@ -66,13 +66,13 @@ impl AcpHost {
     }
 
     /// Works until nothing more can be ordered. What was started is killed when this is dropped.
-    pub(super) async fn attend(mut self, mut orders: mpsc::Receiver<Vec<AcpAction>>, mut signs: StopSignals) {
+    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Vec<AcpAction>>, mut signs: StopSignals) {
         loop {
             // Every arm is cancel safe: they only wait, or take nothing before they return.
             tokio::select! {
                 biased;
                 () = is_true(&mut signs.stopping), if !self.is_stopping => self.stop().await,
-                ended = self.terminals.ended() => self.say_all(ended).await,
+                ended = self.terminals.wait_ended() => self.say_all(ended).await,
                 orders = orders.recv() => {
                     let Some(orders) = orders else { return };
                     for order in orders {
@@ -86,16 +86,16 @@ impl AcpHost {
     async fn stop(&mut self) {
         self.is_stopping = true;
         if let Some(line) = self.stop_with.take() {
-            self.say(line).await;
+            self.write_line(line).await;
         }
     }
 
     async fn carry_out(&mut self, order: AcpAction, over: &watch::Sender<bool>) {
         match order {
-            AcpAction::Say(line) => self.say(line).await,
+            AcpAction::Say(line) => self.write_line(line).await,
             AcpAction::Permit { answer, stopped } => {
                 let line = if self.is_stopping { stopped } else { answer };
-                self.say(line).await;
+                self.write_line(line).await;
             }
             AcpAction::StopWith(line) => self.stop_with = Some(line),
             AcpAction::Over => {
@@ -104,7 +104,7 @@ impl AcpHost {
             }
             AcpAction::Do { id, what } => {
                 if let Some(done) = self.act(&id, what).await {
-                    self.say(done.into_line(&id)).await;
+                    self.write_line(done.into_line(&id)).await;
                 }
             }
         }
@@ -135,15 +135,15 @@ impl AcpHost {
                 });
                 Some(RequestResult::of(started.map(|name| json!({"terminalId": name}))))
             }
-            AcpRequest::Output(name) => Some(RequestResult::known(self.terminals.output(&name))),
+            AcpRequest::Output(name) => Some(RequestResult::from_result(self.terminals.output(&name))),
             AcpRequest::Wait(name) => match self.terminals.wait(&name, id) {
                 Some(status) => status.map(RequestResult::Result),
-                None => Some(RequestResult::known(None)),
+                None => Some(RequestResult::from_result(None)),
             },
-            AcpRequest::Kill(name) => Some(RequestResult::known(
+            AcpRequest::Kill(name) => Some(RequestResult::from_result(
                 self.terminals.kill(&name).then(|| json!({})),
             )),
-            AcpRequest::Release(name) => Some(RequestResult::known(
+            AcpRequest::Release(name) => Some(RequestResult::from_result(
                 self.terminals.release(&name).then(|| json!({})),
             )),
         }
@@ -151,12 +151,12 @@ impl AcpHost {
 
     async fn say_all(&mut self, lines: Vec<String>) {
         for line in lines {
-            self.say(line).await;
+            self.write_line(line).await;
         }
     }
 
     /// An agent that has closed its standard input hears no more; how it ends tells whether that matters.
-    async fn say(&mut self, mut line: String) {
+    async fn write_line(&mut self, mut line: String) {
         let Some(input) = &mut self.input else { return };
         line.push('\n');
         let mut said = input.write_all(line.as_bytes()).await;
@@ -180,7 +180,7 @@ impl RequestResult {
         result.map_or_else(|why| Self::Error(FAILED, why), Self::Result)
     }
 
-    fn known(result: Option<Value>) -> Self {
+    fn from_result(result: Option<Value>) -> Self {
         match result {
             Some(result) => Self::Result(result),
             None => Self::Error(BAD_PARAMS, "there is no such terminal".to_owned()),

@@ -101,7 +101,7 @@ impl Terminals {
         let (kept, kill) = (Arc::clone(&terminal.kept), terminal.kill.clone());
         let drain = self.host.limits().drain;
         self.followers
-            .spawn(follow(name.clone(), process, kept, kill, drain));
+            .spawn(capture(name.clone(), process, kept, kill, drain));
         self.open.insert(name.clone(), terminal);
         Ok(name)
     }
@@ -159,7 +159,7 @@ impl Terminals {
     /// # Cancel safety
     ///
     /// Cancel safe: an end is taken only when it is returned.
-    pub(super) async fn ended(&mut self) -> Vec<String> {
+    pub(super) async fn wait_ended(&mut self) -> Vec<String> {
         let Some(ended) = self.followers.join_next().await else {
             return std::future::pending().await;
         };
@@ -218,7 +218,7 @@ fn lock(kept: &Mutex<TerminalOutput>) -> MutexGuard<'_, TerminalOutput> {
 }
 
 /// Keeps what a process prints until its end, which comes sooner when it is killed.
-async fn follow(
+async fn capture(
     name: String,
     process: SpawnedProcess,
     kept: Arc<Mutex<TerminalOutput>>,

@@ -54,7 +54,7 @@ impl TaskCost {
     /// The amounts for people, the sum first: `$1.3500, of which the last attempt $0.4500`. A single attempt has no second amount.
     #[must_use]
     pub fn in_words(self) -> String {
-        let sum = self.cost.told(self.cost_is_lower_bound);
+        let sum = self.cost.display(self.cost_is_lower_bound);
         match self.cost == self.last_attempt_cost {
             true => sum,
             false => format!("{sum}, of which the last attempt {}", self.last_attempt_cost),

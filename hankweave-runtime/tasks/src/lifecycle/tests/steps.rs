@@ -184,7 +184,7 @@ async fn an_orphan_is_resumed_and_a_task_that_somebody_works_on_is_not() {
         hold: hold.clone(),
     };
     stage.coordinator.claim(claim).await.unwrap().unwrap();
-    let held = stage.lifecycle.held_by(hold.clone());
+    let held = stage.lifecycle.with_hold(hold.clone());
     held.start(&id("fix-3"), agent("coder")).await.unwrap();
     let files = stage.layers.task(id("fix-3"));
     let checkpoint = CheckpointId::parse(&files.create_checkpoint(None).unwrap().id).unwrap();

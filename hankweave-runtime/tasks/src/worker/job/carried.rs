@@ -14,7 +14,7 @@ use crate::worker::carry::{BackgroundPush, PushTarget, SyncNote, is_passing};
 
 impl Job {
     /// Brings what another machine has done for the task (TASK-61), and begins to push what is done here. What this gives is how it ends at once.
-    pub(super) async fn bring(
+    pub(super) async fn fetch_progress(
         &mut self,
         execution: &Path,
         log: &mut TaskLog,

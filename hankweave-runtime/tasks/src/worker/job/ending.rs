@@ -5,7 +5,7 @@ use std::path::Path;
 use hankweave_core::agent::{InterruptedBy, ProcessExit};
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CodonId;
-use hankweave_core::plan::{BlockedBy, Decision, settle};
+use hankweave_core::plan::{BlockedBy, Decision, decide_with_replans};
 use hankweave_remote::history;
 use hankweave_runtime::error::chain;
 use hankweave_runtime::world::World;
@@ -31,7 +31,7 @@ fn gate(world: &World, dir: &ExecutionDir) -> Option<Gate> {
 
 fn next_gate(world: &World, dir: &ExecutionDir, state: &HankweaveState) -> Option<Gate> {
     let hank = inspect::last_hank(&*world.disk, dir).ok()??.hank?;
-    match settle(state, &hank) {
+    match decide_with_replans(state, &hank) {
         Decision::Ask(entry) => {
             let config = hank.codon(entry.codon_id.configured())?;
             let question = config.approval.as_ref()?.words(&entry.codon_id);

@@ -24,7 +24,7 @@ impl Job {
         let (Some(monitor), Some(run)) = (monitor, &self.run) else {
             return Ok(());
         };
-        let warnings = monitor.look(&self.worker.world, run.pid()).await;
+        let warnings = monitor.sample(&self.worker.world, run.pid()).await;
         let note = |Warning { message, data }: Warning| {
             tracing::warn!(taskId = %self.row.id(), %data, "{message}");
             self.files.entry(LogLevel::Warning, message, Some(data))

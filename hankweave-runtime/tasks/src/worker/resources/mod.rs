@@ -110,12 +110,12 @@ impl Monitor {
     }
 
     /// Looks at the processes beneath this one, and says what they use too much of since this look.
-    pub(super) async fn look(&mut self, world: &World, pid: u32) -> Vec<Warning> {
+    pub(super) async fn sample(&mut self, world: &World, pid: u32) -> Vec<Warning> {
         self.next = Instant::now() + self.watch.every;
         let disk = world.disk.clone();
         let look = move || {
             (
-                ProcessTreeUsage::beneath(pid),
+                ProcessTreeUsage::of_tree(pid),
                 SystemLimits::of_this_process(&*disk),
             )
         };

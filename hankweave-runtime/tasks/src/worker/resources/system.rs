@@ -38,7 +38,7 @@ pub(super) struct SystemLimits {
 
 impl ProcessTreeUsage {
     /// Of a process and its descendants; nothing when it is gone.
-    pub(super) fn beneath(pid: u32) -> Self {
+    pub(super) fn of_tree(pid: u32) -> Self {
         // One that ends meanwhile is not there.
         let all = all_processes().into_iter().flatten();
         let all: Vec<Stat> = all.filter_map(|process| process.ok()?.stat().ok()).collect();
@@ -137,7 +137,7 @@ mod tests {
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
             .unwrap();
-        let used = ProcessTreeUsage::beneath(child.id());
+        let used = ProcessTreeUsage::of_tree(child.id());
         kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap();
         child.wait().unwrap();
         assert_eq!(used.processes, 2, "{used:?}");
@@ -145,7 +145,7 @@ mod tests {
             used.memory > 0 && used.worked > Duration::from_millis(20),
             "{used:?}"
         );
-        assert_eq!(ProcessTreeUsage::beneath(child.id()), ProcessTreeUsage::default());
+        assert_eq!(ProcessTreeUsage::of_tree(child.id()), ProcessTreeUsage::default());
         let limits = SystemLimits::of_this_process(&RealDisk);
         assert!(limits.memory > used.memory && limits.processes > 2 && limits.processors > 0);
     }

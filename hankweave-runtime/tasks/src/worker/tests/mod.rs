@@ -557,7 +557,7 @@ async fn a_workspace_that_is_still_held_is_waited_for() {
 async fn a_worker_goes_on_only_when_what_it_did_is_recorded() {
     let stage = stage(CODON, |_| {}).await;
     let (recorder, mut reports) = Recorder::new();
-    let worker = stage.worker.clone().recorded_by(recorder);
+    let worker = stage.worker.clone().with_recorder(recorder);
     let shutdown = Shutdown::new();
     stage.record_run();
     let recording = async {

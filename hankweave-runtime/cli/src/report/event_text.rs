@@ -11,7 +11,7 @@ use super::words::{answer, at_its_budget, budget, duration, excerpt, standing};
 use crate::left_out::named;
 
 /// Returns the message of an event for people; `None` for events that only programs need.
-pub(crate) fn say(event: &Event) -> Option<String> {
+pub(crate) fn event_text(event: &Event) -> Option<String> {
     Some(match event {
         Event::StateTransition { transition, .. } => return change(transition),
         Event::CodonStarted {
@@ -204,7 +204,7 @@ fn end(event: &Event) -> Option<String> {
         format!(", {}", at_its_budget(status, exceeded))
     });
     let spent = *cost + sentinel_cost.unwrap_or_default();
-    let cost = spent.told(*cost_is_lower_bound == Some(true));
+    let cost = spent.display(*cost_is_lower_bound == Some(true));
     Some(format!("{codon_id}: {outcome} after {time}, {cost}{why}{budget}"))
 }
 
