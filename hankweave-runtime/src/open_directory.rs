@@ -73,7 +73,7 @@ impl OpenDirectory {
         runner::preview(&self.possession, target).await
     }
 
-    /// Rolls back to `target`; see [`Hankweave::go_back`](crate::Hankweave::go_back).
+    /// Rolls back to `target`; see [`Hankweave::roll_back`](crate::Hankweave::roll_back).
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ const DESKTOP: &str = "notify-send";
 /// News to send.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Notification {
-    /// `waiting`, `paused`, `failed` or `finished`.
+    /// `waiting`, `paused`, `failed` or `completed`.
     pub(crate) event: &'static str,
     /// One sentence.
     pub(crate) reason: String,
@@ -39,7 +39,7 @@ impl Notification {
     /// Of the end of a run; `None` of one that somebody has stopped, who knows.
     pub(crate) fn of(outcome: &RunOutcome, reason: String, next: &str) -> Option<Self> {
         let (event, next) = match &outcome.result {
-            RunResult::Completed | RunResult::NothingToDo => ("finished", ""),
+            RunResult::Completed | RunResult::NothingToDo => ("completed", ""),
             RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Unsaved(_) => ("failed", next),
             RunResult::Paused(_) => ("paused", next),
             RunResult::Stopped(_) => return None,

@@ -113,7 +113,7 @@ pub struct Client {
 /// Sends commands; clones share the connection, which ends with the [`Client`].
 #[derive(Debug, Clone)]
 pub struct CommandSender {
-    asked: mpsc::Sender<PendingCommand>,
+    pending_sender: mpsc::Sender<PendingCommand>,
     ended: Arc<OnceLock<Disconnected>>,
 }
 
@@ -167,7 +167,7 @@ impl Client {
     pub async fn connect(target: RunAddress, options: Options) -> Result<Self, ConnectError> {
         let endpoint = target.find()?;
         let (connection, session) = connection::open(&endpoint, options.handshake()).await?;
-        let (asked, requests) = mpsc::channel(WAITING_COMMANDS);
+        let (pending_sender, pending) = mpsc::channel(WAITING_COMMANDS);
         let (sender, events) = mpsc::channel(WAITING_EVENTS);
         let ended = Arc::new(OnceLock::new());
         let position = options.after.unwrap_or(session.last_seq);
@@ -175,13 +175,13 @@ impl Client {
             target,
             options.mode,
             position,
-            requests,
+            pending,
             sender,
             Arc::clone(&ended),
         );
         let work = AbortOnDropHandle::new(tokio::spawn(worker.run(connection)));
         Ok(Self {
-            commands: CommandSender { asked, ended },
+            commands: CommandSender { pending_sender, ended },
             events,
             session,
             work,
@@ -269,10 +269,10 @@ impl CommandSender {
         }
         let id = Uuid::new_v4().to_string();
         let request = ClientRequest { id, command };
-        let (answer, answered) = oneshot::channel();
-        let sent = self.asked.send(PendingCommand { request, answer }).await;
+        let (reply, result) = oneshot::channel();
+        let sent = self.pending_sender.send(PendingCommand { request, reply }).await;
         let answer = match sent {
-            Ok(()) => answered.await.ok(),
+            Ok(()) => result.await.ok(),
             Err(_) => None,
         };
         match answer {

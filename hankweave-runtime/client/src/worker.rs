@@ -29,7 +29,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 pub(super) struct PendingCommand {
     pub(super) request: ClientRequest,
     /// Dropped when no answer can come any more.
-    pub(super) answer: oneshot::Sender<DirectPayload>,
+    pub(super) reply: oneshot::Sender<DirectPayload>,
 }
 
 /// The state of the task.
@@ -165,7 +165,7 @@ impl ConnectionTask {
         {
             if let Some(asked) = self.unanswered.remove(id) {
                 // Nobody waits for it any more.
-                let _ = asked.answer.send(direct.answer.clone());
+                let _ = asked.reply.send(direct.answer.clone());
             }
             return;
         }

@@ -153,8 +153,8 @@ enum SentinelShutdown {
 
 /// The sentinels of a codon, at work. Dropping it cuts them short.
 pub(crate) struct Watchers {
-    ending: watch::Sender<SentinelShutdown>,
-    figures: watch::Receiver<SentinelTotals>,
+    shutdown_sender: watch::Sender<SentinelShutdown>,
+    totals: watch::Receiver<SentinelTotals>,
     /// Whether one of them looks at what stands in files that have changed.
     pub(crate) speak_of_contents: bool,
     task: AbortOnDropHandle<()>,
@@ -176,16 +176,16 @@ impl Watchers {
             .flat_map(|loadable| loadable.outputs.in_workspace())
             .collect();
         let speak_of_contents = sentinels.iter().any(Loadable::speaks_of_contents);
-        let (sent, figures) = watch::channel(SentinelTotals::default());
-        let mut work = SentinelLoop::new(context, sentinels, events, own_files, sent);
+        let (totals_sender, totals) = watch::channel(SentinelTotals::default());
+        let mut work = SentinelLoop::new(context, sentinels, events, own_files, totals_sender);
         work.load().await;
-        let records = figures.borrow().clone();
-        let (ending, asked) = watch::channel(SentinelShutdown::None);
-        let task = AbortOnDropHandle::new(tokio::spawn(work.run(asked)));
+        let records = totals.borrow().clone();
+        let (shutdown_sender, shutdown) = watch::channel(SentinelShutdown::None);
+        let task = AbortOnDropHandle::new(tokio::spawn(work.run(shutdown)));
         (
             Self {
-                ending,
-                figures,
+                shutdown_sender,
+                totals,
                 speak_of_contents,
                 task,
             },
@@ -195,7 +195,7 @@ impl Watchers {
 
     /// Returns the cost so far.
     pub(crate) fn cost(&self) -> Usd {
-        self.figures.borrow().cost
+        self.totals.borrow().cost
     }
 
     /// Lets them see everything up to event number `until` and work off what waits until `deadline`, or until `cut` is done.
@@ -205,7 +205,7 @@ impl Watchers {
         deadline: Instant,
         cut: impl Future<Output = ()>,
     ) -> SentinelTotals {
-        self.ending
+        self.shutdown_sender
             .send_replace(SentinelShutdown::Drain { until, deadline });
         let ended = tokio::select! {
             biased;
@@ -220,7 +220,7 @@ impl Watchers {
 
     /// Cuts short what they do.
     pub(crate) async fn cut(mut self) -> SentinelTotals {
-        self.ending.send_replace(SentinelShutdown::Now);
+        self.shutdown_sender.send_replace(SentinelShutdown::Now);
         let ended = (&mut self.task).await;
         self.last(ended)
     }
@@ -230,7 +230,7 @@ impl Watchers {
         if let Err(error) = ended {
             tracing::error!(%error, "the sentinels of a codon have crashed; please report this bug");
         }
-        self.figures.borrow().clone()
+        self.totals.borrow().clone()
     }
 }
 

@@ -61,7 +61,7 @@ enum CommandFailure {
 }
 
 /// Carries out commands until every sender is dropped.
-pub(super) async fn run(executor: Executor, mut jobs: mpsc::Receiver<QueuedCommand>) {
+pub(super) async fn run(executor: Executor, mut commands: mpsc::Receiver<QueuedCommand>) {
     let mut ledger = CommandLedger::default();
     let mut work = FuturesUnordered::new();
     loop {
@@ -69,7 +69,7 @@ pub(super) async fn run(executor: Executor, mut jobs: mpsc::Receiver<QueuedComma
         tokio::select! {
             biased;
             Some((job, result)) = work.next() => executor.finish(&mut ledger, &job, result),
-            job = jobs.recv(), if work.len() < MOST => match job {
+            job = commands.recv(), if work.len() < MOST => match job {
                 Some(job) => match ledger.enter(&job.request, &job.from) {
                     LedgerStatus::New => work.push(executor.carry_out(job)),
                     LedgerStatus::InProgress => {}

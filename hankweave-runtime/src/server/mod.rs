@@ -163,7 +163,7 @@ struct Shared {
     manager: StateManager,
     journal: Arc<dyn EventJournal>,
     hank: Arc<Hank>,
-    jobs: mpsc::Sender<QueuedCommand>,
+    command_sender: mpsc::Sender<QueuedCommand>,
     /// Clients that may send commands.
     presence: ClientCount,
     /// Clients that have sent something since their handshake, so they read as well.
@@ -243,7 +243,7 @@ impl Bound {
 
     /// Begins to answer. Every event from now on reaches the clients.
     pub(crate) fn start(self, run: ServedRun) -> Server {
-        let (jobs, waiting) = mpsc::channel(commands::QUEUE);
+        let (command_sender, commands) = mpsc::channel(commands::QUEUE);
         let hank = Arc::new(run.hank);
         let replies = Replies::new(&run.world);
         let executor = Executor {
@@ -272,7 +272,7 @@ impl Bound {
             journal: run.manager.journal(),
             manager: run.manager,
             hank,
-            jobs,
+            command_sender,
             presence: run.presence,
             responsive: ClientCount::new(),
             unproven: ClientCount::new(),
@@ -306,7 +306,7 @@ impl Bound {
             tokio::select! {
                 biased;
                 () = accept::accept(listener, Arc::clone(&work)) => {}
-                _ = futures_util::future::join3(commands::run(executor, waiting), passing_on, reporting_failure) => {}
+                _ = futures_util::future::join3(commands::run(executor, commands), passing_on, reporting_failure) => {}
             }
         });
         Server {

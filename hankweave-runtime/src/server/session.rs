@@ -147,7 +147,7 @@ impl ClientConnection {
             }
             _ => {
                 let job = self.job(request);
-                let sent = self.shared.jobs.try_send(job);
+                let sent = self.shared.command_sender.try_send(job);
                 return sent.map_err(|_| Refused::new(Code::Busy, "too many commands are waiting"));
             }
         }

@@ -16,7 +16,7 @@ pub struct RecordRequests(mpsc::Receiver<RecordRequest>);
 pub struct RecordRequest {
     /// Results of its runs, as far as another worker can continue them; `None` when the task has taken a step in the coordinator.
     pub history: Option<HankweaveState>,
-    _waits: oneshot::Sender<()>,
+    _done_sender: oneshot::Sender<()>,
 }
 
 impl Recorder {
@@ -29,14 +29,14 @@ impl Recorder {
 
     /// Waits until it is recorded, or until nobody records any more.
     pub(crate) async fn record(&self, history: Option<HankweaveState>) {
-        let (waits, recorded) = oneshot::channel();
+        let (done_sender, done) = oneshot::channel();
         let report = RecordRequest {
             history,
-            _waits: waits,
+            _done_sender: done_sender,
         };
         if self.0.send(report).await.is_ok() {
             // Nothing is ever sent: the end of the report is the answer.
-            let _ = recorded.await;
+            let _ = done.await;
         }
     }
 }

@@ -46,7 +46,7 @@ impl Exporter {
 
     /// Exports what happens until the events end, and then what is left, within a few seconds.
     pub(crate) async fn export(self, mut events: Subscription) {
-        let (ended, waiting) = mpsc::channel(WAITING);
+        let (span_sender, ended_spans) = mpsc::channel(WAITING);
         let read = async {
             let (mut spans, mut dropped) = (Spans::default(), 0_u64);
             while let Ok(Some(delivery)) = events.next().await {
@@ -56,7 +56,7 @@ impl Exporter {
                 for entry in events.values() {
                     let now = spans.take(entry);
                     let is_empty = now.spans.is_empty() && now.tries.is_empty();
-                    if !is_empty && ended.try_send(now).is_err() {
+                    if !is_empty && span_sender.try_send(now).is_err() {
                         dropped += 1;
                     }
                 }
@@ -64,18 +64,18 @@ impl Exporter {
             if dropped > 0 {
                 tracing::warn!(dropped, "the collector was too slow, and spans were dropped");
             }
-            drop(ended);
+            drop(span_sender);
             tokio::time::sleep(PATIENCE).await;
         };
         tokio::select! {
             () = read => tracing::warn!("the collector did not take the last spans in time"),
-            () = self.send_all(waiting) => {}
+            () = self.send_all(ended_spans) => {}
         }
     }
 
-    async fn send_all(&self, mut waiting: mpsc::Receiver<EndedSpans>) {
+    async fn send_all(&self, mut ended_spans: mpsc::Receiver<EndedSpans>) {
         let (mut together, mut has_failed) = (Vec::with_capacity(TOGETHER), false);
-        while waiting.recv_many(&mut together, TOGETHER).await > 0 {
+        while ended_spans.recv_many(&mut together, TOGETHER).await > 0 {
             let spans: Vec<Value> = together
                 .iter_mut()
                 .flat_map(|ended| ended.spans.drain(..))

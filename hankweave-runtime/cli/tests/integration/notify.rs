@@ -41,7 +41,7 @@ fn the_end_of_a_run_is_told_with_its_reason_and_the_command_that_goes_on() {
             &["one"][..],
             &[][..],
             0,
-            "finished",
+            "completed",
             "Finished: 1 of 1 codon completed.",
         ),
         (
@@ -131,7 +131,7 @@ fn a_webhook_gets_the_news_and_may_refuse_them() {
     for status in ["200 OK", "500 No"] {
         let running = project.start(["run", "--headless", "--new", "--notify", &address]);
         let news = posted(&listener, status);
-        assert_eq!(news["event"], "finished");
+        assert_eq!(news["event"], "completed");
         assert_eq!(news["reason"], "Finished: 1 of 1 codon completed.");
         let finished = running.finish_within(Duration::from_secs(60));
         assert!(!finished.expect_code(0).stderr.contains("secret=1"), "{finished}");
@@ -159,7 +159,7 @@ fn a_message_is_shown_on_the_desktop_and_the_bell_is_rung_on_a_terminal() {
         .expect_code(0);
     assert_eq!(
         fs::read_to_string(project.home().join("shown")).unwrap(),
-        "--app-name=hankweave\n--\nhankweave: finished\nFinished: 1 of 1 codon completed.\n"
+        "--app-name=hankweave\n--\nhankweave: completed\nFinished: 1 of 1 codon completed.\n"
     );
     let Some(mut terminal) = Terminal::sized(&project, 14, 100, "run --new --notify bell") else {
         return;

@@ -219,7 +219,7 @@ fn a_run_waits_for_the_end_of_a_usage_limit() {
             .collect();
         assert!(told[0]["reason"].as_str().unwrap().contains(WAITS), "{told:?}");
         let events: Vec<&Value> = told.iter().map(|news| &news["event"]).collect();
-        assert_eq!(events, ["waiting", "finished"]);
+        assert_eq!(events, ["waiting", "completed"]);
         let state = project.state(&project.directory());
         assert_eq!(tries(&state["runs"][0]), ["failed", "completed"]);
         let reason = &state["runs"][0]["codons"][0]["failureReason"];

@@ -40,9 +40,9 @@ impl MemoryNet {
 
 impl Net for MemoryNet {
     fn listen(&self, _: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>> {
-        let (sender, knocking) = mpsc::channel(BACKLOG);
+        let (sender, incoming) = mpsc::channel(BACKLOG);
         *self.door() = Some(sender);
-        let listener: Box<dyn Listener> = Box::new(Door(knocking));
+        let listener: Box<dyn Listener> = Box::new(Door(incoming));
         ready(Ok(listener)).boxed()
     }
 }

@@ -31,7 +31,7 @@ const MOST_WAITING: usize = 1024;
 /// A coordinator for all processes of one machine.
 pub struct Sqlite {
     /// `None` once it is closed.
-    jobs: Mutex<Option<mpsc::Sender<Box<dyn WriterJob>>>>,
+    job_sender: Mutex<Option<mpsc::Sender<Box<dyn WriterJob>>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     hints: Arc<Hints>,
 }
@@ -69,23 +69,23 @@ impl Sqlite {
     /// One on a connection that is prepared.
     fn on((connection, clock): (Connection, LeaseClock), fencing: Fencing) -> Self {
         let hints = Arc::new(Hints::default());
-        let (jobs, waiting) = mpsc::channel(MOST_WAITING);
+        let (job_sender, jobs) = mpsc::channel(MOST_WAITING);
         let writer = SqliteWriter {
             connection,
             clock,
             fencing,
             hints: hints.clone(),
         };
-        let writer = Blocking::Threads.spawn(writer.work(waiting));
+        let writer = Blocking::Threads.spawn(writer.work(jobs));
         Self {
-            jobs: Mutex::new(Some(jobs)),
+            job_sender: Mutex::new(Some(job_sender)),
             writer: Mutex::new(Some(writer)),
             hints,
         }
     }
 
-    fn jobs(&self) -> Option<mpsc::Sender<Box<dyn WriterJob>>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn job_sender(&self) -> Option<mpsc::Sender<Box<dyn WriterJob>>> {
+        self.job_sender.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -98,12 +98,12 @@ impl fmt::Debug for Sqlite {
 impl Backend for Sqlite {
     async fn run<O: Transaction>(&self, operation: O) -> Result<O::Output, TaskError> {
         let closed = || TaskError::LockBackendUnavailable("it is closed".to_owned());
-        let (answer, answered) = oneshot::channel();
-        let job = Box::new(Waiting::new(operation, answer));
-        let jobs = self.jobs().ok_or_else(closed)?;
-        jobs.send(job).await.map_err(|_| closed())?;
-        drop(jobs);
-        answered.await.unwrap_or_else(|_| Err(closed()))
+        let (reply, result) = oneshot::channel();
+        let job = Box::new(Waiting::new(operation, reply));
+        let job_sender = self.job_sender().ok_or_else(closed)?;
+        job_sender.send(job).await.map_err(|_| closed())?;
+        drop(job_sender);
+        result.await.unwrap_or_else(|_| Err(closed()))
     }
 
     fn hints(&self) -> &Hints {
@@ -111,7 +111,7 @@ impl Backend for Sqlite {
     }
 
     async fn close(&self) {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.job_sender.lock().unwrap_or_else(PoisonError::into_inner).take();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             // It ends when the last one who had asked before has its answer; that it panicked they have been told.

@@ -29,8 +29,8 @@ const FETCH_TRIES: u32 = 5;
 /// How long a push of a task that is lost may take.
 const KEEPING: Duration = Duration::from_secs(60);
 
-/// News that nobody has noted yet; more than these are only in the log of the worker.
-const MOST_NEWS: usize = 16;
+/// Number of notes that nobody has taken yet; more than these are only in the log of the worker.
+const MAX_PENDING_NOTES: usize = 16;
 
 /// Target of a task's run, and its token.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ pub(super) struct SyncNote {
 /// Messages while a run is carried.
 #[derive(Debug)]
 pub(super) enum SyncEvent {
-    News(SyncNote),
+    Note(SyncNote),
     /// The remote has this history.
     Pushed(Box<HankweaveState>),
     /// The task has a later owner.
@@ -62,7 +62,7 @@ pub(super) enum SyncEvent {
 #[derive(Debug)]
 pub(super) struct Finished {
     /// Notes to write.
-    pub(super) news: Vec<SyncNote>,
+    pub(super) notes: Vec<SyncNote>,
     /// The last history that the remote has got.
     pub(super) pushed: Option<HankweaveState>,
     pub(super) has_later_owner: bool,
@@ -196,8 +196,8 @@ fn fetched_note(arrived: &FetchedRun) -> String {
 pub(super) struct BackgroundPush {
     route: PushTarget,
     workspace: PathBuf,
-    due: watch::Sender<PushDue>,
-    news: mpsc::Receiver<SyncNote>,
+    due_sender: watch::Sender<PushDue>,
+    notes: mpsc::Receiver<SyncNote>,
     pushed: watch::Receiver<Option<HankweaveState>>,
     superseded: CancellationToken,
     task: AbortOnDropHandle<()>,
@@ -214,23 +214,23 @@ enum PushDue {
 impl BackgroundPush {
     /// Begins with a push of what is there, so that the remote knows the token.
     pub(super) fn start(route: PushTarget, workspace: &Path) -> Self {
-        let (due, told) = watch::channel(PushDue::Checkpoints(0));
-        let (send, news) = mpsc::channel(MOST_NEWS);
-        let (has_pushed, pushed) = watch::channel(None);
+        let (due_sender, due) = watch::channel(PushDue::Checkpoints(0));
+        let (note_sender, notes) = mpsc::channel(MAX_PENDING_NOTES);
+        let (pushed_sender, pushed) = watch::channel(None);
         let superseded = CancellationToken::new();
         let work = PushLoop {
             route: route.clone(),
             dir: ExecutionDir::new(workspace.to_owned()),
-            due: told,
-            news: send,
-            pushed: has_pushed,
+            due,
+            note_sender,
+            pushed_sender,
             superseded: superseded.clone(),
         };
         Self {
             route,
             workspace: workspace.to_owned(),
-            due,
-            news,
+            due_sender,
+            notes,
             pushed,
             superseded,
             task: AbortOnDropHandle::new(tokio::spawn(work.work())),
@@ -239,7 +239,7 @@ impl BackgroundPush {
 
     /// A checkpoint was made.
     pub(super) fn checkpoint(&self) {
-        self.due.send_modify(|due| {
+        self.due_sender.send_modify(|due| {
             if let PushDue::Checkpoints(number) = due {
                 *number += 1;
             }
@@ -255,7 +255,7 @@ impl BackgroundPush {
         tokio::select! {
             biased;
             () = self.superseded.cancelled() => SyncEvent::Superseded,
-            Some(news) = self.news.recv() => SyncEvent::News(news),
+            Some(note) = self.notes.recv() => SyncEvent::Note(note),
             Some(history) = next_pushed(&mut self.pushed) => SyncEvent::Pushed(Box::new(history)),
         }
     }
@@ -275,10 +275,10 @@ impl BackgroundPush {
     /// Pushing continues; call nothing but [`give_up`](Self::give_up) then.
     pub(super) async fn finish(&mut self) -> Finished {
         // Whoever does not listen has ended.
-        let _ = self.due.send(PushDue::Last);
+        let _ = self.due_sender.send(PushDue::Last);
         let mut rest = Vec::new();
-        while let Some(told) = self.news.recv().await {
-            rest.push(told);
+        while let Some(note) = self.notes.recv().await {
+            rest.push(note);
         }
         if let Err(error) = (&mut self.task).await
             && error.is_panic()
@@ -286,7 +286,7 @@ impl BackgroundPush {
             std::panic::resume_unwind(error.into_panic());
         }
         Finished {
-            news: rest,
+            notes: rest,
             pushed: self.pushed.borrow().clone(),
             has_later_owner: self.superseded.is_cancelled(),
         }
@@ -303,8 +303,8 @@ struct PushLoop {
     route: PushTarget,
     dir: ExecutionDir,
     due: watch::Receiver<PushDue>,
-    news: mpsc::Sender<SyncNote>,
-    pushed: watch::Sender<Option<HankweaveState>>,
+    note_sender: mpsc::Sender<SyncNote>,
+    pushed_sender: watch::Sender<Option<HankweaveState>>,
     superseded: CancellationToken,
 }
 
@@ -341,7 +341,7 @@ impl PushLoop {
 
     async fn push(&self) -> Result<(), RemoteError> {
         let pushed = self.route.push(&self.dir).await?;
-        self.pushed.send_replace(Some(pushed.history));
+        self.pushed_sender.send_replace(Some(pushed.history));
         Ok(())
     }
 
@@ -376,6 +376,6 @@ impl PushLoop {
     fn note(&self, level: LogLevel, message: String) {
         tracing::info!(execution = %self.route.execution, message, "remote");
         // A reader that is behind finds it in the log of the worker.
-        let _ = self.news.try_send(SyncNote { level, message });
+        let _ = self.note_sender.try_send(SyncNote { level, message });
     }
 }

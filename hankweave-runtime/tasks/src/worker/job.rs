@@ -347,7 +347,7 @@ impl Job {
                     self.checkpoint_because(cause).await?;
                 }
                 told = next_sync_event(&mut self.carrier) => match told {
-                    SyncEvent::News(news) => self.note(&news, log)?,
+                    SyncEvent::Note(note) => self.note(&note, log)?,
                     SyncEvent::Pushed(history) => self.record(*history).await,
                     SyncEvent::Superseded => return Ok(JobOutcome::Lost),
                 },

@@ -60,8 +60,8 @@ impl Job {
         };
         let finished = carrier.finish().await;
         self.carrier = None;
-        for news in finished.news {
-            self.note(&news, log)?;
+        for note in finished.notes {
+            self.note(&note, log)?;
         }
         log.sync()?;
         if finished.has_later_owner {
