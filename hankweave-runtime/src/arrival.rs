@@ -51,6 +51,7 @@ pub struct WorkspaceSwap {
 
 /// Why what has arrived is not in place yet; the next start tries again.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ArrivalError {
     /// A file or folder could not be moved.
     #[error(transparent)]

@@ -17,6 +17,7 @@ use crate::world::process::environment;
 
 /// Why a hank cannot be run here; nothing was written.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PreflightError {
     /// The hank has errors, or names what is not here.
     #[error("the hank cannot be used\n{0}")]

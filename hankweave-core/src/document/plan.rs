@@ -158,6 +158,7 @@ pub struct AddedEntry {
 
 /// Why a plan cannot be extended in this way.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MisfitExtension {
     /// It names a codon that the plan does not have.
     #[error("codon `{0}` is not in the plan")]

@@ -18,6 +18,7 @@ const ALWAYS_BUILT: usize = 1_024;
 
 /// Why a pattern cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PatternError {
     /// The pattern names nothing.
     #[error("the pattern `{pattern}` is empty")]

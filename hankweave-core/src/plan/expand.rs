@@ -91,6 +91,7 @@ impl LoopSignal {
 
 /// Why a plan cannot be advanced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ExpandError {
     /// The codon that ended is not in the plan.
     #[error("codon `{0}` is not in the execution plan")]

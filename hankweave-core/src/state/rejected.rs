@@ -7,6 +7,7 @@ use crate::id::RunId;
 
 /// Why an event was refused; the document is as it was.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Rejected {
     /// The table has no such edge, or the codon is in another state than the event says.
     #[error("Invalid transition from {from} to {to}")]

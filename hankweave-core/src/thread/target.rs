@@ -20,6 +20,7 @@ pub enum CodonPoint {
 
 /// Why a run cannot continue at the point that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TargetError {
     /// The codon is not part of the thread.
     #[error("codon `{0}` is not in the execution thread")]

@@ -210,11 +210,11 @@ fn failure(error: &CleanupError, typed: &HintCommands) -> CliError {
         CleanupError::History(_) | CleanupError::Look(_) | CleanupError::Record(_) => {
             CliError::from_error(CliErrorKind::Io, error).hint("nothing was removed")
         }
-        CleanupError::Logs(_) | CleanupError::Checkpoints(_) => CliError::from_error(CliErrorKind::Io, error)
-            .hint(format!(
-                "repair the disk, and `{}` finishes what was begun; `{}` looks for damage",
-                typed.command("cleanup"),
-                typed.command("checkpoints verify")
-            )),
+        // `Logs`, `Checkpoints`
+        _ => CliError::from_error(CliErrorKind::Io, error).hint(format!(
+            "repair the disk, and `{}` finishes what was begun; `{}` looks for damage",
+            typed.command("cleanup"),
+            typed.command("checkpoints verify")
+        )),
     }
 }

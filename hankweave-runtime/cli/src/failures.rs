@@ -38,7 +38,7 @@ pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
             CliErrorKind::Io,
             "repair the disk, then type the same again".to_owned(),
         ),
-        LoadHankError::Unreadable { .. } => (
+        _ => (
             CliErrorKind::Input,
             "it must be a regular file that you may read".to_owned(),
         ),
@@ -129,14 +129,7 @@ pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> 
                 "use the version of hankweave that wrote it, or another execution directory (-e DIR)",
             )
         }
-        OpenExecutionError::Lock(_)
-        | OpenExecutionError::Journal(_)
-        | OpenExecutionError::State(_)
-        | OpenExecutionError::Checkpoints(_)
-        | OpenExecutionError::History(_)
-        | OpenExecutionError::Arrival(_)
-        | OpenExecutionError::Plan(_)
-        | OpenExecutionError::Crash(_) => CliError::from_error(CliErrorKind::Io, error),
+        _ => CliError::from_error(CliErrorKind::Io, error),
     }
 }
 
@@ -161,11 +154,11 @@ pub(crate) fn serve_failure(error: &ServeError, typed: &HintCommands) -> CliErro
             "`{}` takes any free port",
             typed.run_with(&[CommandEdit::Set("port", "0")])
         )),
-        ServeError::Token { .. } => CliError::from_error(CliErrorKind::Io, error),
         ServeError::BadToken { .. } | ServeError::SameTokens => {
             CliError::from_error(CliErrorKind::Input, error)
                 .hint("unset the variable, and tokens are made in .hankweave")
         }
+        _ => CliError::from_error(CliErrorKind::Io, error),
     }
 }
 
@@ -181,12 +174,12 @@ pub(crate) fn run_failure(error: &RunError, typed: &HintCommands) -> CliError {
             "`{}` starts over; the history stays",
             typed.run_with(&[CommandEdit::Flag("new")])
         )),
-        RunError::Record(_) | RunError::Save(_) | RunError::Checkpoint(_) => {
+        RunError::Rollback(error) => rollback_failure(error, typed),
+        _ => {
             let hint = lost_record(error, typed)
                 .unwrap_or_else(|| format!("make room or repair the disk, and `{}` continues", typed.run()));
             CliError::from_error(CliErrorKind::Io, error).hint(hint)
         }
-        RunError::Rollback(error) => rollback_failure(error, typed),
     }
 }
 
@@ -319,12 +312,12 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &HintCommands) -> C
             ))
         }
         RollbackError::Record(TransitionError::Rejected(_)) => CliError::from_error(CliErrorKind::Bug, error),
-        RollbackError::History(_) | RollbackError::Record(_) => CliError::from_error(CliErrorKind::Io, error),
         RollbackError::Restore(_) | RollbackError::Interrupted { .. } => {
             CliError::from_error(CliErrorKind::Io, error).hint(
                 "make room or repair the disk, then run the same command again: it finishes what was begun",
             )
         }
+        _ => CliError::from_error(CliErrorKind::Io, error),
     }
 }
 

@@ -203,9 +203,7 @@ impl Registry {
     pub(crate) fn layer_failure(&self, error: &LayerError) -> CliError {
         match error {
             LayerError::Task(error) => self.failure(error),
-            LayerError::Save(_) | LayerError::Load(_) => {
-                CliError::new(CliErrorKind::Io, format!("{} ({})", chain(error), error.code()))
-            }
+            _ => CliError::new(CliErrorKind::Io, format!("{} ({})", chain(error), error.code())),
         }
     }
 

@@ -24,6 +24,7 @@ const LARGEST: usize = 32 << 20;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// There is no server to connect to.
     #[error(transparent)]

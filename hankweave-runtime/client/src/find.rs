@@ -38,6 +38,7 @@ pub struct ServerEndpoint {
 
 /// Why there is nothing to connect to.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FindError {
     /// The directory was never run in.
     #[error("`{}` is no execution directory: it has no {STATE_DIR}", path.display())]

@@ -119,6 +119,7 @@ pub struct CommandSender {
 
 /// Why nothing more comes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Disconnected {
     /// The run has ended, and every event of it has come.
     #[error("the run has ended")]
@@ -139,6 +140,7 @@ pub enum Disconnected {
 
 /// Why a command was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CommandError {
     /// The server refuses it; nothing has changed.
     #[error("{message}")]
@@ -181,7 +183,10 @@ impl Client {
         );
         let work = AbortOnDropHandle::new(tokio::spawn(worker.run(connection)));
         Ok(Self {
-            commands: CommandSender { pending_sender, ended },
+            commands: CommandSender {
+                pending_sender,
+                ended,
+            },
             events,
             session,
             work,

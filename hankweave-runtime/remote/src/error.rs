@@ -9,6 +9,7 @@ use hankweave_runtime::world::disk::IoError;
 
 /// Why a run was not taken to or from a remote. Unless it says otherwise nothing was changed on this machine, and the record on the remote is as it was.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RemoteError {
     /// There is no git.
     #[error("git is not installed: no folder of PATH has it")]

@@ -72,6 +72,7 @@ pub struct OpenReport {
 
 /// Why the checkpoints cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenStoreError {
     /// A file or folder could not be read, written or renamed.
     #[error(transparent)]

@@ -339,6 +339,7 @@ pub struct RestoreReport {
 
 /// Why no checkpoint was made. The workspace and the other checkpoints are as before.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CheckpointError {
     /// A pattern of `checkpointedFiles` is wrong: the author of the hank is at fault.
     #[error("failed to understand `checkpointedFiles`")]
@@ -385,6 +386,7 @@ impl CheckpointError {
 
 /// Why checkpoints could not be looked at.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum HistoryError {
     /// There is no such checkpoint.
     #[error("there is no checkpoint `{sha}`")]
@@ -407,6 +409,7 @@ pub enum HistoryError {
 
 /// Why files were not brought back.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RestoreError {
     /// A checkpoint could not be read. No file was changed.
     #[error("failed to read the checkpoint to restore")]

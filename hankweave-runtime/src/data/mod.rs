@@ -31,6 +31,7 @@ pub struct Data {
 
 /// Why data cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DataError {
     /// Nothing can be read there.
     #[error("failed to find the data `{}`", path.display())]

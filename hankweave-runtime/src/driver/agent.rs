@@ -90,6 +90,7 @@ pub trait AgentControl: Send + Sync {
 
 /// Why an agent could not be started.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The program is not installed where it was looked for.
     #[error(

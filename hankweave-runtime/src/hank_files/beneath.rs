@@ -13,6 +13,7 @@ pub const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Why a file that a hank names cannot be used. Messages fit after the path.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RefError {
     /// The spelling of the path is not allowed.
     #[error("{0}")]

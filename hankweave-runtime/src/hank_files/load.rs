@@ -37,6 +37,7 @@ pub struct LoadedHank {
 
 /// Why there is no hank at a path.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadHankError {
     /// Nothing is at the path.
     #[error("there is no `{path}`")]

@@ -71,6 +71,7 @@ pub enum Exclusion {
 
 /// Why the lock was not acquired or its file not kept.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LockError {
     /// Another server holds it; nothing was changed.
     #[error("`{}` is in use by another server{}", state_dir.display(), holder(*pid, *port))]

@@ -98,6 +98,7 @@ pub type RestoredEntry = (ArchiveEntry, Result<(), String>);
 
 /// Why the archive cannot be used. Nothing was moved.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ArchiveError {
     /// A pattern of `archiveOnSuccess` is wrong.
     #[error("failed to understand `archiveOnSuccess`")]

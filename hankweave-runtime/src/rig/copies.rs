@@ -36,6 +36,7 @@ pub struct RigCopy {
 
 /// Why a copy stays.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeptCopy {
     /// It is not as it was copied.
     #[error("it was changed since it was copied")]

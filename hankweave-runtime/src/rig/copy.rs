@@ -11,6 +11,7 @@ use crate::world::disk::{CopyRules, Disk, FileKind, Folder, IoError, OpenedEntry
 
 /// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CopyError {
     /// A part of the tree could not be read, removed or written.
     #[error(transparent)]

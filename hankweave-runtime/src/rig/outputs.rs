@@ -26,6 +26,7 @@ pub struct OutputCopier {
 
 /// Why results could not be copied.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OutputError {
     /// A pattern of `outputFiles` is wrong.
     #[error("failed to understand `outputFiles`")]

@@ -72,6 +72,7 @@ pub enum RigEvent {
 
 /// Why a rig did not finish.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RigError {
     /// A step failed.
     #[error("rig step {} failed", index + 1)]
@@ -92,6 +93,7 @@ pub enum RigError {
 
 /// Why a step failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RigFailure {
     /// A command ended with another code than 0 (kind `command_failed`).
     #[error("the command {exit}")]

@@ -11,6 +11,7 @@ use crate::world::disk::{Disk, Folder, PathError};
 
 /// Why a copy may not go where it should.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CopyTargetError {
     /// The target is absolute, empty, or climbs out of the workspace.
     #[error("copy target `{to}` must be a path inside the workspace")]

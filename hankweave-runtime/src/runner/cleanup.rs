@@ -21,6 +21,7 @@ use crate::world::disk::{Disk, FileKind, IoError};
 
 /// Why nothing was cleaned up, or not all of it. What is on record is finished by the next cleanup.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CleanupError {
     /// The checkpoints cannot be read, so what is needed is unknown; nothing was changed.
     #[error("failed to read the checkpoints")]

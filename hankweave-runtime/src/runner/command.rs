@@ -71,6 +71,7 @@ pub enum AcceptedCommand {
 
 /// Why a command is not carried out; nothing has changed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Refusal {
     /// The command needs a moment in which no codon runs.
     #[error("cannot {what} while codon `{codon}` is running")]

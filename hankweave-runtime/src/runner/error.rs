@@ -10,6 +10,7 @@ use crate::state_manager::{PersistenceError, TransitionError};
 
 /// A run that could not continue for reasons other than its codons.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// A step could not be recorded.
     #[error("failed to record what happened")]

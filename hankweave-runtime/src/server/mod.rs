@@ -97,6 +97,7 @@ impl Default for ServerOptions {
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServeError {
     /// The port is taken, or this user may not have it.
     #[error("failed to listen on {address}")]

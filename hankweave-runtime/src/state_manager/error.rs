@@ -9,6 +9,7 @@ use crate::world::disk::IoError;
 
 /// Why an event was not recorded.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum TransitionError {
     /// The reducer rejected it: a bug in the caller. The state is unchanged, and later events are not
     /// affected.
@@ -27,6 +28,7 @@ pub enum TransitionError {
 
 /// Why the state manager is degraded (P5).
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PersistenceError {
     /// The log did not take an event.
     #[error("failed to append to state.log")]
@@ -47,6 +49,7 @@ pub enum PersistenceError {
 
 /// Why there is no state to start with.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// A state file could not be read or mended.
     #[error("failed to load the state")]

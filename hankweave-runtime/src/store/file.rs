@@ -49,6 +49,7 @@ pub enum FoundFile {
 
 /// The disk refused a step on a state file.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StateFileError {
     /// The system reported an error.
     #[error(transparent)]

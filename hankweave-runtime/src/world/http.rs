@@ -50,6 +50,7 @@ pub struct HttpAnswer {
 
 /// Why nothing came back. The texts are such that `hankweave_core::agent::classify` knows them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HttpError {
     /// Within the time of the request.
     #[error("the request timed out after {} s", .0.as_secs())]

@@ -126,6 +126,7 @@ pub struct ModelEndpoint {
 
 /// Why a model cannot be asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EndpointError {
     /// The sentinel has no model.
     #[error("it has no model")]

@@ -34,11 +34,7 @@ fn kind(error: &RemoteError) -> CliErrorKind {
         | RemoteError::TooLarge { .. }
         | RemoteError::Format { .. }
         | RemoteError::Occupied { .. } => CliErrorKind::Input,
-        RemoteError::Process { .. }
-        | RemoteError::Io(_)
-        | RemoteError::Checkpoints(_)
-        | RemoteError::Restore(_)
-        | RemoteError::Arrival(_) => CliErrorKind::Io,
+        _ => CliErrorKind::Io,
     }
 }
 

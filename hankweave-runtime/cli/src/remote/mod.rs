@@ -136,10 +136,8 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
         ConnectError::Unauthorized { .. } => CliError::from_error(CliErrorKind::Input, error)
             .hint("HANKWEAVE_TOKEN, and HANKWEAVE_READONLY_TOKEN for reading, must hold what the run was started with; without them the tokens in .hankweave are taken"),
         ConnectError::Connect { .. } => CliError::from_error(CliErrorKind::Io, error).hint(became(typed)),
-        ConnectError::Find(FindError::Token { .. }) | ConnectError::Upgrade { .. } => {
-            CliError::from_error(CliErrorKind::Io, error)
-        }
         ConnectError::Refused { .. } => CliError::from_error(CliErrorKind::Failed, error),
+        _ => CliError::from_error(CliErrorKind::Io, error),
     }
 }
 
@@ -156,7 +154,7 @@ fn command_failure(error: &CommandError, typed: Option<&HintCommands>) -> CliErr
             }
         }
         CommandError::Unanswered(_) => CliError::from_error(CliErrorKind::Io, error).hint(became(typed)),
-        CommandError::History => CliError::from_error(CliErrorKind::Bug, error),
+        _ => CliError::from_error(CliErrorKind::Bug, error),
     }
 }
 
@@ -167,7 +165,8 @@ fn ended_failure(ended: &Disconnected, typed: Option<&HintCommands>) -> Option<C
             Some(CliError::from_error(CliErrorKind::Io, ended).hint(rest(typed, *after)))
         }
         Disconnected::Refused(_) => Some(CliError::from_error(CliErrorKind::Failed, ended)),
-        Disconnected::Lost(_) => Some(CliError::from_error(CliErrorKind::Io, ended).hint(became(typed))),
+        // `Lost`
+        _ => Some(CliError::from_error(CliErrorKind::Io, ended).hint(became(typed))),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::checkpoint::object::ObjectError;
 
 /// Something in a repository that must be out of the way first.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Obstacle {
     /// Git has no such branches.
     #[error("`{0}` cannot be the name of a branch")]
@@ -59,6 +60,7 @@ pub enum Obstacle {
 
 /// Why there is no branch, or not with the newest files.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReviewError {
     /// It is no repository, or git must not open it.
     #[error("`{}` cannot be used as a git repository", path.display())]

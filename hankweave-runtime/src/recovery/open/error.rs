@@ -15,6 +15,7 @@ use crate::world::disk::IoError;
 
 /// Why an execution directory could not be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenExecutionError {
     /// The hank cannot be run here; nothing was written.
     #[error(transparent)]

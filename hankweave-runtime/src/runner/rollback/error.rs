@@ -10,6 +10,7 @@ use crate::state_manager::TransitionError;
 
 /// Why a rollback failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RollbackError {
     /// Something runs; nothing was changed.
     #[error("a codon is running")]

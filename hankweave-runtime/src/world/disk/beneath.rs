@@ -15,6 +15,7 @@ use super::{FileKind, Folder, OpenedEntry};
 
 /// Why there is no way to a path beneath a folder.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PathError {
     /// Nothing is there.
     #[error("does not exist")]

@@ -4,6 +4,7 @@ use hankweave_core::id::InvalidId;
 
 /// Why something was refused; nothing has changed then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TaskError {
     /// Another holder lives whose mode excludes this one.
     #[error("`{resource}` is held by {existing_owner}")]

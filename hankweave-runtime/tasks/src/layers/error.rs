@@ -6,6 +6,7 @@ use crate::model::TaskError;
 
 /// Why something was not done; what was there before is there still.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LayerError {
     /// The files have a problem, or the change is not allowed.
     #[error(transparent)]
