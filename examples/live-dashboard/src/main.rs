@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 }
             }
             // What a newer server says beside that is nothing to us.
-            Ok(ServerMessage::Direct(_) | ServerMessage::Unknown { .. }) => {}
+            Ok(_) => {}
             Err(Disconnected::RunEnded) => return Ok(()),
             Err(ended) => return Err(ended.into()),
         }

@@ -11,6 +11,7 @@ use crate::id::SessionId;
 /// `parent_tool_use_id` is the tool use that started a sub-agent, on everything the sub-agent says; `None` is the main
 /// conversation.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum AgentEvent {
     /// The agent is up and has a session. It may come again with the same session, after background work.
     SessionStarted {

@@ -26,6 +26,7 @@ pub struct ClientRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Named, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
+#[non_exhaustive]
 pub enum Command {
     /// Start this codon of the plan.
     #[serde(rename = "codon.start")]

@@ -57,6 +57,7 @@ pub struct Direct {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
+#[non_exhaustive]
 pub enum DirectPayload {
     /// Who the client is talking to; follows the answer to its handshake.
     #[serde(rename = "server.ready")]

@@ -24,6 +24,7 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Named)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
+#[non_exhaustive]
 pub enum Event {
     /// The state document changed.
     #[serde(rename = "state.transition")]

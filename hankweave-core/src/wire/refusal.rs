@@ -5,6 +5,7 @@ use crate::shape::Named;
 /// A name for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Named)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[non_exhaustive]
 pub enum Code {
     /// The text is no JSON.
     NotJson,

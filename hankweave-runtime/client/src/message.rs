@@ -5,6 +5,7 @@ use serde_json::Value;
 
 /// A message from the server.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum ServerMessage {
     /// An event of the journal.
     Event(Box<JournalEntry>),

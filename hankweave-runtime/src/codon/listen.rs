@@ -277,10 +277,6 @@ fn is_own_work(event: &AgentEvent) -> bool {
         AgentEvent::ToolResult(result) => result.parent_tool_use_id.is_none(),
         AgentEvent::Usage(usage) => usage.parent_tool_use_id.is_none(),
         AgentEvent::OutputTruncated { .. } | AgentEvent::Unparsed { .. } => false,
-        AgentEvent::SessionStarted { .. }
-        | AgentEvent::Compacted
-        | AgentEvent::Retrying { .. }
-        | AgentEvent::Result(_)
-        | AgentEvent::Finished(_) => true,
+        _ => true,
     }
 }

@@ -16,6 +16,7 @@ const QUEUE: usize = 16;
 
 /// A command for a live run.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RunCommand {
     /// Start the codon that is next; a retry that is due later starts now.
     Next,

@@ -240,14 +240,7 @@ fn run_command(wanted: &Wanted) -> Option<RunCommand> {
             *auto_restart,
         ),
         Wanted::RollbackToLastSuccess { auto_restart } => back(RollbackTarget::LastSuccess, *auto_restart),
-        Wanted::CheckpointList { .. }
-        | Wanted::StateSnapshot
-        | Wanted::ViewGet
-        | Wanted::HistorySync { .. }
-        | Wanted::Ping
-        | Wanted::PingBroadcast
-        | Wanted::ServerShutdown { .. }
-        | Wanted::ServerForceShutdown { .. } => None,
+        _ => None,
     }
 }
 

@@ -145,13 +145,7 @@ const fn hint(code: Code) -> Option<&'static str> {
         }
         Code::Busy => Some("wait for the answers to earlier commands"),
         Code::Stopping => Some("the next run in the same directory continues"),
-        Code::NotJson
-        | Code::TooDeep
-        | Code::InvalidCommand
-        | Code::UnknownCommand
-        | Code::InvalidHandshake
-        | Code::UnknownRun
-        | Code::InternalError => None,
+        _ => None,
     }
 }
 

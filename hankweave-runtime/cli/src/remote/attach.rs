@@ -196,7 +196,7 @@ async fn show(
                 Ok(())
             }
             Ok(ServerMessage::Unknown { seq, value, .. }) if seq.is_some() => report.unknown(&value),
-            Ok(ServerMessage::Unknown { .. }) => Ok(()),
+            Ok(_) => Ok(()),
             Err(Disconnected::Incomplete { after }) if typed.is_some() => {
                 return show_rest(report, typed, after);
             }

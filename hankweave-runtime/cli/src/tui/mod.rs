@@ -162,7 +162,7 @@ impl App {
                     self.view.offer(checkpoints);
                 }
             }
-            ServerMessage::Unknown { .. } => {}
+            _ => {}
         }
     }
 
