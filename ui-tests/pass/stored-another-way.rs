@@ -35,7 +35,7 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OnlyWritten, D::Er
 #[machine(Door)]
 pub enum DoorRecord {
     #[initial]
-    #[to(paint => Painted)]
+    #[to(finish => Painted)]
     Plain,
     #[terminal]
     Painted {
@@ -49,7 +49,7 @@ pub enum DoorRecord {
 }
 
 fn main() {
-    let painted = Door::new().paint(door::Paint {
+    let painted = Door::new().finish(door::Finish {
         paint: Paint(1),
         read: OnlyRead(2),
         written: OnlyWritten(3),
