@@ -306,7 +306,7 @@ mod shadowed {
         #[shared]
         Base { id: u32 },
         #[initial]
-        #[to(try_code => Self | Open)]
+        #[to(try_code => Self, open => Open)]
         Shut {
             #[carry(start = 1, next = |tries| tries + 1)]
             tries: u32,
