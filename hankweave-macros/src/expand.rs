@@ -5,6 +5,7 @@ mod any;
 mod branches;
 mod checked;
 pub(crate) mod deeper;
+mod demanded;
 mod drawing;
 mod dynamic;
 mod events;
@@ -31,8 +32,10 @@ use crate::case::{is_name, snake, text};
 use crate::model::MachineDef;
 
 /// Generates the module of the machine and the re-exports beside it.
-pub(crate) fn expand(machine: &MachineDef) -> TokenStream {
-    let out = GeneratedNames::new(machine);
+pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
+    let out = GeneratedNames::new(declared);
+    let (machine, named) = demanded::demanded(declared, &out);
+    let machine = &machine;
     let GeneratedNames {
         module,
         typed,
@@ -67,7 +70,7 @@ pub(crate) fn expand(machine: &MachineDef) -> TokenStream {
             rehydrate::rules(machine, &out),
             stored::stored(machine, &out),
             schema::schema(machine, &out),
-            field_table::field_table(machine, &out),
+            field_table::field_table(declared, &out),
             self_test::self_test(machine, &out),
         ]
     };
@@ -84,6 +87,7 @@ pub(crate) fn expand(machine: &MachineDef) -> TokenStream {
         #[allow(clippy::derive_partial_eq_without_eq, reason = "only the declaration knows whether its types are `Eq`")]
         #vis mod #module {
             use super::*;
+            #named
             #(#types)*
             #values
             #guarded

@@ -63,7 +63,7 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | --- | --- |
 /// | none | from the caller |
 /// | `#[carry]`, `#[carry(other)]` | from the field of that name in the state that is left, by `Into`; the default where that state has none |
-/// | `#[carry(other, start = e, next = f)]` | the same, but `e` where that state has none, and `f(value)` where it has one: `next = \|attempt\| attempt + 1` |
+/// | `#[carry(other, start = e, next = f)]` | the same, but `e` where that state has none, and `f(value)` where it has one: `next = \|attempt\| attempt + 1`. Where an operator's result does not fit, `apply` refuses the step; a function that `f` calls has to be right for every value, as `saturating_pow` is |
 /// | `#[carry_or_ask]`, `#[carry_or_ask(other, next = f)]` | from the state that is left, and from the caller where that state has none |
 /// | `#[live]`, `#[live(start = e, add)]` | `e`, or from the caller; later changed by `set_field`, and by `add_field` when `add` is there |
 /// | `#[live(start = e, keeps)]`, `#[live(start = e, restarts)]` | one of the two is said where a state that has the field leads here: its value there, or `e` again |
@@ -91,7 +91,7 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | `door::Lock`, .. | what each step asks for; `door::steps` has them all, also a step that is called like a state |
 /// | `door::Decide`, `door::DecideTo` | for a branching step `decide`: what it is told, and where it led |
 /// | `Door::step(key)` | the step together with the event that records it, in a `door::Step`: `into_parts()` gives both |
-/// | `DoorRecord` | the stored enum: `status`, `apply`, `validate`, `TryFrom` back to each `Door<S>`, and `typed`, which gives a `door::Typed` to `match`; a field that has one type wherever it stands is asked of any state, as `code() -> Option<&u32>` |
+/// | `DoorRecord` | the stored enum: `status`, `apply`, `validate`, `TryFrom` back to each `Door<S>`, and `typed`, which gives a `door::Typed` to `match` (and its `into_record` gives the stored form again); a field that has one type wherever it stands is asked of any state, as `code() -> Option<&u32>` |
 /// | `DoorTransition` | the event of each step, and of each change of a live field that is recorded |
 /// | `DoorStatus`, `DoorPhase` | the names of all states, and of those that are not terminal |
 /// | `DoorState`, `door::Active`, `door::Transition<To>`, `door::Edge<From>` | sealed traits for code that is generic over states |

@@ -337,6 +337,17 @@ impl FieldDef {
             .map(String::as_str)
     }
 
+    /// How the value is read and written where serde is told, and nothing that is about a field among others.
+    pub(crate) fn ways(&self) -> impl Iterator<Item = &TokenStream> {
+        let is_way = |meta: &&TokenStream| {
+            let text = meta.to_string();
+            text.split_whitespace()
+                .next()
+                .is_some_and(|word| word.ends_with("with"))
+        };
+        self.serde.iter().filter(is_way)
+    }
+
     /// The type of the value where there is one.
     pub(crate) fn value_type(&self) -> &Type {
         inside_option(&self.ty).unwrap_or(&self.ty)

@@ -106,10 +106,14 @@ fn one_machine(attrs: Vec<Attribute>, errors: &mut Errors) -> Vec<Attribute> {
 fn parse_enum(item: TokenStream) -> syn::Result<ItemEnum> {
     match syn::parse2(item)? {
         Item::Enum(item) => Ok(item),
-        other => Err(syn::Error::new_spanned(
-            other,
-            "a machine is declared on an enum: each variant is a state, with the data that a value has in it",
-        )),
+        other => {
+            let message = "a machine is declared on an `enum`: each variant is a state, with the data that a value has in it";
+            let place = match &other {
+                Item::Struct(item) => item.struct_token.to_token_stream(),
+                _ => other.to_token_stream(),
+            };
+            Err(syn::Error::new_spanned(place, message))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sums that do not fit are noticed, in every build.
 
 use core::cell::Cell;
-use core::ops::{Add, AddAssign, Div, Mul, Rem, Sub};
+use core::ops::{Add, AddAssign, Div, Mul, Neg, Rem, Shl, Shr, Sub};
 use core::time::Duration;
 
 /// A value that can be added to and says when the sum does not fit.
@@ -43,14 +43,78 @@ pub trait Checked<Other>: Copy {
     fn checked_rem(self, other: Other) -> Option<Self>;
 }
 
+/// Numbers whose bits can be shifted.
+pub trait Shifted: Copy {
+    /// Shifts towards the larger.
+    fn checked_shl(self, bits: u32) -> Option<Self>;
+    /// Shifts towards the smaller.
+    fn checked_shr(self, bits: u32) -> Option<Self>;
+}
+
+/// Numbers that have a sign.
+pub trait Signed: Copy {
+    /// Changes the sign.
+    fn checked_neg(self) -> Option<Self>;
+}
+
+macro_rules! signed {
+    ($($number:ident),*) => {
+        $(
+            impl Signed for $number {
+                fn checked_neg(self) -> Option<Self> {
+                    $number::checked_neg(self)
+                }
+            }
+        )*
+    };
+}
+
+signed!(i8, i16, i32, i64, i128, isize);
+
 macro_rules! whole {
     ($($number:ident),*) => {
         $(
+            impl CheckedAdd<&$number> for $number {
+                type Sum = Self;
+
+                fn checked_add(self, other: &Self) -> Option<Self> {
+                    $number::checked_add(self, *other)
+                }
+            }
+
+            impl Shifted for $number {
+                fn checked_shl(self, bits: u32) -> Option<Self> {
+                    $number::checked_shl(self, bits)
+                }
+
+                fn checked_shr(self, bits: u32) -> Option<Self> {
+                    $number::checked_shr(self, bits)
+                }
+            }
+
             impl CheckedAdd for $number {
                 type Sum = Self;
 
                 fn checked_add(self, other: Self) -> Option<Self> {
                     $number::checked_add(self, other)
+                }
+            }
+
+            impl Checked<&$number> for $number {
+                fn checked_sub(self, other: &Self) -> Option<Self> {
+                    $number::checked_sub(self, *other)
+                }
+
+                fn checked_mul(self, other: &Self) -> Option<Self> {
+                    $number::checked_mul(self, *other)
+                }
+
+                fn checked_div(self, other: &Self) -> Option<Self> {
+                    $number::checked_div(self, *other)
+                }
+
+                fn checked_rem(self, other: &Self) -> Option<Self> {
+                    $number::checked_rem(self, *other)
                 }
             }
 
@@ -147,6 +211,30 @@ impl<A: Checked<B>, B> Pair<A, B> {
     }
 }
 
+impl<A: Shifted, B: TryInto<u32>> Pair<A, B> {
+    /// `<<`.
+    #[inline]
+    pub fn shifted_left(self, sums: &Sums) -> A {
+        let shifted = self.1.try_into().ok().and_then(|bits| self.0.checked_shl(bits));
+        sums.note(shifted, self.0)
+    }
+
+    /// `>>`.
+    #[inline]
+    pub fn shifted_right(self, sums: &Sums) -> A {
+        let shifted = self.1.try_into().ok().and_then(|bits| self.0.checked_shr(bits));
+        sums.note(shifted, self.0)
+    }
+}
+
+impl<A: Signed> Pair<A, ()> {
+    /// `-`, in front of a number.
+    #[inline]
+    pub fn negated(self, sums: &Sums) -> A {
+        sums.note(self.0.checked_neg(), self.0)
+    }
+}
+
 /// The operators of all other types. The methods of [`Pair`] itself are found first where their bounds hold.
 pub trait Unchecked: Sized {
     /// The left side.
@@ -205,6 +293,36 @@ pub trait Unchecked: Sized {
     {
         let (left, right) = self.sides();
         left % right
+    }
+
+    /// `<<`.
+    #[inline]
+    fn shifted_left(self, _: &Sums) -> <Self::Left as Shl<Self::Right>>::Output
+    where
+        Self::Left: Shl<Self::Right>,
+    {
+        let (left, right) = self.sides();
+        left << right
+    }
+
+    /// `>>`.
+    #[inline]
+    fn shifted_right(self, _: &Sums) -> <Self::Left as Shr<Self::Right>>::Output
+    where
+        Self::Left: Shr<Self::Right>,
+    {
+        let (left, right) = self.sides();
+        left >> right
+    }
+
+    /// `-`, in front of a value.
+    #[inline]
+    fn negated(self, _: &Sums) -> <Self::Left as Neg>::Output
+    where
+        Self::Left: Neg,
+    {
+        let (value, _) = self.sides();
+        -value
     }
 }
 

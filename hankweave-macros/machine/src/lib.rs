@@ -9,6 +9,7 @@ extern crate self as hankweave_machine;
 extern crate std;
 
 mod checked;
+mod demands;
 mod diagram;
 #[cfg(feature = "serde")]
 mod extra;
@@ -49,6 +50,9 @@ pub mod __private {
     pub use alloc::vec::Vec;
 
     pub use crate::checked::{Assigned, Change, Pair, Sums, Unchecked};
+    #[cfg(feature = "serde")]
+    pub use crate::demands::Storable;
+    pub use crate::demands::{If, Recordable};
     pub use crate::refusal::refused;
 
     /// Never runs: the bound of whoever calls it never holds.

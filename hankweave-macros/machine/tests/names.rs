@@ -273,6 +273,55 @@ mod attributes {
     }
 }
 
+/// Names of the prelude that are something else beside the machine, and a trait that every type has.
+mod shadowed {
+    #![allow(dead_code, reason = "what hides others is not used")]
+
+    use hankweave_machine::machine;
+
+    pub struct Some;
+    pub struct None;
+    pub struct Ok;
+    pub struct Err;
+    pub struct Option;
+    pub struct Result;
+    pub struct String;
+    pub struct Vec;
+    pub struct Box;
+
+    /// Has the names of methods that everybody else means others by.
+    pub trait Everywhere: Sized {
+        fn into(self) {}
+        fn clone(&self) {}
+        fn status(&self) {}
+        fn validate(&self) {}
+        fn advance(self) {}
+        fn serialize(&self) {}
+    }
+
+    impl<T> Everywhere for T {}
+
+    #[machine(Lock, tests)]
+    pub enum LockRecord {
+        #[shared]
+        Base { id: u32 },
+        #[initial]
+        #[to(try_code => Self, open => Open)]
+        Shut {
+            #[carry(start = 1, next = |tries| tries + 1)]
+            tries: u32,
+            #[fixed(3)]
+            most: u8,
+        },
+        #[terminal]
+        Open {
+            #[origin]
+            from: LockPhase,
+            by: ::std::option::Option<u32>,
+        },
+    }
+}
+
 /// `Self` in a field is the enum that it stands in.
 mod itself {
     use hankweave_machine::machine;

@@ -89,6 +89,29 @@ pub enum CellRecord {
     },
 }
 
+/// A machine whose numbers grow in every way that an operator has.
+#[machine(Knob)]
+pub enum KnobRecord {
+    #[initial]
+    #[to(turn => Self, stop => Stopped)]
+    Turning {
+        #[carry(start = 1, next = |sign| -sign)]
+        sign: i8,
+        #[carry(start = 1, next = |left| left << (left - 1))]
+        left: u8,
+        #[carry(start = 1, next = |right| { let mut right = right; right >>= right; right + 1 })]
+        right: u32,
+        #[carry(start = 1, next = |item| { let mut items = [item]; items[0] += 1; items[0] })]
+        item: u8,
+        #[carry(start = 1, next = |folded| [folded, 1].iter().fold(0, |sum: u8, number| sum + number))]
+        folded: u8,
+        #[carry(start = 1.5, next = |flipped: f64| -flipped)]
+        flipped: f64,
+    },
+    #[terminal]
+    Stopped,
+}
+
 fn running() -> JobRecord {
     Job::new().start().into_record()
 }
@@ -156,6 +179,40 @@ fn a_step_whose_next_value_does_not_fit_is_refused_with_value_and_event() {
     assert_eq!(
         (again.attempt, again.left, again.waited),
         (2, 9, Duration::from_secs(1))
+    );
+}
+
+#[test]
+fn every_operator_on_a_number_is_refused_where_its_result_does_not_fit() {
+    let refused = |field: &str, change: fn(&mut knob::Turning)| {
+        let KnobRecord::Turning(mut turning) = Knob::new().into_record() else {
+            unreachable!("a new knob turns")
+        };
+        change(&mut turning);
+        let error = KnobRecord::Turning(turning)
+            .apply(KnobTransition::Turn)
+            .expect_err("it does not fit");
+        assert!(
+            matches!(error.reason, Reason::OutOfRange { field: found } if found == field),
+            "{error}"
+        );
+    };
+    refused("sign", |knob| knob.sign = i8::MIN);
+    refused("left", |knob| knob.left = 9);
+    refused("right", |knob| knob.right = 32);
+    refused("item", |knob| knob.item = u8::MAX);
+    refused("folded", |knob| knob.folded = u8::MAX);
+    let turned = Knob::new().turn();
+    assert_eq!(
+        (
+            turned.sign,
+            turned.left,
+            turned.right,
+            turned.item,
+            turned.folded,
+            turned.flipped
+        ),
+        (-1, 1, 1, 2, 2, -1.5)
     );
 }
 

@@ -509,7 +509,9 @@ fn field_of(ast: &Ast, field: &ast::FieldSyntax, entry: ValueSource, live: Optio
     let mut serde = field.serde.metas.clone();
     let is_option = inside_option(&field.ty).is_some();
     if is_option && !field.serde.skip {
-        serde.push(quote::quote!(skip_serializing_if = "Option::is_none"));
+        serde.push(quote::quote!(
+            skip_serializing_if = "::core::option::Option::is_none"
+        ));
     }
     if is_option && field.serde.custom_read && !field.serde.default {
         serde.push(quote::quote!(default));

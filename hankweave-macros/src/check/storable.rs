@@ -1,6 +1,6 @@
 //! Types of which another value would be read than was written, or none.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::Span;
 use quote::{ToTokens, format_ident};
 use syn::{Type, parse_quote};
 
@@ -11,9 +11,6 @@ use crate::model::{inside_option, is_plain};
 
 /// Checks the fields of a machine that is stored.
 pub(super) fn check(ast: &mut Ast, errors: &mut Errors) {
-    if !ast.types {
-        types_alone(ast, errors);
-    }
     origins(ast, errors);
     if !ast.stored_form {
         return;
@@ -23,50 +20,6 @@ pub(super) fn check(ast: &mut Ast, errors: &mut Errors) {
     for field in fields.filter(|field| !field.serde.custom_read) {
         field_type(field, errors);
     }
-}
-
-/// Types of which each value is one thing of the running program. Names are all that a macro sees; nobody calls anything else so.
-const OF_THE_PROCESS: [&str; 15] = [
-    "Fn",
-    "FnMut",
-    "FnOnce",
-    "TcpStream",
-    "TcpListener",
-    "UdpSocket",
-    "UnixStream",
-    "UnixListener",
-    "UnixDatagram",
-    "JoinHandle",
-    "JoinSet",
-    "MutexGuard",
-    "RwLockReadGuard",
-    "RwLockWriteGuard",
-    "SyncSender",
-];
-
-/// Data that nobody can store is said once, instead of by each trait that it lacks; the types are there all the same.
-fn types_alone(ast: &mut Ast, errors: &mut Errors) {
-    let states = ast.states.iter().chain(&ast.groups);
-    let fields = states.flat_map(|state| &state.fields).chain(&ast.shared);
-    let mut found = false;
-    for field in fields.filter(|field| is_of_the_process(field.ty.to_token_stream())) {
-        let message = "a value of this type is a part of the running program: it is neither stored nor compared nor told as an event. Ask for types alone, \
-                       `#[machine(Name, types)]`; `unstored` would leave out the stored form, and keep the events";
-        errors.at(&field.ty, message);
-        found = true;
-    }
-    if found {
-        ast.demand_nothing();
-    }
-}
-
-/// Whether one of these types is named, or an object or a closure.
-fn is_of_the_process(tokens: TokenStream) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => OF_THE_PROCESS.iter().any(|name| ident == name),
-        TokenTree::Group(group) => is_of_the_process(group.stream()),
-        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
-    })
 }
 
 /// The state that was left has one type, which is said instead of by each place where another one does not fit.

@@ -5,7 +5,7 @@ use quote::quote;
 
 use crate::model::MachineDef;
 
-use super::GeneratedNames;
+use super::{GeneratedNames, if_stored};
 
 /// The enum of all typed values: under the name of the declaration where there are types alone, else as what a stored value gives.
 pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
@@ -14,6 +14,9 @@ pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         typed,
         stored,
         status,
+        krate,
+        into_stored,
+        to_stored,
         ..
     } = out;
     let name = match machine.types {
@@ -43,8 +46,41 @@ pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             }
         }
     });
-    let reader = (!machine.types).then(|| {
+    let serde = if_stored(
+        machine,
         quote! {
+            impl #krate::__private::serde::Serialize for Typed {
+                fn serialize<Z: #krate::__private::serde::Serializer>(
+                    &self,
+                    serializer: Z,
+                ) -> ::core::result::Result<Z::Ok, Z::Error> {
+                    match self {
+                        #(Self::#states(value) => #krate::__private::serde::Serialize::serialize(value, serializer),)*
+                    }
+                }
+            }
+        },
+    );
+    let to_and_fro = (!machine.types).then(|| {
+        quote! {
+            impl Typed {
+                /// Gives up the typed value for its stored form.
+                #vis fn #into_stored(self) -> #stored {
+                    match self {
+                        #(Self::#states(value) => value.#into_stored(),)*
+                    }
+                }
+
+                /// A copy in its stored form; the typed value stays.
+                #vis fn #to_stored(&self) -> #stored {
+                    match self {
+                        #(Self::#states(value) => value.#to_stored(),)*
+                    }
+                }
+            }
+
+            #serde
+
             impl #stored {
                 /// The typed value, whatever its state.
                 ///
@@ -83,7 +119,7 @@ pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             #conversions
         )*
 
-        #reader
+        #to_and_fro
     }
 }
 

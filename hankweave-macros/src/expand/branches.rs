@@ -74,7 +74,7 @@ fn data(branch: &Branch, machine: &MachineDef, out: &GeneratedNames) -> TokenStr
             impl ::core::convert::From<#asks> for #transition {
                 fn from(outcome: #asks) -> Self {
                     match outcome {
-                        #(#asks::#targets #patterns => #steps.into(),)*
+                        #(#asks::#targets #patterns => ::core::convert::Into::into(#steps),)*
                     }
                 }
             }

@@ -44,6 +44,7 @@ impl Operators<'_> {
         self.found = true;
         let (sums, krate) = (&self.sums, self.krate);
         let method = Ident::new(method, Span::call_site());
+        let [left, right] = [left, right].map(unwrapped);
         parse_quote! {{
             #[allow(unused_imports, reason = "numbers need it no more than durations")]
             use #krate::__private::Unchecked as _;
@@ -65,6 +66,10 @@ fn method(operator: &BinOp) -> Option<(&'static str, bool)> {
         BinOp::MulAssign(_) => ("times", true),
         BinOp::DivAssign(_) => ("divided", true),
         BinOp::RemAssign(_) => ("rest", true),
+        BinOp::Shl(_) => ("shifted_left", false),
+        BinOp::Shr(_) => ("shifted_right", false),
+        BinOp::ShlAssign(_) => ("shifted_left", true),
+        BinOp::ShrAssign(_) => ("shifted_right", true),
         _ => return None,
     })
 }
@@ -75,12 +80,21 @@ fn is_place(expr: &Expr) -> bool {
         Expr::Path(_) => true,
         Expr::Field(field) => is_place(&field.base),
         Expr::Paren(inner) => is_place(&inner.expr),
+        Expr::Index(index) => is_place(&index.expr) && (is_literal(&index.index) || is_place(&index.index)),
         Expr::Unary(ExprUnary {
             op: UnOp::Deref(_),
             expr,
             ..
         }) => is_place(expr),
         _ => false,
+    }
+}
+
+/// An operand without its parentheses, which mean nothing where it is an argument.
+fn unwrapped(operand: &Expr) -> &Expr {
+    match operand {
+        Expr::Paren(inner) => &inner.expr,
+        other => other,
     }
 }
 
@@ -91,6 +105,15 @@ fn is_literal(expr: &Expr) -> bool {
 impl VisitMut for Operators<'_> {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
         visit_mut::visit_expr_mut(self, expr);
+        if let Expr::Unary(ExprUnary {
+            op: UnOp::Neg(_),
+            expr: operand,
+            ..
+        }) = expr
+            && !is_literal(operand)
+        {
+            *expr = self.call("negated", operand, &parse_quote!(()));
+        }
         let Expr::Binary(ExprBinary { left, op, right, .. }) = expr else {
             return;
         };

@@ -91,7 +91,7 @@ fn change(change: &LiveField<'_>) -> (TokenStream, TokenStream) {
     let (name, variant) = (change.method(), change.variant());
     // What its type lacks is then reported at the field.
     let here = Span::call_site().located_at(change.field.ident.span());
-    let (written, read) = match ways(change).next() {
+    let (written, read) = match change.field.ways().next() {
         Some(_) => {
             let mirror = mirror_name(change);
             (
@@ -114,10 +114,10 @@ fn change(change: &LiveField<'_>) -> (TokenStream, TokenStream) {
 
 /// A struct for serde to fill, where the field says how it is written.
 fn mirror(change: &LiveField<'_>, out: &GeneratedNames) -> Option<TokenStream> {
-    ways(change).next()?;
+    change.field.ways().next()?;
     let (name, ways, ty, path) = (
         mirror_name(change),
-        ways(change),
+        change.field.ways(),
         &change.field.ty,
         &out.serde_path,
     );
@@ -130,15 +130,4 @@ fn mirror(change: &LiveField<'_>, out: &GeneratedNames) -> Option<TokenStream> {
 
 fn mirror_name(change: &LiveField<'_>) -> Ident {
     format_ident!("Stored{}", change.variant(), span = Span::call_site())
-}
-
-/// How the value is written, and nothing that is about a field among others.
-fn ways<'a>(change: &'a LiveField<'_>) -> impl Iterator<Item = &'a TokenStream> {
-    let is_way = |meta: &&TokenStream| {
-        let text = meta.to_string();
-        text.split_whitespace()
-            .next()
-            .is_some_and(|word| word.ends_with("with"))
-    };
-    change.field.serde.iter().filter(is_way)
 }

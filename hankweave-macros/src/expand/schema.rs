@@ -104,11 +104,11 @@ fn json_schema(name: &Ident, body: TokenStream, krate: &Path) -> TokenStream {
         #[automatically_derived]
         impl schemars::JsonSchema for #name {
             fn schema_name() -> #krate::__private::Cow<'static, str> {
-                #text.into()
+                ::core::convert::Into::into(#text)
             }
 
             fn schema_id() -> #krate::__private::Cow<'static, str> {
-                ::core::concat!(::core::module_path!(), "::", #text).into()
+                ::core::convert::Into::into(::core::concat!(::core::module_path!(), "::", #text))
             }
 
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {

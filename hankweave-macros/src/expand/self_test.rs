@@ -143,7 +143,7 @@ fn subject(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             fn event(method: &str, n: u32) -> #transition {
                 let _ = n;
                 match method {
-                    #(#names => #keys.into(),)*
+                    #(#names => ::core::convert::Into::into(#keys),)*
                     other => ::core::panic!("no method `{other}`"),
                 }
             }

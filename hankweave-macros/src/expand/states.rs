@@ -31,12 +31,12 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         quote! {
             /// Gives up the typed value for its stored form.
             #vis fn #into_stored(self) -> #stored {
-                self.0.into()
+                ::core::convert::Into::into(self.0)
             }
 
             /// A copy in its stored form; the typed value stays.
             #vis fn #to_stored(&self) -> #stored {
-                ::core::clone::Clone::clone(&self.0).into()
+                ::core::convert::Into::into(::core::clone::Clone::clone(&self.0))
             }
         }
     });
@@ -48,7 +48,15 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
                     &self,
                     serializer: Z,
                 ) -> ::core::result::Result<Z::Ok, Z::Error> {
-                    self.0.serialize(serializer)
+                    #krate::__private::serde::Serialize::serialize(&self.0, serializer)
+                }
+            }
+
+            /// There to be refused in the words of the machine.
+            #[doc(hidden)]
+            impl<'de, S: #state_trait + sealed::Read<'de>> #krate::__private::serde::Deserialize<'de> for #typed<S> {
+                fn deserialize<D: #krate::__private::serde::Deserializer<'de>>(_: D) -> ::core::result::Result<Self, D::Error> {
+                    never()
                 }
             }
         },

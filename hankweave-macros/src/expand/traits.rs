@@ -10,7 +10,7 @@ use crate::model::MachineDef;
 
 use super::stubs::Generic;
 use super::transitions::legal_moves;
-use super::{GeneratedNames, list};
+use super::{GeneratedNames, if_stored, list};
 
 /// The public traits: of all states, of those that move, of steps, and of pairs of states.
 pub(super) fn traits(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
@@ -25,6 +25,7 @@ pub(super) fn traits(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
         ..
     } = out;
     let not_a_state = format!("`{{Self}}` is not a state of machine `{typed}`");
+    let of_any_state = format!("what is generic over states has the bound `S: {state_trait}`");
     let not_active = format!("`{{Self}}` is a terminal state of machine `{typed}`, or none of its states");
     let active = machine.states.iter().filter(|state| !state.terminal);
     let active = list(active.map(|state| format!("`{}`", state.ident)));
@@ -49,7 +50,7 @@ pub(super) fn traits(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
             use super::{#events #status, #phase, sealed};
 
             /// A state of the machine. Only the generated states implement it.
-            #[diagnostic::on_unimplemented(message = #not_a_state)]
+            #[diagnostic::on_unimplemented(message = #not_a_state, note = #of_any_state)]
             pub trait #state_trait: sealed::State #stored_form {
                 /// The status of this state.
                 const STATUS: #status;
@@ -104,6 +105,18 @@ fn sealed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let no_copy = format!("`{typed}<{{Self}}>` cannot be cloned: a copy would be a second right to move on");
     let no_copy_label = format!("a {value} is one value in one state");
     let no_copy_note = "its data alone can be: `S::clone(&value)`, with the state for `S`";
+    let unread = if_stored(machine, {
+        let message = format!("a `{typed}<{{Self}}>` is not read: what is stored may be in any state");
+        let note = format!(
+            "read a `{stored}`, which knows its state: `{typed}::try_from(record)` or `record.typed()` makes a `{typed}` of it"
+        );
+        quote! {
+            #[diagnostic::on_unimplemented(message = #message, label = "cannot be read", note = #note)]
+            pub trait Read<'de>: Never {}
+            #[diagnostic::do_not_recommend]
+            impl<'de> Read<'de> for Nowhere {}
+        }
+    });
     quote! {
         /// Never runs: its bound never holds.
         fn never() -> ! {
@@ -135,6 +148,7 @@ fn sealed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             pub trait Copied<'a>: Never {}
             #[diagnostic::do_not_recommend]
             impl<'a> Copied<'a> for Nowhere {}
+            #unread
         }
     }
 }

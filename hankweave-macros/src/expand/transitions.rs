@@ -120,7 +120,7 @@ fn edge(
     let record = (!machine.types).then(|| {
         quote! {
             fn record(&self) -> #transition {
-                ::core::clone::Clone::clone(self).into()
+                ::core::convert::Into::into(::core::clone::Clone::clone(self))
             }
         }
     });

@@ -69,9 +69,9 @@ fn nexts(
     let types = types_before(state, field, machine);
     let functions = types.iter().enumerate().map(|(index, before)| {
         let (name, unused) = (next_name(state, field, index), unused(machine));
-        // A type error is then shown at the field.
+        // A type error is then shown at the field, or in the closure.
         let here = Span::call_site().located_at(field.ident.span());
-        let call = at(quote!(#krate::__private::next), &field.ident);
+        let call = at(quote!(#krate::__private::next::<_, #ty>), &field.ident);
         match checked::of_next(next, machine, krate) {
             None => {
                 let body = quote_spanned!(here=> #call(value, #next));

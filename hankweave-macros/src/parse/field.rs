@@ -2,7 +2,7 @@
 
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
-use syn::{Attribute, Ident, Meta, Token, Visibility};
+use syn::{Attribute, Expr, Ident, Meta, Token, Visibility};
 
 use crate::ast::{Again, Carry, FieldSyntax, Live, Mark, Serde};
 use crate::error::Errors;
@@ -106,7 +106,13 @@ fn mark(name: &str, attr: &Attribute) -> syn::Result<Mark> {
             Meta::Path(_) => Live::default(),
             _ => attr.parse_args()?,
         }),
-        _ => Mark::Fixed(attr.parse_args()?),
+        _ => match &attr.meta {
+            Meta::List(list) if !list.tokens.is_empty() => Mark::Fixed(attr.parse_args()?),
+            _ => {
+                let message = "a fixed field takes the value that it always has: `#[fixed(3)]`";
+                return Err(syn::Error::new_spanned(attr, message));
+            }
+        },
     })
 }
 
@@ -134,8 +140,19 @@ impl Parse for Carry {
                 input.parse::<Token![,]>()?;
             }
         }
+        carry.next.as_ref().map_or(Ok(()), is_function)?;
         Ok(carry)
     }
+}
+
+/// Refuses what is a value and no function of one.
+fn is_function(next: &Expr) -> syn::Result<()> {
+    if !matches!(next, Expr::Lit(_) | Expr::Binary(_) | Expr::Unary(_)) {
+        return Ok(());
+    }
+    let message =
+        "the next value is computed from the one before, by a function: `next = |attempt| attempt + 1`";
+    Err(syn::Error::new_spanned(next, message))
 }
 
 /// A field that comes from the state before and changes in place: `carry` says how it comes, `live` how it changes.

@@ -1,0 +1,18 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+#[derive(Copy)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Opened, lock => Locked)]
+    Closed,
+    #[to(close => Closed, remove => Removed)]
+    Opened,
+    #[to(unlock => Closed, guess => Self)]
+    Locked {
+        code: String,
+    },
+    #[terminal]
+    Removed,
+}
+fn main() {}

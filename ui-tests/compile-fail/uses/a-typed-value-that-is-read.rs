@@ -1,0 +1,25 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Opened, lock => Locked)]
+    Closed,
+    #[to(close => Closed, settle => Closed | Removed)]
+    Opened,
+    #[to(unlock => Closed)]
+    Locked {
+        #[live(start = 0)]
+        code: u32,
+        why: String,
+    },
+    #[terminal]
+    Removed,
+}
+
+#[derive(serde::Deserialize)]
+struct Holder {
+    door: Door<door::Closed>,
+}
+
+fn main() {}
