@@ -18,7 +18,9 @@ use crate::checkpoint::{
 };
 use crate::paths::ExecutionDir;
 use crate::world::World;
-use crate::world::disk::{Disk, IoError, read_if_present, remove_if_present, replace};
+use crate::world::disk::{
+    Disk, IoError, OpenedEntry, PathError, read_if_present, remove_if_present, replace,
+};
 
 /// Larger notes are not ours, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
@@ -123,6 +125,9 @@ fn swap(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<WorkspaceSwap>, Io
         return Ok(None);
     };
     let (new, before) = (place(dir).state_dir(), folder(dir).join(BEFORE));
+    for inside in [&new, &before] {
+        refuse_links(disk, dir, inside)?;
+    }
     disk.make_private_dirs(&before)
         .map_err(IoError::at("make", &before))?;
     for name in arrival.replaced.iter().filter(|name| is_entry(name)) {
@@ -140,6 +145,20 @@ fn swap(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<WorkspaceSwap>, Io
         disk.sync_dir(&folder).map_err(IoError::at("sync", &folder))?;
     }
     Ok(Some(arrival))
+}
+
+/// Refuses a link on the way to this folder. Through one, as a directory of somebody else may have it, files would move in from elsewhere, or out.
+fn refuse_links(disk: &dyn Disk, dir: &ExecutionDir, inside: &Path) -> Result<(), IoError> {
+    let refused = |error| IoError::at("look at", inside)(error);
+    let state = disk.open_folder(&dir.state_dir()).map_err(refused)?;
+    let Ok(within) = inside.strip_prefix(dir.state_dir()) else {
+        return Ok(());
+    };
+    match state.lookup(within) {
+        Ok(None | Some(OpenedEntry::Folder(_))) => Ok(()),
+        Err(PathError::Io(error)) => Err(refused(error)),
+        Ok(Some(_)) | Err(_) => Err(refused(io::ErrorKind::NotADirectory.into())),
+    }
 }
 
 /// Moves an entry out of the way, if it is there and not moved yet.
@@ -307,6 +326,26 @@ mod tests {
             steps = n;
         }
         assert!(steps > 8, "{steps}");
+    }
+
+    // covers: RUN-26, CLI-62
+    #[test]
+    fn no_link_has_files_moved_in_or_out() {
+        for link in ["arriving/.hankweave", "arriving", "before"] {
+            let folder = tempfile::tempdir().unwrap();
+            let dir = prepared(folder.path());
+            announce(&RealDisk, &dir, &arrival()).unwrap();
+            let elsewhere = folder.path().join("elsewhere");
+            std::fs::create_dir_all(elsewhere.join(".hankweave")).unwrap();
+            std::fs::write(elsewhere.join("new"), "of others").unwrap();
+            std::fs::write(elsewhere.join(".hankweave/new"), "of others").unwrap();
+            let link = self::folder(&dir).join(link);
+            let _ = std::fs::remove_dir_all(&link);
+            std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+            assert!(finish(&World::real(), &dir).is_err(), "{}", link.display());
+            assert!(elsewhere.join("new").exists() && elsewhere.join(".hankweave/new").exists());
+            assert!(!elsewhere.join("old").exists());
+        }
     }
 
     fn list(dir: &ExecutionDir) -> Vec<PathBuf> {

@@ -8,6 +8,12 @@ use super::error_class::{CONTEXT, ErrorClass, WAIT_HINTS};
 use super::failure::{FailureKind, FailureReason};
 use super::outcome::{ProcessExit, Verdict};
 
+/// Words of lines that name an error, in lower case.
+const ERROR_WORDS: [&str; 4] = ["error", "fatal", "panicked", "failed"];
+
+/// Length of what a message repeats of standard error, in bytes.
+const MOST_STDERR_BYTES: usize = 1_000;
+
 /// The meaning of a failure text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Classification {
@@ -66,10 +72,34 @@ pub(super) fn failure(words: &str, message: String, had_session: bool) -> Verdic
 pub(super) fn without_result(exit: ProcessExit, stderr: &str, had_session: bool) -> (&str, String) {
     let stderr = stderr.trim();
     if !stderr.is_empty() && !exit.is_success() {
-        return (stderr, format!("the agent {exit}: {stderr}"));
+        return (stderr, with_stderr(format!("the agent {exit}"), stderr));
     }
     let missing = if had_session { "a result" } else { "a session" };
-    ("", format!("the agent {exit} without reporting {missing}"))
+    let message = format!("the agent {exit} without reporting {missing}");
+    ("", with_stderr(message, stderr))
+}
+
+/// Adds the last lines of standard error to a message, where nothing else tells the cause: they are recorded nowhere else. The line that is likely the cause
+/// comes first, since a summary of one line shows no more.
+pub(super) fn with_stderr(message: String, stderr: &str) -> String {
+    let stderr = stderr.trim();
+    if stderr.is_empty() {
+        return message;
+    }
+    let first = stderr.len().saturating_sub(MOST_STDERR_BYTES);
+    let start = (first..).find(|&index| stderr.is_char_boundary(index));
+    let end = &stderr[start.unwrap_or_default()..];
+    let whole_lines = end.split_once('\n').filter(|_| first > 0);
+    let end = whole_lines.map_or(end, |(_, whole_lines)| whole_lines);
+    let lines = || end.lines().map(str::trim).filter(|line| !line.is_empty());
+    let names_error = |line: &&str| {
+        let line = line.to_lowercase();
+        ERROR_WORDS.iter().any(|word| line.contains(word))
+    };
+    match lines().rfind(names_error).or(lines().next_back()) {
+        Some(cause) if lines().count() > 1 => format!("{message}: {cause}\n{end}"),
+        _ => format!("{message}: {end}"),
+    }
 }
 
 /// Whether `text` says that the conversation no longer fits into the model's context, or that claude gave up on an answer which its output
@@ -331,5 +361,33 @@ mod tests {
         hint("retry after 2026-11-21", None);
         hint("wait 3 fortnights", None);
         hint("no hint at all", None);
+    }
+
+    // covers: S5
+    #[test]
+    fn a_message_without_another_cause_has_the_last_lines_of_standard_error() {
+        let exited = |code, stderr: &str| without_result(ProcessExit::Exited(code), stderr, true).1;
+        assert_eq!(exited(2, "no disk\n"), "the agent exited with code 2: no disk");
+        assert_eq!(
+            exited(0, " no disk "),
+            "the agent exited with code 0 without reporting a result: no disk"
+        );
+        let trace = "node:1\n  throw x\nError: no such account\n    at x\n\nNode.js v22";
+        assert_eq!(
+            exited(1, trace),
+            format!("the agent exited with code 1: Error: no such account\n{trace}")
+        );
+        let many = "line é\n".repeat(10_000) + "the cause";
+        let message = exited(1, &many);
+        assert!(
+            message.len() < 1_100 && message.ends_with("line é\nthe cause"),
+            "{message}"
+        );
+        assert!(
+            message.starts_with("the agent exited with code 1: the cause\nline é"),
+            "{message}"
+        );
+        let one = exited(1, &"é".repeat(10_000));
+        assert!(one.len() < 1_100 && one.ends_with("éé"), "{one}");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use serde::Deserialize;
 
 use super::acp::AcpAction;
-use super::classify::{failure, without_result};
+use super::classify::{failure, with_stderr, without_result};
 use super::event::{AgentEvent, AgentResult};
 use super::lenient::Object;
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
@@ -36,7 +36,12 @@ pub trait AgentDecoder: Send + Debug {
         None
     }
 
-    /// Adds what the records say that it [wanted](Self::wants); `None` when there are none.
+    /// Sessions of sub-agents whose records are read along, if each has one of its own.
+    fn sub_agents(&self) -> &[SessionId] {
+        &[]
+    }
+
+    /// Adds what the records say that were [needed](Self::records_needed); `None` when there are none.
     fn recall(
         &mut self,
         records: RecordsScope,
@@ -135,7 +140,8 @@ impl ProcessEnd {
             Some(last) if !last.text.is_empty() => (last.text.as_str(), last.text.clone()),
             Some(last) => {
                 let stop = last.terminal_reason.as_deref().unwrap_or("nothing");
-                ("", format!("the last {part} of the agent ended with `{stop}`"))
+                let message = format!("the last {part} of the agent ended with `{stop}`");
+                ("", with_stderr(message, &self.stderr_tail))
             }
             None => without_result(self.exit, &self.stderr_tail, had_session),
         };
@@ -144,7 +150,8 @@ impl ProcessEnd {
 
     /// Returns the message for a success that the exit code contradicts.
     pub(super) fn contradiction(&self) -> String {
-        format!("the agent reported success but {}", self.exit)
+        let message = format!("the agent reported success but {}", self.exit);
+        with_stderr(message, &self.stderr_tail)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::classify::with_stderr;
 use super::failure::FailureReason;
 use crate::cost::UsageTotals;
 
@@ -38,6 +39,12 @@ impl ExitOutcome {
             stderr_tail: String::new(),
             leftovers: 0,
         }
+    }
+
+    /// Adds the last lines of standard error to a message that tells no cause.
+    #[must_use]
+    pub fn with_stderr(&self, message: String) -> String {
+        with_stderr(message, &self.stderr_tail)
     }
 }
 

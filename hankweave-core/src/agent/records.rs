@@ -48,6 +48,22 @@ pub struct RecordedMessage {
 }
 
 impl AgentRecords {
+    /// Adds the records of another file of the session.
+    pub fn merge(&mut self, other: Self) {
+        self.messages.extend(other.messages);
+        self.sub_agents.extend(other.sub_agents);
+        self.total = other.total.or(self.total.take());
+        self.before += other.before;
+        self.compacted |= other.compacted;
+        self.incomplete |= other.incomplete;
+        self.ends_open |= other.ends_open;
+    }
+
+    /// Notes that there is more, which cannot be read.
+    pub fn cut_short(&mut self) {
+        (self.incomplete, self.ends_open) = (true, true);
+    }
+
     /// Adds what was read to what the process itself told.
     pub fn apply_to(self, usage: &mut ProcessUsage) {
         for message in self.messages.into_iter().chain(self.sub_agents) {

@@ -105,6 +105,14 @@ pub(crate) fn remote(typed: Option<&str>, world: &World, command: &str) -> Resul
         .map(|url| absolute(world, url)))
 }
 
+/// The remote that the user's own settings or a variable name.
+pub(crate) fn named_remote(world: &World) -> Result<Option<String>, CliError> {
+    let configuration = resolve(None, &Flags::new())?;
+    Ok(configuration
+        .text(Setting::Remote)
+        .map(|url| absolute(world, url)))
+}
+
 /// Returns the error for a folder's setting that only the user may make (CLI-62).
 pub(crate) fn refused(name: &str, takes_it: &str) -> CliError {
     let own = of_user(&Environment::of_process());

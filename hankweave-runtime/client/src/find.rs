@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use hankweave_core::discovery::{
@@ -59,6 +60,14 @@ pub enum FindError {
         path: PathBuf,
         /// The process.
         pid: u32,
+    },
+    /// The lock file names another machine. A server listens on its own, and a folder may come from anybody.
+    #[error("the lock file in `{}` names {address}, and this machine has no such address", path.display())]
+    Elsewhere {
+        /// The directory.
+        path: PathBuf,
+        /// The address.
+        address: IpAddr,
     },
     /// The token cannot be read.
     #[error("failed to read a token in `{}`", path.display())]
@@ -183,7 +192,13 @@ fn in_execution(path: &Path, wanted: &[Access]) -> Result<ServerEndpoint, FindEr
         return Err(FindError::NotLive { path });
     };
     let pid = record.pid;
-    let server = record.reachable().ok_or(FindError::NoPort { path, pid })?;
+    let Some(server) = record.reachable() else {
+        return Err(FindError::NoPort { path, pid });
+    };
+    let address = server.ip();
+    if !system::has_address(address) {
+        return Err(FindError::Elsewhere { path, address });
+    }
     Ok(ServerEndpoint::new(
         server.to_string(),
         token(&state_dir, wanted)?,

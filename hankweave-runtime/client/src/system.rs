@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 
 use hankweave_core::discovery::{ProcessFacts, has_ended, start_ticks};
@@ -24,6 +25,11 @@ pub(super) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         true => Err(io::ErrorKind::FileTooLarge.into()),
         false => Ok(bytes),
     }
+}
+
+/// Whether this machine has the address: a server can listen there.
+pub(super) fn has_address(address: IpAddr) -> bool {
+    address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
 /// Returns the system's facts about a pid.

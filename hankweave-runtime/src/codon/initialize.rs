@@ -10,7 +10,7 @@ use hankweave_core::wire;
 use super::budget;
 use super::context::{CodonRun, EarlyEnd, StageResult};
 use super::orders::Interruption;
-use super::run::halt;
+use super::run::{halt, stop_to_end};
 use crate::driver::RunningAgent;
 
 /// Longest time from the spawn to the session id (S6).
@@ -93,8 +93,11 @@ pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAg
                 return AgentStart::OutOfTime(exceeded, code);
             }
             () = &mut deadline => {
-                let code = halt(codon, agent).await;
                 let message = format!("the agent named no session within {} s", SESSION_DEADLINE.as_secs());
+                let (code, message) = match stop_to_end(codon, agent).await {
+                    Some(exit) => (i64::from(exit.exit.code()), exit.with_stderr(message)),
+                    None => (-1, message),
+                };
                 let reason = FailureReason { kind: FailureKind::Timeout, ..FailureReason::unknown(true, message) };
                 return AgentStart::Ended(reason, code);
             }
@@ -139,7 +142,8 @@ fn no_session(outcome: ExitOutcome) -> FailureReason {
     match outcome.verdict {
         Verdict::Failure { reason, .. } => reason,
         Verdict::Success => {
-            FailureReason::unknown(false, format!("the agent {} and named no session", outcome.exit))
+            let message = format!("the agent {} and named no session", outcome.exit);
+            FailureReason::unknown(false, outcome.with_stderr(message))
         }
     }
 }

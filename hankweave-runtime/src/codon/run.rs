@@ -201,7 +201,8 @@ pub(super) async fn run(
             StopReason::Uncounted(reason) => AgentOutcome::Stopped(Interruption::Failure(reason), exit),
             // A reported success stays one, however long the silence after it.
             StopReason::Silent(longest) if !exit.verdict.is_success() => {
-                AgentOutcome::Stopped(Interruption::Failure(silent(longest)), exit)
+                let reason = silent(longest, &exit);
+                AgentOutcome::Stopped(Interruption::Failure(reason), exit)
             }
             StopReason::OverBudget | StopReason::Settled | StopReason::Silent(_) => AgentOutcome::Ended(exit),
         };
@@ -266,8 +267,8 @@ fn unpriced(model: &str) -> FailureReason {
     )
 }
 
-fn silent(patience: Duration) -> FailureReason {
-    let message = format!("the agent was silent for {} s", patience.as_secs());
+fn silent(patience: Duration, exit: &ExitOutcome) -> FailureReason {
+    let message = exit.with_stderr(format!("the agent was silent for {} s", patience.as_secs()));
     FailureReason {
         kind: FailureKind::Timeout,
         ..FailureReason::unknown(true, message)
@@ -276,13 +277,19 @@ fn silent(patience: Duration) -> FailureReason {
 
 /// Stops an agent whose events no longer matter and returns its exit code.
 pub(super) async fn halt(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> i64 {
+    let exit = stop_to_end(codon, agent).await;
+    exit.map_or(-1, |exit| i64::from(exit.exit.code()))
+}
+
+/// Stops an agent whose events no longer matter and returns its end, if that is reported.
+pub(super) async fn stop_to_end(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Option<ExitOutcome> {
     stop(codon, agent.control.as_ref()).await;
     while let Some(event) = agent.events.recv().await {
         if let AgentEvent::Finished(outcome) = event {
-            return i64::from(outcome.exit.code());
+            return Some(outcome);
         }
     }
-    -1
+    None
 }
 
 /// Asks the agent to end; a forced stop, or a second request of the user, skips the grace period.

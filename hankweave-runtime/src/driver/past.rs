@@ -7,7 +7,7 @@ use hankweave_core::agent::{
 };
 use hankweave_core::cost::UsageTotals;
 
-use super::claude::Transcripts;
+use super::claude::TRANSCRIPTS;
 use super::codex::ROLLOUTS;
 use super::gemini::CHATS;
 use super::process::{CutOffAgent, LogContext, ProcessHost, RecordSource, SessionFiles, SessionFormat};
@@ -51,15 +51,15 @@ fn codex_decoder(past: &LogContext<'_>) -> CodexDecoder {
 pub(crate) fn reckon(host: &ProcessHost, name: &str, agent: &CutOffAgent<'_>) -> io::Result<UsageTotals> {
     let since = agent.past.resumed.map(|_| agent.since);
     let files_of = |format: &'static SessionFormat| -> Option<Box<dyn RecordSource>> {
-        let files = SessionFiles::of(format, host, agent.work_dir, agent.env, since)?;
+        let prices = agent.past.prices;
+        let files = SessionFiles::of(format, host, agent.work_dir, agent.env, since, prices)?;
         Some(Box::new(files))
     };
     let records: Option<Box<dyn RecordSource>> = match name {
         acp::NAME | opencode::NAME | pi::NAME => None,
         gemini::NAME => files_of(&CHATS),
         codex::NAME => files_of(&ROLLOUTS),
-        _ => Transcripts::of(host, agent.work_dir, agent.env, since, agent.past.prices)
-            .map(|found| Box::new(found) as _),
+        _ => files_of(&TRANSCRIPTS),
     };
     host.reckon(agent, &mut *decoder(name, &agent.past), records.as_deref())
 }

@@ -33,6 +33,11 @@ impl Helpers {
         self.any
     }
 
+    /// Whether one of them may work. One in the background outlives the tool use that started it, and speaks again.
+    pub(super) fn may_work(&self) -> bool {
+        self.too_many || !self.known.is_empty()
+    }
+
     /// Whether one of them may have asked a model and has no answer yet.
     pub(super) fn may_ask(&self) -> bool {
         self.too_many || self.known.values().any(|helper| helper.asks)

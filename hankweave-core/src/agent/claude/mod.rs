@@ -369,8 +369,8 @@ impl AgentDecoder for ClaudeDecoder {
     fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = match records {
             RecordsScope::SoFar => self.usage.is_helped(),
-            // The stream has lines of sub-agents.
-            RecordsScope::Meanwhile => false,
+            // The stream tells that a sub-agent answers, and not how much.
+            RecordsScope::Meanwhile => self.helpers.may_work(),
             RecordsScope::Whole => self.deciding.is_none() || (self.helpers.any() && !self.recalled),
         };
         self.session.as_ref().filter(|_| wanted)

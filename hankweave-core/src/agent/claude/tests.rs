@@ -4,6 +4,7 @@ use super::*;
 use crate::agent::decoder::UNPARSED_CHARS;
 use crate::agent::failure::FailureReason;
 use crate::agent::outcome::{EndedBy, ProcessExit};
+use crate::agent::records::SessionLines;
 
 const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5"}"#;
 const OK: &str = r#"{"subtype":"success","result":"done","is_error":false,"type":"result"}"#;
@@ -258,18 +259,37 @@ fn what_a_sub_agent_wrote_is_read_from_its_transcript_when_it_goes_on() {
     assert_eq!(decoder.records_needed(RecordsScope::SoFar), None);
     decoder.line(&line("h-1"));
     assert!(decoder.records_needed(RecordsScope::SoFar).is_some());
-    let mut transcript = Transcript::new(None);
+    let mut transcript = Transcript::of_sub_agent(None);
     transcript.line(
         r#"{"type":"assistant","message":{"id":"h-1","model":"claude-sonnet-4-5","stop_reason":"tool_use",
             "usage":{"input_tokens":300,"output_tokens":4000}}}"#,
     );
     let mut events = Vec::new();
-    decoder.recall(RecordsScope::SoFar, Some(transcript.finish()), &mut events);
+    decoder.recall(RecordsScope::SoFar, Some(transcript.take()), &mut events);
     let [AgentEvent::Usage(told)] = &events[..] else {
         panic!("{events:?}");
     };
     assert_eq!((told.added.tokens.output_tokens, told.is_new), (3_999, false));
     assert!(told.parent_tool_use_id.is_some() && decoder.records_needed(RecordsScope::SoFar).is_none());
+}
+
+/// A sub-agent in the background, whose tool use answers at once.
+// covers: HANK-37
+#[test]
+fn transcripts_are_read_at_a_pace_while_sub_agents_may_work() {
+    let answer = r#"{"type":"assistant","parent_tool_use_id":"t","message":{"id":"h-1","model":"claude-sonnet-4-5",
+        "content":[],"usage":{"input_tokens":300,"output_tokens":1}}}"#;
+    let over =
+        r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}}"#;
+    let mut decoder = ClaudeDecoder::new(false);
+    let mut is_paced = |line: &str| {
+        decoder.line(line);
+        decoder.records_needed(RecordsScope::Meanwhile).is_some()
+    };
+    assert_eq!(
+        [INIT, BEGIN, over, answer, OK, over].map(&mut is_paced),
+        [false, false, false, true, true, false]
+    );
 }
 
 // covers: AGENT-8
@@ -435,15 +455,14 @@ fn ended_by_its_budget() -> ClaudeDecoder {
 
 /// Records in the transcripts of a sub-agent with these lines after its first answer.
 fn helper_transcript(more: &[&str]) -> AgentRecords {
-    let mut transcript = Transcript::new(None);
+    let mut transcript = Transcript::of_sub_agent(None);
     transcript.line(r#"{"type":"api-request","id":"r-1"}"#);
     transcript.line(
         r#"{"type":"assistant","requestRef":"r-1","message":{"id":"h-1","model":"claude-sonnet-4-5","stop_reason":"tool_use",
             "usage":{"input_tokens":300,"output_tokens":1000}}}"#,
     );
     more.iter().for_each(|line| transcript.line(line));
-    transcript.end_file();
-    transcript.finish()
+    transcript.take()
 }
 
 // covers: AGENT-8
@@ -494,7 +513,7 @@ fn what_a_result_leaves_out_of_sub_agents_is_in_their_transcripts() {
         r#"{"type":"assistant","requestRef":"r-1","message":{"id":"h-1","model":"claude-sonnet-4-5","stop_reason":"tool_use",
             "usage":{"input_tokens":300,"output_tokens":1000}}}"#,
     );
-    covered.recall(RecordsScope::Whole, Some(transcript.finish()), &mut Vec::new());
+    covered.recall(RecordsScope::Whole, Some(transcript.take()), &mut Vec::new());
     assert!(
         !AgentDecoder::usage(&covered).lower_bound,
         "the request before was made again"

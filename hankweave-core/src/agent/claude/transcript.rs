@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::line::{Message, TranscriptLine};
 use crate::agent::lenient::Object;
-use crate::agent::records::{AgentRecords, RecordedMessage};
+use crate::agent::records::{AgentRecords, RecordedMessage, SessionLines, has_word};
 use crate::cost::pricing::Prices;
 use crate::cost::{UsageConfidence, UsageTotals};
 use crate::time::Timestamp;
@@ -16,19 +16,22 @@ use crate::time::Timestamp;
 /// Number of requests that are remembered until their answer is found.
 const MOST_REQUESTS: usize = 1 << 16;
 
-/// Reads the lines of the transcripts of one session.
+/// Words of the lines that tell what was used.
+const WORDS: [&str; 3] = ["\"assistant\"", "\"api-request\"", "\"cost-state\""];
+
+/// Reads the lines of one transcript: that of a session, or of one of its sub-agents.
 #[derive(Debug)]
 pub struct Transcript {
     /// Nothing older counts.
     since: Option<Timestamp>,
     prices: Arc<Prices>,
+    is_of_sub_agent: bool,
+    /// Answers since the last call of `take`.
     answers: Vec<RecordedMessage>,
     /// Requests whose answer was not found yet.
     asked: HashSet<String>,
-    /// The last request of the file that is being read, while it has no answer.
+    /// The last request, while it has no answer.
     last_asked: Option<String>,
-    /// A file has ended with a request without an answer.
-    ends_open: bool,
     /// The sum that claude writes down when it is asked to end, which knows what no message tells, such as the summary of a conversation.
     stated: Option<UsageTotals>,
     /// There was more than could be read.
@@ -42,10 +45,10 @@ impl Transcript {
         Self {
             since,
             prices: Prices::listed(),
+            is_of_sub_agent: false,
             answers: Vec::new(),
             asked: HashSet::new(),
             last_asked: None,
-            ends_open: false,
             stated: None,
             cut_short: false,
         }
@@ -58,20 +61,12 @@ impl Transcript {
         self
     }
 
-    /// Notes that there is more, which is not read.
-    pub fn cut_short(&mut self) {
-        self.cut_short = true;
-    }
-
-    /// Notes the end of a file, which is the conversation of one agent.
-    pub fn end_file(&mut self) {
-        self.ends_open |= self.last_asked.take().is_some();
-    }
-
-    /// Reads one line; one that is not understood says nothing.
-    pub fn line(&mut self, line: &str) {
-        if let Ok(Object(Some(line))) = serde_json::from_str(line) {
-            self.add_line(line);
+    /// Reads the transcript of a sub-agent.
+    #[must_use]
+    pub fn of_sub_agent(since: Option<Timestamp>) -> Self {
+        Self {
+            is_of_sub_agent: true,
+            ..Self::new(since)
         }
     }
 
@@ -107,16 +102,39 @@ impl Transcript {
             _ => {}
         }
     }
+}
 
-    /// Returns the usage read; it is a lower bound when a request had no answer yet or the file was not read to its end.
-    #[must_use]
-    pub fn finish(mut self) -> AgentRecords {
-        self.end_file();
+impl SessionLines for Transcript {
+    fn line(&mut self, line: &str) {
+        if has_word(line, &WORDS)
+            && let Ok(Object(Some(line))) = serde_json::from_str(line)
+        {
+            self.add_line(line);
+        }
+    }
+
+    fn cut_short(&mut self) {
+        self.cut_short = true;
+    }
+
+    /// The name of the file is the session's.
+    fn is_of_session(&self) -> bool {
+        true
+    }
+
+    /// The usage is a lower bound while a request has no answer.
+    fn take(&mut self) -> AgentRecords {
+        let answers = std::mem::take(&mut self.answers);
+        let (messages, sub_agents) = match self.is_of_sub_agent {
+            true => (Vec::new(), answers),
+            false => (answers, Vec::new()),
+        };
         AgentRecords {
+            messages,
+            sub_agents,
+            total: self.stated.clone(),
             incomplete: self.cut_short || !self.asked.is_empty(),
-            ends_open: self.cut_short || self.ends_open,
-            messages: self.answers,
-            total: self.stated,
+            ends_open: self.cut_short || self.last_asked.is_some(),
             ..AgentRecords::default()
         }
     }
@@ -160,7 +178,7 @@ mod tests {
         let since = Timestamp::parse("2026-01-01T12:00:00.000Z").unwrap();
         let mut transcript = Transcript::new(Some(since));
         lines.iter().for_each(|line| transcript.line(line));
-        transcript.finish()
+        transcript.take()
     }
 
     // covers: AGENT-8
@@ -200,7 +218,7 @@ mod tests {
             .chain([&stated])
             .for_each(|line| transcript.line(line));
         let mut usage = ProcessUsage::default();
-        assert!(!settle(transcript.finish(), &mut usage));
+        assert!(!settle(transcript.take(), &mut usage));
         assert_eq!(usage.totals().cost, Usd::from_micros(500_000));
         // In a session that continues it holds the earlier processes as well.
         let mut usage = ProcessUsage::default();

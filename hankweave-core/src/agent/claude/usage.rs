@@ -208,7 +208,7 @@ impl ClaudeUsage {
 
     /// Adds what the transcripts tell of sub-agents.
     pub(super) fn recall_helpers(&mut self, recorded: Option<AgentRecords>, events: &mut Vec<AgentEvent>) {
-        let messages = recorded.into_iter().flat_map(|recorded| recorded.messages);
+        let messages = recorded.into_iter().flat_map(|recorded| recorded.sub_agents);
         for message in messages.filter(|message| message.word == UsageConfidence::Final) {
             // Which of them it was does not matter to anybody.
             let parent = Some("sub-agent");
@@ -223,7 +223,7 @@ impl ClaudeUsage {
     pub(super) fn recall_rest(&mut self, recorded: AgentRecords) {
         let prices = Arc::clone(self.counted.shared_prices());
         let mut all = ProcessUsage::priced_by(Arc::clone(&prices));
-        for message in &recorded.messages {
+        for message in recorded.messages.iter().chain(&recorded.sub_agents) {
             // What a message adds is in the totals.
             let _ = all.message(&message.id, &message.model, message.billed, message.word);
         }

@@ -42,6 +42,8 @@ pub(super) struct Item<'l> {
     /// Of a search of the web.
     pub(super) action: Object<Action<'l>>,
     pub(super) prompt: Text<'l>,
+    /// The sub-agents that it is for, which have sessions of their own.
+    pub(super) receiver_thread_ids: List<Text<'l>>,
     pub(super) arguments: Value,
     pub(super) changes: Value,
     pub(super) result: Object<McpResult<'l>>,

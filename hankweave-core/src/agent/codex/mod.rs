@@ -27,6 +27,9 @@ pub use rollout::Rollout;
 /// The model that stands for the one of codex's own settings.
 pub const OWN_MODEL: &str = "codex";
 
+/// Number of sub-agents whose rollout files are read.
+const MAX_SUB_AGENTS: usize = 128;
+
 /// Reads the output of one codex process.
 #[derive(Debug)]
 pub struct CodexDecoder {
@@ -39,8 +42,10 @@ pub struct CodexDecoder {
     in_turn: bool,
     /// A connection was lost that may have carried half an answer.
     given_up: bool,
-    /// Sub-agents have worked, of whose tokens nobody tells (AGENT-19).
+    /// Sub-agents have worked, of which nobody tells whether an answer was cut off (AGENT-19).
     helped: bool,
+    /// Their sessions.
+    sub_agents: Vec<SessionId>,
     /// Something was told since the rollout file was read.
     news: bool,
     /// The rollout file was read to its end, after the end.
@@ -77,6 +82,7 @@ impl CodexDecoder {
             in_turn: false,
             given_up: false,
             helped: false,
+            sub_agents: Vec::new(),
             news: false,
             recalled: false,
             recorded: false,
@@ -239,6 +245,7 @@ impl CodexDecoder {
             return;
         };
         let id = id.to_owned();
+        self.remember_sub_agents(&item);
         let known = self.open_tools.remove(&id);
         if known.is_none() {
             // Some have no line of their beginning.
@@ -252,6 +259,18 @@ impl CodexDecoder {
             answer(item),
             is_error,
         )));
+    }
+
+    fn remember_sub_agents(&mut self, item: &Item<'_>) {
+        for id in &item.receiver_thread_ids.0 {
+            let session = id.as_deref().and_then(|id| SessionId::new(id).ok());
+            if let Some(session) = session
+                && self.sub_agents.len() < MAX_SUB_AGENTS
+                && !self.sub_agents.contains(&session)
+            {
+                self.sub_agents.push(session);
+            }
+        }
     }
 
     fn is_lower_bound(&self) -> bool {
@@ -291,7 +310,12 @@ impl CodexDecoder {
     }
 
     /// Counts usage of a response, or the sum of several.
-    fn response(&mut self, response: &RecordedMessage, is_sum: bool) -> Option<AgentEvent> {
+    fn response(
+        &mut self,
+        response: &RecordedMessage,
+        is_sum: bool,
+        sub_agent: Option<&str>,
+    ) -> Option<AgentEvent> {
         let model = match response.model.is_empty() {
             true => self.model_name().to_owned(),
             false => response.model.clone(),
@@ -309,7 +333,7 @@ impl CodexDecoder {
             is_lower_bound: self.is_lower_bound(),
             is_unpriced,
             is_sum,
-            parent_tool_use_id: None,
+            parent_tool_use_id: sub_agent.map(str::to_owned),
         }))
     }
 
@@ -348,11 +372,15 @@ impl AgentDecoder for CodexDecoder {
     fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = match records {
             RecordsScope::SoFar => self.news,
-            // Its sub-agents are recorded nowhere that is read.
-            RecordsScope::Meanwhile => false,
+            // It prints nothing while it waits for its sub-agents.
+            RecordsScope::Meanwhile => self.in_turn && !self.sub_agents.is_empty(),
             RecordsScope::Whole => !self.recalled || self.ended.is_none(),
         };
         self.session.as_ref().filter(|_| wanted)
+    }
+
+    fn sub_agents(&self) -> &[SessionId] {
+        &self.sub_agents
     }
 
     /// A result waits for the rollout file: what it used stands there.
@@ -372,7 +400,11 @@ impl AgentDecoder for CodexDecoder {
             for message in &recorded.messages {
                 self.tier = message.billed.tier;
                 self.searches.1 += message.billed.web_searches;
-                events.extend(self.response(message, false));
+                events.extend(self.response(message, false, None));
+            }
+            for message in &recorded.sub_agents {
+                // Which of them it was does not matter to anybody.
+                events.extend(self.response(message, false, Some("sub-agent")));
             }
         }
         if records == RecordsScope::Whole {
@@ -382,7 +414,7 @@ impl AgentDecoder for CodexDecoder {
                 billed: self.rest(),
                 word: UsageConfidence::Final,
             };
-            events.extend(self.response(&rest, true));
+            events.extend(self.response(&rest, true, None));
         }
         if let Some(result) = self.waiting.take() {
             let usage = self.totals();

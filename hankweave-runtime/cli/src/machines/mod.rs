@@ -17,13 +17,14 @@ use serde_json::json;
 
 use self::failures::failure;
 use crate::args::{ArrivalArgs, CloneArgs, Global, PullArgs, PushArgs};
-use crate::config::remote;
+use crate::config::{named_remote, remote};
 use crate::directory::{existing_state_dir, is_served};
 use crate::exit::{CliError, CliErrorKind};
 use crate::logging;
 use crate::output;
-use crate::screen::print_stderr;
-use crate::typed::HintCommands;
+use crate::screen::{one_line, print_stderr};
+use crate::settings::TrustedSettings;
+use crate::typed::{HintCommands, word};
 
 pub(crate) fn push(global: &Global, args: &PushArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
@@ -32,7 +33,9 @@ pub(crate) fn push(global: &Global, args: &PushArgs) -> Result<ExitCode, CliErro
     let typed = HintCommands::about(&args.execution.execution);
     let world = World::real();
     let order = PushRequest {
-        url: wanted(args.remote.as_deref(), &world, &dir)?,
+        url: wanted(args.remote.as_deref(), &world, &dir, |url| {
+            typed.command(&format!("push --remote {url}"))
+        })?,
         replace: args.replace,
         ..PushRequest::default()
     };
@@ -54,7 +57,9 @@ pub(crate) fn pull(global: &Global, args: &PullArgs) -> Result<ExitCode, CliErro
     let typed = HintCommands::about(&args.execution.execution);
     let world = world(&args.limits);
     let order = PullRequest {
-        url: wanted(None, &world, &dir)?,
+        url: wanted(None, &world, &dir, |url| {
+            format!("HANKWEAVE_REMOTE={url} {}", typed.command("pull"))
+        })?,
         replace: args.replace,
         ..PullRequest::default()
     };
@@ -86,6 +91,8 @@ pub(crate) fn clone(global: &Global, args: &CloneArgs) -> Result<ExitCode, CliEr
     let typed = HintCommands::about(&directory);
     let cloned = block_on(hankweave_remote::clone(&world, &order))?;
     let cloned = cloned.map_err(|error| failure(&error, &typed))?;
+    let trusted = TrustedSettings::of(&*world.disk, &world.environment, &order.into);
+    note_remote(&trusted, &cloned.url);
     report(global, &directory, &cloned)
 }
 
@@ -100,12 +107,45 @@ fn world(limits: &ArrivalArgs) -> World {
     }
 }
 
-/// The remote for a run: one that it has been on already wins over the settings.
-fn wanted(typed: Option<&str>, world: &World, dir: &ExecutionDir) -> Result<Option<String>, CliError> {
-    let is_known = matches!(hankweave_remote::remembered(&*world.disk, dir), Ok(Some(_)));
-    match typed.is_none() && is_known {
-        true => Ok(None),
-        false => remote(typed, world, "push --remote URL"),
+/// The remote for a run: one that it has been on already wins over the settings, if the user has named it for this directory or names it now. `command`
+/// takes one that only the directory names.
+fn wanted(
+    typed: Option<&str>,
+    world: &World,
+    dir: &ExecutionDir,
+    command: impl FnOnce(&str) -> String,
+) -> Result<Option<String>, CliError> {
+    let trusted = TrustedSettings::of(&*world.disk, &world.environment, dir.root());
+    let known = match hankweave_remote::remembered(&*world.disk, dir) {
+        Ok(known) if typed.is_none() => known.map(|known| known.url),
+        Ok(_) | Err(_) => None,
+    };
+    let Some(known) = known else {
+        let url = remote(typed, world, "push --remote URL")?;
+        url.iter().for_each(|url| note_remote(&trusted, url));
+        return Ok(url);
+    };
+    if !trusted.has_remote(&known) {
+        if named_remote(world)?.as_ref() != Some(&known) {
+            return Err(stranger(&known, &command(&word(&known))));
+        }
+        note_remote(&trusted, &known);
+    }
+    Ok(None)
+}
+
+fn stranger(remote: &str, command: &str) -> CliError {
+    let told = format!(
+        "the record of this directory names the remote {}, and a directory may come from anybody",
+        one_line(hankweave_remote::shown(remote))
+    );
+    CliError::new(CliErrorKind::Usage, told).hint(format!("if you know it, `{command}` continues with it"))
+}
+
+/// Remembers that the user has named this remote for the directory. Without that they are asked once more.
+fn note_remote(trusted: &TrustedSettings<'_>, url: &str) {
+    if let Err(error) = trusted.accept_remote(url) {
+        tracing::warn!(%error, "the remote is not remembered as the user's");
     }
 }
 

@@ -131,6 +131,8 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
             }
         }
         ConnectError::Find(FindError::Address(_)) => CliError::from_error(CliErrorKind::Input, error),
+        ConnectError::Find(FindError::Elsewhere { .. }) => CliError::from_error(CliErrorKind::Input, error)
+            .hint("nothing was connected to; if you know it, `hankweave attach --url URL` takes its address with the token"),
         ConnectError::Find(FindError::NoPort { .. }) => CliError::from_error(CliErrorKind::Held, error)
             .hint("it is starting, or it is no `run`; try again in a moment"),
         ConnectError::Unauthorized { .. } => CliError::from_error(CliErrorKind::Input, error)

@@ -1,4 +1,5 @@
-//! Settings that a remote has brought: what starts a program or sends a key elsewhere counts once the user has said so (CLI-63).
+//! The user's word for folders that came from elsewhere: settings that start a program or send a key elsewhere (CLI-63), and the remote of a record
+//! (CLI-62).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -53,7 +54,27 @@ impl<'d> TrustedSettings<'d> {
         accepted.and_then(|mut accepted| accepted.remove(setting.name())) == Some(text_of(value))
     }
 
-    /// Accepts these values in the place of all that were accepted for the folder.
+    /// Whether the user has named this remote for the folder.
+    pub(crate) fn has_remote(&self, url: &str) -> bool {
+        self.has(Setting::Remote, &SettingValue::Text(url.to_owned()))
+    }
+
+    /// Notes that the user has named this remote for the folder.
+    ///
+    /// # Errors
+    ///
+    /// Error of the system; also when nothing names a folder for the user's state.
+    pub(crate) fn accept_remote(&self, url: &str) -> io::Result<()> {
+        if self.has_remote(url) {
+            return Ok(());
+        }
+        let mut accepted = self.read().remove(&self.key()).unwrap_or_default();
+        let value = SettingValue::Text(url.to_owned());
+        accepted.insert(Setting::Remote.name().to_owned(), text_of(&value));
+        self.write(accepted)
+    }
+
+    /// Accepts these values in the place of all that were accepted for the folder, but for its remote.
     ///
     /// # Errors
     ///
@@ -62,12 +83,17 @@ impl<'d> TrustedSettings<'d> {
         &self,
         values: impl Iterator<Item = (Setting, &'v SettingValue)>,
     ) -> io::Result<()> {
+        let remote = Setting::Remote.name();
+        let known = self.read().remove(&self.key()).unwrap_or_default();
+        let known = known.into_iter().filter(|(name, _)| name == remote);
+        let values = values.map(|(setting, value)| (setting.name().to_owned(), text_of(value)));
+        self.write(known.chain(values).collect())
+    }
+
+    fn write(&self, accepted: Accepted) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Err(io::Error::other("neither XDG_STATE_HOME nor HOME names a folder"));
         };
-        let accepted: Accepted = values
-            .map(|(setting, value)| (setting.name().to_owned(), text_of(value)))
-            .collect();
         let mut all = self.read();
         match accepted.is_empty() {
             true => all.remove(&self.key()),

@@ -139,6 +139,40 @@ fn what_real_agents_print_at_their_end_is_told_by_its_class() {
     }
 }
 
+// covers: S5
+#[test]
+fn what_an_agent_says_on_standard_error_alone_is_told_wherever_one_looks() {
+    let init = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"m"}"#;
+    let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
+    let says = "seq 1000 >&2; echo 'Error: no such account' >&2";
+    for (script, words) in [
+        (format!("{says}; exit 3"), "exited with code 3"),
+        (format!("{says}; exit 0"), "without reporting a session"),
+        (format!("echo '{init}'; {says}; exit 3"), "exited with code 3"),
+        (
+            format!("echo '{init}'; {says}; exit 0"),
+            "without reporting a result",
+        ),
+        (
+            format!("echo '{init}'; echo '{done}'; {says}; exit 3"),
+            "reported success but exited with code 3",
+        ),
+        (
+            format!("echo '{init}'; {says}; tail -f /dev/null"),
+            "the agent was silent for 1 s",
+        ),
+    ] {
+        let project = project();
+        let command = json!(["sh", "-c", format!("cat > /dev/null; {script}")]);
+        let agent = json!({"agent": {"command": command, "stream": "claude"}, "shimIdleTimeout": 1});
+        let finished = ended(&project, codon(agent));
+        let told = format!("{words}: Error: no such account");
+        assert!(finished.stderr.contains(&told), "{finished}");
+        let status = project.run(["status"]);
+        assert!(status.stdout.contains(&told), "{status}");
+    }
+}
+
 // covers: AGENT-30
 #[test]
 fn an_agent_that_was_killed_or_said_no_word_of_success_is_told_as_that() {

@@ -292,6 +292,56 @@ fn is_followed_elsewhere(place: &Place) {
     place.git(&["fsck", "--strict", "--no-dangling"]);
 }
 
+/// An agent writes settings into its workspace, and the record takes them to the next machine.
+// covers: CLI-63, TASK-60
+#[test]
+fn settings_that_a_task_brings_from_another_machine_start_nothing_and_are_told() {
+    let place = Place::new();
+    place.write_hank();
+    let evil = place.hank().join("EVIL");
+    let settings = json!({"notify": format!("touch {}", evil.display())});
+    for (file, from, to) in [
+        (
+            "one.json",
+            "echo one",
+            format!(
+                "echo '{}' > hankweave.json; echo one",
+                settings.to_string().replace('"', "\\\"")
+            ),
+        ),
+        (
+            "hank.json",
+            "\"*.txt\"",
+            "\"*.txt\",\"hankweave.json\"".to_owned(),
+        ),
+    ] {
+        let path = place.hank().join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{text}");
+        std::fs::write(path, text.replace(from, &to)).unwrap();
+    }
+    place.create_task();
+    place.go(&["one"]);
+    let first = place.start(0, "laptop");
+    place.until_pushed("one");
+    assert_eq!(first.kill().signal, Some(9));
+    place.go(&["two", "three"]);
+    until(|| {
+        let mut arguments = place.arguments("server");
+        arguments.push("--once".to_owned());
+        place.machines[1].run(&arguments);
+        place.shown(1)["task"]["status"] == "failed"
+    });
+    assert!(place.workspace(1).join("hankweave.json").exists());
+    assert!(!evil.exists());
+    let shown = place.machines[1].run(["task", "show", TASK]);
+    assert!(
+        shown.stdout.contains("hankweave.json came from a remote"),
+        "{shown}"
+    );
+    assert!(shown.stdout.contains("config --trust"), "{shown}");
+}
+
 /// Each worker is killed after its codon, and the next one works on the other machine.
 // covers: TASK-60, TASK-61
 #[test]

@@ -1,5 +1,10 @@
-//! Folders that came from elsewhere: what their hankweave.json says decides about their runs, and not to whom this machine talks.
+//! Folders that came from elsewhere: what they say decides about their runs, and not to whom this machine talks.
 
+use std::path::Path;
+use std::process::Command;
+
+use hankweave_testing::TestProject;
+use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 
 use crate::machines::{Between, free, run_half, write_hank};
@@ -162,4 +167,129 @@ fn a_folder_says_not_what_git_starts_and_where_it_goes() {
         assert_ne!(refused.code, Some(0), "{refused}");
         assert!(!evil.exists(), "{refused}");
     }
+}
+
+/// A project in which a folder of a stranger was unpacked.
+fn unpacked(stranger: &TestProject) -> TestProject {
+    let here = project();
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(stranger.directory().join("."))
+        .arg(here.directory())
+        .status();
+    assert!(copied.unwrap().success());
+    here
+}
+
+fn half_done() -> TestProject {
+    let project = project();
+    write_hank(&project);
+    run_half(&project);
+    free(&project.directory());
+    project
+}
+
+// covers: CLI-62
+#[test]
+fn a_record_says_not_where_its_run_goes() {
+    let (planted, stranger) = (Between::new(), half_done());
+    stranger.run(["push", "--remote", &planted.url()]).expect_code(0);
+    let records = planted.git(&["for-each-ref"]);
+    let here = unpacked(&stranger);
+    here.run(["run", "--headless"]).expect_code(0);
+    for (command, hint) in [
+        ("push", "hankweave push --remote "),
+        ("pull", "HANKWEAVE_REMOTE="),
+    ] {
+        let refused = here.run([command]);
+        refused.expect_code(2);
+        assert!(
+            refused.stderr.contains(&planted.url()) && refused.stderr.contains(hint),
+            "{refused}"
+        );
+    }
+    assert_eq!(planted.git(&["for-each-ref"]), records);
+    // It goes where the user says, and from then on as well.
+    let own = Between::new();
+    here.run(["push", "--remote", &own.url()]).expect_code(0);
+    here.run(["push"]).expect_code(0);
+    here.run(["pull"]).expect_code(0);
+    assert_eq!(own.references("/record").len(), 1);
+    assert_eq!(planted.git(&["for-each-ref"]), records);
+    // The remote of a record is taken where the user names the same.
+    let mut other = unpacked(&stranger);
+    other.set("HANKWEAVE_REMOTE", own.url());
+    other.run(["pull"]).expect_code(2);
+    other.set("HANKWEAVE_REMOTE", planted.url());
+    other.run(["pull"]).expect_code(0);
+    other.set("HANKWEAVE_REMOTE", own.url());
+    other.run(["pull"]).expect_code(0);
+}
+
+/// The lock file of a run that seems to be live, on a machine of the stranger.
+// covers: CLI-62
+#[test]
+fn a_folder_says_not_whom_clients_talk_to() {
+    let mut here = unpacked(&half_done());
+    here.set("HANKWEAVE_TOKEN", "secret-of-the-user");
+    // Init lives as long as the machine.
+    let lock = json!({"pid": 1, "lockId": "x", "address": "192.0.2.1", "port": 9,
+        "startTime": "2026-01-01T00:00:00.000Z", "lastHeartbeat": "2026-01-01T00:00:00.000Z"});
+    here.write(".hankweave/server.lock", lock.to_string());
+    for command in ["attach", "page", "stop"] {
+        let refused = here.run([command]);
+        refused.expect_code(65);
+        assert!(
+            refused.stderr.contains("this machine has no such address"),
+            "{command}: {refused}"
+        );
+    }
+    here.run(["status"]).expect_code(0);
+}
+
+/// What git and we ourselves read in a record leads nowhere else, and nobody waits for it.
+// covers: CLI-62, RUN-6, RUN-28
+#[test]
+fn a_record_leads_nowhere_else() {
+    let here = half_done();
+    let own = Between::new();
+    let outside = here.home().join("outside");
+    std::fs::create_dir_all(&outside).unwrap();
+    std::fs::write(outside.join("hank.json"), "{\"secret\": 1}").unwrap();
+    let fifo = here.home().join("fifo");
+    mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();
+    let meta = here.directory().join(".hankweave/execution-meta.json");
+    for path in [
+        &fifo,
+        Path::new("/dev/zero"),
+        &outside.join("hank.json"),
+        &outside,
+    ] {
+        std::fs::write(&meta, json!({"hankPath": path}).to_string()).unwrap();
+        here.run(["status"]).expect_code(0);
+        here.run(["thread"]).expect_code(0);
+        here.run(["rollback", "--codon", "one", "--dry-run"])
+            .expect_code(0);
+        here.run(["push", "--remote", &own.url()]).expect_code(0);
+        let record = &own.references("/record")[0];
+        let names = own.git(&["ls-tree", "-r", "--name-only", record]);
+        assert!(!names.contains("hank/"), "{names}");
+    }
+    // A folder in whose place git would read another one.
+    let checkpoints = here.directory().join(".hankweave/checkpoints");
+    let evil = here.directory().join("evil");
+    let touched = here.home().join("EVIL");
+    std::fs::create_dir_all(evil.join("objects")).unwrap();
+    std::fs::create_dir_all(evil.join("refs")).unwrap();
+    std::fs::write(evil.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let touch = format!("touch {}", touched.display());
+    std::fs::write(
+        evil.join("config"),
+        format!("[core]\n\tbare = true\n\tsshCommand = {touch}\n"),
+    )
+    .unwrap();
+    std::fs::write(checkpoints.join("commondir"), "../../evil\n").unwrap();
+    let refused = here.run(["push", "--remote", "ssh://127.0.0.1:1/x"]);
+    assert_ne!(refused.code, Some(0), "{refused}");
+    assert!(!touched.exists(), "{refused}");
 }

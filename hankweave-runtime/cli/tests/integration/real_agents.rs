@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::real_money::{DEADLINE, Rates, assert_at_most, assert_true_at, begun, cut_off, end};
+use crate::supervision::Pipe;
 use crate::support::{assert_usd, codon, project};
 
 const GOOD_KEY: &str = "sk-good";
@@ -92,7 +93,7 @@ impl RealAgent {
             "checkpointedFiles": ["**/*.txt"], "env": {"SCRIPTED_KEY": GOOD_KEY, "PI_OFFLINE": "1", "PI_TELEMETRY": "0"}})
     }
 
-    /// Nobody tells what the sub-agents of codex use, and what pi uses to sum up a conversation.
+    /// Nobody tells whether an answer of a sub-agent of codex was cut off, and what pi uses to sum up a conversation.
     pub(crate) fn keeps_silent_about(&self, story: &str) -> bool {
         let story = story.trim_end_matches("-first");
         [("codex", "subagent"), ("pi", "context-exceeded")].contains(&(self.name, story))
@@ -527,5 +528,64 @@ fn pi_keeps_its_conversation_unless_it_may_shorten_it() {
         agent.assert_true(&project, &server);
         let run = only_run(&project);
         assert_eq!(codon(&run, "work")["costIsLowerBound"], Value::Null);
+    }
+}
+
+/// A sub-agent whose third answer reaches $0.1 and has a tool that never ends, while the agent itself waits.
+fn delegates() -> Value {
+    let waits = |usage: Value| {
+        json!({"text": "I wait.", "usage": usage, "repeat": "forever",
+        "tools": [{"op": "bash", "command": "tail -f /dev/null", "description": "Wait"}]})
+    };
+    let task = json!({"op": "task", "description": "Job", "prompt": "DELEGATED: work", "subagent": "general-purpose"});
+    let long = |command: &str| {
+        json!({"text": "I work.", "usage": {"input": 300, "output": 4000},
+        "tools": [{"op": "bash", "command": command, "description": "Work"}]})
+    };
+    let held = long("echo held > \"$HOME/held\"; tail -f /dev/null");
+    json!({"lanes": [
+        {"name": "helper", "when": {"user": "DELEGATED"}, "turns": [
+            long("echo 1"), long("echo 2"), held, waits(json!({"input": 10, "output": 1}))]},
+        {"name": "main", "turns": [
+            {"text": "I delegate.", "tools": [task], "usage": {"input": 1000, "output": 40}},
+            waits(json!({"input": 10, "output": 1}))]}]})
+}
+
+// covers: AGENT-19, HANK-37
+#[test]
+fn a_budget_stops_codex_while_its_sub_agent_works() {
+    for agent in RealAgent::all().filter(|agent| agent.name == "codex") {
+        let (project, server) = agent.stage(delegates());
+        let mut only = agent.codon("work", "fresh", "TASK");
+        only["budget"] = json!({"maxDollars": 0.1});
+        project.write_hank(&json!({"hank": [only]}));
+
+        run(&project).expect_code(0);
+
+        agent.assert_true(&project, &server);
+        let record = codon(&only_run(&project), "work").clone();
+        assert_eq!(record["budgetExceeded"]["limit"], 0.1, "{record:#}");
+        assert_eq!(record["costIsLowerBound"], true, "{record:#}");
+    }
+}
+
+// covers: AGENT-8, AGENT-19
+#[test]
+fn sub_agents_of_codex_cost_what_was_served_also_after_a_kill() {
+    for agent in RealAgent::all().filter(|agent| agent.name == "codex") {
+        let (project, server) = agent.stage(delegates());
+        project.write_hank(&json!({"hank": [agent.codon("work", "fresh", "TASK")]}));
+        let pipe = Pipe::named(&project, "held");
+        let running = project.start(["run", "--headless"]);
+        assert_eq!(pipe.line(), "held");
+        running.kill();
+        // The next start finds what was used, and nothing is left for it.
+        project
+            .run(["run", "--headless", "--max-cost", "0.1"])
+            .expect_code(3);
+        agent.assert_true(&project, &server);
+        let state = project.state(&project.directory());
+        let killed = state["runs"].as_array().unwrap().last().unwrap();
+        assert_eq!(codon(killed, "work")["costIsLowerBound"], true, "{state:#}");
     }
 }

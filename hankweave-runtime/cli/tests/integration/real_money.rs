@@ -276,6 +276,7 @@ fn parallel_sub_agents_that_are_ended_cost_what_was_served_or_are_marked() {
     for (ending, background, is_priced) in [
         (Ending::Budget, false, false),
         (Ending::Budget, true, false),
+        (Ending::Budget, true, true),
         (Ending::Ceiling, false, false),
         (Ending::Stop, true, false),
         (Ending::Stop, false, false),
@@ -291,6 +292,8 @@ fn parallel_sub_agents_that_are_ended_cost_what_was_served_or_are_marked() {
             false => (Rates::SONNET, ""),
         };
         let more = match ending {
+            // Ten times dearer, only the answer before the tool that never returns is beyond the limit.
+            Ending::Budget if is_priced => json!({"budget": {"maxDollars": 0.5}}),
             Ending::Budget => json!({"budget": {"maxDollars": 0.05}}),
             Ending::Ceiling | Ending::Stop | Ending::Skip => json!({}),
         };

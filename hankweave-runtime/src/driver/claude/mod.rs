@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch};
 
-pub(super) use self::transcripts::Transcripts;
+pub(super) use self::transcripts::TRANSCRIPTS;
 use super::StartError;
-use super::process::{ProcessHost, ProgramInvocation, RecordSource};
+use super::process::{ProcessHost, ProgramInvocation, RecordSource, SessionFiles};
 use super::program::{Program, system_prompt_file};
 use super::program_driver::{Agent, USUAL};
 
@@ -47,7 +47,8 @@ fn invocation(
 ) -> Result<ProgramInvocation, StartError> {
     let system_prompt = system_prompt_file(host, launch)?;
     let since = launch.resume.as_ref().map(|_| host.world().clock.now());
-    let transcripts = Transcripts::of(host, &launch.work_dir, &launch.env, since, &launch.prices);
+    let (work_dir, env) = (&launch.work_dir, &launch.env);
+    let transcripts = SessionFiles::of(&TRANSCRIPTS, host, work_dir, env, since, &launch.prices);
     let args = arguments(launch, system_prompt.as_deref());
     Ok(ProgramInvocation {
         env: environment(launch, host.user_id()),

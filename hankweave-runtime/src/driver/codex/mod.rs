@@ -42,7 +42,14 @@ fn invocation(
     launch: &mut Launch,
 ) -> Result<ProgramInvocation, StartError> {
     let since = launch.resume.as_ref().map(|_| host.world().clock.now());
-    let rollouts = SessionFiles::of(&ROLLOUTS, host, &launch.work_dir, &launch.env, since);
+    let rollouts = SessionFiles::of(
+        &ROLLOUTS,
+        host,
+        &launch.work_dir,
+        &launch.env,
+        since,
+        &launch.prices,
+    );
     launch.prompt = prompt_behind_system(launch);
     let decoder = match rollouts {
         Some(_) => CodexDecoder::of(launch),

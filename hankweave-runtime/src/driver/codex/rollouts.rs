@@ -12,9 +12,10 @@ use crate::world::disk::{Folder, OpenedEntry};
 pub(in crate::driver) static ROLLOUTS: SessionFormat = SessionFormat {
     home: AgentFolder::CODEX,
     sessions: "sessions",
-    lines: |_, since| Box::new(Rollout::new(since)),
-    sub_agent_lines: None,
-    find: |sessions, candidates| find(sessions, candidates, 3),
+    lines: |session| Box::new(Rollout::new(session.since)),
+    sub_agents: None,
+    is_read_again: false,
+    find: |sessions, candidates| find(sessions, candidates, 3).map(Vec::from_iter),
 };
 
 /// The file whose name ends with the session, beneath folders of years, months and days, the newest first.
@@ -44,6 +45,7 @@ mod tests {
     use std::io::Write;
 
     use hankweave_core::agent::RecordsScope;
+    use hankweave_core::cost::pricing::Prices;
     use hankweave_core::id::SessionId;
 
     use super::*;
@@ -68,11 +70,12 @@ mod tests {
             home.path(),
             &own,
             None,
+            &Prices::listed(),
         )
         .unwrap();
         let session = SessionId::new("t-1").unwrap();
         let output = || {
-            let recorded = rollouts.read(&session, RecordsScope::SoFar)?;
+            let recorded = rollouts.read(&session, &[], RecordsScope::SoFar)?;
             Some(
                 recorded
                     .messages
@@ -97,5 +100,35 @@ mod tests {
         let mut file = OpenOptions::new().append(true).open(path).unwrap();
         file.write_all(rest.as_bytes()).unwrap();
         assert_eq!((output(), output()), (Some(200), Some(0)));
+    }
+
+    // covers: AGENT-19
+    #[test]
+    fn what_sub_agents_used_stands_in_rollout_files_of_their_own() {
+        let home = tempfile::tempdir().unwrap();
+        let own = BTreeMap::from([("CODEX_HOME".to_owned(), home.path().display().to_string())]);
+        let host = ProcessHost::new(&World::real());
+        let rollouts =
+            SessionFiles::of(&ROLLOUTS, &host, home.path(), &own, None, &Prices::listed()).unwrap();
+        let sessions = ["t-1", "t-2", "t-3"].map(|id| SessionId::new(id).unwrap());
+        let (yesterday, today) = (
+            home.path().join("sessions/2026/11/22"),
+            home.path().join("sessions/2026/11/23"),
+        );
+        fs::create_dir_all(&yesterday).unwrap();
+        fs::create_dir_all(&today).unwrap();
+        fs::write(yesterday.join("rollout-a-t-1.jsonl"), response("r-1", 1)).unwrap();
+        fs::write(today.join("rollout-b-t-2.jsonl"), response("r-2", 20)).unwrap();
+        fs::write(today.join("rollout-c-t-4.jsonl"), response("r-4", 7)).unwrap();
+        let read = |records| {
+            let recorded = rollouts.read(&sessions[0], &sessions[1..], records).unwrap();
+            [recorded.messages, recorded.sub_agents].map(|messages| {
+                let tokens = messages.iter().map(|message| message.billed.tokens.output_tokens);
+                tokens.sum::<u64>()
+            })
+        };
+        assert_eq!(read(RecordsScope::Meanwhile), [1, 20]);
+        fs::write(today.join("rollout-d-t-3.jsonl"), response("r-3", 300)).unwrap();
+        assert_eq!(read(RecordsScope::Whole), [0, 300]);
     }
 }

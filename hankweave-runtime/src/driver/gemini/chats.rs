@@ -6,7 +6,7 @@ use std::io;
 use hankweave_core::agent::GeminiChat;
 
 use crate::driver::AgentFolder;
-use crate::driver::process::{Candidates, FoundSession, SessionFormat};
+use crate::driver::process::{Candidates, FoundSession, SessionFormat, SubAgentFormat};
 use crate::world::disk::{Folder, OpenedEntry};
 
 /// How much of the id of a session stands in the name of its file.
@@ -15,9 +15,13 @@ const ID_CHARS: usize = 8;
 pub(in crate::driver) static CHATS: SessionFormat = SessionFormat {
     home: AgentFolder::GEMINI,
     sessions: ".gemini/tmp",
-    lines: |session, since| Box::new(GeminiChat::new(session.clone(), since)),
-    sub_agent_lines: Some(|since| Box::new(GeminiChat::of_sub_agent(since))),
-    find,
+    lines: |session| Box::new(GeminiChat::new(session.id.clone(), session.since)),
+    sub_agents: Some(SubAgentFormat {
+        folder: |session| session.into(),
+        lines: |session| Box::new(GeminiChat::of_sub_agent(session.since)),
+    }),
+    is_read_again: false,
+    find: |projects, candidates| find(projects, candidates).map(Vec::from_iter),
 };
 
 /// The file lies in a folder of its project. Several sessions may begin alike, so it has to name its own.
@@ -49,6 +53,7 @@ mod tests {
     use std::path::Path;
 
     use hankweave_core::agent::{RecordedMessage, RecordsScope};
+    use hankweave_core::cost::pricing::Prices;
     use hankweave_core::id::SessionId;
 
     use super::*;
@@ -68,7 +73,8 @@ mod tests {
     /// The files of a process with this home.
     fn chats(home: &Path) -> SessionFiles {
         let own = BTreeMap::from([("GEMINI_CLI_HOME".to_owned(), home.display().to_string())]);
-        SessionFiles::of(&CHATS, &ProcessHost::new(&World::real()), home, &own, None).unwrap()
+        let host = ProcessHost::new(&World::real());
+        SessionFiles::of(&CHATS, &host, home, &own, None, &Prices::listed()).unwrap()
     }
 
     fn output(messages: &[RecordedMessage]) -> u64 {
@@ -79,7 +85,7 @@ mod tests {
     /// Output tokens of the session and of its sub-agents since the last call.
     fn read(chats: &SessionFiles) -> Option<(u64, u64)> {
         let session = SessionId::new("0123abcd-1").unwrap();
-        let recorded = chats.read(&session, RecordsScope::Whole)?;
+        let recorded = chats.read(&session, &[], RecordsScope::Whole)?;
         Some((output(&recorded.messages), output(&recorded.sub_agents)))
     }
 

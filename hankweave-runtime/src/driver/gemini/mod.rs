@@ -40,7 +40,7 @@ fn invocation(
     launch: &mut Launch,
 ) -> Result<ProgramInvocation, StartError> {
     let since = launch.resume.as_ref().map(|_| host.world().clock.now());
-    let chats = SessionFiles::of(&CHATS, host, &launch.work_dir, &launch.env, since);
+    let chats = SessionFiles::of(&CHATS, host, &launch.work_dir, &launch.env, since, &launch.prices);
     launch.prompt = prompt_behind_system(launch);
     let decoder = match chats {
         Some(_) => GeminiDecoder::of(launch).recorded(),

@@ -16,8 +16,10 @@ mod start;
 mod supervise;
 
 pub use host::{ProcessHost, ProcessLimits};
-pub(super) use lines::{LineFramer, OutputLine};
+pub(super) use lines::LineFramer;
 pub(super) use output::RecordSource;
 pub(crate) use reckon::{CutOffAgent, LogContext};
-pub(super) use session_files::{Candidates, FoundSession, SessionFiles, SessionFormat};
+pub(super) use session_files::{
+    Candidates, FoundSession, SessionFiles, SessionFormat, SubAgentFormat, is_plain,
+};
 pub(super) use start::ProgramInvocation;

@@ -17,8 +17,13 @@ use crate::world::blocking::Blocking;
 
 /// Finds and reads what an agent has written down of a session itself.
 pub(in crate::driver) trait RecordSource: Send + Sync + Debug {
-    /// Returns the records; `None` when there are none. Blocks.
-    fn read(&self, session: &SessionId, records: RecordsScope) -> Option<AgentRecords>;
+    /// Returns the records of a session, with those of sub-agents that have sessions of their own; `None` when there are none. Blocks.
+    fn read(
+        &self,
+        session: &SessionId,
+        sub_agents: &[SessionId],
+        records: RecordsScope,
+    ) -> Option<AgentRecords>;
 }
 
 /// How many events are sent together at most, so that a list of them stays small however short the lines are.
@@ -118,7 +123,9 @@ impl OutputLogger {
             (&self.records, self.decoder.records_needed(records))
         {
             let (source, session) = (Arc::clone(source), session.clone());
-            let recorded = blocking.run(move || source.read(&session, records)).await;
+            let sub_agents = self.decoder.sub_agents().to_vec();
+            let read = move || source.read(&session, &sub_agents, records);
+            let recorded = blocking.run(read).await;
             self.decoder.recall(records, recorded, events);
         }
     }
@@ -180,7 +187,7 @@ mod tests {
     struct Reads(AtomicUsize);
 
     impl RecordSource for Reads {
-        fn read(&self, _: &SessionId, _: RecordsScope) -> Option<AgentRecords> {
+        fn read(&self, _: &SessionId, _: &[SessionId], _: RecordsScope) -> Option<AgentRecords> {
             self.0.fetch_add(1, Ordering::Relaxed);
             None
         }

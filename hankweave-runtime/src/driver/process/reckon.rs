@@ -63,7 +63,9 @@ impl ProcessHost {
     ) -> io::Result<UsageTotals> {
         self.hear_log(agent.log, decoder)?;
         if decoder.records_needed(RecordsScope::Whole) == Some(agent.session) {
-            let recorded = records.and_then(|records| records.read(agent.session, RecordsScope::Whole));
+            let sub_agents = decoder.sub_agents();
+            let recorded =
+                records.and_then(|records| records.read(agent.session, sub_agents, RecordsScope::Whole));
             decoder.recall(RecordsScope::Whole, recorded, &mut Vec::new());
         }
         let mut used = decoder.usage();

@@ -1,13 +1,14 @@
 //! Files in which an agent records its sessions, read while it works and after its end.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hankweave_core::agent::{AgentRecords, RecordsScope, SessionLines};
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
@@ -20,14 +21,20 @@ use crate::world::disk::{Disk, Folder, OpenedEntry};
 /// How often a file is looked for that is not there, before the end.
 const MOST_LOOKS: u32 = 3;
 
-/// Sub-agents of one session whose files are read, each of which stays open.
+/// Sub-agents of one session whose files stay open while it works. Those of more are read at the end alone.
 const MOST_SUB_AGENTS: usize = 128;
 
-/// Reader of a session's lines that are not older than a time.
-pub(in crate::driver) type SessionLinesReader = fn(&SessionId, Option<Timestamp>) -> Box<dyn SessionLines>;
+/// Makes the reader of a file of a session, or of one of its sub-agents.
+pub(in crate::driver) type LinesReader = fn(&ReadSession<'_>) -> Box<dyn SessionLines>;
 
-/// Reader of a sub-agent's lines that are not older than a time.
-pub(in crate::driver) type SubAgentLinesReader = fn(Option<Timestamp>) -> Box<dyn SessionLines>;
+/// A session of which one process is read.
+#[derive(Debug)]
+pub(in crate::driver) struct ReadSession<'a> {
+    pub(in crate::driver) id: &'a SessionId,
+    /// Start of the process; older lines belong to an earlier one.
+    pub(in crate::driver) since: Option<Timestamp>,
+    pub(in crate::driver) prices: &'a Arc<Prices>,
+}
 
 /// Layout of the session files of an agent, and how these are read.
 #[derive(Debug)]
@@ -37,11 +44,22 @@ pub(in crate::driver) struct SessionFormat {
     /// The folder in there that holds all sessions.
     pub(in crate::driver) sessions: &'static str,
     /// The reader of a session's lines.
-    pub(in crate::driver) lines: SessionLinesReader,
-    /// The reader of a sub-agent's lines, if sub-agents have files of their own.
-    pub(in crate::driver) sub_agent_lines: Option<SubAgentLinesReader>,
-    /// Finds the file of a session.
-    pub(in crate::driver) find: fn(&dyn Folder, &Candidates<'_>) -> io::Result<Option<FoundSession>>,
+    pub(in crate::driver) lines: LinesReader,
+    /// Files of sub-agents, if these have files of their own.
+    pub(in crate::driver) sub_agents: Option<SubAgentFormat>,
+    /// At the end the decoder compares everything with what was told before, so it gets everything again.
+    pub(in crate::driver) is_read_again: bool,
+    /// Finds the files of a session: as a rule one, and several where projects share it.
+    pub(in crate::driver) find: fn(&dyn Folder, &Candidates<'_>) -> io::Result<Vec<FoundSession>>,
+}
+
+/// Layout of the files of sub-agents.
+#[derive(Debug)]
+pub(in crate::driver) struct SubAgentFormat {
+    /// Their folder, from that in which the file of the session of this name lies.
+    pub(in crate::driver) folder: fn(&str) -> PathBuf,
+    /// The reader of their lines.
+    pub(in crate::driver) lines: LinesReader,
 }
 
 /// Opens files that may be those of a session.
@@ -56,7 +74,8 @@ pub(in crate::driver) struct Candidates<'a> {
 pub(in crate::driver) struct FoundSession {
     file: SessionReader,
     /// The folder of its sub-agents, once there is one, lies in this one.
-    sub_agents: Option<Box<dyn Folder>>,
+    folder: Option<Box<dyn Folder>>,
+    sub_agents: BTreeMap<OsString, SessionReader>,
 }
 
 /// The session files of one process.
@@ -64,17 +83,16 @@ pub(in crate::driver) struct SessionFiles {
     format: &'static SessionFormat,
     disk: Arc<dyn Disk>,
     sessions: PathBuf,
-    /// Start of the process; older lines belong to an earlier one.
     since: Option<Timestamp>,
+    prices: Arc<Prices>,
     line_bytes: usize,
-    opened: Mutex<OpenedSession>,
+    opened: Mutex<BTreeMap<SessionId, OpenedSession>>,
 }
 
 #[derive(Debug, Default)]
 struct OpenedSession {
-    found: Option<FoundSession>,
+    found: Vec<FoundSession>,
     looks: u32,
-    sub_agents: BTreeMap<OsString, SessionReader>,
 }
 
 impl SessionFiles {
@@ -85,6 +103,7 @@ impl SessionFiles {
         work_dir: &Path,
         own: &BTreeMap<String, String>,
         since: Option<Timestamp>,
+        prices: &Arc<Prices>,
     ) -> Option<Self> {
         let home = host.agent_folder(work_dir, own, format.home)?;
         Some(Self {
@@ -92,76 +111,117 @@ impl SessionFiles {
             disk: host.world().disk.clone(),
             sessions: home.join(format.sessions),
             since,
+            prices: prices.clone(),
             line_bytes: host.limits().line_bytes,
             opened: Mutex::default(),
         })
     }
 
-    /// Returns the usage recorded since the last call.
-    fn read_on(&self, session: &SessionId, records: RecordsScope) -> io::Result<Option<AgentRecords>> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let OpenedSession {
-            found,
-            looks,
-            sub_agents,
-        } = &mut *opened;
-        if found.is_none() && (*looks < MOST_LOOKS || records == RecordsScope::Whole) {
+    /// Returns the usage of a session recorded since the last call.
+    fn read_on(
+        &self,
+        session: &SessionId,
+        opened: &mut OpenedSession,
+        records: RecordsScope,
+    ) -> io::Result<Option<AgentRecords>> {
+        if records == RecordsScope::Whole && self.format.is_read_again {
+            *opened = OpenedSession::default();
+        }
+        let OpenedSession { found, looks } = opened;
+        if found.is_empty() && (*looks < MOST_LOOKS || records == RecordsScope::Whole) {
             *looks += 1;
             let candidates = Candidates { session, files: self };
             *found = (self.format.find)(&*self.disk.open_folder(&self.sessions)?, &candidates)?;
         }
-        let Some(found) = found else { return Ok(None) };
-        let mut recorded = found.file.read_on()?;
-        if let Some(folder) = &found.sub_agents {
-            self.open_sub_agents(&**folder, session, sub_agents);
+        let mut recorded = AgentRecords::default();
+        for found in found.iter_mut() {
+            found.file.read_on(&mut recorded);
+            self.read_sub_agents(found, session, records, &mut recorded);
         }
-        for file in sub_agents.values_mut() {
-            let more = file.read_on()?;
-            recorded.sub_agents.extend(more.sub_agents);
-            recorded.incomplete |= more.incomplete;
-            recorded.ends_open |= more.ends_open;
-        }
-        Ok(Some(recorded))
+        Ok((!found.is_empty()).then_some(recorded))
     }
 
-    /// Opens the files of sub-agents that have begun since the last call, in the folder that has the name of the session.
-    fn open_sub_agents(
+    /// Reads the files of sub-agents, also of those that have begun since the last call.
+    fn read_sub_agents(
         &self,
-        folder: &dyn Folder,
-        session: &SessionId,
-        opened: &mut BTreeMap<OsString, SessionReader>,
+        session: &mut FoundSession,
+        id: &SessionId,
+        records: RecordsScope,
+        recorded: &mut AgentRecords,
     ) {
-        let is_plain = |character: char| character.is_ascii_alphanumeric() || character == '-';
-        let (Some(lines), true) = (
-            self.format.sub_agent_lines,
-            session.as_str().chars().all(is_plain),
-        ) else {
+        let (Some(format), Some(folder), true) =
+            (&self.format.sub_agents, &session.folder, is_plain(id.as_str()))
+        else {
             return;
         };
-        let Ok(OpenedEntry::Folder(folder)) = folder.open(OsStr::new(session.as_str())) else {
+        let Ok(OpenedEntry::Folder(folder)) = folder.find(&(format.folder)(id.as_str())) else {
             return;
         };
+        let opened = &mut session.sub_agents;
         for name in folder.names().unwrap_or_default() {
-            if opened.len() < MOST_SUB_AGENTS
-                && !opened.contains_key(&name)
-                && let Ok(OpenedEntry::File(file)) = folder.open(&name)
-            {
-                let file = SessionReader::new(lines(self.since), file.content, self.line_bytes);
-                opened.insert(name, file);
+            if let Some(file) = opened.get_mut(&name) {
+                file.read_on(recorded);
+                continue;
             }
+            let has_room = opened.len() < MOST_SUB_AGENTS;
+            if !has_room && records != RecordsScope::Whole {
+                continue;
+            }
+            match folder.open(&name) {
+                Ok(OpenedEntry::File(entry)) => {
+                    let lines = (format.lines)(&self.read_session(id));
+                    let mut file = SessionReader::new(lines, entry.content, self.line_bytes);
+                    file.read_on(recorded);
+                    if has_room {
+                        opened.insert(name, file);
+                    }
+                }
+                Ok(OpenedEntry::Folder(_) | OpenedEntry::Other(_)) => {}
+                Err(_) => recorded.cut_short(),
+            }
+        }
+    }
+
+    fn read_session<'a>(&'a self, id: &'a SessionId) -> ReadSession<'a> {
+        ReadSession {
+            id,
+            since: self.since,
+            prices: &self.prices,
         }
     }
 }
 
+/// Whether the id of a session leads nowhere else as the name of a file.
+pub(in crate::driver) fn is_plain(id: &str) -> bool {
+    !id.is_empty()
+        && id
+            .chars()
+            .all(|character| character.is_ascii_alphanumeric() || character == '-')
+}
+
 impl RecordSource for SessionFiles {
-    fn read(&self, session: &SessionId, records: RecordsScope) -> Option<AgentRecords> {
-        match self.read_on(session, records) {
-            Ok(found) => found,
-            Err(error) => {
+    fn read(
+        &self,
+        session: &SessionId,
+        sub_agents: &[SessionId],
+        records: RecordsScope,
+    ) -> Option<AgentRecords> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = |session: &SessionId| {
+            let opened = opened.entry(session.clone()).or_default();
+            let read = self.read_on(session, opened, records);
+            read.unwrap_or_else(|error| {
                 tracing::debug!(%error, "no session file of the agent");
                 None
-            }
+            })
+        };
+        let mut recorded = read(session)?;
+        for sub_agent in sub_agents {
+            recorded
+                .sub_agents
+                .extend(read(sub_agent).into_iter().flat_map(|own| own.messages));
         }
+        Some(recorded)
     }
 }
 
@@ -182,7 +242,7 @@ impl Candidates<'_> {
     ) -> io::Result<Option<SessionReader>> {
         for name in names {
             if let Ok(OpenedEntry::File(entry)) = folder.open(name) {
-                let lines = (self.files.format.lines)(self.session, self.files.since);
+                let lines = (self.files.format.lines)(&self.files.read_session(self.session));
                 let mut file = SessionReader::new(lines, entry.content, self.files.line_bytes);
                 file.read()?;
                 if file.lines.is_of_session() {
@@ -199,15 +259,16 @@ impl FoundSession {
     pub(in crate::driver) fn alone(file: SessionReader) -> Self {
         Self {
             file,
-            sub_agents: None,
+            folder: None,
+            sub_agents: BTreeMap::new(),
         }
     }
 
     /// A session in a folder in which those of its sub-agents lie as well.
     pub(in crate::driver) fn within(folder: Box<dyn Folder>, file: SessionReader) -> Self {
         Self {
-            file,
-            sub_agents: Some(folder),
+            folder: Some(folder),
+            ..Self::alone(file)
         }
     }
 }
@@ -227,9 +288,13 @@ impl SessionReader {
         }
     }
 
-    fn read_on(&mut self) -> io::Result<AgentRecords> {
-        self.read()?;
-        Ok(self.lines.take())
+    /// Adds the usage recorded since the last call.
+    fn read_on(&mut self, recorded: &mut AgentRecords) {
+        if let Err(error) = self.read() {
+            tracing::debug!(%error, "a session file of the agent cannot be read");
+            recorded.cut_short();
+        }
+        recorded.merge(self.lines.take());
     }
 
     fn read(&mut self) -> io::Result<()> {
