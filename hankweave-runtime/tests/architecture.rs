@@ -441,7 +441,6 @@ fn nothing_but_the_border_prints() {
             "println!",
             "print!(",
             "dbg!(",
-            "indicatif",
             "anstream::std",
             "AutoStream",
         ];

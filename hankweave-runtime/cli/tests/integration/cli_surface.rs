@@ -600,7 +600,7 @@ fn a_dry_run_says_what_is_next_and_what_it_may_cost_and_does_nothing() {
     let said = |next: &str, limits: &str| (next.to_owned(), format!("limits: {limits}"));
     assert_eq!(
         dry(&project, &["--max-time", "900"], 0),
-        said("next: a", "$5.0000, and 15 min 0 s")
+        said("next: a", "$5.0000, and 15m0s")
     );
     assert_eq!(project.files(), before);
 

@@ -76,6 +76,7 @@ mod restate;
 #[cfg(feature = "restate")]
 mod restate_machines;
 mod results;
+mod resizing;
 mod resume;
 mod rollback;
 mod run_screen;
