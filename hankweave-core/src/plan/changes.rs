@@ -118,12 +118,20 @@ fn removed(entry: &PlanEntry) -> ExpandError {
 
 /// Whether a loop in which the run stands had ended: a codon after it has begun, or the run is complete. A codon of the loop that was interrupted
 /// has begun as well, and says nothing.
-fn has_ended(state: &HankweaveState, thread: &ExecutionThread, ran: &[PlanEntry], rest: &[PlanEntry]) -> bool {
+fn has_ended(
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    ran: &[PlanEntry],
+    rest: &[PlanEntry],
+) -> bool {
     let newest = state.runs.front().filter(|_| state.pending_rollback.is_none());
     let is_complete = newest.is_some_and(|run| run.status == RunStatus::Completed);
     let has_begun = |id: &CodonId| thread.codons.iter().any(|entry| entry.codon.codon_id() == id);
     let within = ran.last().and_then(loop_of);
-    is_complete || rest.first().is_some_and(|next| loop_of(next) != within && has_begun(&next.codon_id))
+    is_complete
+        || rest
+            .first()
+            .is_some_and(|next| loop_of(next) != within && has_begun(&next.codon_id))
 }
 
 /// A loop in which the run stands and which the hank does not have any more: nobody knows whether it would continue.

@@ -207,13 +207,15 @@ impl RunView {
             attempt.files_changed = end.files_changed;
             attempt.why = end.failure_reason.as_ref().map(AttemptWhy::from);
             attempt.budget = end.budget_exceeded.map(|exceeded| exceeded.to_string());
-            attempt.at_least |= end.cost_is_lower_bound;
+            attempt.at_least = end.cost_is_lower_bound || attempt.sentinels_at_least;
         }
         if let Some(check) = &end.loop_check
             && let Some(of) = self.loop_of(id.configured())
         {
             // The last line of its output, which `check.completed` has, says more than the prompt that is recorded.
-            of.checks.entry(id.iteration()).or_insert_with(|| CheckView::from(check));
+            of.checks
+                .entry(id.iteration())
+                .or_insert_with(|| CheckView::from(check));
         }
         if let (AttemptState::Failed, Some(now)) = (state, now) {
             let (item, attempt, tail) = (now.item.clone(), now.key(), now.lines);

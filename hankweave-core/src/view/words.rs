@@ -274,9 +274,13 @@ pub fn line_of(event: &Event) -> Option<String> {
             format!("{mark} {}", cut(path))
         }
         Event::CheckCompleted {
-            passed, run, why, says, ..
+            passed,
+            run,
+            why,
+            says,
+            ..
         } => match (passed, says, why) {
-            (true, ..) => format!("check passed: {}", cut(run)),
+            (true, ..) => "check passed".to_owned(),
             (false, Some(says), Some(why)) => format!("check failed: {} ({})", cut(says), cut(why)),
             (false, says, why) => {
                 let why = says.as_ref().or(why.as_ref()).unwrap_or(run);

@@ -223,7 +223,9 @@ async fn drive(
         hankweave.grace(),
         report.stopper(),
     );
-    let terminal = matches!(report, Reporter::Live(_)).then(Keyboard::of_stdin).flatten();
+    let terminal = matches!(report, Reporter::Live(_))
+        .then(Keyboard::of_stdin)
+        .flatten();
     let show = EventPrinter::begin(events, report);
     let waiting = watch_for(notifier.as_ref(), &hankweave, typed);
     let answers =

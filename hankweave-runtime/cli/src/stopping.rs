@@ -55,5 +55,8 @@ fn message(cause: Option<StopCause>, state: &HankweaveState, grace: Duration) ->
             return stopping.to_owned();
         }
     };
-    format!("{stopping}: {running} has {}; {again} ends it now", short_duration(grace))
+    format!(
+        "{stopping}: {running} has {}; {again} ends it now",
+        short_duration(grace)
+    )
 }

@@ -377,7 +377,13 @@ impl CodonRun<'_> {
         Ok(end)
     }
 
-    async fn publish_end(&self, costs: Costs, told: EndRecord, time: ElapsedTimes, files_changed: Option<u64>) {
+    async fn publish_end(
+        &self,
+        costs: Costs,
+        told: EndRecord,
+        time: ElapsedTimes,
+        files_changed: Option<u64>,
+    ) {
         let ignores = self.config.failure_policy() == OnFailure::Ignore;
         let is_ignored = |reason: &FailureReason| ignores && !reason.interrupted;
         let event = Event::CodonCompleted {

@@ -34,10 +34,7 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
             work.outcome = AgentOutcome::Stopped(Interruption::Failure(reason), exit);
             return;
         }
-        Err(missed) => {
-            report_next(codon, "the loop continues".to_owned()).await;
-            Some(missed.prompt())
-        }
+        Err(missed) => Some(missed.prompt()),
     };
     work.loop_check = Some(LoopCheck {
         passed: says.is_none(),

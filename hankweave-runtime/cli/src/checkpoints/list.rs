@@ -30,9 +30,7 @@ pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, C
 
 /// Time, name, kind, codon and run; a dash stands for what is not known.
 pub(super) fn line(row: &CheckpointRow) -> String {
-    let time = row
-        .timestamp
-        .map_or_else(|| "-".to_owned(), local_time);
+    let time = row.timestamp.map_or_else(|| "-".to_owned(), local_time);
     let text = |text: &Option<String>| one_line(text.as_deref().unwrap_or("-"));
     let missing = if row.missing { "  MISSING" } else { "" };
     let without = match row.without.count {

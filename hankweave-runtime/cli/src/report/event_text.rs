@@ -210,7 +210,9 @@ fn end(event: &Event) -> Option<String> {
     let spent = *cost + sentinel_cost.unwrap_or_default();
     let cost = spent.display(*cost_is_lower_bound == Some(true));
     let files = files_changed.map_or(String::new(), |_| format!(", {}", files(*files_changed)));
-    Some(format!("{codon_id}: {outcome} after {time}, {cost}{files}{budget}{why}"))
+    Some(format!(
+        "{codon_id}: {outcome} after {time}, {cost}{files}{budget}{why}"
+    ))
 }
 
 /// A change of the state document, of which most are told by other events.

@@ -27,9 +27,7 @@ pub(crate) use live::{LiveContext, restoring};
 pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline};
 pub(crate) use title::{Loops, title};
-pub(crate) use words::{
-    at_its_budget, budget, codon_line, counted, duration, id_width, standing, tokens,
-};
+pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, id_width, standing, tokens};
 
 /// Shows the events of a run as they come.
 #[derive(Debug)]

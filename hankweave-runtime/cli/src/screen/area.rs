@@ -64,7 +64,11 @@ impl Foot {
             return;
         }
         let room = ScreenSize::of_terminal();
-        let lines: Vec<String> = self.parts.iter().flat_map(|(_, part)| fit(part(room).as_str(), room)).collect();
+        let lines: Vec<String> = self
+            .parts
+            .iter()
+            .flat_map(|(_, part)| fit(part(room).as_str(), room))
+            .collect();
         let lines = &lines[..lines.len().min(room.lines)];
         if lines.is_empty() && self.drawn.is_empty() {
             return;
@@ -77,7 +81,10 @@ impl Foot {
         }
         text += "\u{1b}[J";
         write(&text);
-        self.drawn = lines.iter().map(|line| strip_ansi_codes(line).into_owned()).collect();
+        self.drawn = lines
+            .iter()
+            .map(|line| strip_ansi_codes(line).into_owned())
+            .collect();
     }
 
     fn erase(&mut self) {
@@ -104,13 +111,18 @@ impl Foot {
 /// A terminal that was closed, or that others have made non-blocking, is no reason to fail: what it does not take is drawn again soon.
 fn write(text: &str) {
     let mut terminal = InfallibleWriter(io::stderr().lock());
-    let _ = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
+    let _ = terminal
+        .write_all(text.as_bytes())
+        .and_then(|()| terminal.flush());
 }
 
 /// Whether the terminal breaks lines again when it gets narrower. Without that a line that is too long now takes one row still, and going back further would
 /// erase what was printed for good.
 fn rewraps(environment: &Environment) -> bool {
-    let kind = environment.get("TERM").and_then(|kind| kind.to_str()).unwrap_or_default();
+    let kind = environment
+        .get("TERM")
+        .and_then(|kind| kind.to_str())
+        .unwrap_or_default();
     let is_set = |name: &str| environment.get(name).is_some();
     let is_screen = is_set("STY") && !is_set("TMUX");
     !(kind == "linux" || kind.starts_with("vt") || is_set("XTERM_VERSION") || is_screen)
@@ -231,7 +243,10 @@ impl Footer {
         foot.parts.push((generation, Box::new(draw)));
         SHOWN.fetch_add(1, Relaxed);
         EMPTIED.notify_all();
-        #[expect(clippy::disallowed_methods, reason = "it draws while everything else is blocked, too")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it draws while everything else is blocked, too"
+        )]
         let ticker = Builder::new()
             .name("screen".to_owned())
             .spawn(move || tick(generation));
@@ -287,13 +302,22 @@ mod tests {
     fn lines_are_cut_to_the_room() {
         let room = ScreenSize { lines: 2, columns: 4 };
         let lines = fit("漢字漢字\nab", room);
-        assert_eq!(lines.iter().map(|line| strip_ansi_codes(line)).collect::<Vec<_>>(), ["漢…", "ab"]);
+        assert_eq!(
+            lines
+                .iter()
+                .map(|line| strip_ansi_codes(line))
+                .collect::<Vec<_>>(),
+            ["漢…", "ab"]
+        );
     }
 
     #[test]
     fn a_line_is_broken_before_a_wide_character_that_does_not_fit() {
         assert_eq!([1, 2, 3, 5].map(|columns| rows("abcd", columns)), [4, 2, 2, 1]);
-        assert_eq!([3, 4, 5, 8].map(|columns| rows("漢字漢字", columns)), [4, 2, 2, 1]);
+        assert_eq!(
+            [3, 4, 5, 8].map(|columns| rows("漢字漢字", columns)),
+            [4, 2, 2, 1]
+        );
         assert_eq!(rows("", 3), 1);
     }
 }

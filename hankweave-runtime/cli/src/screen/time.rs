@@ -33,7 +33,11 @@ mod tests {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         let at = |text: &str| Timestamp::parse(text).unwrap();
         let now = at("2026-11-26T12:00:00Z");
-        let shown = ["2026-11-25T22:30:00Z", "2026-11-25T12:02:00Z", "2025-11-25T12:02:00Z"];
+        let shown = [
+            "2026-11-25T22:30:00Z",
+            "2026-11-25T12:02:00Z",
+            "2025-11-25T12:02:00Z",
+        ];
         let shown = shown.map(|time| in_zone(at(time), now, &zone).unwrap());
         assert_eq!(shown, ["00:30", "Nov 25 14:02", "Nov 25 2025 14:02"]);
     }

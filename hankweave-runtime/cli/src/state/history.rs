@@ -111,9 +111,7 @@ fn write(text: &mut String, state: &HankweaveState) -> std::fmt::Result {
         return writeln!(text, "no run has been recorded yet");
     }
     for run in &state.runs {
-        let end = run
-            .end_time
-            .map_or_else(|| "now".to_owned(), local_time);
+        let end = run.end_time.map_or_else(|| "now".to_owned(), local_time);
         writeln!(
             text,
             "run {} {} ({} to {end})",

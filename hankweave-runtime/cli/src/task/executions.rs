@@ -28,9 +28,7 @@ pub(super) async fn executions(
 }
 
 fn line(execution: &TaskExecution) -> String {
-    let end = execution
-        .ended_at
-        .map_or_else(|| "-".to_owned(), local_time);
+    let end = execution.ended_at.map_or_else(|| "-".to_owned(), local_time);
     let error = execution
         .error
         .as_deref()

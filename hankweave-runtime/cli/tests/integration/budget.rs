@@ -118,9 +118,7 @@ fn an_agent_that_spends_too_much_is_stopped_and_its_work_counts() {
     assert_usd(&summary["totals"]["actualDollars"], 0.6);
     let status = project.run(["status"]);
     assert!(
-        status
-            .stdout
-            .contains("budget reached: used $0.3000 of $0.2500"),
+        status.stdout.contains("budget reached: used $0.3000 of $0.2500"),
         "{status}"
     );
     assert!(status.stdout.contains("budget: at least $0.6000, "), "{status}");

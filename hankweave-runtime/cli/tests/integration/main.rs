@@ -71,12 +71,12 @@ mod reference;
 mod refusals;
 mod remote;
 mod replay;
+mod resizing;
 #[cfg(feature = "restate")]
 mod restate;
 #[cfg(feature = "restate")]
 mod restate_machines;
 mod results;
-mod resizing;
 mod resume;
 mod rollback;
 mod run_screen;

@@ -44,7 +44,13 @@ impl Columns {
         let longest = view.codons().map(|id| measure_text_width(view.name(id))).max();
         let position = view.codons().filter_map(|id| widest_position(view, id)).max();
         let position = position.unwrap_or_default();
-        let fixed = ["59m59s", "≥ $0.0000", "999.9k tokens", "changed nothing", "0123456789ab"];
+        let fixed = [
+            "59m59s",
+            "≥ $0.0000",
+            "999.9k tokens",
+            "changed nothing",
+            "0123456789ab",
+        ];
         let mut widths = [position; 6];
         for (width, text) in widths[TIME..].iter_mut().zip(fixed) {
             *width = measure_text_width(text);
@@ -146,7 +152,11 @@ mod tests {
         }
     }
 
-    const NAMES: [&str; 3] = ["Plan", "漢字漢字 👩‍💻 Review", "A name of sixty characters, longer than anybody would read it"];
+    const NAMES: [&str; 3] = [
+        "Plan",
+        "漢字漢字 👩‍💻 Review",
+        "A name of sixty characters, longer than anybody would read it",
+    ];
 
     // covers: CLI-43
     #[test]
@@ -158,7 +168,14 @@ mod tests {
                 let position = is_looped.then_some("3 of at most 10");
                 let lines = NAMES.map(|name| {
                     let place = if name == "Plan" { None } else { position };
-                    columns.line((name, place), (&attempt(1_234_500_000, name == "Plan"), Duration::from_millis(4_600)), "3 files")
+                    columns.line(
+                        (name, place),
+                        (
+                            &attempt(1_234_500_000, name == "Plan"),
+                            Duration::from_millis(4_600),
+                        ),
+                        "3 files",
+                    )
                 });
                 for line in &lines {
                     assert!(MARK + measure_text_width(line) <= width, "{width}: {line:?}");
@@ -180,7 +197,11 @@ mod tests {
             let columns = Columns::of(&plan(&NAMES, true), width);
             let attempt = attempt(23_100_000, false);
             let time = Duration::from_secs(200);
-            columns.line(("Review it", Some("2 of at most 10")), (&attempt, time), &files(Some(0)))
+            columns.line(
+                ("Review it", Some("2 of at most 10")),
+                (&attempt, time),
+                &files(Some(0)),
+            )
         };
         assert_eq!(
             [39, 79, 199].map(line),

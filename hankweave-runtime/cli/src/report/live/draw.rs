@@ -7,9 +7,9 @@ use anstyle::{AnsiColor, Style};
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AttemptView, CurrentAttempt, RunView, SentinelView, WatchStatus};
 
+use super::columns::Columns;
 use super::progress::LiveProgress;
 use super::{doing, helpers};
-use super::columns::Columns;
 use crate::report::words::{ANSWERS, duration};
 use crate::screen::{SafeText, ScreenSize};
 

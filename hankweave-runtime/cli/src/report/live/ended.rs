@@ -20,11 +20,8 @@ pub(super) fn write(view: &RunView, codon: &CodonId, notes: &CodonNotes, said: &
     let item = codon.configured();
     let position = view.position_in_loop(item, key.iteration);
     let name = (view.name(item), position.as_deref());
-    let line = Columns::of(view, columns()).line(
-        name,
-        (attempt, lived(attempt)),
-        &files(attempt.files_changed),
-    );
+    let line =
+        Columns::of(view, columns()).line(name, (attempt, lived(attempt)), &files(attempt.files_changed));
     said.styled(style, mark)?;
     writeln!(said, " {line}")?;
     for note in &notes.lines {

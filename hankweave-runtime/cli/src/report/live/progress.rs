@@ -143,7 +143,11 @@ impl LiveProgress {
 
 /// Writes what was asked, and the answer.
 fn write_answer(question: Option<&str>, answer: &Approval, said: &mut SafeText) -> fmt::Result {
-    let (mark, word) = if answer.granted { ("✓", "approved") } else { ("■", "denied") };
+    let (mark, word) = if answer.granted {
+        ("✓", "approved")
+    } else {
+        ("■", "denied")
+    };
     let asked = question.map_or_else(|| answer.codon_id.as_str(), |question| question);
     let reason = answer.reason.as_ref();
     let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
