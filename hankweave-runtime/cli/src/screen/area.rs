@@ -76,8 +76,10 @@ impl Foot {
         let mut text = self.way_back(usize::from(term.size().1));
         for (number, line) in lines.iter().enumerate() {
             text += if number == 0 { "" } else { "\r\n" };
-            text += line;
+            // Erased as a whole and before it is written, a row is no longer taken for the rest of the row above it, as it was when a narrower window broke a
+            // line in two. Otherwise a wider window joins them, and the way back is too long.
             text += "\u{1b}[K";
+            text += line;
         }
         text += "\u{1b}[J";
         write(&text);
@@ -202,7 +204,10 @@ pub(super) fn set_aside() {
 /// Draws again, below what others have written meanwhile.
 pub(super) fn show_again() {
     let mut foot = foot();
-    foot.drawn.clear();
+    // What was not erased before the program was stopped is not where it was.
+    if !std::mem::take(&mut foot.drawn).is_empty() {
+        write("\r\n");
+    }
     foot.is_hidden = false;
     foot.draw();
 }

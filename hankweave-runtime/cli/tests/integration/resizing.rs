@@ -44,6 +44,12 @@ impl<'p> Window<'p> {
         String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p"]).stdout).into_owned()
     }
 
+    /// Also what has left the screen at its top, with broken lines joined.
+    fn history(&self) -> String {
+        let captured = self.tmux(&["capture-pane", "-p", "-J", "-S", "-"]);
+        String::from_utf8_lossy(&captured.stdout).into_owned()
+    }
+
     #[track_caller]
     fn until(&self, wanted: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + DEADLINE;
@@ -100,6 +106,8 @@ fn no_line_remains_after_any_order_of_sizes() {
             // Several changes may come between two times that the lines are drawn.
             if seed.between(0, 2) == 0 {
                 window.until(|screen| screen.matches("1 of 3 · ").count() == 1);
+                let history = window.history();
+                assert_eq!(history.matches("✓ Name of one").count(), 1, "{history}");
             }
         }
         window.resize((100, 30));
