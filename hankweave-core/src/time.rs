@@ -71,6 +71,20 @@ impl Timestamp {
     }
 }
 
+/// Returns a duration as every screen shows it: `0.4s`, `12s`, `3m20s`, `2h5m`, `3d4h`.
+#[must_use]
+pub fn short_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        // Limits are whole seconds, measured times never are.
+        0..10 if duration.subsec_nanos() > 0 => format!("{seconds}.{}s", duration.subsec_millis() / 100),
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{}h{}m", seconds / 3_600, seconds / 60 % 60),
+        _ => format!("{}d{}h", seconds / 86_400, seconds / 3_600 % 24),
+    }
+}
+
 /// Whether the string has the form of RFC 3339, 5.6; the time library also reads shorter forms, and
 /// offsets of more than a day.
 fn is_rfc_3339(text: &[u8]) -> bool {
@@ -135,6 +149,13 @@ crate::shape::leaves!(Timestamp);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_has_two_units_at_most() {
+        let shown = [400, 5_000, 9_990, 12_300, 200_000, 7_500_000, 273_600_000];
+        let shown = shown.map(|millis| short_duration(Duration::from_millis(millis)));
+        assert_eq!(shown, ["0.4s", "5s", "9.9s", "12s", "3m20s", "2h5m", "3d4h"]);
+    }
 
     // covers: STATE-1
     #[test]

@@ -7,6 +7,7 @@ use super::account::ThreadLedger;
 use crate::cost::Usd;
 use crate::document::HankweaveState;
 use crate::hank::Hank;
+use crate::time::short_duration;
 
 /// The ceiling of a run and of the runs that it continues; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,8 +89,8 @@ impl fmt::Display for CeilingUse {
         match (self.dollars(), self.time()) {
             (Some(most), _) => write!(f, "used {} of {most}", self.spent),
             (None, Some(most)) => {
-                let (elapsed, most) = (self.elapsed.as_secs_f64(), most.as_secs_f64());
-                write!(f, "used {elapsed:.1} s of {most:.1} s")
+                let (elapsed, most) = (short_duration(self.elapsed), short_duration(most));
+                write!(f, "used {elapsed} of {most}")
             }
             (None, None) => f.write_str("nothing of it is used up"),
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cost::Usd;
+use crate::time::short_duration;
 
 /// A limit of a codon and what the codon had used then; both are about this one execution.
 ///
@@ -54,12 +55,7 @@ impl fmt::Display for BudgetExceeded {
         match self {
             Self::Cost { limit, used } => write!(f, "used {used} of {limit}"),
             Self::Duration { limit, used } => {
-                write!(
-                    f,
-                    "used {:.1} s of {:.1} s",
-                    used.as_secs_f64(),
-                    limit.as_secs_f64()
-                )
+                write!(f, "used {} of {}", short_duration(*used), short_duration(*limit))
             }
             Self::OutputTokens { limit, used } => write!(f, "used {used} of {limit} output tokens"),
             Self::ContextTokens { limit, used } => {
@@ -107,7 +103,7 @@ mod tests {
                     used: Duration::from_secs(2),
                 },
                 json!({"currency": "duration", "limit": 1.5, "used": 2.0}),
-                "used 2.0 s of 1.5 s",
+                "used 2s of 1.5s",
             ),
             (
                 BudgetExceeded::OutputTokens { limit: 10, used: 11 },

@@ -27,6 +27,9 @@ const DURATION: &str = "durationMs";
 /// The key under which an ended record keeps how long its run had lived by then, measured in the same way.
 const RUN_TIME: &str = "runTimeMs";
 
+/// Key of the number of files that differ from the start of the codon.
+const FILES_CHANGED: &str = "filesChanged";
+
 impl Fail {
     /// The end of a codon whose server is gone (STATE-26).
     #[must_use]
@@ -123,6 +126,12 @@ impl CodonExecution {
         self.millis(RUN_TIME)
     }
 
+    /// Number of checkpointed files that differed from the start of the codon when it ended, if they were compared.
+    #[must_use]
+    pub fn files_changed(&self) -> Option<u64> {
+        self.extra().get(FILES_CHANGED)?.as_u64()
+    }
+
     fn millis(&self, name: &str) -> Option<Duration> {
         Some(Duration::from_millis(self.extra().get(name)?.as_u64()?))
     }
@@ -130,7 +139,7 @@ impl CodonExecution {
     /// Copies the measured values of `other`, which a typed codon does not have.
     #[must_use]
     pub fn measured_like(mut self, other: &Self) -> Self {
-        for name in [DURATION, RUN_TIME] {
+        for name in [DURATION, RUN_TIME, FILES_CHANGED] {
             if let Some(measured) = other.extra().get(name) {
                 self.extra_mut().insert(name, measured.clone());
             }
@@ -140,7 +149,7 @@ impl CodonExecution {
 
     /// Takes over what was measured, of what an event notes on the end of the codon.
     pub(crate) fn set_measured(&mut self, metadata: &Map<String, Value>) {
-        for name in [DURATION, RUN_TIME] {
+        for name in [DURATION, RUN_TIME, FILES_CHANGED] {
             if let Some(measured) = metadata.get(name).filter(|value| value.is_u64()) {
                 self.extra_mut().insert(name, measured.clone());
             }

@@ -320,6 +320,12 @@ impl StateEvent {
             .with_note("runTimeMs", millis(run_time))
     }
 
+    /// Notes on the end of a codon how many checkpointed files differ from its start; other events stay as they are.
+    #[must_use]
+    pub fn with_files_changed(self, files: u64) -> Self {
+        self.with_note("filesChanged", Value::from(files))
+    }
+
     fn with_note(mut self, name: &str, value: Value) -> Self {
         if let Self::CodonTransitioned { metadata, .. } = &mut self {
             metadata.get_or_insert_default().insert(name.to_owned(), value);

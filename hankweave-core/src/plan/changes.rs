@@ -52,7 +52,7 @@ pub(super) fn hank_changes(
     let places = HankPlaces::of(hank);
     let is_missing = |entry: &&PlanEntry| !places.has(entry);
     let mut misfits: Vec<_> = rest.iter().filter(is_missing).map(removed).collect();
-    let is_over = has_ended(state, thread, rest);
+    let is_over = has_ended(state, thread, ran, rest);
     misfits.extend(open_loop(hank, ran).filter(|_| !is_new && !is_over));
     let mut changes = HankChanges {
         misfits,
@@ -80,15 +80,19 @@ pub(super) fn hank_changes(
 fn added_codons(plan: &[PlanEntry], upcoming: &[PlanEntry], ended: Option<&PlanEntry>) -> Vec<CodonId> {
     let planned: HashSet<&CodonId> = plan.iter().map(|entry| &entry.codon_id).collect();
     let iterations: HashSet<_> = plan.iter().filter_map(iteration).collect();
-    let loop_id = |entry: &PlanEntry| entry.loop_context.as_ref().map(|context| context.loop_id.clone());
-    let ended = ended.and_then(loop_id);
+    let ended = ended.and_then(loop_of);
     let is_taken = |entry: &&PlanEntry| {
-        let is_reopened = || ended.is_some() && loop_id(entry) == ended;
+        let is_reopened = || ended.is_some() && loop_of(entry) == ended;
         let has_begun = || iteration(entry).is_some_and(|iteration| iterations.contains(&iteration));
         !planned.contains(&entry.codon_id) && (is_reopened() || has_begun())
     };
     let taken = upcoming.iter().filter(is_taken);
     taken.map(|entry| entry.codon_id.clone()).collect()
+}
+
+/// The loop of an entry.
+fn loop_of(entry: &PlanEntry) -> Option<&LoopId> {
+    entry.loop_context.as_ref().map(|context| &context.loop_id)
 }
 
 /// The loop of an entry, with the number of its iteration.
@@ -112,12 +116,22 @@ fn removed(entry: &PlanEntry) -> ExpandError {
     }
 }
 
-/// Whether a loop in which the run stands had ended: what is behind it has begun, or the run is complete.
-fn has_ended(state: &HankweaveState, thread: &ExecutionThread, rest: &[PlanEntry]) -> bool {
+/// Whether a loop in which the run stands had ended: a codon after it has begun, or the run is complete. A codon of the loop that was interrupted
+/// has begun as well, and says nothing.
+fn has_ended(
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    ran: &[PlanEntry],
+    rest: &[PlanEntry],
+) -> bool {
     let newest = state.runs.front().filter(|_| state.pending_rollback.is_none());
     let is_complete = newest.is_some_and(|run| run.status == RunStatus::Completed);
     let has_begun = |id: &CodonId| thread.codons.iter().any(|entry| entry.codon.codon_id() == id);
-    is_complete || rest.first().is_some_and(|next| has_begun(&next.codon_id))
+    let within = ran.last().and_then(loop_of);
+    is_complete
+        || rest
+            .first()
+            .is_some_and(|next| loop_of(next) != within && has_begun(&next.codon_id))
 }
 
 /// A loop in which the run stands and which the hank does not have any more: nobody knows whether it would continue.

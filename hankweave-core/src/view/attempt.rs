@@ -179,6 +179,9 @@ pub struct AttemptView {
     /// Checkpoint after its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointSha>,
+    /// Number of checkpointed files that differed from its start when it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files_changed: Option<u64>,
     /// A rollback that has started undoes it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undone: bool,

@@ -145,6 +145,7 @@ impl AttemptView {
             agent: None,
             model: None,
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
+            files_changed: codon.files_changed(),
             undone: false,
         }
     }

@@ -24,6 +24,7 @@ struct EndedCodon {
     loop_check: Option<LoopCheck>,
     cost_is_lower_bound: bool,
     duration_ms: Option<u64>,
+    files_changed: Option<u64>,
 }
 
 impl RunView {
@@ -203,14 +204,18 @@ impl RunView {
             attempt.state = state;
             attempt.ended = Some(at);
             attempt.duration_ms = end.duration_ms;
+            attempt.files_changed = end.files_changed;
             attempt.why = end.failure_reason.as_ref().map(AttemptWhy::from);
             attempt.budget = end.budget_exceeded.map(|exceeded| exceeded.to_string());
-            attempt.at_least |= end.cost_is_lower_bound;
+            attempt.at_least = end.cost_is_lower_bound || attempt.sentinels_at_least;
         }
         if let Some(check) = &end.loop_check
             && let Some(of) = self.loop_of(id.configured())
         {
-            of.keep_check(id.iteration(), CheckView::from(check));
+            // The last line of its output, which `check.completed` has, says more than the prompt that is recorded.
+            of.checks
+                .entry(id.iteration())
+                .or_insert_with(|| CheckView::from(check));
         }
         if let (AttemptState::Failed, Some(now)) = (state, now) {
             let (item, attempt, tail) = (now.item.clone(), now.key(), now.lines);

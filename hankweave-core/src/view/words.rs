@@ -114,16 +114,27 @@ impl RunView {
     /// Returns the name of an item with its position: `Build it, 2 of at most 5`.
     #[must_use]
     pub fn title(&self, item: &str, iteration: u32) -> String {
-        let Some(found) = self.items.get(item) else {
-            return item.to_owned();
-        };
-        let Some(of) = found.within.as_ref().and_then(|of| self.items.get(of)) else {
-            return found.name.clone();
-        };
-        match of.most {
-            Some(most) => format!("{}, {iteration} of at most {most}", found.name),
-            None => format!("{}, iteration {iteration}", found.name),
+        let name = self.name(item);
+        match self.position_in_loop(item, iteration) {
+            Some(position) => format!("{name}, {position}"),
+            None => name.to_owned(),
         }
+    }
+
+    /// Returns the name of an item, or its id where it is not known.
+    #[must_use]
+    pub fn name<'v>(&'v self, item: &'v str) -> &'v str {
+        self.items.get(item).map_or(item, |found| &found.name)
+    }
+
+    /// Returns the position of a codon in its loop: `2 of at most 5`, or `iteration 2` where no limit is known.
+    #[must_use]
+    pub fn position_in_loop(&self, item: &str, iteration: u32) -> Option<String> {
+        let within = self.items.get(item)?.within.as_ref()?;
+        Some(match self.items.get(within)?.most {
+            Some(most) => format!("{iteration} of at most {most}"),
+            None => format!("iteration {iteration}"),
+        })
     }
 
     fn make_next(&self) -> Option<String> {
@@ -156,7 +167,7 @@ impl RunView {
     }
 
     /// Iterates over the codons of the plan in order, each once, however often a loop repeats it.
-    fn codons(&self) -> impl Iterator<Item = &str> {
+    pub fn codons(&self) -> impl Iterator<Item = &str> {
         self.order.iter().flat_map(|id| {
             let inner = self.items.get(id).map_or(&[][..], |item| &item.order);
             let own = inner.is_empty().then_some(id.as_str());
@@ -262,6 +273,20 @@ pub fn line_of(event: &Event) -> Option<String> {
             };
             format!("{mark} {}", cut(path))
         }
+        Event::CheckCompleted {
+            passed,
+            run,
+            why,
+            says,
+            ..
+        } => match (passed, says, why) {
+            (true, ..) => "check passed".to_owned(),
+            (false, Some(says), Some(why)) => format!("check failed: {} ({})", cut(says), cut(why)),
+            (false, says, why) => {
+                let why = says.as_ref().or(why.as_ref()).unwrap_or(run);
+                format!("check failed: {}", cut(why))
+            }
+        },
         Event::OutputTruncated { length, .. } => {
             format!("a line of {length} bytes is too long to be read; the log has it")
         }

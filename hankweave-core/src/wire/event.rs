@@ -97,6 +97,9 @@ pub enum Event {
         /// The limit of its budget that it reached.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget_exceeded: Option<BudgetExceeded>,
+        /// Number of checkpointed files that differ from its start, if they were compared.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        files_changed: Option<u64>,
     },
     /// A codon succeeded, and its agent continues in the same session.
     #[serde(rename = "codon.extended")]

@@ -124,6 +124,15 @@ fn what_a_plan_goes_on_without_is_told() {
     assert!(also_inside.unwrap().ends_with("new and run: c#0"));
 }
 
+/// A codon of the loop that was interrupted has begun, and the loop has not ended.
+// covers: STATE-45
+#[test]
+fn an_interrupted_iteration_adds_nothing_to_an_unchanged_hank() {
+    let hank = looped(&["b"]);
+    let story = ran(&hank, &[("a", Completed), ("b#0", Completed), ("b#1", Failed)]);
+    assert_eq!(changes(&story, &hank).notices(), [""; 0]);
+}
+
 /// Everything that the rest of the plan needs and lacks, at once; what has ended is not needed.
 // covers: STATE-45
 #[test]

@@ -118,23 +118,14 @@ impl Answers {
         Self { commander, waits }
     }
 
-    /// Tells how a question is answered each time that a codon waits, and notes whether one waits for its answer. `is_told` says that somebody else puts
-    /// the question itself.
-    pub(crate) async fn listen(&self, mut events: Subscription, is_told: bool) -> Infallible {
+    /// Notes whether a question waits for its answer. The report puts it, so that it comes after everything that happened before it.
+    pub(crate) async fn listen(&self, mut events: Subscription) -> Infallible {
         while let Ok(Some(delivery)) = events.next().await {
             let Delivery::Events(events) = delivery else {
                 continue;
             };
-            match events.values().filter_map(|entry| asked_by(&entry.event)).last() {
-                Some(Some(question)) => {
-                    if !is_told {
-                        print_stderr(format!("{question}\n"));
-                    }
-                    print_stderr("  y approves, n denies and ends the run\n");
-                    self.waits.send_replace(true);
-                }
-                Some(None) => drop(self.waits.send_replace(false)),
-                None => {}
+            if let Some(waits) = events.values().filter_map(|entry| asks(&entry.event)).last() {
+                self.waits.send_replace(waits);
             }
         }
         std::future::pending().await
@@ -169,14 +160,14 @@ impl Answers {
     }
 }
 
-/// The question that an event puts, or that none counts any more. The run screen does not show it.
-fn asked_by(event: &Event) -> Option<Option<String>> {
+/// Whether a question waits after an event; `None` for one that changes nothing about it.
+fn asks(event: &Event) -> Option<bool> {
     match event {
         Event::ServerIdle {
             reason: IdleReason::ApprovalRequired,
-            message,
-        } => Some(Some(message.clone())),
-        Event::ServerIdle { .. } | Event::StateTransition { .. } => Some(None),
+            ..
+        } => Some(true),
+        Event::ServerIdle { .. } | Event::StateTransition { .. } => Some(false),
         _ => None,
     }
 }

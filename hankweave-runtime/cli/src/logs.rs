@@ -18,7 +18,7 @@ use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
 use crate::recorded::{self, JournalRange, LineSink};
 use crate::report::MarkedText;
-use crate::screen::{JsonLines, SafeText, print};
+use crate::screen::{JsonLines, SafeText, local_time, print};
 
 /// Our own log is smaller than this, each half of it (CLI-20).
 const SERVER_LOG_BYTES: u64 = 16 << 20;
@@ -169,7 +169,7 @@ impl LineSink for LogPrinter<'_> {
                 // Writing to a text cannot fail.
                 if begins(&entry.event) || self.speaker.as_ref() != Some(&codon) {
                     let _ = text.styled(Style::new().bold(), format_args!("{codon}"));
-                    let _ = writeln!(text, "  {}", entry.timestamp);
+                    let _ = writeln!(text, "  {}", local_time(entry.timestamp));
                     self.speaker = Some(codon);
                 }
                 let _ = said.write(text);

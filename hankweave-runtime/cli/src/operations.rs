@@ -23,7 +23,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::report::{counted, standing};
 use crate::rollback::{RollbackRequest, roll_back};
-use crate::screen::{SafeText, one_line};
+use crate::screen::{SafeText, local_time, one_line};
 use crate::state::read_execution;
 use crate::typed::HintCommands;
 
@@ -255,7 +255,7 @@ fn log(global: &Global, args: &OpLogArgs) -> Result<ExitCode, CliError> {
 
 fn write(text: &mut SafeText, row: &OperationRow) -> std::fmt::Result {
     text.styled(AnsiColor::Cyan.on_default(), &row.id)?;
-    write!(text, "  {}  ", row.at)?;
+    write!(text, "  {:<12}  ", local_time(row.at))?;
     text.styled(Style::new().bold(), one_line(&row.command))?;
     if row.cost != Usd::ZERO {
         write!(text, "  {}", row.cost)?;

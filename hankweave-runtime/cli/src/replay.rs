@@ -45,7 +45,7 @@ pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Cli
         replay: Replay::new(Arc::new(RealDisk), &from),
         tail: JournalTail::new(Arc::new(RealDisk), from.events(), 0),
         out,
-        report: choose_report(global),
+        report: choose_report(global, args.speed),
         speed: args.speed,
         before: None,
     };
@@ -108,15 +108,19 @@ fn temporary() -> PathBuf {
     PathBuf::from(folder).join(format!("hankweave-replay-{}", world.ids.nonce()))
 }
 
-fn choose_report(global: &Global) -> Reporter {
+fn choose_report(global: &Global, speed: Speed) -> Reporter {
     if global.json() {
         Reporter::json()
     } else if global.quiet {
         Reporter::Quiet
     } else if is_drawable() {
-        Reporter::live(LiveContext::default())
+        let speed = match speed {
+            Speed::Times(times) => times,
+            Speed::Max => 0.0,
+        };
+        Reporter::live(LiveContext::of_replay(speed))
     } else {
-        Reporter::plain()
+        Reporter::plain(false)
     }
 }
 

@@ -223,13 +223,14 @@ async fn drive(
         hankweave.grace(),
         report.stopper(),
     );
-    let is_live = matches!(report, Reporter::Live(_));
-    let terminal = is_live.then(Keyboard::of_stdin).flatten();
+    let terminal = matches!(report, Reporter::Live(_))
+        .then(Keyboard::of_stdin)
+        .flatten();
     let show = EventPrinter::begin(events, report);
     let waiting = watch_for(notifier.as_ref(), &hankweave, typed);
     let answers =
         (!start.waits && can_answer(start.global, start.args)).then(|| Answers::new(hankweave.commander()));
-    let asking = ask(answers.as_ref(), hankweave.subscribe(), !is_live);
+    let asking = ask(answers.as_ref(), hankweave.subscribe());
     let obey = commands::obey(commander, shutdown.clone(), typed);
     let outcome = tokio::select! {
         outcome = hankweave.run(shutdown.clone()) => outcome,
@@ -416,9 +417,9 @@ fn can_answer(global: &Global, args: &RunArgs) -> bool {
 }
 
 /// Asks the person at the terminal what has to be approved; where commands are typed, one of them answers.
-async fn ask(answers: Option<&Answers>, events: Subscription, is_told: bool) -> Infallible {
+async fn ask(answers: Option<&Answers>, events: Subscription) -> Infallible {
     match answers {
-        Some(answers) => answers.listen(events, is_told).await,
+        Some(answers) => answers.listen(events).await,
         None => {
             drop(events);
             std::future::pending().await
@@ -453,15 +454,16 @@ async fn note_opened(browser: Option<&mut Browser>) -> Infallible {
 
 /// Nothing is drawn again where commands are typed: what is typed would stand in the middle of it.
 fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: LiveContext) -> Reporter {
+    let answers = !waits && can_answer(global, args);
     let is_typed_on = waits && std::io::stdin().is_terminal();
     if global.json() {
         Reporter::json()
     } else if global.quiet {
         Reporter::Quiet
     } else if args.headless || is_typed_on || !is_drawable() {
-        Reporter::plain()
+        Reporter::plain(answers)
     } else {
-        Reporter::live(known)
+        Reporter::live(known.with_answers(answers))
     }
 }
 

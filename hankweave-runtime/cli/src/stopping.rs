@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::document::HankweaveState;
+use hankweave_core::time::short_duration;
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::{Shutdown, StopCause};
 
@@ -54,6 +55,8 @@ fn message(cause: Option<StopCause>, state: &HankweaveState, grace: Duration) ->
             return stopping.to_owned();
         }
     };
-    let seconds = grace.as_secs_f64();
-    format!("{stopping}: {running} has {seconds} s; {again} ends it now")
+    format!(
+        "{stopping}: {running} has {}; {again} ends it now",
+        short_duration(grace)
+    )
 }

@@ -14,7 +14,7 @@ use crate::args::{Global, HistoryArgs};
 use crate::directory::is_served;
 use crate::exit::CliError;
 use crate::output;
-use crate::report::{codon_line, counted, standing, style_of};
+use crate::report::{codon_line, counted, id_width, standing, style_of};
 use crate::screen::{SafeText, print_stderr};
 use crate::state;
 
@@ -77,6 +77,7 @@ fn write(
     let codons = counted(thread.codons.len(), "codon");
     let runs = counted(thread.total_runs, "run");
     writeln!(text, "{codons} of {runs}, newest first")?;
+    let width = id_width(thread.codons.iter().map(|entry| entry.codon.codon_id()));
     let mut run = None;
     for entry in &thread.codons {
         if run != Some(&entry.run_id) {
@@ -87,13 +88,12 @@ fn write(
         let line = codon_line(
             standing(codon.status, codon.interrupted_by),
             Some(codon.duration),
-            codon.tokens.total(),
-            &codon.told_cost(),
+            &codon,
         );
         write!(text, "  ")?;
         let style = style_of(codon.status, codon.interrupted_by);
-        text.styled(style, format_args!("{:<24}", codon.codon_id.as_str()))?;
-        write!(text, " {line}")?;
+        text.styled(style, format_args!("{:<width$}", codon.codon_id.as_str()))?;
+        write!(text, "  {line}")?;
         for checkpoint in &entry.validated_checkpoints {
             write!(
                 text,

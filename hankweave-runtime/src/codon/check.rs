@@ -51,15 +51,10 @@ pub(super) async fn check(
             break;
         }
         if retry > retries || !may_go_on || missed.is_over {
-            report_check(codon, format!("{}; no try is left", missed.why)).await;
             work.outcome = failed(missed, exit);
             break;
         }
-        report_check(
-            codon,
-            format!("{}; the agent continues (try {retry} of {retries})", missed.why),
-        )
-        .await;
+        report_next(codon, format!("the agent continues (try {retry} of {retries})")).await;
         settle_costs(codon, &mut running, &exit).await;
         (running, work) = start_extension(codon, running, work, missed.prompt()).await?;
     }
@@ -72,7 +67,8 @@ fn failed(missed: FailedCheck, exit: ExitOutcome) -> AgentOutcome {
     AgentOutcome::Stopped(Interruption::Failure(reason), exit)
 }
 
-pub(super) async fn report_check(codon: &CodonRun<'_>, what: String) {
+/// Reports what follows a check that did not pass; the check itself is an event of its own.
+pub(super) async fn report_next(codon: &CodonRun<'_>, what: String) {
     let message = format!("{}: {what}", codon.entry.codon_id);
     codon.run.publish(Event::Info { message }).await;
 }
@@ -158,7 +154,6 @@ async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -
         }
     };
     let Err(error) = result else {
-        report_check(codon, format!("the check `{run}` has passed")).await;
         return Ok(());
     };
     let how = match &error {

@@ -367,13 +367,23 @@ impl CodonRun<'_> {
         let time = self.measured();
         self.cut_sentinels(&mut codon).await;
         let (end, transition) = codon.step(edge).into_parts();
-        let event = told.notes.add_to(self.event(S::PHASE, &transition), time);
+        let files = self.run.watch.files_changed(self).await;
+        let mut event = told.notes.add_to(self.event(S::PHASE, &transition), time);
+        if let Some(files) = files {
+            event = event.with_files_changed(files);
+        }
         self.run.transition(event).await.await?;
-        self.publish_end(cost(&end), told, time).await;
+        self.publish_end(cost(&end), told, time, files).await;
         Ok(end)
     }
 
-    async fn publish_end(&self, costs: Costs, told: EndRecord, time: ElapsedTimes) {
+    async fn publish_end(
+        &self,
+        costs: Costs,
+        told: EndRecord,
+        time: ElapsedTimes,
+        files_changed: Option<u64>,
+    ) {
         let ignores = self.config.failure_policy() == OnFailure::Ignore;
         let is_ignored = |reason: &FailureReason| ignores && !reason.interrupted;
         let event = Event::CodonCompleted {
@@ -394,6 +404,7 @@ impl CodonRun<'_> {
                 .then_some(true),
             failure_reason: told.failure_reason,
             budget_exceeded: told.notes.budget_exceeded,
+            files_changed,
         };
         self.run.publish(event).await;
     }

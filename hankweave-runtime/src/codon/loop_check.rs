@@ -3,7 +3,7 @@
 use hankweave_core::agent::FailureReason;
 use hankweave_core::codon::LoopCheck;
 
-use super::check::{examine, report_check};
+use super::check::{examine, report_next};
 use super::context::CodonRun;
 use super::orders::Interruption;
 use super::run::{AgentOutcome, AgentRun};
@@ -29,15 +29,12 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let says = match said {
         Ok(()) => None,
         Err(missed) if is_last || missed.is_over => {
-            report_check(codon, format!("{}; no iteration is left", missed.why)).await;
+            report_next(codon, "no iteration is left".to_owned()).await;
             let reason = FailureReason::unknown(false, missed.why);
             work.outcome = AgentOutcome::Stopped(Interruption::Failure(reason), exit);
             return;
         }
-        Err(missed) => {
-            report_check(codon, format!("{}; the loop continues", missed.why)).await;
-            Some(missed.prompt())
-        }
+        Err(missed) => Some(missed.prompt()),
     };
     work.loop_check = Some(LoopCheck {
         passed: says.is_none(),

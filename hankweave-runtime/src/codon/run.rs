@@ -7,6 +7,7 @@ use hankweave_core::budget::Meter;
 use hankweave_core::codon::{BudgetExceeded, Codon, LoopCheck, Running};
 use hankweave_core::cost::{UsageTotals, Usd};
 use hankweave_core::hank::{OnExceeded, price_example};
+use hankweave_core::time::short_duration;
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
@@ -230,11 +231,11 @@ fn silence_message(codon: &CodonRun<'_>, due: SilenceAction) -> String {
     let id = &codon.entry.codon_id;
     match due {
         SilenceAction::Warning { silent, longest } => {
-            let [silent, longest] = [silent, longest].map(in_words);
+            let [silent, longest] = [silent, longest].map(short_duration);
             format!("{id}: silent for {silent}; the agent is ended at {longest} (shimIdleTimeout)")
         }
         SilenceAction::Settled(settle) => {
-            let settle = in_words(settle);
+            let settle = short_duration(settle);
             format!(
                 "{id}: the agent has answered; what it left running is ended after {settle} (settleSeconds)"
             )
@@ -242,17 +243,9 @@ fn silence_message(codon: &CodonRun<'_>, due: SilenceAction) -> String {
         SilenceAction::TooLong(longest) => {
             format!(
                 "{id}: silent for {}; the agent is ended (shimIdleTimeout)",
-                in_words(longest)
+                short_duration(longest)
             )
         }
-    }
-}
-
-/// `24 min`, `90 s`
-fn in_words(duration: Duration) -> String {
-    match duration.as_secs() {
-        minutes if minutes >= 120 && minutes % 60 == 0 => format!("{} min", minutes / 60),
-        _ => format!("{} s", duration.as_secs_f64()),
     }
 }
 
@@ -268,7 +261,7 @@ fn unpriced(model: &str) -> FailureReason {
 }
 
 fn silent(patience: Duration, exit: &ExitOutcome) -> FailureReason {
-    let message = exit.with_stderr(format!("the agent was silent for {} s", patience.as_secs()));
+    let message = exit.with_stderr(format!("the agent was silent for {}", short_duration(patience)));
     FailureReason {
         kind: FailureKind::Timeout,
         ..FailureReason::unknown(true, message)

@@ -5,7 +5,7 @@
 //! has no limit on their number, and sees changes that happened in between. What a checkpoint has seen is not
 //! surveyed again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +50,9 @@ struct WatchState {
     patterns: Vec<String>,
     /// How many changes were seen, all surveys together.
     changes: u64,
+    /// The files at the start of the codon, and those that have changed since.
+    at_start: Option<Arc<FileMap>>,
+    touched: BTreeSet<TreePath>,
     /// When the next survey is due.
     due: Option<Instant>,
 }
@@ -64,7 +67,7 @@ struct FileSurvey {
 
 /// One file that is not as it was.
 struct FileChange {
-    path: String,
+    path: TreePath,
     action: FileAction,
     size: Option<u64>,
     fingerprint: Option<String>,
@@ -88,6 +91,9 @@ impl FileWatcher {
         if !self.0.lock().await.knows(&codon.patterns) {
             self.survey(codon).await;
         }
+        let mut seen = self.0.lock().await;
+        seen.at_start = seen.files.clone();
+        seen.touched.clear();
     }
 
     /// Surveys and publishes what has changed. The first survey, and one with other patterns, only publishes
@@ -115,6 +121,15 @@ impl FileWatcher {
         self.0.lock().await.changes
     }
 
+    /// Returns how many files differ from the start of the codon; `None` when none are watched or they are not known.
+    pub(super) async fn files_changed(&self, codon: &CodonRun<'_>) -> Option<u64> {
+        let seen = self.0.lock().await;
+        let (before, now) = seen.at_start.as_ref().zip(seen.files.as_ref())?;
+        let is_changed = |path: &&TreePath| before.get(*path) != now.get(*path);
+        let changed = seen.touched.iter().filter(is_changed).count();
+        (!codon.patterns.is_empty()).then_some(changed as u64)
+    }
+
     /// Takes over the files that a checkpoint has just seen.
     pub(super) async fn learn(&self, codon: &CodonRun<'_>, files: Vec<SurveyedFile>) {
         self.0.lock().await.take(codon, files).await;
@@ -139,6 +154,8 @@ impl WatchState {
         let survey = codon.run.world.blocking.run(compare).await;
         let changed = !survey.changes.is_empty();
         self.changes += survey.changes.len() as u64;
+        let changed_paths = survey.changes.iter().map(|change| change.path.clone());
+        self.touched.extend(changed_paths);
         let more = survey.changes.len().saturating_sub(MOST_CHANGES);
         for change in survey.changes.into_iter().take(MOST_CHANGES) {
             codon.run.publish(change.into_event()).await;
@@ -203,7 +220,7 @@ fn changes(
             .then(|| store.content(file, MOST_READ_BYTES))
             .flatten();
         changes.push(FileChange {
-            path: text(&file.path),
+            path: file.path.clone(),
             action,
             size: Some(file.size()),
             fingerprint: bytes.as_deref().map(|bytes| hex(&Sha256::digest(bytes))),
@@ -212,7 +229,7 @@ fn changes(
     }
     let gone = before.keys().filter(|path| !now.contains_key(*path));
     changes.extend(gone.map(|path| FileChange {
-        path: text(path),
+        path: path.clone(),
         action: FileAction::Deleted,
         size: None,
         fingerprint: None,
@@ -247,10 +264,11 @@ impl ContentBudget {
 
 impl FileChange {
     fn into_event(self) -> Event {
-        let name = self.path.rsplit('/').next().unwrap_or(&self.path);
+        let path = text(&self.path);
+        let name = path.rsplit('/').next().unwrap_or(&path);
         Event::FileUpdated {
             filename: name.to_owned(),
-            path: self.path,
+            path,
             action: self.action,
             size: self.size,
             fingerprint: self.fingerprint,

@@ -89,6 +89,9 @@ pub struct CodonSummary {
     /// The checkpoint made when it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointSha>,
+    /// Number of checkpointed files that differed from its start when it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files_changed: Option<u64>,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureReason>,
@@ -137,6 +140,7 @@ impl CodonSummary {
             cost_is_lower_bound: codon.cost_is_lower_bound() || codon.status() == CodonStatus::Running,
             tokens: codon.agent_tokens(),
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
+            files_changed: codon.files_changed(),
             failure: codon.failure_reason().cloned(),
             budget_exceeded: codon.budget_exceeded(),
             interrupted_by: codon.interruption(),

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use hankweave_core::plan::{Retry, UsageLimit};
+use hankweave_core::time::short_duration;
 use hankweave_core::wire::{Event, ProgressKind};
 use tokio::time::Instant;
 
@@ -70,13 +71,13 @@ impl<'a> Wait<'a> {
             (Some(limit), _) => format!(
                 "{id} waits for its usage limit until {}, {} to go",
                 limit.ends_at,
-                in_words(left)
+                short_duration(whole_seconds(left))
             ),
-            (None, 0) => format!("{id} is run again in {:.1} s", left.as_secs_f64()),
+            (None, 0) => format!("{id} is run again in {}", short_duration(left)),
             (None, number) => format!(
-                "{id} is tried again (retry {number} of {}) in {:.1} s",
+                "{id} is tried again (retry {number} of {}) in {}",
                 self.retry.most,
-                left.as_secs_f64()
+                short_duration(left)
             ),
         }
     }
@@ -149,13 +150,13 @@ fn length(limit: Option<UsageLimit>, left: Duration, most: Duration) -> Result<D
     }
     let waited = match limit.waited {
         Duration::ZERO => String::new(),
-        waited => format!(", {} waited before", in_words(waited)),
+        waited => format!(", {} waited before", short_duration(whole_seconds(waited))),
     };
     let why = format!(
         "its usage limit ends at {}, in {}{waited}; --max-wait is {}",
         limit.ends_at,
-        in_words(left),
-        in_words(most)
+        short_duration(whole_seconds(left)),
+        short_duration(whole_seconds(most))
     );
     Err(WaitExceeded { why, needed })
 }
@@ -170,15 +171,9 @@ fn mark_below(left: Duration) -> Option<Duration> {
     }
 }
 
-/// `12 s`, `3 min 20 s`, `2 h 5 min`
-fn in_words(duration: Duration) -> String {
-    // A started second counts as a whole one.
-    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
-    }
+/// Rounds up: a wait never ends later than it was said to.
+fn whole_seconds(duration: Duration) -> Duration {
+    Duration::from_secs(duration.as_secs() + u64::from(duration.subsec_nanos() > 0))
 }
 
 #[cfg(test)]
@@ -212,7 +207,7 @@ mod tests {
             Ok(hours(6))
         );
         let too_long = length(Some(after(hours(2))), hours(5), hours(6)).unwrap_err();
-        assert!(too_long.why.contains("2 h 0 min waited before"), "{too_long:?}");
+        assert!(too_long.why.contains("2h0m waited before"), "{too_long:?}");
         assert_eq!(too_long.needed, hours(7));
     }
 

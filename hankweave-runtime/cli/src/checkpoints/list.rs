@@ -10,7 +10,7 @@ use crate::args::Global;
 use crate::exit::CliError;
 use crate::output;
 use crate::report::counted;
-use crate::screen::one_line;
+use crate::screen::{local_time, one_line};
 
 pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, CliError> {
     if global.json() {
@@ -30,9 +30,7 @@ pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, C
 
 /// Time, name, kind, codon and run; a dash stands for what is not known.
 pub(super) fn line(row: &CheckpointRow) -> String {
-    let time = row
-        .timestamp
-        .map_or_else(|| "-".to_owned(), |time| time.to_string());
+    let time = row.timestamp.map_or_else(|| "-".to_owned(), local_time);
     let text = |text: &Option<String>| one_line(text.as_deref().unwrap_or("-"));
     let missing = if row.missing { "  MISSING" } else { "" };
     let without = match row.without.count {
@@ -40,7 +38,7 @@ pub(super) fn line(row: &CheckpointRow) -> String {
         count => format!("  without {}", counted(count, "file")),
     };
     format!(
-        "{}  {time:<24}  {:<9}  {:<16}  {}{missing}{without}",
+        "{}  {time:<12}  {:<9}  {:<16}  {}{missing}{without}",
         row.sha.short(),
         one_line(&row.kind),
         text(&row.codon_id),

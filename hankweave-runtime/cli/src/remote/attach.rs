@@ -155,7 +155,7 @@ fn choose_report(global: &Global, known: impl FnOnce() -> LiveContext) -> Report
     } else if is_drawable() {
         Reporter::live(known())
     } else {
-        Reporter::plain()
+        Reporter::plain(false)
     }
 }
 

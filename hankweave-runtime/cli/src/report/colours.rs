@@ -9,10 +9,10 @@ use hankweave_core::view::AttemptState;
 
 use crate::screen::SafeText;
 
-/// Of the name of a codon, by how it stands.
+/// Style of the name of a codon, by its state. One that completed needs nobody, so it has no colour.
 pub(crate) fn style_of(status: CodonStatus, interrupted_by: Option<InterruptedBy>) -> Style {
     let colour = match status {
-        CodonStatus::Completed => AnsiColor::Green,
+        CodonStatus::Completed => return Style::new(),
         CodonStatus::Failed if interrupted_by.is_none() => AnsiColor::Red,
         status if status.is_terminal() => AnsiColor::Yellow,
         _ => AnsiColor::Cyan,
@@ -23,7 +23,7 @@ pub(crate) fn style_of(status: CodonStatus, interrupted_by: Option<InterruptedBy
 /// Style of an attempt's mark, by its outcome.
 pub(crate) fn style_of_attempt(state: AttemptState) -> Style {
     let colour = match state {
-        AttemptState::Completed => AnsiColor::Green,
+        AttemptState::Completed => return Style::new(),
         AttemptState::Failed => AnsiColor::Red,
         AttemptState::Running => AnsiColor::Cyan,
         _ => AnsiColor::Yellow,

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use hankweave_core::codon::{CheckpointType, CodonStatus, UnloadReason};
 use hankweave_core::event::StateEvent;
-use hankweave_core::view::subject;
+use hankweave_core::view::{line_of, subject};
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
+use super::live::columns::files;
 use super::words::{answer, at_its_budget, budget, duration, excerpt, standing};
 use crate::left_out::named;
 
@@ -133,6 +134,9 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             reason: UnloadReason::FatalError | UnloadReason::ConsecutiveFailures,
             ..
         } => format!("sentinel {sentinel_id} watches no longer"),
+        Event::CheckCompleted { codon_id, .. } => {
+            format!("{codon_id}: {}", excerpt(&line_of(event).unwrap_or_default()))
+        }
         Event::Info { message } => excerpt(message),
         Event::Error { message, .. } => format!("error: {}", excerpt(message)),
         Event::OutputTruncated { codon_id, length, .. } => {
@@ -158,6 +162,7 @@ fn end(event: &Event) -> Option<String> {
         duration: millis,
         failure_reason,
         budget_exceeded,
+        files_changed,
         ..
     } = event
     else {
@@ -184,7 +189,10 @@ fn end(event: &Event) -> Option<String> {
     });
     let spent = *cost + sentinel_cost.unwrap_or_default();
     let cost = spent.display(*cost_is_lower_bound == Some(true));
-    Some(format!("{codon_id}: {outcome} after {time}, {cost}{why}{budget}"))
+    let files = files_changed.map_or(String::new(), |_| format!(", {}", files(*files_changed)));
+    Some(format!(
+        "{codon_id}: {outcome} after {time}, {cost}{files}{budget}{why}"
+    ))
 }
 
 /// A change of the state document, of which most are told by other events.

@@ -27,7 +27,7 @@ pub(crate) use live::{LiveContext, restoring};
 pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline};
 pub(crate) use title::{Loops, title};
-pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, standing, tokens};
+pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, id_width, standing, tokens};
 
 /// Shows the events of a run as they come.
 #[derive(Debug)]
@@ -47,8 +47,9 @@ impl Reporter {
         Self::Live(LiveView::show(known))
     }
 
-    pub(crate) fn plain() -> Self {
-        Self::Plain(Plain::default())
+    /// Reports lines; `answers` says that the person at this terminal can answer questions.
+    pub(crate) fn plain(answers: bool) -> Self {
+        Self::Plain(Plain::new(answers))
     }
 
     pub(crate) fn json() -> Self {

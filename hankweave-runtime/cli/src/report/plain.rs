@@ -3,21 +3,29 @@
 use std::fmt::Write;
 use std::io;
 
-use hankweave_core::wire::JournalEntry;
+use hankweave_core::wire::{Event, IdleReason, JournalEntry};
 
 use super::event_text::event_text;
+use super::words::ANSWERS;
 use crate::screen::{SafeText, print};
 
 /// Lines that were not written yet fill at most a little more than this.
 const KEPT_BYTES: usize = 64 << 10;
 
 /// Writes lines to standard output, many at a time while they come quickly.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Plain {
     kept: SafeText,
+    /// The person at this terminal can answer questions.
+    answers: bool,
 }
 
 impl Plain {
+    pub(super) fn new(answers: bool) -> Self {
+        let kept = SafeText::default();
+        Self { kept, answers }
+    }
+
     /// A line, when the event is one that people want to know of.
     pub(super) fn print_event(&mut self, entry: &JournalEntry) -> io::Result<()> {
         let Some(line) = event_text(&entry.event) else {
@@ -25,6 +33,9 @@ impl Plain {
         };
         // Writing to a text cannot fail.
         let _ = writeln!(self.kept, "{line}");
+        if self.answers && is_question(&entry.event) {
+            let _ = writeln!(self.kept, "  {ANSWERS}");
+        }
         match self.kept.as_str().len() < KEPT_BYTES {
             true => Ok(()),
             false => self.flush(),
@@ -34,4 +45,14 @@ impl Plain {
     pub(super) fn flush(&mut self) -> io::Result<()> {
         print(std::mem::take(&mut self.kept))
     }
+}
+
+fn is_question(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::ServerIdle {
+            reason: IdleReason::ApprovalRequired,
+            ..
+        }
+    )
 }

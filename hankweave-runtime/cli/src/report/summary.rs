@@ -11,7 +11,7 @@ use hankweave_core::codon::CodonStatus;
 use hankweave_runtime::{CodonSummary, RunOutcome, RunResult};
 
 use super::colours::style_of;
-use super::words::{at_its_budget, codon_line, counted, duration, standing};
+use super::words::{at_its_budget, codon_line, counted, duration, id_width, standing};
 use crate::left_out::LeftOut;
 use crate::screen::SafeText;
 
@@ -52,10 +52,11 @@ impl SummaryContext<'_> {
         text.styled(Style::new().bold(), headline(outcome))?;
         writeln!(text)?;
         if with_codons {
+            let width = id_width(outcome.codons.iter().map(|codon| &codon.codon_id));
             outcome
                 .codons
                 .iter()
-                .try_for_each(|codon| write_codon(codon, text))?;
+                .try_for_each(|codon| write_codon(codon, width, text))?;
         }
         if outcome.run_id.is_some() {
             let time: Duration = outcome.codons.iter().map(|codon| codon.duration).sum();
@@ -136,18 +137,17 @@ fn class(failure: &FailureReason) -> Option<&'static ErrorClass> {
 }
 
 /// Writes the outcome of a codon, and why.
-fn write_codon(codon: &CodonSummary, text: &mut SafeText) -> std::fmt::Result {
+fn write_codon(codon: &CodonSummary, width: usize, text: &mut SafeText) -> std::fmt::Result {
     let style = style_of(codon.status, codon.interrupted_by);
     let line = codon_line(
         standing(codon.status, codon.interrupted_by),
         Some(codon.duration),
-        codon.tokens.total(),
-        &codon.told_cost(),
+        codon,
     );
     let checkpoint = codon.checkpoint.as_ref().map_or("", |sha| sha.short());
     write!(text, "  ")?;
-    text.styled(style, format_args!("{:<24}", codon.codon_id.as_str()))?;
-    writeln!(text, " {line}   {checkpoint}")?;
+    text.styled(style, format_args!("{:<width$}", codon.codon_id.as_str()))?;
+    writeln!(text, "  {}", format!("{line}  {checkpoint}").trim_end())?;
     if let Some(message) = codon
         .failure
         .as_ref()

@@ -4,23 +4,20 @@ use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::{BudgetExceeded, CodonStatus};
+use hankweave_core::id::CodonId;
+pub(crate) use hankweave_core::time::short_duration as duration;
 use hankweave_core::view::AttemptState;
 use hankweave_core::wire::{BudgetCeiling, BudgetTotals};
+use hankweave_runtime::CodonSummary;
 use serde_json::Value;
+
+use super::live::columns::files;
+
+/// Keys that answer a question.
+pub(super) const ANSWERS: &str = "y approves, n denies and ends the run";
 
 /// Longest text of an agent that a line shows, in characters.
 const EXCERPT: usize = 100;
-
-/// `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`
-pub(crate) fn duration(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match seconds {
-        0..10 => format!("{:.1} s", duration.as_secs_f64()),
-        10..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
-    }
-}
 
 /// `950`, `12.3k`, `4.5M`
 pub(crate) fn tokens(count: u64) -> String {
@@ -49,21 +46,21 @@ pub(crate) fn standing(status: CodonStatus, interrupted_by: Option<InterruptedBy
 /// That a codon ended at a limit of its own, which is no failure.
 pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded) -> String {
     match status {
-        CodonStatus::Skipped => format!("nothing was left of its budget: {exceeded}"),
-        _ => format!("stopped at its budget: {exceeded}"),
+        CodonStatus::Skipped => format!("skipped, no budget left: {exceeded}"),
+        _ => format!("budget reached: {exceeded}"),
     }
 }
 
-/// A codon in one line: what it is, how it stands, what it used. How long it took may be unknown.
-pub(crate) fn codon_line(standing: &str, elapsed: Option<Duration>, token_count: u64, cost: &str) -> String {
-    format!(
-        "{standing:<12} {:>12} {:>8} tokens {cost:>10}",
-        elapsed.map_or_else(|| "-".to_owned(), duration),
-        tokens(token_count)
-    )
+/// A codon in one line, in the order of the run screen: state, time, money, tokens, changed files. How long it took may be unknown.
+pub(crate) fn codon_line(standing: &str, elapsed: Option<Duration>, codon: &CodonSummary) -> String {
+    let elapsed = elapsed.map_or_else(|| "-".to_owned(), duration);
+    let cost = codon.told_cost();
+    let tokens = tokens(codon.tokens.total());
+    let files = files(codon.files_changed);
+    format!("{standing:<10} {elapsed:>7} {cost:>10} {tokens:>8} tokens  {files:<15}")
 }
 
-/// `budget: $0.0210 of $1.0000, 12 s of 1 min 0 s`
+/// `budget: $0.0210 of $1.0000, 12s of 1m0s`
 pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
     let seconds = |seconds: f64| duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     let dollars = ceiling
@@ -78,6 +75,11 @@ pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
         .display(totals.actual_is_lower_bound == Some(true));
     let lived = seconds(totals.actual_time_seconds);
     format!("budget: {spent}{dollars}, {lived}{}", time.unwrap_or_default())
+}
+
+/// Columns for the ids of codons, as wide as the longest one.
+pub(crate) fn id_width<'c>(ids: impl Iterator<Item = &'c CodonId>) -> usize {
+    ids.map(|id| id.as_str().len()).max().unwrap_or_default()
 }
 
 /// One line, cut.
@@ -100,14 +102,6 @@ pub(super) fn answer(content: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_are_as_exact_as_a_person_wants_them() {
-        let said: Vec<String> = [400, 12_000, 200_000, 7_500_000]
-            .map(|millis| duration(Duration::from_millis(millis)))
-            .to_vec();
-        assert_eq!(said, ["0.4 s", "12 s", "3 min 20 s", "2 h 5 min"]);
-    }
 
     #[test]
     fn an_excerpt_is_one_line() {

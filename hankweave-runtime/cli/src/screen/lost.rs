@@ -1,14 +1,11 @@
 //! Writing to a terminal that may be closed at any moment (CLI-24).
 //!
-//! Libraries that draw treat a failed write as a bug and panic, also while they are dropped. So they get a terminal that takes everything: the first failed
-//! write is remembered, and from then on nothing is written.
+//! A library that draws treats a failed write as a bug and panics, also while it is dropped. So what draws gets a terminal that takes everything: the first
+//! failed write is remembered, and from then on nothing is written.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-
-use console::Term;
-use indicatif::TermLike;
 
 /// A process has one terminal.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
@@ -47,58 +44,6 @@ impl<W: Write> Write for InfallibleWriter<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        absorb(|| self.0.flush())
-    }
-}
-
-/// Terminal at standard error on which drawing never fails.
-#[derive(Debug)]
-pub(super) struct InfallibleTerm(Term);
-
-impl InfallibleTerm {
-    pub(super) fn stderr() -> Self {
-        Self(Term::buffered_stderr())
-    }
-}
-
-impl TermLike for InfallibleTerm {
-    fn width(&self) -> u16 {
-        self.0.size().1
-    }
-
-    fn height(&self) -> u16 {
-        self.0.size().0
-    }
-
-    fn move_cursor_up(&self, lines: usize) -> io::Result<()> {
-        absorb(|| self.0.move_cursor_up(lines))
-    }
-
-    fn move_cursor_down(&self, lines: usize) -> io::Result<()> {
-        absorb(|| self.0.move_cursor_down(lines))
-    }
-
-    fn move_cursor_right(&self, columns: usize) -> io::Result<()> {
-        absorb(|| self.0.move_cursor_right(columns))
-    }
-
-    fn move_cursor_left(&self, columns: usize) -> io::Result<()> {
-        absorb(|| self.0.move_cursor_left(columns))
-    }
-
-    fn write_line(&self, line: &str) -> io::Result<()> {
-        absorb(|| self.0.write_line(line))
-    }
-
-    fn write_str(&self, text: &str) -> io::Result<()> {
-        absorb(|| self.0.write_str(text))
-    }
-
-    fn clear_line(&self) -> io::Result<()> {
-        absorb(|| self.0.clear_line())
-    }
-
-    fn flush(&self) -> io::Result<()> {
         absorb(|| self.0.flush())
     }
 }

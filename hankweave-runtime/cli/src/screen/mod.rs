@@ -9,6 +9,7 @@ mod harmless;
 mod json;
 mod lost;
 mod text;
+mod time;
 
 use std::io::{self, IsTerminal as _, Write};
 
@@ -21,6 +22,7 @@ pub(crate) use full::{Full, give_back};
 pub(crate) use harmless::one_line;
 pub(crate) use json::{JsonLines, print_json};
 pub(crate) use text::SafeText;
+pub(crate) use time::local_time;
 
 /// Whether a person looks at a terminal on which lines can be drawn again.
 pub(crate) fn is_drawable() -> bool {
@@ -69,7 +71,14 @@ pub(crate) fn ask(text: impl Into<SafeText>) -> io::Result<()> {
 
 /// How long something is, for people, as in `1.34 KiB`.
 pub(crate) fn size(bytes: u64) -> String {
-    indicatif::HumanBytes(bytes).to_string()
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let power = (bytes.ilog2() / 10).min(5);
+    #[expect(clippy::cast_precision_loss, reason = "two digits after the point are shown")]
+    let amount = bytes as f64 / (1_u64 << (10 * power)) as f64;
+    format!("{amount:.2} {}", UNITS[power as usize - 1])
 }
 
 /// Rings the bell of the terminal, if there is one.

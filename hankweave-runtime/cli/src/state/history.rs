@@ -16,7 +16,8 @@ use super::look;
 use crate::args::{Document, Global};
 use crate::exit::CliError;
 use crate::output;
-use crate::report::{codon_line, standing};
+use crate::report::{codon_line, id_width, standing};
+use crate::screen::local_time;
 
 pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, CliError> {
     let state = look::read(document)?;
@@ -110,15 +111,13 @@ fn write(text: &mut String, state: &HankweaveState) -> std::fmt::Result {
         return writeln!(text, "no run has been recorded yet");
     }
     for run in &state.runs {
-        let end = run
-            .end_time
-            .map_or_else(|| "now".to_owned(), |time| time.to_string());
+        let end = run.end_time.map_or_else(|| "now".to_owned(), local_time);
         writeln!(
             text,
             "run {} {} ({} to {end})",
             run.run_id,
             RunState::of_record(run).as_str(),
-            run.start_time
+            local_time(run.start_time)
         )?;
         if let Some(source) = run.starting_conditions.source() {
             let place = source
@@ -127,16 +126,17 @@ fn write(text: &mut String, state: &HankweaveState) -> std::fmt::Result {
                 .map_or("its beginning", CodonId::as_str);
             writeln!(text, "  continues run {} after {place}", source.run_id)?;
         }
+        let width = id_width(run.codons.iter().map(|codon| codon.codon_id()));
         for codon in &run.codons {
             let summary = CodonSummary::of(codon);
             let line = codon_line(
                 standing(summary.status, summary.interrupted_by),
                 Some(summary.duration),
-                summary.tokens.total(),
-                &summary.told_cost(),
+                &summary,
             );
             let checkpoint = summary.checkpoint.as_ref().map_or("", CheckpointSha::short);
-            writeln!(text, "  {:<24} {line}   {checkpoint}", summary.codon_id.as_str())?;
+            let line = format!("  {:<width$}  {line}  {checkpoint}", summary.codon_id.as_str());
+            writeln!(text, "{}", line.trim_end())?;
             if let Some(message) = summary.failure.and_then(|failure| failure.message) {
                 writeln!(text, "    {message}")?;
             }

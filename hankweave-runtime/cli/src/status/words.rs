@@ -10,8 +10,8 @@ use hankweave_runtime::CodonSummary;
 
 use super::StatusView;
 use crate::recorded::SHORTENED;
-use crate::report::{self, at_its_budget, codon_line, standing, style_of};
-use crate::screen::SafeText;
+use crate::report::{self, at_its_budget, codon_line, id_width, standing, style_of};
+use crate::screen::{SafeText, local_time};
 
 impl StatusView<'_> {
     pub(super) fn write(&self, text: &mut SafeText) -> std::fmt::Result {
@@ -24,9 +24,10 @@ impl StatusView<'_> {
             "run {}: {}, since {}",
             run.run_id,
             self.drawn.state_words(),
-            run.start_time
+            local_time(run.start_time)
         )?;
         let newest = thread.newest_records();
+        let width = id_width(state.execution_plan.iter().map(|entry| &entry.codon_id));
         for entry in state.execution_plan.iter() {
             let id = &entry.codon_id;
             match newest.get(id) {
@@ -35,8 +36,8 @@ impl StatusView<'_> {
                     let line = self.line(known, &codon);
                     write!(text, "  ")?;
                     let style = style_of(codon.status, codon.interrupted_by);
-                    text.styled(style, format_args!("{:<24}", id.as_str()))?;
-                    writeln!(text, " {line}")?;
+                    text.styled(style, format_args!("{:<width$}", id.as_str()))?;
+                    writeln!(text, "  {line}")?;
                     if let Some(message) = codon.failure.and_then(|failure| failure.message) {
                         writeln!(text, "    {message}")?;
                     } else if let Some(exceeded) = codon.budget_exceeded {
@@ -46,7 +47,7 @@ impl StatusView<'_> {
                 None => {
                     text.styled(
                         Style::new().dimmed(),
-                        format_args!("  {:<24} planned", id.as_str()),
+                        format_args!("  {:<width$}  planned", id.as_str()),
                     )?;
                     writeln!(text)?;
                 }
@@ -124,6 +125,6 @@ impl StatusView<'_> {
             None if cut_off => None,
             None => Some(self.elapsed(codon)),
         };
-        codon_line(standing, elapsed, summary.tokens.total(), &summary.told_cost())
+        codon_line(standing, elapsed, summary).trim_end().to_owned()
     }
 }

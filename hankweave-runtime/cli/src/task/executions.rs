@@ -10,7 +10,7 @@ use crate::args::Global;
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
-use crate::screen::one_line;
+use crate::screen::{local_time, one_line};
 
 pub(super) async fn executions(
     global: &Global,
@@ -28,19 +28,17 @@ pub(super) async fn executions(
 }
 
 fn line(execution: &TaskExecution) -> String {
-    let end = execution
-        .ended_at
-        .map_or_else(|| "-".to_owned(), |end| end.to_string());
+    let end = execution.ended_at.map_or_else(|| "-".to_owned(), local_time);
     let error = execution
         .error
         .as_deref()
         .map(|error| format!("  {}", one_line(error)));
     format!(
-        "{:>3}  {:<10} {:<16}  {}  {end}{}\n",
+        "{:>3}  {:<10} {:<16}  {:<12}  {end:<12}{}\n",
         execution.attempt,
         execution.status,
         one_line(&execution.agent_id),
-        execution.started_at,
+        local_time(execution.started_at),
         error.unwrap_or_default(),
     )
 }

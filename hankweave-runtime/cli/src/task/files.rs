@@ -10,7 +10,7 @@ use crate::args::{Global, TaskCheckpointArgs, TaskRestoreArgs};
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
-use crate::screen::one_line;
+use crate::screen::{local_time, one_line};
 
 pub(super) async fn checkpoint(
     global: &Global,
@@ -80,9 +80,9 @@ async fn list(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitC
     let mut text = String::new();
     for manifest in &all.valid {
         text.push_str(&format!(
-            "{}  {}  {}\n",
+            "{}  {:<12}  {}\n",
             manifest.id,
-            manifest.timestamp,
+            local_time(manifest.timestamp),
             one_line(&manifest.description)
         ));
     }

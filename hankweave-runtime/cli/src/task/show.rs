@@ -12,7 +12,7 @@ use crate::args::{Global, TaskDecisionsArgs, TaskHistoryArgs};
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
-use crate::screen::one_line;
+use crate::screen::{local_time, one_line};
 
 /// An amount in a column.
 pub(super) fn in_table(cost: TaskCost) -> String {
@@ -53,11 +53,11 @@ pub(crate) fn line(row: &TaskRow) -> String {
         ""
     };
     format!(
-        "{:<24}  {:<10} {:<12}  {}  {:>10}  {}{asked}\n",
+        "{:<24}  {:<10} {:<12}  {:<12}  {:>10}  {}{asked}\n",
         row.id().as_str(),
         record.status().as_str(),
         one_line(record.owner()),
-        record.created_at(),
+        local_time(*record.created_at()),
         TaskCost::of(record).map_or_else(|| "-".to_owned(), in_table),
         one_line(record.name()),
     )
@@ -208,8 +208,8 @@ pub(super) async fn history(
     for entry in newest {
         let level = json!(entry.level);
         text.push_str(&format!(
-            "{}  {:<7}  {}\n",
-            entry.timestamp,
+            "{:<12}  {:<7}  {}\n",
+            local_time(entry.timestamp),
             level.as_str().unwrap_or_default(),
             one_line(&entry.message)
         ));
@@ -250,7 +250,7 @@ pub(super) async fn decisions(
     for decision in newest {
         text.push_str(&format!(
             "{}  {}: {}\n",
-            decision.timestamp,
+            local_time(decision.timestamp),
             one_line(&decision.agent),
             one_line(&decision.decision)
         ));

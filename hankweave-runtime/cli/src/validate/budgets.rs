@@ -1,10 +1,13 @@
 //! Limits of codons, loops and the hank, in words and as JSON.
 
+use std::time::Duration;
+
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::{
     Allocation, CodonBudget, ContainerBudget, Hank, HankItem, OnExceeded, TerminateOn,
 };
 use hankweave_core::id::LoopId;
+use hankweave_core::time::short_duration;
 use serde::Serialize;
 
 /// A loop, as `validate --json` shows it.
@@ -92,7 +95,7 @@ fn dollars(dollars: Option<Usd>) -> Option<String> {
 }
 
 fn seconds(seconds: Option<f64>) -> Option<String> {
-    seconds.map(|seconds| format!("{seconds} s"))
+    seconds.map(|seconds| short_duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)))
 }
 
 /// A share in percent, to a tenth.

@@ -61,21 +61,19 @@ fn in_the_book(name: &str) -> String {
 
 /// What changes from run to run is `…`: times, and the names of checkpoints, runs and folders. How far words stand apart follows from it.
 fn lasting(line: &str) -> String {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let changes = |place: usize, word: &str| {
+    let changes = |word: &str| {
         let digits = word.trim_end_matches(',').bytes();
-        let is_number = digits
-            .clone()
-            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b':'));
-        let is_time = is_number
-            && (word.contains(':') || words.get(place + 1).is_some_and(|unit| unit.starts_with('s')));
+        let mut of_time = digits.clone();
+        let is_time = of_time.all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'm' | b's'))
+            && word.starts_with(|first: char| first.is_ascii_digit())
+            && digits.clone().last() == Some(b's');
         let is_name = word.len() == 12 && digits.clone().all(|byte| byte.is_ascii_hexdigit());
         let is_moment = word.ends_with('Z') && word.contains('T');
         let is_spinner = word.chars().all(|c| ('\u{2800}'..'\u{28ff}').contains(&c));
         is_time || is_name || is_moment || is_spinner || word.contains("/runs/")
     };
-    let shown = words.iter().enumerate();
-    let shown = shown.map(|(place, word)| if changes(place, word) { "…" } else { word });
+    let shown = line.split_whitespace();
+    let shown = shown.map(|word| if changes(word) { "…" } else { word });
     shown.collect::<Vec<_>>().join(" ")
 }
 

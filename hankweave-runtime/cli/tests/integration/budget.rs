@@ -118,9 +118,7 @@ fn an_agent_that_spends_too_much_is_stopped_and_its_work_counts() {
     assert_usd(&summary["totals"]["actualDollars"], 0.6);
     let status = project.run(["status"]);
     assert!(
-        status
-            .stdout
-            .contains("stopped at its budget: used $0.3000 of $0.2500"),
+        status.stdout.contains("budget reached: used $0.3000 of $0.2500"),
         "{status}"
     );
     assert!(status.stdout.contains("budget: at least $0.6000, "), "{status}");
@@ -390,9 +388,9 @@ fn validate_shows_the_budgets_of_hank_loops_and_codons() {
     let finished = project.run(["validate"]);
     finished.expect_code(0);
     for line in [
-        "may use $2.0000 and 60.5 s, shared proportionally (a 50 %, l 25 %)",
+        "may use $2.0000 and 1m0s, shared proportionally (a 50 %, l 25 %)",
         "may use $0.5000\n",
-        "may use 30.5 s\n",
+        "may use 30s\n",
         "may use 9 output tokens and 99 context tokens, or fails",
     ] {
         assert!(finished.stdout.contains(line), "{line} is missing\n{finished}");

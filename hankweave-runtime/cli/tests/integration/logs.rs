@@ -36,7 +36,7 @@ fn what_was_said_is_told_by_codon_and_whole() {
     };
     let count = |text: &str, part: &str| text.matches(part).count();
     let all = logs(&[]);
-    let heads = ["first  20", "draft#0  20", "draft#1  20"];
+    let heads = ["first  ", "draft#0  ", "draft#1  "];
     for part in heads
         .into_iter()
         .chain(["  | from the rig\n", "  — completed after"])

@@ -71,6 +71,7 @@ mod reference;
 mod refusals;
 mod remote;
 mod replay;
+mod resizing;
 #[cfg(feature = "restate")]
 mod restate;
 #[cfg(feature = "restate")]

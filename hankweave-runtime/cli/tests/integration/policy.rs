@@ -246,7 +246,7 @@ fn a_wait_survives_a_restart_and_can_be_limited_and_stopped() {
 
     let refused = project.run(["run", "--headless", "--max-wait", "59m"]);
     refused.expect_code(EXIT_PAUSED);
-    assert!(refused.stderr.contains("--max-wait is 59 min"), "{refused}");
+    assert!(refused.stderr.contains("--max-wait is 59m0s"), "{refused}");
     assert!(refused.stderr.contains(&moment(&said)), "{refused}");
     // What is offered waits for it, and what `status` offers as well.
     let status = project.run(["status", "--json"]).json_document();

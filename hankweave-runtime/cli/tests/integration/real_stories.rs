@@ -256,7 +256,7 @@ fn a_budget_stops_the_real_agent_in_the_middle_of_a_turn() {
     assert!(
         finished
             .stderr
-            .contains("stopped at its budget: used $0.0045 of $0.0040"),
+            .contains("budget reached: used $0.0045 of $0.0040"),
         "{finished}"
     );
     let state = state(&project);

@@ -372,7 +372,7 @@ fn an_agent_that_works_again_behind_its_answer_is_not_ended_for_it() {
 fn a_silence_is_warned_of_before_it_is_too_long() {
     let project = project();
     let (finished, _) = run_with(&project, "sleep 600", &json!({"shimIdleTimeout": 2}), 1);
-    let warning = "silent for 1.6 s; the agent is ended at 2 s (shimIdleTimeout)";
+    let warning = "silent for 1.6s; the agent is ended at 2s (shimIdleTimeout)";
     assert!(finished.stdout.contains(warning), "{finished}");
 }
 
@@ -413,12 +413,12 @@ fn a_stop_is_answered_at_once_and_is_no_failure() {
         (
             Signal::INT,
             130,
-            "stopping: the agent has 5 s; Ctrl+C again ends it now",
+            "stopping: the agent has 5s; Ctrl+C again ends it now",
         ),
         (
             Signal::TERM,
             143,
-            "stopping (SIGTERM): the agent has 5 s; a second signal ends it now",
+            "stopping (SIGTERM): the agent has 5s; a second signal ends it now",
         ),
     ] {
         let project = project();

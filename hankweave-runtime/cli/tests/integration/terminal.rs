@@ -250,9 +250,9 @@ fn ctrl_c_is_answered_at_once_and_the_second_one_ends_what_runs() {
     let Some(mut terminal) = Terminal::open(&project, "run") else {
         return;
     };
-    terminal.until(" running ");
+    terminal.until(" running");
     terminal.press(CTRL_C);
-    terminal.until("stopping: the agent has 5 s; Ctrl+C again ends it now");
+    terminal.until("stopping: the agent has 5s; Ctrl+C again ends it now");
     let begin = Instant::now();
     terminal.press(CTRL_C);
     terminal.until("stopping: what still runs is ended now");
@@ -272,9 +272,9 @@ fn a_stop_from_elsewhere_is_told_on_the_terminal_of_the_run() {
     let Some(mut terminal) = Terminal::open(&project, "run") else {
         return;
     };
-    terminal.until(" running ");
+    terminal.until(" running");
     project.run(["stop"]).expect_code(0);
-    terminal.until("stopping (on request): the agent has 5 s; Ctrl+C ends it now");
+    terminal.until("stopping (on request): the agent has 5s; Ctrl+C ends it now");
     project.run(["stop", "--force"]).expect_code(0);
     terminal.until("stopping: what still runs is ended now");
     // Unfinished on purpose, with force as without.
@@ -339,7 +339,7 @@ fn a_terminal_does_not_show_ctrl_c_where_lines_are_drawn_anew_and_is_given_back_
     let Some(mut terminal) = Terminal::of(&project, &line) else {
         return;
     };
-    terminal.until(" running ");
+    terminal.until(" running");
     terminal.press(CTRL_C);
     terminal.until("Ctrl+C again ends it now");
     assert!(!terminal.seen().contains("^C"), "{:?}", terminal.seen());

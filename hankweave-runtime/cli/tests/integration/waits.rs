@@ -79,7 +79,7 @@ fn an_agent_that_asks_again_and_a_run_that_is_stopped_are_counted_down() {
         return;
     };
     terminal.until_standing(|screen| screen.contains(" after overloaded (retry 2 of 10)"));
-    until_it_ticks(&mut terminal, "the agent asks again in 9 min ");
+    until_it_ticks(&mut terminal, "the agent asks again in 9m");
     terminal.press("\u{3}");
     until_it_ticks(&mut terminal, "· stopping: ");
     terminal.press("\u{3}");

@@ -128,7 +128,7 @@ mod tests {
         );
         assert_eq!(
             words(doing(ProgressKind::Rig, Some("npm ci"), (1, 3), None)),
-            "rig 2 of 3, 12 s: npm ci"
+            "rig 2 of 3, 12s: npm ci"
         );
         assert_eq!(
             words(doing(
@@ -137,15 +137,15 @@ mod tests {
                 (2, 10),
                 Some(15_000)
             )),
-            "the agent asks again in 3.0 s after overloaded (retry 2 of 10)"
+            "the agent asks again in 3s after overloaded (retry 2 of 10)"
         );
         assert_eq!(
             words(doing(ProgressKind::Wait, None, (1, 3), Some(12_400))),
-            "tried again in 0.4 s (retry 1 of 3)"
+            "tried again in 0.4s (retry 1 of 3)"
         );
         assert_eq!(
             words(CurrentActivity::limit(at(0), at(72_000))),
-            "the usage limit ends in 1 min 0 s"
+            "the usage limit ends in 1m0s"
         );
         let limit = |end| CurrentActivity::limit(at(0), at(end));
         assert!(is_over(&limit(5), now) && !is_over(&limit(13_000), now));

@@ -7,9 +7,10 @@ use anstyle::{AnsiColor, Style};
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AttemptView, CurrentAttempt, RunView, SentinelView, WatchStatus};
 
+use super::columns::Columns;
 use super::progress::LiveProgress;
 use super::{doing, helpers};
-use crate::report::words::{duration, tokens};
+use crate::report::words::{ANSWERS, duration};
 use crate::screen::{SafeText, ScreenSize};
 
 /// The most lines of what an agent said and did.
@@ -51,11 +52,14 @@ fn write_all(progress: &LiveProgress, room: ScreenSize, now: Timestamp, text: &m
     let doing = activity.map(|activity| doing::words(activity, now, (room.columns / 4).min(BAR)));
     // The last line is that about all of it, the one before it what runs.
     let left = room.lines.saturating_sub(2);
+    if let Some(ask) = view.ask.as_ref().filter(|_| room.lines > 2) {
+        let codon = ask.codon.as_ref().map(|codon| view.name(codon.configured()));
+        write_question((codon, &ask.question), progress.known.answers, text)?;
+    }
     let next = coming.len().min(COMING).min(left / 2);
     let more = usize::from(coming.len() > next && next > 0);
     if let Some((current, attempt)) = view.current().filter(|_| room.lines > 1) {
-        let title = view.title(&current.item, current.iteration);
-        write_current(&title, current, attempt, (room, now), text)?;
+        write_current(view, (current, attempt), (room, now), text)?;
         let mut room_left = left.saturating_sub(next + more);
         if let Some(doing) = doing.filter(|_| room_left > 0) {
             room_left -= 1;
@@ -96,6 +100,24 @@ fn write_all(progress: &LiveProgress, room: ScreenSize, now: Timestamp, text: &m
     }
 }
 
+/// What a person has to do, before everything else.
+fn write_question(
+    (codon, question): (Option<&str>, &str),
+    answers: bool,
+    text: &mut SafeText,
+) -> fmt::Result {
+    let question = match codon {
+        Some(codon) => format!("? {codon} waits for an approval: {question}"),
+        None => format!("? {question}"),
+    };
+    text.styled(AnsiColor::Yellow.on_default().bold(), one_line(&question))?;
+    writeln!(text)?;
+    match answers {
+        true => writeln!(text, "  {ANSWERS}"),
+        false => Ok(()),
+    }
+}
+
 /// Sentinels that watch the current codon, the most recent one at the end.
 fn watching(view: &RunView) -> Vec<(&String, &SentinelView)> {
     let watching = view.sentinels.iter();
@@ -116,36 +138,31 @@ fn one_line(line: &str) -> String {
 }
 
 fn write_current(
-    title: &str,
-    current: &CurrentAttempt,
-    attempt: &AttemptView,
+    view: &RunView,
+    (current, attempt): (&CurrentAttempt, &AttemptView),
     (room, now): (ScreenSize, Timestamp),
     text: &mut SafeText,
 ) -> fmt::Result {
     let lived = attempt.began.map_or(Duration::ZERO, |began| now.since(began));
     let turn = TURNING[(lived.as_millis() / TURN) as usize % TURNING.len()];
-    let width = room.columns.saturating_sub(30).clamp(8, 24);
     let phase = match current.phase.as_str() {
         "working" => "running",
         other => other,
     };
     text.styled(AnsiColor::Cyan.on_default(), turn)?;
-    writeln!(
-        text,
-        " {title:<width$} {phase} {}  {}  {} tokens",
-        duration(lived),
-        attempt.spent().display(attempt.at_least),
-        tokens(attempt.tokens.total()),
-    )
+    let position = view.position_in_loop(&current.item, current.iteration);
+    let name = (view.name(&current.item), position.as_deref());
+    let line = Columns::of(view, room.columns).line(name, (attempt, lived), phase);
+    writeln!(text, " {line}")
 }
 
-/// `4 of 9 · 12:31 · $1.24 of $5.00 · ctx 61 % · next: review`
+/// `4 of 9 · 12m31s · $1.24 of $5.00 · ctx 61 % · next: review`
 fn write_foot(progress: &LiveProgress, now: Timestamp, text: &mut SafeText) -> fmt::Result {
     let view = &progress.view;
     let (done, all) = view.position();
     let mut parts = vec![format!("{done} of {all}")];
     if let Some(run) = view.run.as_ref().filter(|_| !view.state.has_ended()) {
-        parts.push(clock(now.since(run.began)));
+        parts.push(duration(now.since(run.began)));
     }
     let spent = view.money.counted().display(view.money.at_least);
     parts.push(match view.money.limit {
@@ -162,14 +179,4 @@ fn write_foot(progress: &LiveProgress, now: Timestamp, text: &mut SafeText) -> f
         parts.push(format!("next: {next}"));
     }
     text.styled(Style::new().bold(), parts.join(" · "))
-}
-
-/// `0:07`, `12:31`, `1:02:03`
-fn clock(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    match hours {
-        0 => format!("{minutes}:{seconds:02}"),
-        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
-    }
 }

@@ -1,5 +1,6 @@
 //! The run on a terminal: what has ended as lines that stay, and below them what runs, what comes and what it has cost, drawn again.
 
+pub(super) mod columns;
 mod doing;
 mod draw;
 mod ended;
@@ -30,6 +31,10 @@ pub(crate) struct LiveContext {
     description: Option<Event>,
     /// How often each loop goes round at most.
     pub(crate) loops: Loops,
+    /// Factor of the original speed, if a record is played again.
+    replayed: Option<f64>,
+    /// The person at this terminal can answer questions.
+    answers: bool,
 }
 
 impl LiveContext {
@@ -40,7 +45,21 @@ impl LiveContext {
         Self {
             description: hank.map(|hank| Event::run_described(hank, ceiling)),
             loops: loops.filter_map(limited).collect(),
+            ..Self::default()
         }
+    }
+
+    /// Nothing but how fast a record is played again; 0 without any wait.
+    pub(crate) fn of_replay(speed: f64) -> Self {
+        Self {
+            replayed: Some(speed),
+            ..Self::default()
+        }
+    }
+
+    /// `answers` says that the person at this terminal can answer questions.
+    pub(crate) fn with_answers(self, answers: bool) -> Self {
+        Self { answers, ..self }
     }
 }
 
@@ -55,7 +74,10 @@ impl LiveView {
     pub(super) fn show(known: LiveContext) -> Self {
         let progress = Arc::new(Mutex::new(LiveProgress::new(known)));
         let shown = Arc::clone(&progress);
-        let foot = Footer::show(move |room| draw(&lock(&shown), room, now()));
+        let foot = Footer::show(move |room| {
+            let progress = lock(&shown);
+            draw(&progress, room, progress.time(now()))
+        });
         Self {
             progress,
             _foot: foot,
@@ -68,7 +90,7 @@ impl LiveView {
 
     pub(super) fn event(&self, entry: &JournalEntry) {
         // The progress must be free again when something is written, since that draws.
-        let said = lock(&self.progress).event(entry);
+        let said = lock(&self.progress).event(entry, now());
         if said != SafeText::default() {
             print_stderr(said);
         }

@@ -1,24 +1,48 @@
 //! A run as the screen draws it: its view, and what stays on the terminal.
 
+use std::collections::VecDeque;
 use std::fmt::{self, Write};
 
-use hankweave_core::document::HankweaveState;
+use hankweave_core::document::{Approval, HankweaveState};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::RunView;
+use hankweave_core::view::{RunView, line_of};
 use hankweave_core::wire::{Event, JournalEntry};
 
 use super::{LiveContext, ended};
 use crate::report::words::budget;
 use crate::screen::SafeText;
 
+/// Most lines about a codon that wait for its end.
+const NOTES: usize = 20;
+
+/// What was said of the open codon. It is printed below the line of the codon, which comes when it ends.
+#[derive(Debug, Default)]
+pub(super) struct CodonNotes {
+    pub(super) lines: VecDeque<String>,
+    /// Its last check did not pass.
+    pub(super) missed_check: bool,
+}
+
+impl CodonNotes {
+    fn push(&mut self, line: String) {
+        self.lines.push_back(line);
+        if self.lines.len() > NOTES {
+            self.lines.pop_front();
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct LiveProgress {
     pub(super) view: RunView,
     /// Description of the run, for those of older versions that do not tell it.
-    known: LiveContext,
+    pub(super) known: LiveContext,
+    notes: CodonNotes,
+    /// When the newest event came.
+    came: Option<Timestamp>,
     /// The codons that a rollback is about to undo, newest first.
     leaving: Vec<CodonId>,
     /// End of the grace period after a stop was requested.
@@ -43,22 +67,47 @@ impl LiveProgress {
     }
 
     /// Takes an event in; returns what stays on the terminal because of it.
-    pub(super) fn event(&mut self, entry: &JournalEntry) -> SafeText {
+    pub(super) fn event(&mut self, entry: &JournalEntry, now: Timestamp) -> SafeText {
+        self.came = Some(now);
         let mut said = SafeText::default();
         // Writing to a text cannot fail.
         let _ = self.take(entry, &mut said);
         said
     }
 
+    /// Returns the time that durations are counted to: in a replay the recorded one, which passes at the speed of the replay.
+    pub(super) fn time(&self, now: Timestamp) -> Timestamp {
+        match (self.known.replayed, self.view.at, self.came) {
+            (None, ..) => now,
+            (Some(speed), Some(at), Some(came)) => at.after(now.since(came).mul_f64(speed)),
+            (Some(_), at, _) => at.unwrap_or(now),
+        }
+    }
+
     fn take(&mut self, entry: &JournalEntry, said: &mut SafeText) -> fmt::Result {
+        let question = self.view.ask.as_ref().map(|ask| ask.question.clone());
         self.view.take(entry);
         match &entry.event {
             Event::StateTransition { transition, .. } => match &**transition {
-                StateEvent::CodonTransitioned { codon_id, to, .. } if to.is_terminal() => {
-                    ended::write(&self.view, codon_id, said)
+                StateEvent::CodonStarted { .. } => {
+                    self.notes = CodonNotes::default();
+                    Ok(())
                 }
+                StateEvent::CodonTransitioned { codon_id, to, .. } if to.is_terminal() => {
+                    ended::write(&self.view, codon_id, &std::mem::take(&mut self.notes), said)
+                }
+                StateEvent::ApprovalSet {
+                    approval: Some(answer),
+                } => write_answer(question.as_deref(), answer, said),
                 _ => Ok(()),
             },
+            Event::CheckCompleted { passed, .. } => {
+                self.notes.missed_check = !passed;
+                if let Some(line) = line_of(&entry.event) {
+                    self.notes.push(line);
+                }
+                Ok(())
+            }
             Event::RollbackStarted {
                 codons_to_process, ..
             } => {
@@ -73,9 +122,34 @@ impl LiveProgress {
                 })
             }
             Event::BudgetSummary { ceiling, totals, .. } => writeln!(said, "{}", budget(ceiling, totals)),
-            Event::Info { message } => writeln!(said, "{message}"),
+            Event::Info { message } => match self.of_open_codon(message) {
+                Some(own) => {
+                    self.notes.push(own);
+                    Ok(())
+                }
+                None => writeln!(said, "{message}"),
+            },
             Event::Error { message, .. } => writeln!(said, "error: {message}"),
             _ => Ok(()),
         }
     }
+    /// Returns a message about the open codon without the id of the codon.
+    fn of_open_codon(&self, message: &str) -> Option<String> {
+        let (_, attempt) = self.view.current()?;
+        let own = message.strip_prefix(attempt.id.as_ref()?.as_str())?;
+        Some(own.strip_prefix(": ")?.to_owned())
+    }
+}
+
+/// Writes what was asked, and the answer.
+fn write_answer(question: Option<&str>, answer: &Approval, said: &mut SafeText) -> fmt::Result {
+    let (mark, word) = if answer.granted {
+        ("✓", "approved")
+    } else {
+        ("■", "denied")
+    };
+    let asked = question.map_or_else(|| answer.codon_id.as_str(), |question| question);
+    let reason = answer.reason.as_ref();
+    let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
+    writeln!(said, "{mark} {asked} {word}{reason}")
 }

@@ -1,0 +1,216 @@
+//! Columns of the lines of codons (CLI-43): as wide as the plan needs, so that a column does not move from the first line to the last.
+
+use std::time::Duration;
+
+use console::{Alignment, measure_text_width, pad_str};
+use hankweave_core::view::{AttemptView, RunView};
+
+use crate::report::words::{counted, duration, tokens};
+
+/// Blanks between two columns.
+const GAP: usize = 2;
+
+/// Mark and blank at the start of a line.
+const MARK: usize = 2;
+
+/// Columns after the name, in the order of a line.
+const POSITION: usize = 0;
+const TIME: usize = 1;
+const MONEY: usize = 2;
+const TOKENS: usize = 3;
+const FILES: usize = 4;
+const CHECKPOINT: usize = 5;
+
+/// Columns that a narrow terminal loses, the first one first, each with the columns of a name that are worth more than it.
+const OPTIONAL: [(usize, usize); 5] = [
+    (CHECKPOINT, 24),
+    (TOKENS, 20),
+    (FILES, 12),
+    (MONEY, 12),
+    (POSITION, 12),
+];
+
+/// Widths of the columns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Columns {
+    name: usize,
+    /// 0 for a column that is not shown.
+    widths: [usize; 6],
+}
+
+impl Columns {
+    /// Returns the columns for the plan of a run, on lines of this many columns.
+    pub(super) fn of(view: &RunView, columns: usize) -> Self {
+        let longest = view.codons().map(|id| measure_text_width(view.name(id))).max();
+        let position = view.codons().filter_map(|id| widest_position(view, id)).max();
+        let position = position.unwrap_or_default();
+        let fixed = [
+            "59m59s",
+            "≥ $0.0000",
+            "999.9k tokens",
+            "changed nothing",
+            "0123456789ab",
+        ];
+        let mut widths = [position; 6];
+        for (width, text) in widths[TIME..].iter_mut().zip(fixed) {
+            *width = measure_text_width(text);
+        }
+        let longest = longest.unwrap_or_default().max(1);
+        let room = |widths: &[usize; 6]| {
+            let shown = widths.iter().filter(|width| **width > 0);
+            columns.saturating_sub(MARK + shown.map(|width| width + GAP).sum::<usize>())
+        };
+        for (column, worth) in OPTIONAL {
+            if room(&widths) < longest.min(worth) {
+                widths[column] = 0;
+            }
+        }
+        let name = longest.min(room(&widths));
+        Self { name, widths }
+    }
+
+    /// Returns the line of an attempt after its mark; `last` stands in the place of the changed files.
+    pub(super) fn line(
+        &self,
+        (name, position): (&str, Option<&str>),
+        (attempt, time): (&AttemptView, Duration),
+        last: &str,
+    ) -> String {
+        let checkpoint = attempt.checkpoint.as_ref().map_or("", |sha| sha.short());
+        let money = attempt.spent();
+        let money = match attempt.at_least {
+            true => money.display(true).replace("at least", "≥"),
+            false => money.to_string(),
+        };
+        let tokens = format!("{} tokens", tokens(attempt.tokens.total()));
+        let texts = [
+            (position.unwrap_or_default(), Alignment::Left),
+            (&duration(time), Alignment::Right),
+            (&money, Alignment::Right),
+            (&tokens, Alignment::Right),
+            (last, Alignment::Left),
+            (checkpoint, Alignment::Left),
+        ];
+        let mut line = pad_str(name, self.name, Alignment::Left, Some("…")).into_owned();
+        for ((text, alignment), width) in texts.into_iter().zip(self.widths).filter(|(_, width)| *width > 0) {
+            line += &" ".repeat(GAP);
+            line += &pad_str(text, width, alignment, Some("…"));
+        }
+        line.trim_end().to_owned()
+    }
+}
+
+/// Number of changed files in words; empty where it is not known.
+pub(in crate::report) fn files(changed: Option<u64>) -> String {
+    match changed {
+        None => String::new(),
+        Some(0) => "changed nothing".to_owned(),
+        Some(count) => counted(usize::try_from(count).unwrap_or(usize::MAX), "file"),
+    }
+}
+
+fn widest_position(view: &RunView, id: &str) -> Option<usize> {
+    let within = view.items.get(id)?.within.as_ref()?;
+    // A loop without a known limit may go round often.
+    let most = view.items.get(within)?.most.unwrap_or(99);
+    Some(measure_text_width(&view.position_in_loop(id, most)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::view::ItemView;
+
+    use super::*;
+
+    /// A plan of codons with these names; those after the first are in a loop of at most 10 iterations.
+    fn plan(names: &[&str], is_looped: bool) -> RunView {
+        let mut view = RunView::default();
+        for (number, name) in names.iter().enumerate() {
+            let within = (is_looped && number > 0).then(|| "loop".to_owned());
+            let item = ItemView {
+                name: (*name).to_owned(),
+                within,
+                ..ItemView::default()
+            };
+            view.items.insert(number.to_string(), item);
+            view.order.push(number.to_string());
+        }
+        let of = ItemView {
+            most: Some(10),
+            ..ItemView::default()
+        };
+        view.items.insert("loop".to_owned(), of);
+        view
+    }
+
+    fn attempt(nanos: u64, at_least: bool) -> AttemptView {
+        AttemptView {
+            cost: hankweave_core::cost::Usd::from_nanos(nanos),
+            at_least,
+            checkpoint: Some("5e7c33ec384c5e7c33ec384c5e7c33ec384c5e7c".parse().unwrap()),
+            ..AttemptView::default()
+        }
+    }
+
+    const NAMES: [&str; 3] = [
+        "Plan",
+        "漢字漢字 👩‍💻 Review",
+        "A name of sixty characters, longer than anybody would read it",
+    ];
+
+    // covers: CLI-43
+    #[test]
+    fn every_line_fits_and_no_column_depends_on_the_line() {
+        for is_looped in [false, true] {
+            let view = plan(&NAMES, is_looped);
+            for width in 20..220 {
+                let columns = Columns::of(&view, width);
+                let position = is_looped.then_some("3 of at most 10");
+                let lines = NAMES.map(|name| {
+                    let place = if name == "Plan" { None } else { position };
+                    columns.line(
+                        (name, place),
+                        (
+                            &attempt(1_234_500_000, name == "Plan"),
+                            Duration::from_millis(4_600),
+                        ),
+                        "3 files",
+                    )
+                });
+                for line in &lines {
+                    assert!(MARK + measure_text_width(line) <= width, "{width}: {line:?}");
+                }
+                let ends = lines.each_ref().map(|line| {
+                    let before = line.split_once("4.6s").map_or("", |(before, _)| before);
+                    measure_text_width(before)
+                });
+                assert!(ends.iter().all(|end| *end == ends[0]), "{width}: {lines:?}");
+                assert!(width < 32 || ends[0] > 0, "{width}: {lines:?}");
+            }
+        }
+    }
+
+    // covers: CLI-43
+    #[test]
+    fn a_narrow_terminal_loses_columns_and_a_wide_one_has_all() {
+        let line = |width| {
+            let columns = Columns::of(&plan(&NAMES, true), width);
+            let attempt = attempt(23_100_000, false);
+            let time = Duration::from_secs(200);
+            columns.line(
+                ("Review it", Some("2 of at most 10")),
+                (&attempt, time),
+                &files(Some(0)),
+            )
+        };
+        assert_eq!(
+            [39, 79, 199].map(line),
+            [
+                "Review it     2 of at most 10   3m20s",
+                "Review it                  2 of at most 10   3m20s    $0.0231  changed nothing",
+                "Review it                                                      2 of at most 10   3m20s    $0.0231       0 tokens  changed nothing  5e7c33ec384c",
+            ]
+        );
+        assert_eq!([None, Some(1), Some(12)].map(files), ["", "1 file", "12 files"]);
+    }
+}

@@ -1,0 +1,117 @@
+//! The run screen in a window whose size changes all the time, on a terminal that breaks its lines again (tmux).
+
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use hankweave_testing::TestProject;
+use serde_json::json;
+
+use crate::support::{project, shell_agent};
+
+const DEADLINE: Duration = Duration::from_secs(180);
+
+/// Window of tmux with a run in it.
+struct Window<'p>(&'p TestProject);
+
+impl<'p> Window<'p> {
+    /// `None` where there is no tmux.
+    fn open(project: &'p TestProject, (columns, lines): (u32, u32)) -> Option<Self> {
+        let window = Self(project);
+        let (x, y) = (columns.to_string(), lines.to_string());
+        let line = format!("'{}' run --max-cost 5; cat", env!("CARGO_BIN_EXE_hankweave"));
+        if project.command("tmux".as_ref()).arg("-V").output().is_err() {
+            println!("skipped: there is no tmux");
+            return None;
+        }
+        let made = window.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &x, "-y", &y, &line]);
+        assert!(made.status.success(), "{made:?}");
+        Some(window)
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> Output {
+        let mut command = self.0.command("tmux".as_ref());
+        command.args(["-S", "tmux.socket"]).args(arguments);
+        command.env("LC_ALL", "C.UTF-8").output().unwrap()
+    }
+
+    fn resize(&self, (columns, lines): (u32, u32)) {
+        let (x, y) = (columns.to_string(), lines.to_string());
+        let done = self.tmux(&["resize-window", "-x", &x, "-y", &y]);
+        assert!(done.status.success(), "{done:?}");
+    }
+
+    fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p"]).stdout).into_owned()
+    }
+
+    /// Also what has left the screen at its top, with broken lines joined.
+    fn history(&self) -> String {
+        let captured = self.tmux(&["capture-pane", "-p", "-J", "-S", "-"]);
+        String::from_utf8_lossy(&captured.stdout).into_owned()
+    }
+
+    #[track_caller]
+    fn until(&self, wanted: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let shown = self.shown();
+            if wanted(&shown) {
+                return shown;
+            }
+            assert!(Instant::now() < end, "never as wanted:\n{shown}");
+        }
+    }
+}
+
+impl Drop for Window<'_> {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+/// Numbers in a row that looks random and is the same each time.
+struct Seed(u64);
+
+impl Seed {
+    fn between(&mut self, least: u32, most: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        least + (self.0 >> 33) as u32 % (most - least + 1)
+    }
+}
+
+/// Lines of the moving part, each of which stands on the screen once.
+const MOVING: [&str; 4] = ["│ working", "· Name of three", "1 of 3 · ", "│ the agent works"];
+
+// covers: CLI-24
+#[test]
+fn no_line_remains_after_any_order_of_sizes() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let codon = |id: &str, prompt: &str| {
+        json!({"id": id, "name": format!("Name of {id}, 漢字 🚀"), "agent": agent, "model": "claude-sonnet-4-5",
+            "continuationMode": "fresh", "promptText": prompt})
+    };
+    project.write_hank(
+        &json!({"hank": [codon("one", "one"), codon("two", "two, wait for go"), codon("three", "three")]}),
+    );
+    let Some(window) = Window::open(&project, (100, 30)) else {
+        return;
+    };
+    let is_drawn = |screen: &str| MOVING.iter().all(|line| screen.matches(line).count() == 1);
+    window.until(is_drawn);
+    for seed in 1..=4 {
+        let mut seed = Seed(seed);
+        for _ in 0..12 {
+            window.resize((seed.between(40, 160), seed.between(24, 60)));
+            // Several changes may come between two times that the lines are drawn.
+            if seed.between(0, 2) == 0 {
+                window.until(|screen| screen.matches("1 of 3 · ").count() == 1);
+                let history = window.history();
+                assert_eq!(history.matches("✓ Name of one").count(), 1, "{history}");
+            }
+        }
+        window.resize((100, 30));
+        let screen = window.until(is_drawn);
+        assert_eq!(screen.matches("✓ Name of one").count(), 1, "{screen}");
+    }
+}
