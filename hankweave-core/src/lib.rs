@@ -79,6 +79,7 @@ pub mod document;
 pub mod event;
 pub mod hank;
 pub mod id;
+pub mod local_time;
 pub mod plan;
 pub mod run;
 #[cfg(any(test, feature = "testing"))]

@@ -9,6 +9,7 @@
     )
 )]
 
+mod approval_prompt;
 mod approve;
 mod args;
 #[expect(
@@ -42,7 +43,9 @@ mod failures;
 mod init;
 mod journal;
 mod keyboard;
+mod keys;
 mod left_out;
+mod local_time;
 mod lock;
 mod logging;
 mod logs;
@@ -56,6 +59,7 @@ mod otel;
 mod output;
 mod plan_changes;
 mod prices;
+mod prompt_line;
 mod question;
 mod recorded;
 mod registry;
@@ -85,6 +89,7 @@ mod tui;
 mod typed;
 mod validate;
 mod worker;
+mod wrap;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -40,6 +40,7 @@ use crate::notify::{NextCommands, Notification, Notifier};
 #[cfg(feature = "otel")]
 use crate::otel;
 use crate::prices;
+use crate::prompt_line::PromptForm;
 use crate::question::{self, RecoveryChoice};
 use crate::report::{LiveContext, Reporter, SummaryContext, headline};
 use crate::screen::{come_back, is_drawable};
@@ -227,9 +228,14 @@ async fn drive(
     let terminal = is_live.then(Keyboard::of_stdin).flatten();
     let show = EventPrinter::begin(events, report);
     let waiting = watch_for(notifier.as_ref(), &hankweave, typed);
-    let answers =
-        (!start.waits && can_answer(start.global, start.args)).then(|| Answers::new(hankweave.commander()));
-    let asking = ask(answers.as_ref(), hankweave.subscribe(), !is_live);
+    let form = if is_live {
+        PromptForm::Foot
+    } else {
+        PromptForm::Lines
+    };
+    let can_answer = !start.waits && can_answer(start.global, start.args);
+    let answers = can_answer.then(|| Answers::new(hankweave.commander(), form, &state()));
+    let asking = ask(answers.as_ref(), hankweave.subscribe());
     let obey = commands::obey(commander, shutdown.clone(), typed);
     let outcome = tokio::select! {
         outcome = hankweave.run(shutdown.clone()) => outcome,
@@ -416,9 +422,9 @@ fn can_answer(global: &Global, args: &RunArgs) -> bool {
 }
 
 /// Asks the person at the terminal what has to be approved; where commands are typed, one of them answers.
-async fn ask(answers: Option<&Answers>, events: Subscription, is_told: bool) -> Infallible {
+async fn ask(answers: Option<&Answers>, events: Subscription) -> Infallible {
     match answers {
-        Some(answers) => answers.listen(events, is_told).await,
+        Some(answers) => answers.listen(events).await,
         None => {
             drop(events);
             std::future::pending().await

@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_core::agent::{FailureKind, FailureReason, limit_ends_at};
+use hankweave_core::local_time::LocalZone;
 
 use super::context::CodonRun;
 use crate::world::World;
@@ -37,6 +38,12 @@ impl CodonRun<'_> {
             None => reason,
         }
     }
+}
+
+/// Returns the time zone of this machine, in which people read times.
+#[must_use]
+pub fn local_zone(world: &World) -> LocalZone {
+    LocalZone::of_data(zone(world, None).as_deref())
 }
 
 /// The data of a time zone; that of the machine without a name.

@@ -31,6 +31,7 @@ mod watchers;
 
 pub(crate) use budget::why_paused;
 pub(crate) use context::{CodonEnd, CodonRun, RigNeed, RunContext};
+pub use limit::local_zone;
 pub(crate) use orders::{CodonCommand, Orders};
 pub(crate) use progress::telling;
 pub(crate) use set_up::variables;

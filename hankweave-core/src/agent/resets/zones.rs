@@ -3,6 +3,7 @@
 use jiff::tz::{Offset, TimeZone};
 
 use super::ZoneData;
+use crate::local_time::read;
 
 /// Abbreviations with their offset from UTC in minutes. Of those that mean several zones it is the one that agents print.
 const OFFSETS: [(&str, i32); 40] = [
@@ -73,12 +74,8 @@ pub(super) fn named_zone(text: &str, data: ZoneData<'_>) -> Option<TimeZone> {
 
 /// The zone of this machine; UTC where nothing says which that is.
 pub(super) fn zone_of_machine(data: ZoneData<'_>) -> TimeZone {
-    let Some(bytes) = data(None) else {
-        return TimeZone::UTC;
-    };
-    let posix = || TimeZone::posix(str::from_utf8(&bytes).ok()?.trim()).ok();
-    let zone = TimeZone::tzif("local", &bytes).ok();
-    zone.or_else(posix).unwrap_or(TimeZone::UTC)
+    let zone = data(None).and_then(|bytes| read(&bytes));
+    zone.unwrap_or(TimeZone::UTC)
 }
 
 /// Whether a word that stands behind a time without parentheses looks like a zone. `et` and `ist` are words of some languages.

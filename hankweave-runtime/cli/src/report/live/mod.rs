@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hankweave_core::budget::Ceiling;
 use hankweave_core::document::HankweaveState;
-use hankweave_core::hank::{Hank, HankItem, LoopConfig};
+use hankweave_core::hank::Hank;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::CurrentActivity;
 use hankweave_core::wire::{Event, JournalEntry};
@@ -21,25 +21,18 @@ use hankweave_runtime::world::clock::{Clock, SystemClock};
 
 use self::draw::{BAR, draw};
 use self::progress::LiveProgress;
-use crate::report::title::Loops;
 use crate::screen::{Footer, SafeText, print_stderr};
 
 /// Description of a run, as far as it is known before its events tell it.
 #[derive(Debug, Default)]
 pub(crate) struct LiveContext {
     description: Option<Event>,
-    /// How often each loop goes round at most.
-    pub(crate) loops: Loops,
 }
 
 impl LiveContext {
     pub(crate) fn of(ceiling: Ceiling, hank: Option<&Hank>) -> Self {
-        let items = hank.map_or(&[][..], |hank| &hank.items);
-        let limited = |found: &LoopConfig| Some((found.id.clone(), found.most_iterations()?));
-        let loops = items.iter().filter_map(HankItem::as_loop);
         Self {
             description: hank.map(|hank| Event::run_described(hank, ceiling)),
-            loops: loops.filter_map(limited).collect(),
         }
     }
 }
