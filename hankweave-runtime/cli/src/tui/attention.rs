@@ -32,9 +32,20 @@ impl Viewer {
         }
         let headline = &view.headline;
         let wait = view.activity.as_ref().filter(|_| view.now.is_none());
-        match (view.state, wait.and_then(|wait| wait.to)) {
-            (RunState::Running, Some(end)) => {
-                format!("{headline} at {}, in {}", local(end), duration(end.since(now)))
+        match (view.state, wait.and_then(|wait| Some((wait, wait.to?)))) {
+            (RunState::Running, Some((wait, end))) => {
+                let item = view
+                    .waits
+                    .values()
+                    .next_back()
+                    .and_then(|wait| wait.item.as_ref());
+                let item = item.and_then(|id| view.items.get(id));
+                let name = item.map_or("the run", |item| &item.name);
+                let what = match wait.subject {
+                    Some(_) => "waits until its usage limit ends",
+                    None => "is tried again",
+                };
+                format!("{name} {what} at {}, in {}", local(end), duration(end.since(now)))
             }
             (RunState::Running | RunState::Planned, _) => headline.clone(),
             (RunState::Paused, _) if view.interrupted_by == Some(InterruptedBy::UsageLimit) => {
@@ -44,6 +55,7 @@ impl Viewer {
                 }
             }
             _ => match view.since {
+                Some(ended) if view.state.has_ended() => format!("{headline} ({})", local(ended)),
                 Some(since) => format!("{headline} (since {})", local(since)),
                 None => headline.clone(),
             },
@@ -103,10 +115,12 @@ mod tests {
 
         (view.ask, view.state) = (None, RunState::Running);
         viewer.prompt.follow(&view);
-        view.headline = "Waits to retry Deploy".to_owned();
         view.activity = Some(CurrentActivity::limit(at(0), at(72_000)));
         let state = viewer.state(&view, at(12_000));
-        assert!(state.starts_with("Waits to retry Deploy at "), "{state}");
+        assert!(
+            state.starts_with("the run waits until its usage limit ends at "),
+            "{state}"
+        );
         assert!(
             state.ends_with(&format!(", in {}", duration(at(72_000).since(at(12_000))))),
             "{state}"
