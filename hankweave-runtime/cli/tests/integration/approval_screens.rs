@@ -22,7 +22,9 @@ fn waiting(project: &TestProject) -> Running {
     run
 }
 
-fn stop(project: &TestProject, run: Running) {
+/// Stops a run after its last codon.
+fn stop(project: &TestProject, mut run: Running) {
+    run.wait_for_line(|line| line.contains("all-codons-completed"));
     project.run(["stop"]).expect_code(0);
     run.finish_within(SOON).expect_code(0);
 }
@@ -165,7 +167,6 @@ fn a_question_of_a_killed_server_is_taken_back_and_put_again_by_the_next_run() {
     terminal.until_standing(|screen| screen.contains(QUESTION) && screen.contains(KEYS));
     terminal.press("y");
     terminal.until_standing(|screen| screen.contains("deploy: approved at "));
-    run.wait_for_line(|line| line.contains("all-codons-completed"));
     stop(&project, run);
     assert_eq!(terminal.close(), Some(0));
     assert_eq!(done(&project), "one\ntwo\n");
@@ -194,7 +195,7 @@ fn a_question_fits_a_terminal_that_becomes_narrow() {
         });
     }
     terminal.press("y");
-    run.wait_for_line(|line| line.contains("all-codons-completed"));
+    run.wait_for_line(|line| line.contains("\"ApprovalSet\""));
     terminal.press("q");
     assert_eq!(terminal.close(), Some(0));
     stop(&project, run);
