@@ -149,6 +149,7 @@ impl RunView {
                     reason: reason.as_deref().map(|reason| excerpt(reason, TITLE)),
                     at,
                 };
+                self.attribute(&accepted);
                 self.commands.insert(seq, accepted);
                 while self.commands.len() > COMMANDS {
                     self.commands.pop_first();
@@ -267,6 +268,7 @@ impl RunView {
             of: None,
         };
         add(&mut self.waits, seq, wait);
+        self.answered = None;
         self.ask = Some(AskedApproval {
             codon: codon.cloned(),
             question: excerpt(question, LINE),
@@ -274,6 +276,16 @@ impl RunView {
         });
         if !self.state.has_ended() {
             self.enter(RunState::Asking, at);
+        }
+    }
+
+    /// Notes the client that sent the newest answer: the event that names it follows the answer.
+    fn attribute(&mut self, accepted: &CommandView) {
+        let is_answer = matches!(accepted.command.as_str(), "codon.approve" | "codon.deny");
+        if let Some(answered) = self.answered.as_mut().filter(|_| is_answer)
+            && accepted.codon.as_ref() == Some(&answered.codon)
+        {
+            answered.client = Some(accepted.client.clone());
         }
     }
 

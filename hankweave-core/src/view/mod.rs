@@ -27,8 +27,8 @@ pub use message::change_message;
 pub use now::{ContextUse, CurrentActivity, CurrentAttempt, OpenTool, SubAgentView};
 pub use patch::{apply_patch, difference};
 pub use run_view::{
-    AskedApproval, CommandView, MAX_VIEW_BYTES, MoneyView, OmittedItems, ProblemView, RunState, RunView,
-    ViewedRun,
+    AnsweredApproval, AskedApproval, CommandView, MAX_VIEW_BYTES, MoneyView, OmittedItems, ProblemView,
+    RunState, RunView, ViewedRun,
 };
 pub use sentinel::{SentinelView, WatchStatus};
 pub use text::excerpt;

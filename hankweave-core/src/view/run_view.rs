@@ -68,6 +68,9 @@ pub struct RunView {
     /// Question that a user must answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskedApproval>,
+    /// Newest answer, until another codon starts or asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered: Option<AnsweredApproval>,
     /// Failure of the newest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<ProblemView>,
@@ -112,6 +115,7 @@ impl Default for RunView {
             now: None,
             activity: None,
             ask: None,
+            answered: None,
             problem: None,
             order: Vec::new(),
             omitted: OmittedItems::default(),
@@ -239,6 +243,25 @@ pub struct AskedApproval {
     pub question: String,
     /// When it was asked.
     pub since: Timestamp,
+}
+
+/// Answer of a user to an [`AskedApproval`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AnsweredApproval {
+    /// Codon that was asked about.
+    pub codon: CodonId,
+    /// Whether it may start.
+    pub granted: bool,
+    /// Reason that the user gave, cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Name of the client that sent it, cut; absent for answers on the terminal of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// When it was recorded.
+    pub at: Timestamp,
 }
 
 /// Command of a client that the run took up.

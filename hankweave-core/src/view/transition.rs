@@ -6,11 +6,12 @@ use serde_json::{Map, Value};
 use super::attempt::{AttemptKey, AttemptState, AttemptView, AttemptWhy};
 use super::item::CheckView;
 use super::now::{CurrentActivity, CurrentAttempt, phase};
-use super::run_view::{ProblemView, RunState, RunView, ViewedRun};
+use super::run_view::{AnsweredApproval, ProblemView, RunState, RunView, ViewedRun};
+use super::text::{TITLE, excerpt};
 use super::wait::{WaitKind, WaitView, add};
 use crate::agent::FailureReason;
 use crate::codon::{BudgetExceeded, CheckpointType, CodonStatus, LoopCheck, LoopContext, SentinelState};
-use crate::document::StartingConditions;
+use crate::document::{Approval, StartingConditions};
 use crate::event::StateEvent;
 use crate::id::{CodonId, RunId};
 use crate::time::Timestamp;
@@ -109,7 +110,9 @@ impl RunView {
                 }
             }
             StateEvent::InitialCheckpointSet { sha } => self.files.base = Some(sha.clone()),
-            StateEvent::ApprovalSet { approval: Some(_) } => self.answer(at),
+            StateEvent::ApprovalSet {
+                approval: Some(answer),
+            } => self.answer(answer, at),
             StateEvent::PlanReplaced { execution_plan } => self.replace_plan(execution_plan),
             StateEvent::PlanExtended { extension } => self.extend_plan(extension),
             StateEvent::CheckpointCreated { .. }
@@ -177,6 +180,7 @@ impl RunView {
         self.add_attempt(item, key, attempt);
         self.now = Some(CurrentAttempt::new(item, key));
         (self.activity, self.ask, self.problem) = (None, None, None);
+        self.answered.take_if(|answered| answered.codon != *id);
         self.enter(RunState::Running, at);
     }
 
@@ -236,8 +240,15 @@ impl RunView {
         }
     }
 
-    /// Ends the wait for an answer.
-    fn answer(&mut self, at: Timestamp) {
+    /// Takes an answer in, and ends the wait for it.
+    fn answer(&mut self, answer: &Approval, at: Timestamp) {
+        self.answered = Some(AnsweredApproval {
+            codon: answer.codon_id.clone(),
+            granted: answer.granted,
+            reason: answer.reason.as_deref().map(|reason| excerpt(reason, TITLE)),
+            client: None,
+            at,
+        });
         if self.ask.take().is_none() {
             return;
         }

@@ -7,6 +7,7 @@ use super::item::{ItemKind, ItemView};
 use super::run_view::{OmittedItems, RunState, RunView};
 use super::text::{LINE, TITLE, excerpt};
 use crate::agent::InterruptedBy;
+use crate::time::Timestamp;
 use crate::wire::{AgentAction, Event, FileAction, ProgressKind};
 
 /// Keys of a tool's input that tell people what it is about, the most telling first.
@@ -99,16 +100,19 @@ impl RunView {
         match self.interrupted_by {
             Some(InterruptedBy::Ceiling) => "total budget spent".to_owned(),
             Some(InterruptedBy::Approval) => "approval needed, or denied".to_owned(),
-            Some(InterruptedBy::UsageLimit) => {
-                let attempts = self.items.values().flat_map(|item| item.attempts.values());
-                let ends = attempts.filter_map(|attempt| attempt.why.as_ref()?.until).max();
-                ends.map_or_else(
-                    || "usage limit".to_owned(),
-                    |ends| format!("usage limit until {ends}"),
-                )
-            }
+            Some(InterruptedBy::UsageLimit) => self.limit_ends().map_or_else(
+                || "usage limit".to_owned(),
+                |ends| format!("usage limit until {ends}"),
+            ),
             Some(InterruptedBy::Stop | InterruptedBy::LostSession) | None => "interrupted".to_owned(),
         }
+    }
+
+    /// Returns the end of the usage limit that the run met last.
+    #[must_use]
+    pub fn limit_ends(&self) -> Option<Timestamp> {
+        let attempts = self.items.values().flat_map(|item| item.attempts.values());
+        attempts.filter_map(|attempt| attempt.why.as_ref()?.until).max()
     }
 
     /// Returns the name of an item with its position: `Build it, 2 of at most 5`.

@@ -497,8 +497,9 @@ fn what_the_sentinels_may_have_cost_more_is_not_forgotten_when_the_agent_answers
     assert!(view.money.at_least);
 }
 
+// covers: WIRE-39
 #[test]
-fn a_question_is_asked_until_it_is_answered() {
+fn a_question_is_asked_until_it_is_answered_and_the_answer_names_the_client() {
     let story = Story::new().plan(&["a"]).fresh("r1");
     let mut entries = told(&story);
     let seq = entries.len() as u64 + 1;
@@ -512,7 +513,7 @@ fn a_question_is_asked_until_it_is_answered() {
     );
     let story = story.tell(
         StateEvent::from_json(
-            json!({"type": "ApprovalSet", "data": {"approval": {"codonId": "a", "granted": true}}}),
+            json!({"type": "ApprovalSet", "data": {"approval": {"codonId": "a", "granted": true, "reason": "looked at it"}}}),
         )
         .unwrap(),
     );
@@ -522,6 +523,22 @@ fn a_question_is_asked_until_it_is_answered() {
     assert_eq!((view.state, view.ask), (RunState::Running, None));
     let wait = view.waits.values().next().unwrap();
     assert!(wait.to.is_some_and(|to| to > wait.from), "{wait:?}");
+    let answered = view.answered.unwrap();
+    assert_eq!(
+        (answered.granted, answered.reason.as_deref(), answered.client),
+        (true, Some("looked at it"), None)
+    );
+    for (client, codon, command) in [
+        ("client-1", "b", "codon.approve"),
+        ("client-2", "a", "codon.skip"),
+        ("client-3", "a", "codon.approve"),
+    ] {
+        let data = json!({"command": command, "clientId": client, "codonId": codon});
+        let accepted = serde_json::from_value(json!({"type": "command.accepted", "data": data})).unwrap();
+        entries.push(entry(entries.len() as u64 + 1, accepted));
+    }
+    let answered = fold(&entries).answered.unwrap();
+    assert_eq!(answered.client.as_deref(), Some("client-3"));
 }
 
 #[test]

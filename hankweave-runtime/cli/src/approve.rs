@@ -4,16 +4,18 @@ use std::convert::Infallible;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision};
-use hankweave_core::wire::{Event, IdleReason};
+use hankweave_core::thread;
+use hankweave_core::view::RunView;
 use hankweave_runtime::error::chain;
 use hankweave_runtime::state_manager::{Delivery, Subscription, TransitionError};
 use hankweave_runtime::world::World;
-use hankweave_runtime::{Commander, OpenDirectory, RunCommand, RunOptions};
+use hankweave_runtime::{Commander, OpenDirectory, RunOptions};
 use serde_json::json;
-use tokio::sync::watch;
 
+use crate::approval_prompt::PromptKey;
 use crate::args::{ApproveArgs, Global};
 use crate::directory::{existing_state_dir, takes_clients};
 use crate::exit::{CliError, CliErrorKind};
@@ -21,6 +23,7 @@ use crate::failures::open_failure;
 use crate::keyboard::{self, Keyboard};
 use crate::logging;
 use crate::output;
+use crate::prompt_line::{PromptForm, PromptLine};
 use crate::remote;
 use crate::screen::print_stderr;
 use crate::status::decision;
@@ -109,23 +112,23 @@ const AWAY: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct Answers {
     commander: Commander,
-    waits: watch::Sender<bool>,
+    prompt: PromptLine,
 }
 
 impl Answers {
-    pub(crate) fn new(commander: Commander) -> Self {
-        let waits = watch::Sender::new(false);
-        Self { commander, waits }
+    pub(crate) fn new(commander: Commander, form: PromptForm, state: &HankweaveState) -> Self {
+        let view = RunView::of_state(state, &thread::build(state, None, None), 0);
+        Self {
+            commander,
+            prompt: PromptLine::new(form, view, None),
+        }
     }
 
-    /// Notes whether a question waits for its answer. The report puts it, so that it comes after everything that happened before it.
+    /// Puts each question while it is open.
     pub(crate) async fn listen(&self, mut events: Subscription) -> Infallible {
         while let Ok(Some(delivery)) = events.next().await {
-            let Delivery::Events(events) = delivery else {
-                continue;
-            };
-            if let Some(waits) = events.values().filter_map(|entry| asks(&entry.event)).last() {
-                self.waits.send_replace(waits);
+            if let Delivery::Events(events) = delivery {
+                events.values().for_each(|entry| self.prompt.take(entry));
             }
         }
         std::future::pending().await
@@ -133,42 +136,22 @@ impl Answers {
 
     /// Waits for a key where nobody else reads keys, for as long as a question waits for its answer.
     pub(crate) async fn key(&self) -> Option<u8> {
-        // Its sender lives as long as this.
-        let _ = self.waits.subscribe().wait_for(|waits| *waits).await;
+        self.prompt.opened().await;
         key().await
     }
 
-    /// Takes a key: it is an answer while a question waits for one.
-    pub(crate) async fn press(&self, key: u8) {
-        let granted = match key {
-            b'y' | b'Y' => true,
-            b'n' | b'N' => false,
-            _ => return,
-        };
-        // Somebody else may have answered meanwhile.
-        if !*self.waits.borrow() {
-            return;
+    /// Takes a key, or that none came for a moment; returns whether it was for the question.
+    pub(crate) async fn press(&self, key: Option<u8>) -> bool {
+        match self.prompt.press(key) {
+            PromptKey::Ignored => return false,
+            PromptKey::Taken => {}
+            PromptKey::Answer(answer) => {
+                if let Err(refusal) = self.commander.send(answer.into()).await {
+                    print_stderr(format!("refused: {}\n", chain(&refusal)));
+                }
+            }
         }
-        let answer = RunCommand::Answer {
-            codon_id: None,
-            granted,
-            reason: None,
-        };
-        if let Err(refusal) = self.commander.send(answer).await {
-            print_stderr(format!("refused: {}\n", chain(&refusal)));
-        }
-    }
-}
-
-/// Whether a question waits after an event; `None` for one that changes nothing about it.
-fn asks(event: &Event) -> Option<bool> {
-    match event {
-        Event::ServerIdle {
-            reason: IdleReason::ApprovalRequired,
-            ..
-        } => Some(true),
-        Event::ServerIdle { .. } | Event::StateTransition { .. } => Some(false),
-        _ => None,
+        true
     }
 }
 

@@ -9,6 +9,7 @@
     )
 )]
 
+mod approval_prompt;
 mod approve;
 mod args;
 #[expect(
@@ -42,6 +43,7 @@ mod failures;
 mod init;
 mod journal;
 mod keyboard;
+mod keys;
 mod left_out;
 mod lock;
 mod logging;
@@ -56,6 +58,7 @@ mod otel;
 mod output;
 mod plan_changes;
 mod prices;
+mod prompt_line;
 mod question;
 mod recorded;
 mod registry;
@@ -85,6 +88,7 @@ mod tui;
 mod typed;
 mod validate;
 mod worker;
+mod wrap;
 
 use std::process::ExitCode;
 use std::time::Duration;

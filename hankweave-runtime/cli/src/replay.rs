@@ -120,7 +120,7 @@ fn choose_report(global: &Global, speed: Speed) -> Reporter {
         };
         Reporter::live(LiveContext::of_replay(speed))
     } else {
-        Reporter::plain(false)
+        Reporter::plain(None)
     }
 }
 

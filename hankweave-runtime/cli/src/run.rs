@@ -26,6 +26,7 @@ use hankweave_runtime::{
 #[cfg(feature = "otel")]
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::approval_prompt::KEYS;
 use crate::approve::Answers;
 use crate::args::{Global, RunArgs};
 use crate::browser::Browser;
@@ -40,6 +41,7 @@ use crate::notify::{NextCommands, Notification, Notifier};
 #[cfg(feature = "otel")]
 use crate::otel;
 use crate::prices;
+use crate::prompt_line::PromptForm;
 use crate::question::{self, RecoveryChoice};
 use crate::report::{LiveContext, Reporter, SummaryContext, headline};
 use crate::screen::{come_back, is_drawable};
@@ -223,13 +225,17 @@ async fn drive(
         hankweave.grace(),
         report.stopper(),
     );
-    let terminal = matches!(report, Reporter::Live(_))
-        .then(Keyboard::of_stdin)
-        .flatten();
+    let is_live = matches!(report, Reporter::Live(_));
+    let terminal = is_live.then(Keyboard::of_stdin).flatten();
     let show = EventPrinter::begin(events, report);
     let waiting = watch_for(notifier.as_ref(), &hankweave, typed);
-    let answers =
-        (!start.waits && can_answer(start.global, start.args)).then(|| Answers::new(hankweave.commander()));
+    let form = if is_live {
+        PromptForm::Foot
+    } else {
+        PromptForm::Lines
+    };
+    let can_answer = !start.waits && can_answer(start.global, start.args);
+    let answers = can_answer.then(|| Answers::new(hankweave.commander(), form, &state()));
     let asking = ask(answers.as_ref(), hankweave.subscribe());
     let obey = commands::obey(commander, shutdown.clone(), typed);
     let outcome = tokio::select! {
@@ -461,9 +467,9 @@ fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: LiveContex
     } else if global.quiet {
         Reporter::Quiet
     } else if args.headless || is_typed_on || !is_drawable() {
-        Reporter::plain(answers)
+        Reporter::plain(answers.then(|| KEYS.to_owned()))
     } else {
-        Reporter::live(known.with_answers(answers))
+        Reporter::live(known)
     }
 }
 

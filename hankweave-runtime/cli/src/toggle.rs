@@ -1,4 +1,4 @@
-//! Keys of the run screen: `t` shows the run on the whole screen (CLI-35), `y` and `n` answer an approval.
+//! Keys of the run screen: `t` shows the run on the whole screen (CLI-35), those of an open question answer it.
 //!
 //! One task reads the keys, so none is taken by somebody who does not know it.
 
@@ -23,13 +23,15 @@ pub(crate) async fn answer(
     };
     loop {
         match keyboard.key().await {
-            Ok(Some(b't')) => show_whole(keyboard, execution).await,
-            Ok(Some(key)) => {
-                if let Some(answers) = answers {
-                    answers.press(key).await;
+            Ok(key) => {
+                let is_answer = match answers {
+                    Some(answers) => answers.press(key).await,
+                    None => false,
+                };
+                if key == Some(b't') && !is_answer {
+                    show_whole(keyboard, execution).await;
                 }
             }
-            Ok(None) => {}
             Err(error) => {
                 tracing::warn!(%error, "the keyboard cannot be read any more");
                 return std::future::pending().await;
@@ -43,9 +45,8 @@ async fn answer_only(answers: Option<&Answers>) -> Infallible {
         return std::future::pending().await;
     };
     loop {
-        if let Some(key) = answers.key().await {
-            answers.press(key).await;
-        }
+        let key = answers.key().await;
+        answers.press(key).await;
     }
 }
 

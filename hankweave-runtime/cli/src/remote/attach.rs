@@ -10,7 +10,8 @@ use hankweave_client::{
 };
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
-use hankweave_core::wire::{Command, DirectPayload, Event, JournalEntry, ListedCheckpoint};
+use hankweave_core::view::RunView;
+use hankweave_core::wire::{Command, DirectPayload, Event, JournalEntry, ListedCheckpoint, Mode};
 use hankweave_runtime::StopCause;
 use hankweave_runtime::hank_files;
 use hankweave_runtime::journal::TailLine;
@@ -21,10 +22,13 @@ use tokio::sync::watch;
 use super::keys::{self, KeyAction, MenuState};
 use super::words::{self, AttachInput};
 use super::{command_failure, connect_failure, ended_failure, runtime};
+use crate::approval_prompt::KEYS;
+use crate::approval_prompt::PromptKey;
 use crate::args::{AttachArgs, Global};
 use crate::checkpoints;
 use crate::exit::{CliError, CliErrorKind};
 use crate::keyboard::Keyboard;
+use crate::prompt_line::{PromptForm, PromptLine};
 use crate::recorded::{self, JournalRange, LineSink as RecordedLines};
 use crate::report::{LiveContext, Reporter};
 use crate::screen::{come_back, is_drawable, print_stderr};
@@ -88,18 +92,23 @@ pub(crate) async fn on_whole_screen(
         connected => connected,
     };
     let mut client = client.map_err(|error| connect_failure(&error, typed.as_ref()))?;
-    let state = execution.map(crate::state::read_execution).transpose()?;
     let known = tui::TuiContext {
         execution: execution.map(Path::to_owned),
-        plan: state
-            .map(|state| state.execution_plan.to_vec())
-            .unwrap_or_default(),
-        loops: known(typed.as_ref()).loops,
+        view: view_of(&client.commands()).await,
+        status: typed.as_ref().map(|typed| typed.command("status")),
         words: Some(words::of_answer),
     };
     let left = tui::watch(&mut client, known).await;
     client.close().await;
     left.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))
+}
+
+/// Returns the view of the run, from which events continue; an empty one where the server is too old to tell it.
+async fn view_of(commands: &CommandSender) -> RunView {
+    match commands.send(Command::ViewGet).await {
+        Ok(DirectPayload::View { view }) => serde_json::from_value(view).unwrap_or_default(),
+        _ => RunView::default(),
+    }
 }
 
 async fn follow(
@@ -112,11 +121,26 @@ async fn follow(
     let from_now_on = options.after.is_none();
     let client = Client::connect(target, options).await;
     let mut client = client.map_err(|error| connect_failure(&error, typed))?;
-    let mut report = choose_report(global, || known(typed));
+    let may_command = client.session().mode == Mode::ReadAndWrite;
+    let (is_denied, control) = (control && !may_command, control && may_command);
     let keyboard = control.then(Keyboard::of_stdin).flatten();
+    let elsewhere = keyboard.is_none().then(|| match (control, typed) {
+        (true, _) => "approve, or deny REASON, answers".to_owned(),
+        (false, Some(typed)) => format!(
+            "`{}` answers, `{}` denies",
+            typed.command("approve"),
+            typed.command("approve --deny")
+        ),
+        (false, None) => "a client that may command the run answers".to_owned(),
+    });
+    let mut report = choose_report(global, elsewhere.as_deref(), || known(typed));
     report.notice(&match (control, &keyboard) {
         (true, Some(_)) => format!("attached: {}", keys::HELP),
         (true, None) => "attached; `help` lists the commands, `detach` leaves the run to itself".to_owned(),
+        (false, _) if is_denied => {
+            "attached: this token may only read, and no key commands the run; Ctrl-C leaves it to itself"
+                .to_owned()
+        }
         (false, _) => "attached, for reading; Ctrl-C leaves the run to itself".to_owned(),
     });
     match typed {
@@ -126,6 +150,12 @@ async fn follow(
         _ => {}
     }
     let commands = client.commands();
+    let form = match &report {
+        Reporter::Live(_) => PromptForm::Foot,
+        Reporter::Plain(_) => PromptForm::Lines,
+        Reporter::Json(_) | Reporter::Quiet => PromptForm::Silent,
+    };
+    let prompt = PromptLine::new(form, view_of(&commands).await, elsewhere);
     let (found, places) = watch::channel(Vec::new());
     let mut code = ExitCode::SUCCESS;
     let shown = tokio::select! {
@@ -134,20 +164,21 @@ async fn follow(
             code = ExitCode::from(cause.exit_code());
             Ok(())
         }
-        shown = show(&mut client, &mut report, &found, typed) => shown,
+        shown = show(&mut client, &mut report, &prompt, &found, typed) => shown,
         never = come_back(|| keyboard.iter().for_each(Keyboard::again)) => match never {},
-        () = press(keyboard.as_ref(), &commands, places, typed) => Ok(()),
+        () = press(keyboard.as_ref(), &prompt, &commands, places, typed) => Ok(()),
         () = obey(&commands, typed), if control && keyboard.is_none() => Ok(()),
         // Without a handler nobody would give the terminal back as it was.
         _ = tokio::signal::ctrl_c(), if keyboard.is_some() => Ok(()),
     };
     drop(keyboard);
+    drop(prompt);
     drop(report);
     client.close().await;
     shown.map(|()| code)
 }
 
-fn choose_report(global: &Global, known: impl FnOnce() -> LiveContext) -> Reporter {
+fn choose_report(global: &Global, elsewhere: Option<&str>, known: impl FnOnce() -> LiveContext) -> Reporter {
     if global.json() {
         Reporter::json()
     } else if global.quiet {
@@ -155,7 +186,7 @@ fn choose_report(global: &Global, known: impl FnOnce() -> LiveContext) -> Report
     } else if is_drawable() {
         Reporter::live(known())
     } else {
-        Reporter::plain(false)
+        Reporter::plain(Some(elsewhere.unwrap_or(KEYS).to_owned()))
     }
 }
 
@@ -178,6 +209,7 @@ fn known(typed: Option<&About>) -> LiveContext {
 async fn show(
     client: &mut Client,
     report: &mut Reporter,
+    prompt: &PromptLine,
     found: &watch::Sender<Vec<ListedCheckpoint>>,
     typed: Option<&About>,
 ) -> Result<(), CliError> {
@@ -187,7 +219,9 @@ async fn show(
                 if let Event::CheckpointList { checkpoints, .. } = &entry.event {
                     found.send_replace(checkpoints.clone());
                 }
-                report.event(&entry)
+                let shown = report.event(&entry);
+                prompt.take(&entry);
+                shown
             }
             Ok(ServerMessage::Direct(direct)) => {
                 if let DirectPayload::CheckpointList { checkpoints, .. } = direct.answer {
@@ -244,6 +278,7 @@ impl RecordedLines for Rest<'_> {
 /// Does what keys say until somebody detaches.
 async fn press(
     keyboard: Option<&Keyboard>,
+    prompt: &PromptLine,
     commands: &CommandSender,
     mut places: watch::Receiver<Vec<ListedCheckpoint>>,
     typed: Option<&About>,
@@ -254,8 +289,11 @@ async fn press(
     let mut keys = MenuState::default();
     loop {
         let pressed = match keyboard.key().await {
-            Ok(Some(key)) => keys.press(key),
-            Ok(None) => KeyAction::Nothing,
+            Ok(key) => match (prompt.press(key), key) {
+                (PromptKey::Answer(answer), _) => KeyAction::Send(answer.into()),
+                (PromptKey::Taken, _) | (_, None) => KeyAction::Nothing,
+                (PromptKey::Ignored, Some(key)) => keys.press(key),
+            },
             Err(error) => {
                 tracing::warn!(%error, "the keyboard cannot be read any more");
                 return std::future::pending().await;

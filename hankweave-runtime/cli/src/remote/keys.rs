@@ -3,7 +3,7 @@
 use hankweave_core::wire::{Command, ListedCheckpoint, ShaPrefix};
 
 pub(super) const HELP: &str =
-    "n next | a approve | s skip | x stop by force | r go back … | q end the run | d detach | ? this";
+    "n next | s skip | x stop by force | r go back … | q end the run | d detach | ? this";
 
 /// As many as there are digits.
 const PLACES: usize = 9;
@@ -16,8 +16,6 @@ pub(super) enum MenuState {
     Top,
     /// A digit names a place to roll back to.
     Places(Vec<ListedCheckpoint>),
-    /// `y` approves, `n` denies.
-    Answer,
     /// `y` means it.
     Sure(Command),
 }
@@ -45,17 +43,6 @@ impl MenuState {
                 Some(place) => self.ask(place),
                 None => KeyAction::Say("nothing was changed".to_owned()),
             },
-            Self::Answer => match key {
-                b'y' | b'Y' => KeyAction::Send(Command::CodonApprove {
-                    codon_id: None,
-                    reason: None,
-                }),
-                b'n' | b'N' => KeyAction::Send(Command::CodonDeny {
-                    codon_id: None,
-                    reason: None,
-                }),
-                _ => KeyAction::Say("nothing was changed".to_owned()),
-            },
             Self::Sure(command) => match key {
                 b'y' | b'Y' => KeyAction::Send(command),
                 _ => KeyAction::Say("nothing was changed".to_owned()),
@@ -82,10 +69,6 @@ impl MenuState {
     fn choose(&mut self, key: u8) -> KeyAction {
         match key {
             b'n' => KeyAction::Send(Command::CodonNext),
-            b'a' => {
-                *self = Self::Answer;
-                KeyAction::Say("y lets the codon begin that waits for an approval, n denies it".to_owned())
-            }
             b's' => KeyAction::Send(Command::CodonSkip),
             b'x' => KeyAction::Send(Command::CodonForceStop { reason: None }),
             b'r' => KeyAction::List,

@@ -205,6 +205,14 @@ fn change(event: &StateEvent) -> Option<String> {
             sha,
             ..
         } => Some(format!("{codon_id}: rig is set up, checkpoint {}", sha.short())),
+        StateEvent::ApprovalSet {
+            approval: Some(answer),
+        } => {
+            let word = if answer.granted { "approved" } else { "denied" };
+            let reason = answer.reason.as_ref();
+            let reason = reason.map_or(String::new(), |reason| format!(": {}", excerpt(reason)));
+            Some(format!("{}: {word}{reason}", answer.codon_id))
+        }
         _ => None,
     }
 }

@@ -8,7 +8,6 @@ mod live;
 mod plain;
 mod said;
 mod summary;
-mod title;
 mod words;
 
 use std::time::Duration;
@@ -21,12 +20,11 @@ use hankweave_runtime::state_manager::Events;
 use self::live::LiveView;
 use self::plain::Plain;
 use crate::screen::{JsonLines, print_stderr};
-pub(crate) use colours::{style_of, write_problems};
+pub(crate) use colours::{style_of, style_of_attempt, write_problems};
 pub(crate) use event_text::event_text;
 pub(crate) use live::{LiveContext, restoring};
 pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline};
-pub(crate) use title::{Loops, title};
 pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, id_width, standing, tokens};
 
 /// Shows the events of a run as they come.
@@ -47,8 +45,8 @@ impl Reporter {
         Self::Live(LiveView::show(known))
     }
 
-    /// Reports lines; `answers` says that the person at this terminal can answer questions.
-    pub(crate) fn plain(answers: bool) -> Self {
+    /// Reports lines; `answers` says below a question how one answers it.
+    pub(crate) fn plain(answers: Option<String>) -> Self {
         Self::Plain(Plain::new(answers))
     }
 

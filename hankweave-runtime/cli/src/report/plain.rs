@@ -6,7 +6,6 @@ use std::io;
 use hankweave_core::wire::{Event, IdleReason, JournalEntry};
 
 use super::event_text::event_text;
-use super::words::ANSWERS;
 use crate::screen::{SafeText, print};
 
 /// Lines that were not written yet fill at most a little more than this.
@@ -16,12 +15,12 @@ const KEPT_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Plain {
     kept: SafeText,
-    /// The person at this terminal can answer questions.
-    answers: bool,
+    /// Way to answer a question, as far as there is one.
+    answers: Option<String>,
 }
 
 impl Plain {
-    pub(super) fn new(answers: bool) -> Self {
+    pub(super) fn new(answers: Option<String>) -> Self {
         let kept = SafeText::default();
         Self { kept, answers }
     }
@@ -33,8 +32,8 @@ impl Plain {
         };
         // Writing to a text cannot fail.
         let _ = writeln!(self.kept, "{line}");
-        if self.answers && is_question(&entry.event) {
-            let _ = writeln!(self.kept, "  {ANSWERS}");
+        if let Some(answers) = self.answers.as_ref().filter(|_| is_question(&entry.event)) {
+            let _ = writeln!(self.kept, "  {answers}");
         }
         match self.kept.as_str().len() < KEPT_BYTES {
             true => Ok(()),

@@ -13,9 +13,6 @@ use serde_json::Value;
 
 use super::live::columns::files;
 
-/// Keys that answer a question.
-pub(super) const ANSWERS: &str = "y approves, n denies and ends the run";
-
 /// Longest text of an agent that a line shows, in characters.
 const EXCERPT: usize = 100;
 

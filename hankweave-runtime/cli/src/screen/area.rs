@@ -64,12 +64,7 @@ impl Foot {
             return;
         }
         let room = ScreenSize::of_terminal();
-        let lines: Vec<String> = self
-            .parts
-            .iter()
-            .flat_map(|(_, part)| fit(part(room).as_str(), room))
-            .collect();
-        let lines = &lines[..lines.len().min(room.lines)];
+        let lines = self.lines(room);
         if lines.is_empty() && self.drawn.is_empty() {
             return;
         }
@@ -87,6 +82,20 @@ impl Foot {
             .iter()
             .map(|line| strip_ansi_codes(line).into_owned())
             .collect();
+    }
+
+    /// Lines of all parts. The last ones are what a person has to do, so the others get the room that is left.
+    fn lines(&self, room: ScreenSize) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (_, part) in self.parts.iter().rev() {
+            let room = ScreenSize {
+                lines: room.lines.saturating_sub(lines.len()),
+                ..room
+            };
+            let above = fit(part(room).as_str(), room);
+            lines.splice(..0, above.into_iter().take(room.lines));
+        }
+        lines
     }
 
     fn erase(&mut self) {

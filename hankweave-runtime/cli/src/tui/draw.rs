@@ -1,8 +1,11 @@
 //! Draws what a [`View`] shows of a [`RunModel`]; decides nothing.
 
+use std::borrow::Cow;
+
 use anstyle::{AnsiColor, Color, Effects};
-use hankweave_core::codon::CodonStatus;
+use console::{Alignment, measure_text_width, pad_str};
 use hankweave_core::time::Timestamp;
+use hankweave_core::view::{AttemptState, WatchStatus};
 use hankweave_core::wire::FileAction;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -10,27 +13,68 @@ use ratatui::style::{self, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 
+use super::attention::Viewer;
 use super::model::{CodonRow, RunModel};
 use super::ring::holds;
 use super::view::{HELP, Overlay, PARTS, Pane, View};
-use crate::report::{duration, tokens};
+use crate::report::{duration, style_of_attempt, tokens};
+use crate::screen::local_time;
+use crate::wrap::wrap;
 
 /// Least number of columns for the plan next to the part.
 const WIDE: u16 = 72;
 
+/// Least number of columns of the plan next to the part.
+const LEAST_PLAN: u16 = 28;
+
+/// Columns of the costs beside a title.
+const COSTS: usize = 30;
+
+/// Columns of the plan for a mark and a time.
+const FIGURES: usize = 12;
+
+/// Least number of columns for the names of all parts.
+const NARROW: usize = 65;
+
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+const WARN: Style = BOLD.fg(style::Color::Yellow);
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
+/// Most lines of the sentences at the top.
+const TOP: usize = 6;
+
 /// Draws everything at `now`.
-pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View, model: &RunModel, now: Timestamp) {
-    let rows = Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(2)]);
-    let [head, middle, foot] = rows.areas(frame.area());
-    frame.render_widget(tabs(view), head);
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    view: &mut View,
+    model: &RunModel,
+    viewer: &Viewer,
+    now: Timestamp,
+) {
+    let top = top_lines(model, viewer, usize::from(frame.area().width), now);
+    let height = u16::try_from(top.len()).unwrap_or_default();
+    let rows = Layout::vertical([
+        Constraint::Length(height),
+        Constraint::Length(1),
+        Constraint::Min(1),
+        Constraint::Length(2),
+    ]);
+    let [top_area, head, middle, foot] = rows.areas(frame.area());
+    frame.render_widget(Paragraph::new(top), top_area);
+    frame.render_widget(tabs(view, usize::from(head.width)), head);
     let part = match middle.width >= WIDE {
         true => {
-            let columns =
-                Layout::horizontal([Constraint::Length(30), Constraint::Length(1), Constraint::Min(1)]);
+            let wanted = widest(model.rows()) + FIGURES;
+            let plan = u16::try_from(wanted)
+                .unwrap_or(u16::MAX)
+                .clamp(LEAST_PLAN, middle.width * 2 / 5);
+            let columns = [
+                Constraint::Length(plan),
+                Constraint::Length(1),
+                Constraint::Min(1),
+            ];
+            let columns = Layout::horizontal(columns);
             let [plan, _, part] = columns.areas(middle);
             frame.render_widget(Paragraph::new(plan_lines(model, plan, now)), plan);
             part
@@ -38,16 +82,40 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View, model: &RunModel, now
         false => middle,
     };
     view.height = usize::from(part.height);
-    frame.render_widget(Paragraph::new(part_lines(view, model, part)), part);
-    frame.render_widget(Paragraph::new(foot_lines(view, model, now)), foot);
+    frame.render_widget(Paragraph::new(part_lines(view, model, part, now)), part);
+    frame.render_widget(Paragraph::new(foot_lines(view, model, viewer, now)), foot);
     draw_front(frame, view, middle);
 }
 
-fn tabs(view: &View) -> Line<'static> {
+/// The state of the run, and what a person has to do.
+fn top_lines(model: &RunModel, viewer: &Viewer, width: usize, now: Timestamp) -> Vec<Line<'static>> {
+    let is_asked = viewer.prompt.question().is_some();
+    let state = if is_asked { WARN } else { BOLD };
+    let task = if is_asked { BOLD } else { DIM };
+    let sentence = viewer.state(&model.view, now);
+    let sentence = wrap(&sentence, width);
+    let tasks = viewer.task(&model.view);
+    let tasks = tasks.map_or_else(Vec::new, |task| wrap(&task, width));
+    let room = TOP.saturating_sub(tasks.len()).max(1);
+    let sentence = sentence
+        .into_iter()
+        .take(room)
+        .map(|line| Line::styled(line, state));
+    sentence
+        .chain(tasks.into_iter().map(|line| Line::styled(line, task)))
+        .collect()
+}
+
+fn tabs(view: &View, width: usize) -> Line<'static> {
     let mut spans = Vec::new();
     for (number, (part, name)) in (1..).zip(PARTS) {
         let style = if part == view.part { CHOSEN } else { DIM };
-        spans.push(Span::styled(format!(" {number} {name} "), style));
+        // A narrow terminal names the part that is shown, and the keys of the others.
+        let text = match width >= NARROW || part == view.part {
+            true => format!(" {number} {name} "),
+            false => format!(" {number} "),
+        };
+        spans.push(Span::styled(text, style));
     }
     spans.push(Span::styled("  ? help  q leave", DIM));
     Line::from(spans)
@@ -56,41 +124,55 @@ fn tabs(view: &View) -> Line<'static> {
 /// As many rows as fit, with the one that runs among them.
 fn plan_lines(model: &RunModel, area: Rect, now: Timestamp) -> Vec<Line<'static>> {
     let height = usize::from(area.height);
-    let at = model.current.unwrap_or_default();
-    let first = at
-        .saturating_sub(height / 3)
-        .min(model.rows.len().saturating_sub(height));
-    let shown = model.rows.iter().skip(first).take(height);
-    shown.map(|row| plan_line(row, now)).collect()
+    let (at, _) = model.view.position();
+    let at = at.saturating_sub(model.view.omitted.before);
+    let first = at.saturating_sub(height / 3);
+    let first = first.min(model.rows().count().saturating_sub(height));
+    let asked = model.view.ask.as_ref().and_then(|ask| ask.codon.as_ref());
+    let asked = asked.map(|codon| codon.configured());
+    let shown = model.rows().skip(first).take(height);
+    shown
+        .map(|row| plan_line(&row, usize::from(area.width), asked == Some(row.id), now))
+        .collect()
 }
 
-fn plan_line(row: &CodonRow, now: Timestamp) -> Line<'static> {
-    let (mark, style) = mark(row.status);
-    let time = match (row.status, row.took, row.began) {
-        (None, ..) => String::new(),
-        (_, Some(took), _) => duration(took),
-        (Some(_), None, Some(began)) => duration(now.since(began)),
-        (Some(_), None, None) => String::new(),
-    };
-    let title: String = row.title.chars().take(18).collect();
-    Line::styled(format!("{mark} {title:<18} {time:>9}"), style)
+/// Columns of the longest title.
+fn widest<'v>(rows: impl Iterator<Item = CodonRow<'v>>) -> usize {
+    rows.map(|row| measure_text_width(&row.title))
+        .max()
+        .unwrap_or_default()
 }
 
-fn mark(status: Option<CodonStatus>) -> (&'static str, Style) {
-    match status {
+/// A title that takes `width` columns, cut where it is longer.
+fn padded(title: &str, width: usize) -> Cow<'_, str> {
+    pad_str(title, width, Alignment::Left, Some("…"))
+}
+
+fn plan_line(row: &CodonRow<'_>, width: usize, is_asked: bool, now: Timestamp) -> Line<'static> {
+    let (mark, style) = match row.attempt {
+        _ if is_asked => ("?", WARN),
         None => ("·", DIM),
-        Some(CodonStatus::Completed) => ("✓", Style::new().fg(style::Color::Green)),
-        Some(CodonStatus::Failed) => ("✗", Style::new().fg(style::Color::Red)),
-        Some(CodonStatus::Skipped) => ("■", Style::new().fg(style::Color::Yellow)),
-        Some(_) => ("▸", Style::new().fg(style::Color::Cyan)),
+        Some((_, attempt)) => (mark(attempt.state), of(style_of_attempt(attempt.state))),
+    };
+    let time = row.lived(now).map_or_else(String::new, duration);
+    let title = padded(&row.title, width.saturating_sub(FIGURES));
+    Line::styled(format!("{mark} {title} {time:>9}"), style)
+}
+
+const fn mark(state: AttemptState) -> &'static str {
+    match state {
+        AttemptState::Running => "▸",
+        AttemptState::Completed => "✓",
+        AttemptState::Failed => "✗",
+        _ => "■",
     }
 }
 
-fn part_lines(view: &View, model: &RunModel, area: Rect) -> Vec<Line<'static>> {
+fn part_lines(view: &View, model: &RunModel, area: Rect, now: Timestamp) -> Vec<Line<'static>> {
     match view.part {
         Pane::Transcript => transcript(view, model),
         Pane::Files => files(view, model),
-        Pane::Costs => costs(view, model),
+        Pane::Costs => costs(view, model, usize::from(area.width), now),
         Pane::Sentinels => sentinels(view, model, usize::from(area.width)),
     }
 }
@@ -113,15 +195,13 @@ fn transcript(view: &View, model: &RunModel) -> Vec<Line<'static>> {
 }
 
 fn files(view: &View, model: &RunModel) -> Vec<Line<'static>> {
-    let head = match (model.files.len(), model.more_files) {
+    let head = match (model.files().count(), model.view.files.more) {
         (0, _) => "no file has changed since the codon began".to_owned(),
         (count, 0) => format!("{count} changed since the codon began; Enter shows the differences"),
-        (count, more) => {
-            format!("{count} changed since the codon began, and {more} more that are not listed")
-        }
+        (count, _) => format!("the {count} files that changed last; Enter shows the differences"),
     };
-    let rows = model.files.iter().map(|(path, action)| {
-        let mark = match action {
+    let rows = model.files().map(|(path, file)| {
+        let mark = match file.action {
             FileAction::Created => "+",
             FileAction::Modified => "~",
             FileAction::Deleted => "-",
@@ -131,34 +211,38 @@ fn files(view: &View, model: &RunModel) -> Vec<Line<'static>> {
     listed(view, head, rows)
 }
 
-fn costs(view: &View, model: &RunModel) -> Vec<Line<'static>> {
-    let head = format!("{:<24} {:>12} {:>8} {:>12}", "codon", "time", "tokens", "cost");
-    let all = std::iter::once(format!(
-        "{:<24} {:>12} {:>8} {:>12}",
-        "all runs",
-        "",
-        "",
-        model.spent.to_string()
-    ));
-    let rows = model.rows.iter().map(|row| {
-        let time = row.took.map_or(String::new(), duration);
-        let cost = row.cost.display(row.is_lower_bound);
-        let title: String = row.title.chars().take(24).collect();
-        format!("{title:<24} {time:>12} {:>8} {cost:>12}", tokens(row.tokens))
+fn costs(view: &View, model: &RunModel, width: usize, now: Timestamp) -> Vec<Line<'static>> {
+    let titles = widest(model.attempts()).clamp(8, width.saturating_sub(COSTS).max(8));
+    let line = |title: &str, time: &str, tokens: &str, cost: &str| {
+        format!("{} {time:>10} {tokens:>8} {cost:>9}", padded(title, titles))
+    };
+    let head = line("codon", "time", "tokens", "cost");
+    let money = &model.view.money;
+    let all = std::iter::once(line("all runs", "", "", &money.spent.display(money.at_least)));
+    let rows = model.attempts().map(|row| {
+        let time = row.lived(now).map_or_else(String::new, duration);
+        let used = row.attempt.map_or(0, |(_, attempt)| attempt.tokens.total());
+        line(&row.title, &time, &tokens(used), &row.cost())
     });
     listed(view, head, all.chain(rows))
 }
 
 fn sentinels(view: &View, model: &RunModel, width: usize) -> Vec<Line<'static>> {
-    let head = match model.sentinels.is_empty() {
+    let head = match model.view.sentinels.is_empty() {
         true => "no sentinel watches".to_owned(),
         false => format!("{:<16} {:>7} {:>9}  said last", "sentinel", "answers", "cost"),
     };
-    let rows = model.sentinels.iter().map(|(id, watcher)| {
-        let said: String = watcher.said.replace('\n', " ").chars().take(width).collect();
-        let mark = if watcher.is_lower_bound { "≥ " } else { "" };
-        let cost = format!("{mark}{}", watcher.cost);
-        format!("{:<16} {:>7} {cost:>9}  {said}", id.as_str(), watcher.answers)
+    let rows = model.view.sentinels.iter().map(|(id, sentinel)| {
+        let failed = if sentinel.state == WatchStatus::Failed {
+            "failed: "
+        } else {
+            ""
+        };
+        let says = sentinel.says.as_deref().unwrap_or("watches");
+        let says: String = says.chars().take(width).collect();
+        let mark = if sentinel.at_least { "≥ " } else { "" };
+        let cost = format!("{mark}{}", sentinel.cost);
+        format!("{id:<16} {:>7} {cost:>9}  {failed}{says}", sentinel.answers)
     });
     listed(view, head, rows)
 }
@@ -178,18 +262,29 @@ fn listed(view: &View, head: String, rows: impl Iterator<Item = String>) -> Vec<
     std::iter::once(Line::styled(head, DIM)).chain(drawn).collect()
 }
 
-fn foot_lines(view: &View, model: &RunModel, now: Timestamp) -> Vec<Line<'static>> {
-    let mut parts = vec![format!("{} of {}", model.done(), model.rows.len())];
-    parts.extend(model.began.map(|began| duration(now.since(began))));
-    parts.push(model.spent.to_string());
-    if let Some((tokens, window)) = model.context {
-        parts.push(format!("ctx {} %", tokens.saturating_mul(100) / window.max(1)));
+fn foot_lines(view: &View, model: &RunModel, viewer: &Viewer, now: Timestamp) -> Vec<Line<'static>> {
+    let shown = &model.view;
+    let (done, all) = shown.position();
+    let mut parts = vec![format!("{done} of {all}")];
+    let end = shown.since.filter(|_| shown.state.has_ended()).unwrap_or(now);
+    parts.extend(shown.run.as_ref().map(|run| duration(end.since(run.began))));
+    let spent = shown.money.counted().display(shown.money.at_least);
+    parts.push(match shown.money.limit {
+        Some(limit) => format!("{spent} of {limit}"),
+        None => spent,
+    });
+    if let Some(context) = shown.now.as_ref().and_then(|now| now.context) {
+        let percent = context.tokens.saturating_mul(100) / context.window.max(1);
+        parts.push(format!("ctx {percent} %"));
     }
-    parts.extend(model.running().map(|row| row.title.clone()));
+    let keys = match viewer.may_command {
+        true => "/ search  c next  s skip  r redo  x stop  b back  e end",
+        false => "/ search  q leave",
+    };
     let line = match &view.front {
         Overlay::Search(needle) => Line::from(format!("/{needle}█")),
         _ if !view.message.is_empty() => Line::from(view.message.clone()),
-        _ => Line::styled("/ search  c next  s skip  r redo  x stop  b back  e end", DIM),
+        _ => Line::styled(keys, DIM),
     };
     vec![Line::styled(parts.join(" · "), BOLD), line]
 }
@@ -209,7 +304,11 @@ fn draw_front(frame: &mut Frame<'_>, view: &View, area: Rect) {
             let lines = places.iter().enumerate().skip(first).take(room);
             let lines = lines.map(|(number, place)| {
                 let (name, kind) = (&place.codon_name, place.checkpoint_type);
-                let line = format!("{}  {name} ({kind})  {}", place.sha.short(), place.timestamp);
+                let line = format!(
+                    "{}  {name} ({kind})  {}",
+                    place.sha.short(),
+                    local_time(place.timestamp)
+                );
                 Line::styled(line, if number == *at { CHOSEN } else { Style::new() })
             });
             (
@@ -265,6 +364,8 @@ fn of(ours: anstyle::Style) -> Style {
     if let Some(Color::Ansi(colour)) = ours.get_fg_color() {
         of = of.fg(match colour {
             AnsiColor::Red => style::Color::Red,
+            AnsiColor::Green => style::Color::Green,
+            AnsiColor::Yellow => style::Color::Yellow,
             AnsiColor::Magenta => style::Color::Magenta,
             AnsiColor::Cyan => style::Color::Cyan,
             _ => style::Color::Reset,

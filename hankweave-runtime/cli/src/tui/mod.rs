@@ -1,8 +1,8 @@
 //! A live run on the whole screen (`attach --tui`): plan, transcript, files, costs, sentinels, and keys that command it (CLI-35).
 
+mod attention;
 mod differences;
 mod draw;
-mod keys;
 mod model;
 mod ring;
 mod view;
@@ -12,23 +12,27 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_client::{Client, CommandSender, Disconnected, ServerMessage};
-use hankweave_core::document::PlanEntry;
-use hankweave_core::wire::{Command, DirectPayload, Event};
+use hankweave_core::view::RunView;
+use hankweave_core::wire::{Command, DirectPayload, Event, Mode};
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinError, JoinSet};
 
-use self::keys::{Key, KeyDecoder};
+use self::attention::Viewer;
 use self::model::RunModel;
-use self::view::{View, ViewAction};
+use self::view::{Overlay, View, ViewAction};
+use crate::approval_prompt::PromptKey;
 use crate::keyboard::Keyboard;
-use crate::report::Loops;
+use crate::keys::{Key, KeyDecoder};
 use crate::screen::Full;
 
 /// How often the screen is drawn again while anything changes; a clock on it continues as well.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Note to a person whose token commands nothing.
+const READING: &str = "this token may only read: no key commands the run";
 
 /// As much of what keys wanted may be under way.
 const MOST_TASKS: usize = 64;
@@ -51,10 +55,10 @@ pub(crate) enum ExitReason {
 pub(crate) struct TuiContext {
     /// Execution directory, if it is on this machine.
     pub(crate) execution: Option<PathBuf>,
-    /// The plan, if it is known.
-    pub(crate) plan: Vec<PlanEntry>,
-    /// How often its loops go round at most.
-    pub(crate) loops: Loops,
+    /// View of the run, as the server has it.
+    pub(crate) view: RunView,
+    /// Command that tells how an interrupted run continues.
+    pub(crate) status: Option<String>,
     /// How what became of a command is said.
     pub(crate) words: Option<fn(&DirectPayload) -> String>,
 }
@@ -70,13 +74,22 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
     };
     let mut full = Full::take()?;
     let mut watched = App {
-        model: RunModel::new(std::mem::take(&mut known.loops)),
+        model: RunModel::new(std::mem::take(&mut known.view)),
         view: View::default(),
+        viewer: Viewer {
+            client: client.session().client_id.clone(),
+            may_command: client.session().mode == Mode::ReadAndWrite,
+            status: known.status.take(),
+            ..Viewer::default()
+        },
         commands: client.commands(),
         tasks: JoinSet::new(),
         known,
     };
-    watched.model.plan(&watched.known.plan);
+    watched.viewer.prompt.follow(&watched.model.view);
+    if !watched.viewer.may_command {
+        READING.clone_into(&mut watched.view.message);
+    }
     let mut ended = None;
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -119,6 +132,8 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
                 // Whoever reads continues reading.
                 Err(why) => {
                     watched.view.message = format!("{why}; q leaves");
+                    watched.viewer.prompt.withdraw();
+                    watched.viewer.gone = Some(why.to_string());
                     ended = Some(why);
                 }
             },
@@ -137,6 +152,7 @@ enum ActionResult {
 struct App {
     model: RunModel,
     view: View,
+    viewer: Viewer,
     commands: CommandSender,
     /// Commands of keys that are not done yet.
     tasks: JoinSet<ActionResult>,
@@ -145,7 +161,13 @@ struct App {
 
 impl App {
     fn draw(&mut self, frame: &mut ratatui::Frame<'_>) {
-        draw::draw(frame, &mut self.view, &self.model, SystemClock.now());
+        draw::draw(
+            frame,
+            &mut self.view,
+            &self.model,
+            &self.viewer,
+            SystemClock.now(),
+        );
     }
 
     /// Takes a message in.
@@ -153,6 +175,7 @@ impl App {
         match message {
             ServerMessage::Event(entry) => {
                 self.model.take(&entry);
+                self.viewer.prompt.follow(&self.model.view);
                 if let Event::CheckpointList { checkpoints, .. } = entry.event {
                     self.view.offer(checkpoints);
                 }
@@ -168,9 +191,22 @@ impl App {
 
     /// Takes a key; whether somebody leaves with it.
     fn press(&mut self, key: Key) -> bool {
+        if self.viewer.may_command && matches!(self.view.front, Overlay::Nothing) {
+            match self.viewer.prompt.press(key) {
+                PromptKey::Ignored => {}
+                PromptKey::Taken => return false,
+                PromptKey::Answer(answer) => {
+                    self.send(answer.into());
+                    return false;
+                }
+            }
+        }
         match self.view.press(key, &self.model) {
             ViewAction::Nothing => {}
             ViewAction::Leave => return true,
+            ViewAction::Send(_) | ViewAction::List if !self.viewer.may_command => {
+                READING.clone_into(&mut self.view.message);
+            }
             ViewAction::Send(command) => self.send(command),
             ViewAction::List => self.send(Command::CheckpointList { run_id: None }),
             ViewAction::Compare(path) => self.compare(path),
@@ -192,7 +228,7 @@ impl App {
     }
 
     fn compare(&mut self, path: String) {
-        let (Some(execution), Some(base)) = (self.known.execution.clone(), self.model.base.clone()) else {
+        let (Some(execution), Some(base)) = (self.known.execution.clone(), self.model.base().cloned()) else {
             "the differences are told where the files are".clone_into(&mut self.view.message);
             return;
         };

@@ -1,312 +1,139 @@
-//! Model of a run: its plan, transcript, files, costs and sentinels, from its events. Always bounded.
+//! Model of a run: its view, and the transcript beside it. Always bounded.
 
-use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use hankweave_core::codon::CodonStatus;
-use hankweave_core::cost::Usd;
-use hankweave_core::document::{PlanEntry, PlanExtension};
 use hankweave_core::event::StateEvent;
-use hankweave_core::id::{CheckpointSha, CodonId, SentinelId};
+use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::{Event, FileAction, JournalEntry};
+use hankweave_core::view::{AttemptKey, AttemptView, ChangedFile, ItemView, RunView};
+use hankweave_core::wire::{Event, JournalEntry};
 
 use super::ring::Ring;
-use crate::report::{Loops, MarkedText, title};
+use crate::report::MarkedText;
 use crate::screen::SafeText;
-
-/// Files that have changed since the codon began; more are only counted.
-const FILES: usize = 2_000;
-
-/// Sentinels that are shown; there are few.
-const SENTINELS: usize = 200;
+use crate::screen::local_time;
 
 /// Everything that is shown of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunModel {
-    /// How often each loop goes round at most, as far as that is known.
-    loops: Loops,
-    pub(super) rows: Vec<CodonRow>,
-    /// The plan of the rows, to whose configurations those of later iterations refer.
-    entries: Vec<PlanEntry>,
-    places: HashMap<CodonId, usize>,
-    /// The row that runs, or has run last.
-    pub(super) current: Option<usize>,
+    pub(super) view: RunView,
     pub(super) transcript: Ring,
-    /// Who spoke last in the transcript.
+    /// Codon that spoke last in the transcript.
     speaker: Option<CodonId>,
-    /// Files that have changed since the codon started.
-    pub(super) files: BTreeMap<String, FileAction>,
-    /// Changed files that are not among them.
-    pub(super) more_files: usize,
-    /// The checkpoint that the files had when the codon began.
-    pub(super) base: Option<CheckpointSha>,
-    newest: Option<CheckpointSha>,
-    pub(super) sentinels: BTreeMap<SentinelId, Watcher>,
-    /// Cost of all runs.
-    pub(super) spent: Usd,
-    pub(super) began: Option<Timestamp>,
-    /// How many tokens the conversation has, of how many that fit in.
-    pub(super) context: Option<(u64, u64)>,
-    leaving: Vec<CodonId>,
 }
 
-/// One codon of the plan.
-#[derive(Debug, Clone)]
-pub(super) struct CodonRow {
-    pub(super) id: CodonId,
+/// One codon of the plan, with an attempt of it.
+#[derive(Debug)]
+pub(super) struct CodonRow<'v> {
+    pub(super) id: &'v str,
     pub(super) title: String,
     /// `None` before it has begun.
-    pub(super) status: Option<CodonStatus>,
-    pub(super) cost: Usd,
-    pub(super) is_lower_bound: bool,
-    pub(super) tokens: u64,
-    pub(super) began: Option<Timestamp>,
-    pub(super) took: Option<Duration>,
-}
-
-/// Facts about a sentinel.
-#[derive(Debug, Default)]
-pub(super) struct Watcher {
-    pub(super) said: String,
-    pub(super) answers: u64,
-    pub(super) cost: Usd,
-    /// It has cost more than is known.
-    pub(super) is_lower_bound: bool,
+    pub(super) attempt: Option<(AttemptKey, &'v AttemptView)>,
 }
 
 impl RunModel {
-    pub(super) fn new(loops: Loops) -> Self {
+    /// Shows the run from `view` on.
+    pub(super) fn new(view: RunView) -> Self {
         Self {
-            loops,
+            view,
             ..Self::default()
         }
     }
 
-    /// Lays out a plan. What is known of its codons stays.
-    pub(super) fn plan(&mut self, plan: &[PlanEntry]) {
-        let mut known: HashMap<CodonId, CodonRow> =
-            self.rows.drain(..).map(|row| (row.id.clone(), row)).collect();
-        let current = self.current.take();
-        let current = current.and_then(|at| self.places.iter().find(|(_, place)| **place == at));
-        let current = current.map(|(id, _)| id.clone());
-        self.entries = plan.to_vec();
-        self.rows = plan
-            .iter()
-            .map(|entry| {
-                let row = || CodonRow::new(entry.codon_id.clone(), title(entry, &self.loops));
-                known.remove(&entry.codon_id).unwrap_or_else(row)
-            })
-            .collect();
-        let places = self.rows.iter().enumerate();
-        self.places = places.map(|(place, row)| (row.id.clone(), place)).collect();
-        self.current = current.and_then(|id| self.places.get(&id).copied());
-    }
-
-    /// Lays out what a loop adds to the plan, or takes from it.
-    fn extend_plan(&mut self, extension: &PlanExtension) {
-        // Somebody who came later may not know the plan.
-        let Ok(begin) = extension.extend(&mut self.entries) else {
-            return;
-        };
-        let added = &self.entries[begin..begin + extension.entries.len()];
-        let added = added
-            .iter()
-            .map(|entry| CodonRow::new(entry.codon_id.clone(), title(entry, &self.loops)));
-        let added: Vec<CodonRow> = added.collect();
-        for dropped in self.rows.splice(begin..begin + extension.dropped as usize, added) {
-            self.places.remove(&dropped.id);
-        }
-        let moved = self.rows.iter().enumerate().skip(begin);
-        self.places
-            .extend(moved.map(|(place, row)| (row.id.clone(), place)));
-    }
-
     /// Takes an event in.
     pub(super) fn take(&mut self, entry: &JournalEntry) {
+        self.view.take(entry);
         self.add_transcript(&entry.event, entry.timestamp);
-        match &entry.event {
-            Event::StateTransition {
-                transition,
-                resulting_state,
-                ..
-            } => {
-                self.spent = resulting_state.total_spend.unwrap_or(resulting_state.total_cost);
-                self.transition(transition, entry.timestamp);
-            }
-            Event::TokenUsage {
-                codon_id,
-                total_cost,
-                cost_is_lower_bound,
-                context_tokens,
-                context_window,
-                ..
-            } => {
-                self.context = context_tokens.zip(*context_window).or(self.context);
-                if let Some(row) = self.row(codon_id) {
-                    (row.cost, row.is_lower_bound) = (*total_cost, *cost_is_lower_bound == Some(true));
-                }
-            }
-            Event::CodonCompleted {
-                codon_id,
-                cost,
-                sentinel_cost,
-                cost_is_lower_bound,
-                duration,
-                ..
-            } => {
-                if let Some(row) = self.row(codon_id) {
-                    row.cost = *cost + sentinel_cost.unwrap_or_default();
-                    row.is_lower_bound = *cost_is_lower_bound == Some(true);
-                    row.took = Some(Duration::from_millis(*duration));
-                }
-            }
-            Event::FileUpdated { path, action, .. } => self.file(path, *action),
-            Event::SentinelLoaded { sentinel_id, .. } => {
-                self.watcher(sentinel_id, |watcher| "watches".clone_into(&mut watcher.said));
-            }
-            Event::SentinelOutput {
-                sentinel_id,
-                content,
-                cost,
-                cost_is_lower_bound,
-                ..
-            } => self.watcher(sentinel_id, |watcher| {
-                watcher.said = content
-                    .as_str()
-                    .map_or_else(|| content.to_string(), str::to_owned);
-                watcher.answers += 1;
-                watcher.cost += *cost;
-                watcher.is_lower_bound |= *cost_is_lower_bound == Some(true);
-            }),
-            Event::SentinelUnloaded {
-                sentinel_id,
-                cost_is_lower_bound: Some(true),
-                ..
-            } => self.watcher(sentinel_id, |watcher| watcher.is_lower_bound = true),
-            Event::SentinelError {
-                sentinel_id, message, ..
-            } => self.watcher(sentinel_id, |watcher| watcher.said = format!("failed: {message}")),
-            Event::RollbackStarted {
-                codons_to_process, ..
-            } => self.leaving.clone_from(codons_to_process),
-            Event::RollbackCompleted { .. } => {
-                for left in std::mem::take(&mut self.leaving) {
-                    if let Some(row) = self.row(&left) {
-                        (row.status, row.took) = (None, None);
-                    }
-                }
-            }
-            _ => {}
-        }
     }
 
-    fn transition(&mut self, event: &StateEvent, at: Timestamp) {
-        match event {
-            StateEvent::RunStarted { .. } => self.began = Some(at),
-            StateEvent::PlanReplaced { execution_plan } => self.plan(execution_plan),
-            StateEvent::PlanExtended { extension } => self.extend_plan(extension),
-            StateEvent::InitialCheckpointSet { sha } => self.newest = Some(sha.clone()),
-            StateEvent::CodonStarted { codon_id, .. } => {
-                self.files.clear();
-                self.more_files = 0;
-                (self.base, self.context) = (self.newest.clone(), None);
-                self.current = self.places.get(codon_id).copied();
-                if let Some(row) = self.row(codon_id) {
-                    let (status, began) = (Some(CodonStatus::Preparing), Some(at));
-                    let (id, title) = (row.id.clone(), std::mem::take(&mut row.title));
-                    *row = CodonRow {
-                        status,
-                        began,
-                        ..CodonRow::new(id, title)
-                    };
-                }
-            }
-            StateEvent::CodonTransitioned { codon_id, to, .. } => {
-                if let Some(row) = self.row(codon_id) {
-                    row.status = Some(*to);
-                    if to.is_terminal() && row.took.is_none() {
-                        row.took = row.began.map(|began| at.since(began));
-                    }
-                }
-            }
-            StateEvent::CheckpointCreated { sha, .. } => self.newest = Some(sha.clone()),
-            StateEvent::CostsIncremented {
-                codon_id,
-                tokens_delta,
-                ..
-            } => {
-                if let Some(row) = self.row(codon_id) {
-                    row.tokens += tokens_delta.total();
-                }
-            }
-            StateEvent::CodonFinalCostSet {
-                codon_id,
-                final_tokens,
-                ..
-            } => {
-                if let Some(row) = self.row(codon_id) {
-                    row.tokens = final_tokens.total();
-                }
-            }
-            _ => {}
-        }
+    /// Codons of the plan in order, each with its newest attempt.
+    pub(super) fn rows(&self) -> impl Iterator<Item = CodonRow<'_>> {
+        let items = self
+            .view
+            .codons()
+            .filter_map(|id| Some((id, self.view.items.get(id)?)));
+        items.map(|(id, item)| {
+            let newest = item
+                .attempts
+                .last_key_value()
+                .map(|(key, attempt)| (*key, attempt));
+            self.row(id, item, newest)
+        })
     }
 
-    fn row(&mut self, id: &CodonId) -> Option<&mut CodonRow> {
-        let place = *self.places.get(id)?;
-        self.rows.get_mut(place)
+    /// All attempts that are shown one by one, in the order of the plan.
+    pub(super) fn attempts(&self) -> impl Iterator<Item = CodonRow<'_>> {
+        let items = self
+            .view
+            .codons()
+            .filter_map(|id| Some((id, self.view.items.get(id)?)));
+        items.flat_map(move |(id, item)| {
+            let attempts = item.attempts.iter();
+            attempts.map(move |(key, attempt)| self.row(id, item, Some((*key, attempt))))
+        })
     }
 
-    fn file(&mut self, path: &str, action: FileAction) {
-        // A file that was new stays new, however often it changes.
-        let before = self.files.get(path).copied();
-        match (before, action) {
-            (Some(FileAction::Created), FileAction::Modified) => {}
-            (Some(FileAction::Created), FileAction::Deleted) => {
-                self.files.remove(path);
-            }
-            (None, _) if self.files.len() >= FILES => self.more_files += 1,
-            (_, action) => {
-                self.files.insert(path.to_owned(), action);
-            }
+    fn row<'v>(
+        &'v self,
+        id: &'v str,
+        item: &ItemView,
+        attempt: Option<(AttemptKey, &'v AttemptView)>,
+    ) -> CodonRow<'v> {
+        let of = item.within.as_ref().and_then(|of| self.view.items.get(of));
+        let iteration = attempt.map_or_else(|| of?.iteration, |(key, _)| Some(key.iteration));
+        let mut title = self.view.title(id, iteration.unwrap_or(1));
+        if let Some((key, _)) = attempt.filter(|(key, _)| key.attempt > 1) {
+            title += &format!(" (attempt {})", key.attempt);
         }
+        CodonRow { id, title, attempt }
     }
 
-    fn watcher(&mut self, id: &SentinelId, change: impl FnOnce(&mut Watcher)) {
-        if self.sentinels.len() < SENTINELS || self.sentinels.contains_key(id) {
-            change(self.sentinels.entry(id.clone()).or_default());
-        }
+    /// The attempt that runs.
+    pub(super) fn running(&self) -> Option<CodonRow<'_>> {
+        let (now, attempt) = self.view.current()?;
+        let (id, item) = self.view.items.get_key_value(&now.item)?;
+        Some(self.row(id, item, Some((now.key(), attempt))))
+    }
+
+    /// The attempt that started last.
+    pub(super) fn newest(&self) -> Option<CodonRow<'_>> {
+        self.attempts().max_by_key(CodonRow::started)
+    }
+
+    /// Files that have changed since the newest attempt began, by path.
+    pub(super) fn files(&self) -> impl Iterator<Item = (&String, &ChangedFile)> {
+        let began = self.newest().and_then(|row| row.started().0).unwrap_or_default();
+        let files = self.view.files.newest.iter();
+        files.filter(move |(_, file)| file.seq > began)
+    }
+
+    /// The checkpoint that the files had when the newest attempt began.
+    pub(super) fn base(&self) -> Option<&CheckpointSha> {
+        let newest = self.newest().map(|row| row.started());
+        let earlier = self.attempts().filter(|row| Some(row.started()) < newest);
+        let before = earlier.max_by_key(CodonRow::started);
+        let checkpoint = before.and_then(|row| row.attempt?.1.checkpoint.as_ref());
+        checkpoint.or(self.view.files.base.as_ref())
     }
 
     /// Adds to the transcript what an event says.
     fn add_transcript(&mut self, event: &Event, at: Timestamp) {
-        if let Event::StateTransition { transition, .. } = event
-            && let StateEvent::CodonStarted { codon_id, .. } = &**transition
-        {
-            self.head(codon_id.clone(), at);
-            return;
-        }
         let Some(codon) = codon_of(event) else {
             if let Event::Info { message } | Event::Error { message, .. } = event {
                 self.add("— ", message, Style::new().dimmed());
             }
             return;
         };
-        let Some(said) = MarkedText::of(event, &codon, true) else {
-            return;
-        };
-        if self.speaker.as_ref() != Some(&codon) {
-            self.head(codon, at);
+        if self.speaker.as_ref() != Some(&codon) || is_start(event) {
+            let title = self.view.title(codon.configured(), codon.iteration());
+            let head = format!("{title}  {}", local_time(at));
+            self.add("", &head, AnsiColor::Cyan.on_default().bold());
+            self.speaker = Some(codon.clone());
         }
-        self.add(said.mark, &said.words, said.style);
-    }
-
-    fn head(&mut self, codon: CodonId, at: Timestamp) {
-        let title = format!("{codon}  {at}");
-        self.add("", &title, AnsiColor::Cyan.on_default().bold());
-        self.speaker = Some(codon);
+        if let Some(said) = MarkedText::of(event, &codon, true).filter(|_| !is_start(event)) {
+            self.add(said.mark, &said.words, said.style);
+        }
     }
 
     fn add(&mut self, mark: &str, words: &str, style: Style) {
@@ -316,43 +143,41 @@ impl RunModel {
             self.transcript.push(harmless.as_str().to_owned(), style);
         }
     }
+}
 
-    /// How many codons have ended in the order of the plan.
-    pub(super) fn done(&self) -> usize {
-        let ended = |row: &&CodonRow| {
-            row.status
-                .is_some_and(|status| status.is_terminal() && status != CodonStatus::Failed)
-        };
-        self.rows.iter().filter(ended).count()
+impl CodonRow<'_> {
+    /// Orders attempts by their start; those of a state document have no event.
+    pub(super) fn started(&self) -> (Option<u64>, Option<Timestamp>) {
+        self.attempt
+            .map_or((None, None), |(_, attempt)| (attempt.seq, attempt.began))
     }
 
-    /// The codon that runs.
-    pub(super) fn running(&self) -> Option<&CodonRow> {
-        let row = self.rows.get(self.current?)?;
-        row.status
-            .is_some_and(|status| !status.is_terminal())
-            .then_some(row)
+    /// Time from its start to its end, or to `now`.
+    pub(super) fn lived(&self, now: Timestamp) -> Option<Duration> {
+        let (_, attempt) = self.attempt?;
+        let measured = attempt.duration_ms.map(Duration::from_millis);
+        measured.or_else(|| Some(attempt.ended.unwrap_or(now).since(attempt.began?)))
+    }
+
+    /// Cost of the attempt with its sentinels.
+    pub(super) fn cost(&self) -> String {
+        let attempt = self.attempt.map(|(_, attempt)| attempt);
+        attempt.map_or_else(String::new, |attempt| attempt.spent().display(attempt.at_least))
     }
 }
 
-impl CodonRow {
-    pub(super) fn new(id: CodonId, title: String) -> Self {
-        Self {
-            id,
-            title,
-            status: None,
-            cost: Usd::ZERO,
-            is_lower_bound: false,
-            tokens: 0,
-            began: None,
-            took: None,
-        }
-    }
+fn is_start(event: &Event) -> bool {
+    matches!(event, Event::StateTransition { transition, .. } if matches!(**transition, StateEvent::CodonStarted { .. }))
 }
 
 /// The codon that an event is about, if it is one that says something.
 fn codon_of(event: &Event) -> Option<CodonId> {
     match event {
+        Event::StateTransition { transition, .. } => match &**transition {
+            StateEvent::CodonStarted { codon_id, .. } => Some(codon_id.clone()),
+            StateEvent::ApprovalSet { approval } => Some(approval.as_ref()?.codon_id.clone()),
+            _ => None,
+        },
         Event::CodonStarted { codon_id, .. }
         | Event::CodonCompleted { codon_id, .. }
         | Event::CodonExtended { codon_id, .. }

@@ -1,10 +1,11 @@
 //! View: the visible part, the open question, and the effect of keys. Pure: a key's command for the run is returned.
 
 use hankweave_core::cost::Usd;
+use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Command, ListedCheckpoint, ShaPrefix};
 
-use super::keys::Key;
 use super::model::{CodonRow, RunModel};
+use crate::keys::Key;
 use crate::report::duration;
 
 /// The parts that fill the screen, one at a time.
@@ -24,7 +25,7 @@ pub(super) const PARTS: [(Pane, &str); 4] = [
     (Pane::Sentinels, "sentinels"),
 ];
 
-pub(super) const HELP: [&str; 16] = [
+pub(super) const HELP: [&str; 17] = [
     "1 2 3 4, Tab    transcript, files, costs, sentinels",
     "↑ ↓ PgUp PgDn   scroll; also j, k",
     "g  G            the beginning; the end, and what comes",
@@ -32,6 +33,7 @@ pub(super) const HELP: [&str; 16] = [
     "/  n  N         search; the next one; the one before",
     "Enter           the differences of a file since the codon began",
     "",
+    "y  n            while a codon waits for an approval: approve; deny",
     "c               start the codon that is next",
     "s               skip the codon that runs",
     "r               run the newest codon again",
@@ -160,8 +162,8 @@ impl View {
             Key::Char('N') => self.search(model, false),
             Key::Char('?') => self.front = Overlay::Help,
             Key::Enter if self.part == Pane::Files => {
-                let file = model.files.keys().nth(self.chosen);
-                return file.map_or(ViewAction::Nothing, |path| ViewAction::Compare(path.clone()));
+                let file = model.files().nth(self.chosen);
+                return file.map_or(ViewAction::Nothing, |(path, _)| ViewAction::Compare(path.clone()));
             }
             Key::Char('c') => return ViewAction::Send(Command::CodonNext),
             Key::Char('b') => return ViewAction::List,
@@ -180,9 +182,9 @@ impl View {
     fn scroll(&mut self, step: isize, model: &RunModel) {
         if self.part != Pane::Transcript {
             let rows = match self.part {
-                Pane::Files => model.files.len(),
-                Pane::Costs => model.rows.len(),
-                Pane::Transcript | Pane::Sentinels => model.sentinels.len(),
+                Pane::Files => model.files().count(),
+                Pane::Costs => model.attempts().count() + 1,
+                Pane::Transcript | Pane::Sentinels => model.view.sentinels.len(),
             };
             self.chosen = self
                 .chosen
@@ -239,14 +241,13 @@ impl View {
     /// Asks whether it is meant, and names what is lost.
     fn ask(&mut self, order: char, model: &RunModel) {
         let running = model.running();
-        let newest = model.current.and_then(|at| model.rows.get(at));
-        let spent = |row: &CodonRow| row.cost.display(row.is_lower_bound);
-        let asked = match (order, running, newest) {
+        let newest = model.newest();
+        let asked = match (order, &running, &newest) {
             ('s', Some(row), _) => Some((
                 format!(
                     "Skip {}? Its agent is ended. What it has written stays and is in a checkpoint, but the work counts as left out; {} is spent.",
                     row.title,
-                    spent(row)
+                    row.cost()
                 ),
                 Command::CodonSkip,
             )),
@@ -254,7 +255,7 @@ impl View {
                 format!(
                     "Stop {} by force? It counts as failed; {} is spent, and its agent says nothing more. What it has written stays.",
                     row.title,
-                    spent(row)
+                    row.cost()
                 ),
                 Command::CodonForceStop { reason: None },
             )),
@@ -262,7 +263,7 @@ impl View {
                 format!(
                     "Run {} again, on the files as they are? It costs money again: the last time {}.",
                     row.title,
-                    spent(row)
+                    row.cost()
                 ),
                 Command::CodonRedo,
             )),
@@ -305,16 +306,16 @@ impl View {
     }
 
     fn ask_back(&mut self, place: &ListedCheckpoint, model: &RunModel) {
+        let now = model.view.at.unwrap_or(Timestamp::from_millis(0));
         let Some(checkpoint_sha) = ShaPrefix::new(place.sha.as_str()) else {
             "this checkpoint has no name to roll back to".clone_into(&mut self.message);
             return;
         };
-        let behind = model
-            .rows
-            .iter()
-            .skip_while(|row| row.id != place.codon_id)
-            .skip(1);
-        let lost: Vec<&CodonRow> = behind.filter(|row| row.status.is_some()).collect();
+        let place_at = model.view.newest_attempt(&place.codon_id);
+        let place_at = place_at.map(|(_, attempt)| (attempt.seq, attempt.began));
+        let mut lost: Vec<CodonRow<'_>> = model.attempts().collect();
+        lost.retain(|row| place_at.is_some_and(|place| row.started() > place));
+        lost.sort_by_key(CodonRow::started);
         let names: Vec<&str> = lost.iter().take(5).map(|row| row.title.as_str()).collect();
         let more = lost.len().saturating_sub(names.len());
         let more = if more > 0 {
@@ -322,11 +323,9 @@ impl View {
         } else {
             String::new()
         };
-        let cost = lost
-            .iter()
-            .map(|row| row.cost)
-            .fold(Usd::ZERO, |sum, cost| sum + cost);
-        let time: std::time::Duration = lost.iter().filter_map(|row| row.took).sum();
+        let attempts = lost.iter().filter_map(|row| Some(row.attempt?.1));
+        let cost = attempts.fold(Usd::ZERO, |sum, attempt| sum + attempt.spent());
+        let time = lost.iter().filter_map(|row| row.lived(now)).sum();
         let what = match lost.is_empty() {
             true => "What has changed since is taken back".to_owned(),
             false => format!(
@@ -356,25 +355,41 @@ impl View {
 #[cfg(test)]
 mod tests {
     use anstyle::Style;
-    use hankweave_core::codon::CodonStatus;
+    use hankweave_core::view::{AttemptState, AttemptView, ChangedFile, CurrentAttempt, ItemView, RunView};
+    use hankweave_core::wire::FileAction;
     use serde_json::json;
 
     use super::*;
 
-    fn model(statuses: &[Option<CodonStatus>]) -> RunModel {
-        let mut model = RunModel::default();
-        for (number, status) in (1..).zip(statuses) {
-            let id = format!("c{number}").parse().unwrap();
-            model.rows.push(CodonRow {
-                status: *status,
-                cost: Usd::from_micros(250_000),
-                ..CodonRow::new(id, format!("Codon {number}"))
-            });
-            if status.is_some() {
-                model.current = Some(number - 1);
+    /// Codons `c1`, `c2`, … of which some have had an attempt in this state.
+    fn model(states: &[Option<AttemptState>]) -> RunModel {
+        let mut view = RunView::default();
+        let key = "1.1".parse().unwrap();
+        for (number, state) in (1..).zip(states) {
+            let id = format!("c{number}");
+            let mut item = ItemView {
+                name: format!("Codon {number}"),
+                ..ItemView::default()
+            };
+            if let Some(state) = *state {
+                let attempt = AttemptView {
+                    seq: Some(number),
+                    state,
+                    cost: Usd::from_micros(250_000),
+                    ..AttemptView::default()
+                };
+                item.attempts.insert(key, attempt);
+                view.now = (state == AttemptState::Running).then(|| CurrentAttempt {
+                    item: id.clone(),
+                    iteration: 1,
+                    attempt: 1,
+                    ..CurrentAttempt::default()
+                });
             }
+            view.order.push(id.clone());
+            view.items.insert(id, item);
         }
-        model
+        RunModel::new(view)
     }
 
     fn press(view: &mut View, model: &RunModel, keys: &str) -> ViewAction {
@@ -395,7 +410,7 @@ mod tests {
     // covers: CLI-35
     #[test]
     fn what_costs_something_is_asked_once_more_and_the_question_names_it() {
-        let running = model(&[Some(CodonStatus::Completed), Some(CodonStatus::Running)]);
+        let running = model(&[Some(AttemptState::Completed), Some(AttemptState::Running)]);
         let mut view = View::default();
         assert_eq!(press(&mut view, &running, "s"), ViewAction::Nothing);
         assert!(question(&view).starts_with("Skip Codon 2?") && question(&view).contains("$0.2500 is spent"));
@@ -420,7 +435,7 @@ mod tests {
             press(&mut view, &running, "ey"),
             ViewAction::Send(Command::ServerShutdown { reason: None })
         );
-        let idle = model(&[Some(CodonStatus::Completed), None]);
+        let idle = model(&[Some(AttemptState::Completed), None]);
         assert_eq!(press(&mut view, &idle, "s"), ViewAction::Nothing);
         assert_eq!(question(&view), "no question: nothing runs");
         assert_eq!(
@@ -434,7 +449,7 @@ mod tests {
     // covers: CLI-35
     #[test]
     fn going_back_names_the_codons_that_are_lost_with_what_they_cost() {
-        let ended = Some(CodonStatus::Completed);
+        let ended = Some(AttemptState::Completed);
         let model = model(&[ended, ended, ended, None]);
         let place = |codon: &str| -> ListedCheckpoint {
             serde_json::from_value(json!({"codonId": codon, "codonName": format!("Name of {codon}"), "checkpointType": "completed",
@@ -501,12 +516,11 @@ mod tests {
     #[test]
     fn every_part_is_reached_and_a_chosen_file_is_compared() {
         let mut model = RunModel::default();
-        model
-            .files
-            .insert("a".to_owned(), hankweave_core::wire::FileAction::Created);
-        model
-            .files
-            .insert("b".to_owned(), hankweave_core::wire::FileAction::Modified);
+        for (path, action) in [("a", FileAction::Created), ("b", FileAction::Modified)] {
+            let (size, seq) = (None, 1);
+            let file = ChangedFile { action, size, seq };
+            model.view.files.newest.insert(path.to_owned(), file);
+        }
         let mut view = View::default();
         for (key, (part, _)) in ('1'..).zip(PARTS) {
             view.press(Key::Char(key), &model);

@@ -19,7 +19,7 @@ fn codon(project: &TestProject, id: &str, prompt: &str) -> Value {
 }
 
 /// `one`, and `deploy`, which has to be approved.
-fn asking(prompt: &str) -> TestProject {
+pub(crate) fn asking(prompt: &str) -> TestProject {
     let project = project();
     let mut deploy = codon(&project, "deploy", prompt);
     deploy["approval"] = json!("Deploy to production?");
@@ -27,11 +27,11 @@ fn asking(prompt: &str) -> TestProject {
     project
 }
 
-fn done(project: &TestProject) -> String {
+pub(crate) fn done(project: &TestProject) -> String {
     fs::read_to_string(project.directory().join("done.txt")).unwrap_or_default()
 }
 
-fn wait_for_question(run: &mut Running) {
+pub(crate) fn wait_for_question(run: &mut Running) {
     run.wait_for_line(|line| line.contains("\"server.idle\"") && line.contains("\"approval-required\""));
 }
 
@@ -183,14 +183,21 @@ fn a_live_run_waits_until_somebody_answers() {
 // covers: CLI-30
 #[test]
 fn a_key_on_the_terminal_approves() {
-    for (key, code, files) in [("xy", 0, "one\ntwo\n"), ("n", 3, "one\n")] {
+    // `t` is a letter of the reason, not the key of the whole screen.
+    for (key, answer, code, files) in [
+        ("xy", "deploy: approved at ", 0, "one\ntwo\n"),
+        ("nnot yet\r", ": not yet", 3, "one\n"),
+    ] {
         let project = asking("two");
         let Some(mut terminal) = Terminal::open(&project, "run") else {
             return;
         };
-        terminal.until("deploy waits for an approval: Deploy to production?");
-        terminal.until("y approves");
+        terminal.until_standing(|screen| {
+            screen.contains("deploy waits for an approval: Deploy to production?")
+                && screen.contains("y approves")
+        });
         terminal.press(key);
+        terminal.until(answer);
         assert_eq!(terminal.close(), Some(code));
         assert_eq!(done(&project), files);
     }
@@ -249,9 +256,18 @@ fn the_buttons_of_the_page_answer() {
             "document.body.textContent.includes('deploy waits for an approval: Deploy to production?')",
         );
         page.click(button);
+        let mut status = |wanted: &str| {
+            page.until(&format!(
+                "document.getElementById('status').textContent.startsWith('{wanted}')"
+            ));
+        };
         if code == 0 {
             run.wait_for_line(|line| line.contains("all-codons-completed"));
+            status("Waits for a command");
             project.run(["stop"]).expect_code(0);
+            status("Completed");
+        } else {
+            status("Paused (approval needed, or denied)");
         }
         run.finish_within(SOON).expect_code(code);
         assert_eq!(done(&project), files, "{button}");

@@ -140,6 +140,7 @@ fn the_page_lists_what_is_planned_and_tells_money_as_everything_else_does() {
     let mut guest = Guest::enter(&project.directory(), "readandwrite");
     guest.command("n", "codon.next");
     guest.idle("codon-completed");
+    guest.command("v", "view.get");
     let status = project.run(["status"]);
     guest.command("s", "server.shutdown");
     running.finish_within(Duration::from_secs(60)).expect_code(3);
@@ -159,6 +160,9 @@ fn the_page_lists_what_is_planned_and_tells_money_as_everything_else_does() {
         ["", "one", "completed", "$0.2500"],
         ["planned", "two", "planned", ""]
     ]);
-    assert_eq!(shown, json!({"rows": rows, "total": "$0.2500"}));
+    assert_eq!(
+        shown,
+        json!({"status": "Waits for a command", "rows": rows, "total": "$0.2500"})
+    );
     assert!(status.stdout.contains("$0.2500"), "{status}");
 }

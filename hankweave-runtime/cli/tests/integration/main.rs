@@ -12,6 +12,7 @@
 
 mod acp;
 mod approval;
+mod approval_screens;
 mod bad_input;
 mod book;
 mod browser;

@@ -69,7 +69,7 @@ fn a_run_is_seen_whole_with_its_files_and_costs_and_the_terminal_is_given_back()
     terminal.press("/first word\r");
     terminal.until_standing(|screen| screen.contains("A first word."));
     terminal.press("2");
-    terminal.until_standing(|screen| screen.contains("~ notes.txt") && screen.contains("+ new.txt"));
+    terminal.until_standing(|screen| screen.contains("+ notes.txt") && screen.contains("+ new.txt"));
     terminal.press("j\r");
     terminal.until_standing(|screen| {
         screen.contains("+two") && screen.contains(" notes.txt ") && !screen.contains("+one")

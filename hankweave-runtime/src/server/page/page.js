@@ -1,18 +1,12 @@
-// Follows a run: reads the token from the fragment of the address, connects read-only and shows what happens. After a lost connection it
-// continues after the last event that it saw.
+// Follows a run: reads the token from the fragment of the address, connects read-only and draws the view of the run. After a lost connection
+// it lists events from the last one that it saw.
 "use strict";
 
 const SHOWN_EVENTS = 500;
 const element = (id) => document.getElementById(id);
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
-const codons = new Map();
-const sentinels = new Map();
-// Codons that cost more than is known, and those of which more will be known when their answer has ended.
-const uncertain = new Set();
-const writing = new Set();
-let spent = 0;
-// The codons that a rollback is about to go back over.
-let leaving = [];
+// The view of the run, as the server keeps it.
+let view = { seq: -1 };
 let lastSeq = null;
 let delay = 500;
 
@@ -21,110 +15,68 @@ function say(text) {
 }
 
 // To a hundredth of a cent, as everywhere else, from the billionths of a dollar that are stored.
-function dollars(amount) {
+function dollars(amount, isLowerBound) {
   const billionths = Math.round(Number(amount || 0) * 1e9);
-  return "$" + (Math.floor((billionths + 50000) / 100000) / 10000).toFixed(4);
+  return (isLowerBound ? "at least " : "") + "$" + (Math.floor((billionths + 50000) / 100000) / 10000).toFixed(4);
 }
 
-function told(amount, isLowerBound) {
-  return (isLowerBound ? "at least " : "") + dollars(amount);
-}
-
-function row(id) {
-  if (!codons.has(id)) {
-    const line = element("codons").insertRow();
-    for (const text of [id, "", "", ""]) line.insertCell().textContent = text;
-    codons.set(id, line);
-    standing(id, "planned");
+// JSON merge patch (RFC 7396).
+function merge(target, patch) {
+  if (patch === null || typeof patch !== "object" || Array.isArray(patch)) return patch;
+  const merged = { ...target };
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete merged[key];
+    else merged[key] = merge(merged[key], value);
   }
-  return codons.get(id).cells;
+  return merged;
 }
 
-function standing(id, text) {
-  row(id)[1].textContent = text;
-  codons.get(id).className = text === "planned" ? "planned" : "";
+// Keys of attempts are ITERATION.ATTEMPT.
+function byNumbers(a, b) {
+  const [left, right] = [a, b].map((key) => key.split(".").map(Number));
+  return left[0] - right[0] || left[1] - right[1];
 }
 
-// The ids of the plan in order.
-let plan = [];
-
-// The rows stand in the order of the plan. What was only planned, and is no more, goes.
-function replacePlan(ids) {
-  const kept = new Set(ids);
-  plan = ids;
-  for (const id of [...codons.keys()]) if (!kept.has(id)) drop(id);
-  for (const id of ids) {
-    row(id);
-    element("codons").append(codons.get(id));
-  }
+function seconds(attempt) {
+  const measured = attempt.durationMs ?? (attempt.ended ? Date.parse(attempt.ended) - Date.parse(attempt.began) : undefined);
+  return measured === undefined ? "" : (measured / 1000).toFixed(1) + " s";
 }
 
-function total() {
-  element("cost").textContent = told(spent, uncertain.size + writing.size > 0);
+// A codon with the state and time of its newest attempt, and the cost of all of them.
+function codon(id) {
+  const item = view.items[id];
+  const attempts = item.attempts || {};
+  const newest = Object.keys(attempts).sort(byNumbers).pop();
+  if (newest === undefined) return { className: "planned", texts: [item.name, "planned", "", ""] };
+  const loop = view.items[item.in];
+  const most = loop && loop.most ? " of at most " + loop.most : "";
+  const name = loop ? item.name + ", " + newest.split(".")[0] + most : item.name;
+  const all = [...Object.values(attempts), item.earlier || {}];
+  const cost = all.reduce((sum, { cost = 0, sentinels = 0 }) => sum + cost + sentinels, 0);
+  const { state } = attempts[newest];
+  return { className: "", texts: [name, state, dollars(cost, all.some(({ atLeast }) => atLeast)), seconds(attempts[newest])] };
 }
 
-function transition(data) {
-  asks(false);
-  spent = data.resultingState.totalSpend;
-  const change = data.transition;
-  if (data.transitionType === "PlanReplaced") replacePlan(change.data.executionPlan.map((entry) => entry.codonId));
-  if (data.transitionType === "PlanExtended") extendPlan(change.data.extension);
-  if (data.transitionType === "CodonStarted") standing(data.codonId, "preparing");
-  if (data.transitionType === "CodonTransitioned") {
-    standing(data.codonId, change.data.to);
-    if ((change.data.metadata || {}).costIsLowerBound) uncertain.add(data.codonId);
-  }
-  total();
-}
-
-function drop(id) {
-  const line = codons.get(id);
-  if (!line || line.className !== "planned") return;
-  line.remove();
-  codons.delete(id);
-}
-
-// What a loop adds after one of its codons, or takes from there.
-function extendPlan({ after, dropped = 0, entries = [] }) {
-  const begin = plan.lastIndexOf(after) + 1;
-  if (begin === 0) return;
-  const ids = entries.map((entry) => entry.codonId);
-  plan.splice(begin, dropped, ...ids).forEach(drop);
-  const next = codons.get(plan[begin + ids.length]) || null;
-  for (const id of ids) {
-    row(id);
-    element("codons").insertBefore(codons.get(id), next);
+function fill(id, rows) {
+  const body = element(id);
+  while (body.firstElementChild) body.firstElementChild.remove();
+  for (const { className, texts } of rows) {
+    const line = body.insertRow();
+    line.className = className;
+    for (const text of texts) line.insertCell().textContent = text;
   }
 }
 
-// What was gone back over runs again.
-function wentBack() {
-  for (const id of leaving) {
-    const [, , cost, time] = row(id);
-    [cost.textContent, time.textContent] = ["", ""];
-    standing(id, "planned");
-  }
-  leaving = [];
-}
-
-// One row a sentinel, whatever codon it watches; its cost is that of all of them.
-function sentinel(data) {
-  const id = data.sentinelId;
-  if (!sentinels.has(id)) {
-    const line = element("sentinels").insertRow();
-    for (const text of [id, "", "", dollars(0)]) line.insertCell().textContent = text;
-    sentinels.set(id, { line, before: 0, now: 0 });
-    element("watch").hidden = false;
-  }
-  return sentinels.get(id);
-}
-
-function saidBy(data, words) {
-  const { line, before, now } = sentinel(data);
-  const [, codon, said, cost] = line.cells;
-  codon.textContent = data.codonId;
-  if (words) said.textContent = String(words).slice(0, 300);
-  cost.textContent = dollars(before + now);
+function draw(now) {
+  view = now;
+  say(view.headline);
+  element("ask").hidden = view.state !== "asking";
+  const { order = [], items = {}, money, sentinels = {} } = view;
+  fill("codons", order.flatMap((id) => items[id].order || [id]).map(codon));
+  element("cost").textContent = dollars(money.spent, money.atLeast);
+  element("watch").hidden = Object.keys(sentinels).length === 0;
+  fill("sentinels", Object.entries(sentinels).map(([id, { state, says = "", cost, atLeast }]) => (
+    { className: "", texts: [id, state, says, dollars(cost, atLeast)] })));
 }
 
 // Answers whether a codon may begin, over a connection of its own: this one only watches.
@@ -146,47 +98,13 @@ function answer(type) {
   };
 }
 
-function asks(isAsked) {
-  element("ask").hidden = !isAsked;
-}
-
 const SHOW = {
-  "sentinel.loaded": (data) => {
-    const watching = sentinel(data);
-    watching.before += watching.now;
-    watching.now = 0;
-    saidBy(data, "watches");
-  },
-  "sentinel.output": (data) => {
-    sentinel(data).now += data.cost;
-    saidBy(data, typeof data.content === "string" ? data.content : JSON.stringify(data.content));
-  },
-  "sentinel.error": (data) => saidBy(data, "failed: " + data.message),
-  "sentinel.unloaded": (data) => {
-    sentinel(data).now = data.finalCost;
-    saidBy(data);
-  },
-  "state.transition": transition,
-  "rollback.started": (data) => { leaving = data.codonsToProcess; },
-  "rollback.completed": wentBack,
-  "codon.completed": (data) => {
-    writing.delete(data.codonId);
-    total();
-    const [, , cost, time] = row(data.codonId);
-    cost.textContent = told(data.cost + (data.sentinelCost || 0), data.costIsLowerBound);
-    time.textContent = (data.duration / 1000).toFixed(1) + " s";
-  },
-  "token.usage": (data) => {
-    row(data.codonId)[2].textContent = told(data.totalCost, data.costIsLowerBound);
-    if (data.costIsLowerBound) writing.add(data.codonId);
-    else writing.delete(data.codonId);
-    total();
+  "view": (data) => draw(data.view),
+  "view.patch": (data, socket) => {
+    if (data.from === view.seq) draw(merge(view, data.patch));
+    else socket.send(JSON.stringify({ id: "view-" + Date.now(), type: "view.get" }));
   },
   "server.ready": (data) => { element("place").textContent = data.executionPath; },
-  "server.idle": (data) => {
-    asks(data.reason === "approval-required");
-    say("idle: " + data.message);
-  },
 };
 
 function words(message) {
@@ -204,25 +122,24 @@ function list(message) {
   events.scrollTop = events.scrollHeight;
 }
 
-function happened(message) {
+function happened(message, socket) {
   if (message.seq !== undefined) {
     if (lastSeq !== null && message.seq <= lastSeq) return;
     lastSeq = message.seq;
   }
   const show = SHOW[message.type];
-  if (show) show(message.data);
+  if (show) show(message.data, socket);
   list(message);
 }
 
-function hear(text) {
+function hear(text, socket) {
   const message = JSON.parse(text);
   if (message.type === "handshake.response") {
     delay = 500;
-    say("connected");
-    message.data.eventHistory.forEach(happened);
+    message.data.eventHistory.forEach((event) => happened(event, socket));
     if (lastSeq === null) lastSeq = message.data.lastSeq;
   } else {
-    happened(message);
+    happened(message, socket);
   }
 }
 
@@ -234,12 +151,13 @@ function connect() {
   const socket = connection();
   socket.onopen = () => {
     // The first time everything is fetched, later only what is new.
-    const data = { mode: "readonly", afterSeq: lastSeq === null ? 0 : lastSeq };
+    const data = { mode: "readonly", view: true, afterSeq: lastSeq === null ? 0 : lastSeq };
     socket.send(JSON.stringify({ type: "handshake", data }));
   };
-  socket.onmessage = (event) => hear(event.data);
+  socket.onmessage = (event) => hear(event.data, socket);
   socket.onclose = (event) => {
-    if (event.code === 1001) return say("the run has ended");
+    // The view says how it has ended.
+    if (event.code === 1001) return;
     if (event.code === 4001) return say("the run has ended, and not everything of it is shown here");
     say("not connected; trying again");
     setTimeout(connect, delay);

@@ -118,6 +118,7 @@ fn widest_position(view: &RunView, id: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use hankweave_core::id::CheckpointSha;
     use hankweave_core::view::ItemView;
 
     use super::*;
@@ -147,7 +148,7 @@ mod tests {
         AttemptView {
             cost: hankweave_core::cost::Usd::from_nanos(nanos),
             at_least,
-            checkpoint: Some("5e7c33ec384c5e7c33ec384c5e7c33ec384c5e7c".parse().unwrap()),
+            checkpoint: Some(CheckpointSha::new("5e7c33ec384c5e7c33ec384c5e7c33ec384c5e7c")),
             ..AttemptView::default()
         }
     }

@@ -10,7 +10,7 @@ use hankweave_core::view::{AttemptView, CurrentAttempt, RunView, SentinelView, W
 use super::columns::Columns;
 use super::progress::LiveProgress;
 use super::{doing, helpers};
-use crate::report::words::{ANSWERS, duration};
+use crate::report::words::duration;
 use crate::screen::{SafeText, ScreenSize};
 
 /// The most lines of what an agent said and did.
@@ -52,10 +52,6 @@ fn write_all(progress: &LiveProgress, room: ScreenSize, now: Timestamp, text: &m
     let doing = activity.map(|activity| doing::words(activity, now, (room.columns / 4).min(BAR)));
     // The last line is that about all of it, the one before it what runs.
     let left = room.lines.saturating_sub(2);
-    if let Some(ask) = view.ask.as_ref().filter(|_| room.lines > 2) {
-        let codon = ask.codon.as_ref().map(|codon| view.name(codon.configured()));
-        write_question((codon, &ask.question), progress.known.answers, text)?;
-    }
     let next = coming.len().min(COMING).min(left / 2);
     let more = usize::from(coming.len() > next && next > 0);
     if let Some((current, attempt)) = view.current().filter(|_| room.lines > 1) {
@@ -97,24 +93,6 @@ fn write_all(progress: &LiveProgress, room: ScreenSize, now: Timestamp, text: &m
     match view.items.is_empty() {
         true => Ok(()),
         false => write_foot(progress, now, text),
-    }
-}
-
-/// What a person has to do, before everything else.
-fn write_question(
-    (codon, question): (Option<&str>, &str),
-    answers: bool,
-    text: &mut SafeText,
-) -> fmt::Result {
-    let question = match codon {
-        Some(codon) => format!("? {codon} waits for an approval: {question}"),
-        None => format!("? {question}"),
-    };
-    text.styled(AnsiColor::Yellow.on_default().bold(), one_line(&question))?;
-    writeln!(text)?;
-    match answers {
-        true => writeln!(text, "  {ANSWERS}"),
-        false => Ok(()),
     }
 }
 

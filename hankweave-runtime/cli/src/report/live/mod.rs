@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use hankweave_core::budget::Ceiling;
 use hankweave_core::document::HankweaveState;
-use hankweave_core::hank::{Hank, HankItem, LoopConfig};
+use hankweave_core::hank::Hank;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::CurrentActivity;
 use hankweave_core::wire::{Event, JournalEntry};
@@ -22,29 +22,20 @@ use hankweave_runtime::world::clock::{Clock, SystemClock};
 
 use self::draw::{BAR, draw};
 use self::progress::LiveProgress;
-use crate::report::title::Loops;
 use crate::screen::{Footer, SafeText, print_stderr};
 
 /// Description of a run, as far as it is known before its events tell it.
 #[derive(Debug, Default)]
 pub(crate) struct LiveContext {
     description: Option<Event>,
-    /// How often each loop goes round at most.
-    pub(crate) loops: Loops,
     /// Factor of the original speed, if a record is played again.
     replayed: Option<f64>,
-    /// The person at this terminal can answer questions.
-    answers: bool,
 }
 
 impl LiveContext {
     pub(crate) fn of(ceiling: Ceiling, hank: Option<&Hank>) -> Self {
-        let items = hank.map_or(&[][..], |hank| &hank.items);
-        let limited = |found: &LoopConfig| Some((found.id.clone(), found.most_iterations()?));
-        let loops = items.iter().filter_map(HankItem::as_loop);
         Self {
             description: hank.map(|hank| Event::run_described(hank, ceiling)),
-            loops: loops.filter_map(limited).collect(),
             ..Self::default()
         }
     }
@@ -55,11 +46,6 @@ impl LiveContext {
             replayed: Some(speed),
             ..Self::default()
         }
-    }
-
-    /// `answers` says that the person at this terminal can answer questions.
-    pub(crate) fn with_answers(self, answers: bool) -> Self {
-        Self { answers, ..self }
     }
 }
 

@@ -62,4 +62,4 @@ const page = {
 vm.runInNewContext(fs.readFileSync(process.argv[2], "utf8"), page);
 for (const data of fs.readFileSync(0, "utf8").trim().split("\n")) socket.onmessage({ data });
 const rows = elements.get("codons").children.map((row) => [row.className, ...row.cells.slice(0, 3).map((cell) => cell.textContent)]);
-console.log(JSON.stringify({ rows, total: elements.get("cost").textContent }));
+console.log(JSON.stringify({ status: elements.get("status").textContent, rows, total: elements.get("cost").textContent }));

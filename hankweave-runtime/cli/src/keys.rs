@@ -2,7 +2,7 @@
 
 /// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
+pub(crate) enum Key {
     Char(char),
     Enter,
     Escape,
@@ -20,14 +20,14 @@ pub(super) enum Key {
 
 /// Bytes of a key that is not whole yet.
 #[derive(Debug, Default)]
-pub(super) struct KeyDecoder(Vec<u8>);
+pub(crate) struct KeyDecoder(Vec<u8>);
 
 /// Longer sequences are of no key that we know.
 const LONGEST: usize = 32;
 
 impl KeyDecoder {
     /// Takes a byte, or that none came for a moment, which ends a lone Escape.
-    pub(super) fn press(&mut self, byte: Option<u8>) -> Option<Key> {
+    pub(crate) fn press(&mut self, byte: Option<u8>) -> Option<Key> {
         let Some(byte) = byte else {
             return (std::mem::take(&mut self.0) == [0x1b]).then_some(Key::Escape);
         };

@@ -1,0 +1,254 @@
+//! Question of an approval to a person at a terminal, with its keys (CLI-30): the one that run screen, `attach` and whole screen put.
+
+use hankweave_core::id::CodonId;
+use hankweave_core::view::{AnsweredApproval, AskedApproval, RunState, RunView};
+use hankweave_core::wire::Command;
+use hankweave_runtime::RunCommand;
+
+use crate::keys::Key;
+use crate::screen::local_time;
+
+/// Longest reason that can be typed, in bytes.
+const REASON: usize = 1_000;
+
+/// Keys that answer.
+pub(crate) const KEYS: &str = "y approves, n denies and ends the run";
+
+/// Open question, and the reason that is being typed for a denial.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ApprovalPrompt {
+    asked: Option<AskedApproval>,
+    words: String,
+    reason: Option<String>,
+}
+
+/// Effect of a key on the prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PromptKey {
+    /// The key is for others.
+    Ignored,
+    Taken,
+    Answer(ApprovalAnswer),
+}
+
+/// Answer of the person.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ApprovalAnswer {
+    codon_id: Option<CodonId>,
+    granted: bool,
+    reason: Option<String>,
+}
+
+impl ApprovalPrompt {
+    /// Puts the question of a view, or takes it back once it is answered; returns whether that has changed anything.
+    pub(crate) fn follow(&mut self, view: &RunView) -> bool {
+        let asked = view.ask.as_ref().filter(|_| view.state == RunState::Asking);
+        let has_changed = self.asked.as_ref() != asked;
+        if has_changed {
+            *self = Self {
+                asked: asked.cloned(),
+                words: asked.map_or_else(String::new, |asked| question(view, asked)),
+                reason: None,
+            };
+        }
+        has_changed
+    }
+
+    /// Takes the question back, because nobody can answer it any more.
+    pub(crate) fn withdraw(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Returns the question, while one is open.
+    pub(crate) fn question(&self) -> Option<&str> {
+        self.asked.as_ref().map(|_| self.words.as_str())
+    }
+
+    /// Returns the keys that answer, or the reason that is being typed.
+    pub(crate) fn keys(&self) -> String {
+        match &self.reason {
+            None => KEYS.to_owned(),
+            Some(reason) => format!("Denied because: {reason}█ (Enter denies, Esc goes back)"),
+        }
+    }
+
+    /// Takes a key.
+    pub(crate) fn press(&mut self, key: Key) -> PromptKey {
+        let Some(asked) = &self.asked else {
+            return PromptKey::Ignored;
+        };
+        let answer = |granted, reason| {
+            PromptKey::Answer(ApprovalAnswer {
+                codon_id: asked.codon.clone(),
+                granted,
+                reason,
+            })
+        };
+        match (self.reason.take(), key) {
+            (None, Key::Char('y' | 'Y')) => return answer(true, None),
+            (None, Key::Char('n' | 'N')) => self.reason = Some(String::new()),
+            (None, _) => return PromptKey::Ignored,
+            (Some(reason), Key::Enter) => {
+                let reason = reason.trim().to_owned();
+                return answer(false, Some(reason).filter(|reason| !reason.is_empty()));
+            }
+            (Some(_), Key::Escape) => {}
+            (Some(mut reason), key) => {
+                match key {
+                    Key::Back => drop(reason.pop()),
+                    Key::Char(c) if reason.len() < REASON => reason.push(c),
+                    _ => {}
+                }
+                self.reason = Some(reason);
+            }
+        }
+        PromptKey::Taken
+    }
+}
+
+/// `Deploy it waits for an approval: Deploy to production? (since 14:02)`
+fn question(view: &RunView, asked: &AskedApproval) -> String {
+    let since = local_time(asked.since);
+    match &asked.codon {
+        Some(codon) => {
+            let title = title(view, codon);
+            format!(
+                "{title} waits for an approval: {} (since {since})",
+                asked.question
+            )
+        }
+        None => format!("{} (since {since})", asked.question),
+    }
+}
+
+/// `Deploy it: denied by you at 14:02: not on a Friday`. `own` is the name of this client.
+pub(crate) fn answer_text(view: &RunView, answered: &AnsweredApproval, own: Option<&str>) -> String {
+    let title = title(view, &answered.codon);
+    let word = if answered.granted { "approved" } else { "denied" };
+    let by = match answered.client.as_deref() {
+        None => String::new(),
+        Some(client) if Some(client) == own => " by you".to_owned(),
+        Some(client) => {
+            let name = client.strip_prefix("client-").unwrap_or(client);
+            format!(" by client {}", name.chars().take(6).collect::<String>())
+        }
+    };
+    let reason = answered.reason.as_ref();
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("{title}: {word}{by} at {}{reason}", local_time(answered.at))
+}
+
+fn title(view: &RunView, codon: &CodonId) -> String {
+    view.title(codon.configured(), codon.iteration())
+}
+
+impl From<ApprovalAnswer> for RunCommand {
+    fn from(answer: ApprovalAnswer) -> Self {
+        Self::Answer {
+            codon_id: answer.codon_id,
+            granted: answer.granted,
+            reason: answer.reason,
+        }
+    }
+}
+
+impl From<ApprovalAnswer> for Command {
+    fn from(answer: ApprovalAnswer) -> Self {
+        let ApprovalAnswer {
+            codon_id,
+            granted,
+            reason,
+        } = answer;
+        match granted {
+            true => Self::CodonApprove { codon_id, reason },
+            false => Self::CodonDeny { codon_id, reason },
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use hankweave_core::time::Timestamp;
+
+    use super::*;
+
+    /// Returns the view of a run in which `deploy` waits.
+    pub(crate) fn asking() -> RunView {
+        RunView {
+            state: RunState::Asking,
+            ask: Some(AskedApproval {
+                codon: Some("deploy".parse().unwrap()),
+                question: "Now?".to_owned(),
+                since: Timestamp::from_millis(0),
+            }),
+            ..RunView::default()
+        }
+    }
+
+    fn press(prompt: &mut ApprovalPrompt, keys: &str) -> PromptKey {
+        let pressed = keys.chars().map(|key| match key {
+            '\n' => prompt.press(Key::Enter),
+            '<' => prompt.press(Key::Back),
+            '\u{1b}' => prompt.press(Key::Escape),
+            key => prompt.press(Key::Char(key)),
+        });
+        pressed.last().unwrap()
+    }
+
+    fn answer(granted: bool, reason: Option<&str>) -> PromptKey {
+        PromptKey::Answer(ApprovalAnswer {
+            codon_id: Some("deploy".parse().unwrap()),
+            granted,
+            reason: reason.map(str::to_owned),
+        })
+    }
+
+    // covers: CLI-30
+    #[test]
+    fn a_denial_is_confirmed_and_may_have_a_reason() {
+        let mut prompt = ApprovalPrompt::default();
+        assert_eq!(press(&mut prompt, "y"), PromptKey::Ignored, "nothing is asked");
+        assert!(prompt.follow(&asking()));
+        assert!(!prompt.follow(&asking()), "it is the same question");
+        assert!(
+            prompt
+                .question()
+                .unwrap()
+                .starts_with("deploy waits for an approval: Now? (since ")
+        );
+        assert_eq!(press(&mut prompt, "t"), PromptKey::Ignored);
+        assert_eq!(press(&mut prompt, "y"), answer(true, None));
+        assert_eq!(
+            press(&mut prompt, "nyt"),
+            PromptKey::Taken,
+            "letters of the reason"
+        );
+        assert!(prompt.keys().starts_with("Denied because: yt█"));
+        assert_eq!(press(&mut prompt, "\u{1b}y"), answer(true, None));
+        assert_eq!(press(&mut prompt, "n\n"), answer(false, None));
+        assert_eq!(press(&mut prompt, "nno!<\n"), answer(false, Some("no")));
+        press(&mut prompt, "nhalf");
+        assert!(prompt.follow(&RunView::default()), "another client has answered");
+        assert_eq!(press(&mut prompt, "\n"), PromptKey::Ignored);
+        assert_eq!(prompt.question(), None);
+    }
+
+    #[test]
+    fn an_answer_names_who_gave_it() {
+        let view = RunView::default();
+        let mut answered = AnsweredApproval {
+            codon: "deploy".parse().unwrap(),
+            granted: false,
+            reason: Some("no".to_owned()),
+            client: Some("client-5b26ab9acc".to_owned()),
+            at: Timestamp::from_millis(0),
+        };
+        let says = |answered: &AnsweredApproval| answer_text(&view, answered, Some("client-1"));
+        assert!(says(&answered).starts_with("deploy: denied by client 5b26ab at "));
+        assert!(says(&answered).ends_with(": no"));
+        answered.client = Some("client-1".to_owned());
+        assert!(says(&answered).starts_with("deploy: denied by you at "));
+        (answered.client, answered.granted) = (None, true);
+        assert!(says(&answered).starts_with("deploy: approved at "));
+    }
+}

@@ -1,0 +1,161 @@
+//! Question of an approval on a terminal on which lines stay: drawn at its foot while it is open, where lines can be drawn again (CLI-30).
+
+use std::sync::{Mutex, PoisonError};
+
+use hankweave_core::view::RunView;
+use hankweave_core::wire::JournalEntry;
+use tokio::sync::watch;
+
+use crate::approval_prompt::{ApprovalPrompt, PromptKey, answer_text};
+use crate::keys::KeyDecoder;
+use crate::screen::{Footer, SafeText, print_stderr};
+use crate::wrap::wrap;
+
+/// Form of the question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PromptForm {
+    /// Drawn again at the foot of the terminal.
+    Foot,
+    /// In lines. Those of a question that comes later are the report's, so that they come after everything that happened before.
+    Lines,
+    /// Not at all.
+    Silent,
+}
+
+/// Question on a terminal.
+#[derive(Debug)]
+pub(crate) struct PromptLine {
+    form: PromptForm,
+    /// Way to answer for a person whose keys do not.
+    elsewhere: Option<String>,
+    asked: watch::Sender<AskedView>,
+    foot: Mutex<Option<Footer>>,
+}
+
+#[derive(Debug, Default)]
+struct AskedView {
+    view: RunView,
+    prompt: ApprovalPrompt,
+    keys: KeyDecoder,
+}
+
+impl PromptLine {
+    /// Puts the question that is open in `view`, if there is one.
+    pub(crate) fn new(form: PromptForm, view: RunView, elsewhere: Option<String>) -> Self {
+        let mut prompt = ApprovalPrompt::default();
+        let is_open = prompt.follow(&view);
+        if let (true, PromptForm::Lines, Some(question)) = (is_open, form, prompt.question()) {
+            let keys = elsewhere.clone().unwrap_or_else(|| prompt.keys());
+            print_stderr(format!("{question}\n  {keys}\n"));
+        }
+        let asked = AskedView {
+            view,
+            prompt,
+            keys: KeyDecoder::default(),
+        };
+        let line = Self {
+            form,
+            elsewhere,
+            asked: watch::Sender::new(asked),
+            foot: Mutex::default(),
+        };
+        line.show();
+        line
+    }
+
+    /// Takes an event in.
+    pub(crate) fn take(&self, entry: &JournalEntry) {
+        let mut has_changed = false;
+        let mut answer = None;
+        self.asked.send_if_modified(|asked| {
+            let before = asked.view.answered.as_ref().map(|answered| answered.at);
+            asked.view.take(entry);
+            has_changed = asked.prompt.follow(&asked.view);
+            let answered = asked.view.answered.as_ref();
+            let answered = answered.filter(|answered| before != Some(answered.at));
+            answer = answered.map(|answered| answer_text(&asked.view, answered, None));
+            has_changed
+        });
+        if has_changed {
+            self.show();
+        }
+        if let (Some(answer), PromptForm::Foot) = (answer, self.form) {
+            print_stderr(format!("{answer}\n"));
+        }
+    }
+
+    /// Shows the open question, or takes it off the terminal.
+    fn show(&self) {
+        let is_open = self.is_open();
+        let foot = match self.form {
+            PromptForm::Foot if is_open => {
+                let (asked, elsewhere) = (self.asked.subscribe(), self.elsewhere.clone());
+                Some(Footer::show(move |room| {
+                    let asked = asked.borrow();
+                    let keys = elsewhere.clone().unwrap_or_else(|| asked.prompt.keys());
+                    let lines = [asked.prompt.question().unwrap_or_default(), &keys];
+                    let lines: Vec<String> = lines.iter().flat_map(|line| wrap(line, room.columns)).collect();
+                    SafeText::from(lines.join("\n"))
+                }))
+            }
+            _ => None,
+        };
+        *self.foot.lock().unwrap_or_else(PoisonError::into_inner) = foot;
+    }
+
+    fn is_open(&self) -> bool {
+        self.asked.borrow().prompt.question().is_some()
+    }
+
+    /// Waits until a question is open.
+    pub(crate) async fn opened(&self) {
+        // Its sender lives as long as this.
+        let _ = self
+            .asked
+            .subscribe()
+            .wait_for(|asked| asked.prompt.question().is_some())
+            .await;
+    }
+
+    /// Takes a byte of the keyboard, or that none came for a moment.
+    pub(crate) fn press(&self, byte: Option<u8>) -> PromptKey {
+        if self.elsewhere.is_some() || !self.is_open() {
+            return PromptKey::Ignored;
+        }
+        let mut pressed = PromptKey::Ignored;
+        self.asked.send_modify(|asked| {
+            let key = asked.keys.press(byte);
+            // The beginning of a key that takes several bytes is nobody else's either.
+            pressed = key.map_or(PromptKey::Taken, |key| asked.prompt.press(key));
+        });
+        if let (PromptForm::Lines, PromptKey::Taken, Some(b'n' | b'N')) = (self.form, &pressed, byte) {
+            print_stderr("  type a reason or none; Enter denies, Esc goes back\n");
+        }
+        pressed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::approval_prompt::tests::asking;
+
+    // covers: CLI-30, CLI-41
+    #[test]
+    fn keys_are_taken_only_while_a_question_is_open_that_they_answer() {
+        let silent = |view, elsewhere| PromptLine::new(PromptForm::Silent, view, elsewhere);
+        assert_eq!(
+            silent(RunView::default(), None).press(Some(b'y')),
+            PromptKey::Ignored
+        );
+        let elsewhere = Some("`hankweave approve` answers".to_owned());
+        assert_eq!(silent(asking(), elsewhere).press(Some(b'y')), PromptKey::Ignored);
+        let open = silent(asking(), None);
+        assert_eq!(open.press(Some(b't')), PromptKey::Ignored);
+        assert_eq!(open.press(Some(b'n')), PromptKey::Taken);
+        assert_eq!(open.press(Some(b't')), PromptKey::Taken, "a letter of the reason");
+        assert_eq!(open.press(Some(0x1b)), PromptKey::Taken);
+        assert_eq!(open.press(None), PromptKey::Taken, "a lone Escape");
+        assert!(matches!(open.press(Some(b'y')), PromptKey::Answer(_)));
+    }
+}

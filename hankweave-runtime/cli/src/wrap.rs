@@ -1,0 +1,45 @@
+//! Text in lines of a given width.
+
+use console::measure_text_width;
+
+/// Breaks a text between its words into lines of at most `columns`; a longer word is cut where the line ends.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let width = measure_text_width(word);
+        if used > 0 && used + 1 + width > columns {
+            lines.push(String::new());
+            used = 0;
+        }
+        if let (true, Some(line)) = (used > 0, lines.last_mut()) {
+            line.push(' ');
+            used += 1;
+        }
+        for c in word.chars() {
+            let wide = measure_text_width(c.encode_utf8(&mut [0; 4]));
+            if used > 0 && used + wide > columns {
+                lines.push(String::new());
+                used = 0;
+            }
+            if let Some(line) = lines.last_mut() {
+                line.push(c);
+            }
+            used += wide;
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words_and_inside_of_those_that_are_too_long() {
+        assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh ij", 5), ["abcde", "fgh", "ij"]);
+        assert_eq!(wrap("漢字漢字", 5), ["漢字", "漢字"]);
+        assert_eq!(wrap("", 5), [""]);
+    }
+}
