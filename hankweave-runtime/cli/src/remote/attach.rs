@@ -91,9 +91,7 @@ pub(crate) async fn on_whole_screen(
     let state = execution.map(crate::state::read_execution).transpose()?;
     let known = tui::TuiContext {
         execution: execution.map(Path::to_owned),
-        plan: state
-            .map(|state| state.execution_plan.to_vec())
-            .unwrap_or_default(),
+        plan: state.map(|state| state.execution_plan).unwrap_or_default(),
         loops: known(typed.as_ref()).loops,
         words: Some(words::of_answer),
     };

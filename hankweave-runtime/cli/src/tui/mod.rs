@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_client::{Client, CommandSender, Disconnected, ServerMessage};
-use hankweave_core::document::PlanEntry;
+use hankweave_core::document::{PlanEntry, SharedList};
 use hankweave_core::wire::{Command, DirectPayload, Event};
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
@@ -52,7 +52,7 @@ pub(crate) struct TuiContext {
     /// Execution directory, if it is on this machine.
     pub(crate) execution: Option<PathBuf>,
     /// The plan, if it is known.
-    pub(crate) plan: Vec<PlanEntry>,
+    pub(crate) plan: SharedList<PlanEntry>,
     /// How often its loops go round at most.
     pub(crate) loops: Loops,
     /// How what became of a command is said.

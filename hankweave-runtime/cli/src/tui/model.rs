@@ -6,7 +6,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::Usd;
-use hankweave_core::document::{PlanEntry, PlanExtension};
+use hankweave_core::document::{PlanEntry, PlanExtension, SharedList};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId, SentinelId};
 use hankweave_core::time::Timestamp;
@@ -29,7 +29,7 @@ pub(super) struct RunModel {
     loops: Loops,
     pub(super) rows: Vec<CodonRow>,
     /// The plan of the rows, to whose configurations those of later iterations refer.
-    entries: Vec<PlanEntry>,
+    entries: SharedList<PlanEntry>,
     places: HashMap<CodonId, usize>,
     /// The row that runs, or has run last.
     pub(super) current: Option<usize>,
@@ -85,13 +85,13 @@ impl RunModel {
     }
 
     /// Lays out a plan. What is known of its codons stays.
-    pub(super) fn plan(&mut self, plan: &[PlanEntry]) {
+    pub(super) fn plan(&mut self, plan: &SharedList<PlanEntry>) {
         let mut known: HashMap<CodonId, CodonRow> =
             self.rows.drain(..).map(|row| (row.id.clone(), row)).collect();
         let current = self.current.take();
         let current = current.and_then(|at| self.places.iter().find(|(_, place)| **place == at));
         let current = current.map(|(id, _)| id.clone());
-        self.entries = plan.to_vec();
+        self.entries = plan.clone();
         self.rows = plan
             .iter()
             .map(|entry| {
@@ -110,10 +110,8 @@ impl RunModel {
         let Ok(begin) = extension.extend(&mut self.entries) else {
             return;
         };
-        let added = &self.entries[begin..begin + extension.entries.len()];
-        let added = added
-            .iter()
-            .map(|entry| CodonRow::new(entry.codon_id.clone(), title(entry, &self.loops)));
+        let added = self.entries.range(begin..begin + extension.entries.len());
+        let added = added.map(|entry| CodonRow::new(entry.codon_id.clone(), title(entry, &self.loops)));
         let added: Vec<CodonRow> = added.collect();
         for dropped in self.rows.splice(begin..begin + extension.dropped as usize, added) {
             self.places.remove(&dropped.id);
