@@ -705,7 +705,11 @@ async fn a_long_log_is_cut_and_still_continues_both_documents() {
     let (mut number, mut longest) = (0, 0);
     loop {
         number += 1;
-        life.manager.replace_plan(plan(number).into()).await.await.unwrap();
+        life.manager
+            .replace_plan(plan(number).into())
+            .await
+            .await
+            .unwrap();
         // As long as a document of this size waits for its turn.
         tokio::time::sleep(std::time::Duration::from_secs(5)).await;
         let length = std::fs::metadata(folder.path().join("state.log")).unwrap().len();
