@@ -165,7 +165,6 @@ pub(super) struct HankBudgets<'h> {
     ceiling: Ceiling,
     /// Positions of codons and loops in the hank, which share one namespace.
     items: HashMap<&'h str, usize>,
-    codons: HashMap<&'h str, &'h CodonConfig>,
     /// The dollars of the ceiling as its children share them.
     pool: Option<Pool>,
 }
@@ -186,7 +185,6 @@ impl<'h> HankBudgets<'h> {
             hank,
             ceiling,
             items: hank.items.iter().map(HankItem::id).zip(0..).collect(),
-            codons: hank.codons().map(|codon| (codon.id.as_str(), codon)).collect(),
             pool: ceiling.max_dollars.map(pool),
         }
     }
@@ -199,7 +197,7 @@ impl<'h> HankBudgets<'h> {
             account,
             entry,
         };
-        let codon = self.codons.get(entry.codon_id.configured());
+        let codon = self.hank.codon(entry.codon_id.configured());
         let own = codon.and_then(|codon| codon.budget).unwrap_or_default();
         let of_container = |budget: Option<&ContainerBudget>| budget.and_then(|budget| budget.on_exceeded);
         let on_exceeded = own.on_exceeded.or_else(|| of_container(scope.of_loop()));
@@ -221,8 +219,7 @@ impl<'h> HankBudgets<'h> {
     }
 
     fn loop_of(&self, entry: &PlanEntry) -> Option<&'h LoopConfig> {
-        let id = entry.loop_context.as_ref()?.loop_id.as_str();
-        self.hank.items[*self.items.get(id)?].as_loop()
+        self.hank.find_loop(&entry.loop_context.as_ref()?.loop_id)
     }
 
     /// Returns the usage of a codon or loop of the hank.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::ops::{Index, IndexMut};
+use std::ops::{Index, IndexMut, Range};
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -66,10 +66,17 @@ impl<T> SharedList<T> {
     /// All elements in order.
     #[must_use]
     pub fn iter(&self) -> SharedIter<'_, T> {
+        self.range(0..self.len())
+    }
+
+    /// The elements at these positions, as far as there are any.
+    #[must_use]
+    pub fn range(&self, positions: Range<usize>) -> SharedIter<'_, T> {
+        let back = positions.end.min(self.len());
         SharedIter {
             list: self,
-            front: 0,
-            back: self.len(),
+            front: positions.start.min(back),
+            back,
         }
     }
 }
@@ -81,6 +88,33 @@ impl<T: Clone> SharedList<T> {
             Some(last) => Arc::make_mut(last).push(element),
             None => self.pieces.push(Arc::new(vec![element])),
         }
+    }
+
+    /// Keeps the first `length` elements.
+    pub fn truncate(&mut self, length: usize) {
+        self.pieces.truncate(length.div_ceil(PIECE));
+        let rest = length % PIECE;
+        if let Some(last) = self
+            .pieces
+            .last_mut()
+            .filter(|last| rest > 0 && last.len() > rest)
+        {
+            Arc::make_mut(last).truncate(rest);
+        }
+    }
+
+    /// Puts `elements` in place of those at `positions`. It copies what follows them and a piece in front, however long the list is.
+    pub fn splice(&mut self, positions: Range<usize>, elements: Vec<T>) {
+        let behind: Vec<T> = self.range(positions.end..self.len()).cloned().collect();
+        self.truncate(positions.start);
+        self.extend(elements);
+        self.extend(behind);
+    }
+}
+
+impl<T: Clone> Extend<T> for SharedList<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        elements.into_iter().for_each(|element| self.push(element));
     }
 }
 
@@ -124,11 +158,13 @@ impl<'a, T> Iterator for SharedIter<'a, T> {
 
 impl<'a, T> DoubleEndedIterator for SharedIter<'a, T> {
     fn next_back(&mut self) -> Option<&'a T> {
-        if self.front == self.back {
-            return None;
-        }
-        self.back -= 1;
-        self.list.get(self.back)
+        self.nth_back(0)
+    }
+
+    fn nth_back(&mut self, skipped: usize) -> Option<&'a T> {
+        let end = self.back.saturating_sub(skipped).max(self.front);
+        self.back = end.saturating_sub(1).max(self.front);
+        self.list.get(self.back).filter(|_| end > self.front)
     }
 }
 
@@ -232,6 +268,8 @@ mod tests {
             assert_eq!((list.get(length), list.iter().nth(length)), (None, None));
             let middle = length / 2;
             assert!(list.iter().skip(middle).eq(&vector[middle..]));
+            assert!(list.iter().take(middle).rev().eq(vector[..middle].iter().rev()));
+            assert_eq!(list.iter().nth_back(length), None);
             assert_eq!(
                 list.iter().rposition(|n| *n == middle),
                 vector.iter().rposition(|n| *n == middle)
@@ -243,6 +281,31 @@ mod tests {
             assert_eq!(text, serde_json::to_string(&vector).unwrap());
             assert_eq!(serde_json::from_str::<SharedList<usize>>(&text).unwrap(), list);
         }
+    }
+
+    #[test]
+    fn a_splice_changes_what_that_of_a_vector_changes() {
+        for length in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE] {
+            for (from, to) in [(0, 0), (0, length), (length, length), (length / 2, length)] {
+                for added in [0, 1, PIECE, PIECE + 1] {
+                    let (mut list, mut vector) = (list(length), (0..length).collect::<Vec<_>>());
+                    list.splice(from..to, vec![7; added]);
+                    vector.splice(from..to, vec![7; added]);
+                    assert_eq!(list, SharedList::from(vector), "{length} {from} {to} {added}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_splice_at_the_end_shares_all_pieces_in_front_with_a_clone() {
+        let before = list(10 * PIECE);
+        let mut after = before.clone();
+        after.splice(10 * PIECE..10 * PIECE, vec![1]);
+        after.splice(10 * PIECE..10 * PIECE, vec![2]);
+        let shared = before.pieces.iter().zip(&after.pieces);
+        assert_eq!(shared.filter(|(one, other)| Arc::ptr_eq(one, other)).count(), 10);
+        assert!(after.range(10 * PIECE..20 * PIECE).eq(&[2, 1]));
     }
 
     #[test]

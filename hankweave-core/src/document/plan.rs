@@ -13,6 +13,8 @@ use crate::hank::OnFailure;
 use crate::id::CodonId;
 use crate::shape::{Checker, Shape};
 
+use super::SharedList;
+
 /// One step of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -90,11 +92,6 @@ impl PlannedCodon {
     pub fn checkpointed_files(&self) -> impl Iterator<Item = &str> {
         let globs = self.0.get("checkpointedFiles").and_then(Value::as_array);
         globs.into_iter().flatten().filter_map(Value::as_str)
-    }
-
-    /// Returns one number for entries that share a configuration, and another one for all others.
-    pub(crate) fn address(&self) -> usize {
-        Arc::as_ptr(&self.0).addr()
     }
 
     /// The whole configuration.
@@ -177,7 +174,7 @@ pub enum MisfitExtension {
 impl AddedEntry {
     /// Refers to the newest entry of `plan` that has the same configuration.
     #[must_use]
-    pub fn of(entry: PlanEntry, plan: &[PlanEntry]) -> Self {
+    pub fn of(entry: PlanEntry, plan: &SharedList<PlanEntry>) -> Self {
         let configured = entry.codon_id.configured();
         let mut newest_first = plan.iter().rev();
         let like = newest_first.find(|known| known.codon_id.configured() == configured);
@@ -190,7 +187,7 @@ impl AddedEntry {
         }
     }
 
-    fn in_plan(&self, plan: &[PlanEntry]) -> Result<PlanEntry, MisfitExtension> {
+    fn in_plan(&self, plan: &SharedList<PlanEntry>) -> Result<PlanEntry, MisfitExtension> {
         let codon = match (&self.codon, &self.like) {
             (Some(codon), _) => codon.clone(),
             (None, Some(like)) => plan[position(plan, like)?].codon.clone(),
@@ -211,7 +208,7 @@ impl PlanExtension {
     /// # Errors
     ///
     /// [`MisfitExtension`] when it is not about this plan.
-    pub fn extend(&self, plan: &mut Vec<PlanEntry>) -> Result<usize, MisfitExtension> {
+    pub fn extend(&self, plan: &mut SharedList<PlanEntry>) -> Result<usize, MisfitExtension> {
         let begin = position(plan, &self.after)? + 1;
         let dropped = usize::try_from(self.dropped).unwrap_or(usize::MAX);
         let end = begin.checked_add(dropped).filter(|end| *end <= plan.len());
@@ -219,10 +216,8 @@ impl PlanExtension {
         let entries = self.entries.iter().map(|entry| entry.in_plan(plan));
         let entries: Vec<PlanEntry> = entries.collect::<Result<_, _>>()?;
         let stays = |id: &CodonId| {
-            plan[..begin]
-                .iter()
-                .chain(&plan[end..])
-                .any(|known| known.codon_id == *id)
+            let mut known = plan.range(0..begin).chain(plan.range(end..plan.len()));
+            known.any(|known| known.codon_id == *id)
         };
         for (index, PlanEntry { codon_id, .. }) in entries.iter().enumerate() {
             if stays(codon_id) || entries[..index].iter().any(|added| added.codon_id == *codon_id) {
@@ -235,7 +230,7 @@ impl PlanExtension {
 }
 
 /// Returns the position of the codon; searched from the end, near which a loop grows.
-fn position(plan: &[PlanEntry], id: &CodonId) -> Result<usize, MisfitExtension> {
+fn position(plan: &SharedList<PlanEntry>, id: &CodonId) -> Result<usize, MisfitExtension> {
     let found = plan.iter().rposition(|entry| entry.codon_id == *id);
     found.ok_or_else(|| MisfitExtension::Unknown(id.clone()))
 }
@@ -246,29 +241,24 @@ fn is_zero(count: &u32) -> bool {
 }
 
 /// Reads a plan in which equal configurations are kept once: a loop of ten thousand iterations has as many copies of one in the file.
-pub(crate) fn read_plan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PlanEntry>, D::Error> {
-    deserializer.deserialize_seq(PlanVisitor)
-}
-
-/// Reads a shared plan.
-pub(super) fn read_shared_plan<'de, D: Deserializer<'de>>(
+pub(crate) fn read_plan<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Arc<Vec<PlanEntry>>, D::Error> {
-    read_plan(deserializer).map(Arc::new)
+) -> Result<SharedList<PlanEntry>, D::Error> {
+    deserializer.deserialize_seq(PlanVisitor)
 }
 
 struct PlanVisitor;
 
 impl<'de> Visitor<'de> for PlanVisitor {
-    type Value = Vec<PlanEntry>;
+    type Value = SharedList<PlanEntry>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of plan entries")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Vec<PlanEntry>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
         let mut known: HashMap<String, PlannedCodon> = HashMap::new();
-        let mut plan = Vec::new();
+        let mut plan = SharedList::new();
         while let Some(mut entry) = entries.next_element::<PlanEntry>()? {
             let configured = entry.codon_id.configured();
             match known.get(configured) {
@@ -319,7 +309,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<PlanEntry>(&written).unwrap(), read);
     }
 
-    fn plan(ids: &[&str]) -> Vec<PlanEntry> {
+    fn plan(ids: &[&str]) -> SharedList<PlanEntry> {
         let entry = |id: &&str| {
             let configured = id.split('#').next().unwrap();
             let text = format!(r#"{{"codon":{{"id":"{configured}"}},"codonId":"{id}"}}"#);
@@ -328,7 +318,7 @@ mod tests {
         ids.iter().map(entry).collect()
     }
 
-    fn ids(plan: &[PlanEntry]) -> Vec<&str> {
+    fn ids(plan: &SharedList<PlanEntry>) -> Vec<&str> {
         plan.iter().map(|entry| entry.codon_id.as_str()).collect()
     }
 

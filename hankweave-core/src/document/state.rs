@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::read_shared_plan;
-use super::{ContinuationSource, Operation, PlanEntry, RunRecord};
+use super::plan::read_plan;
+use super::{ContinuationSource, Operation, PlanEntry, RunRecord, SharedList};
 use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::machine::Extra;
 use crate::shape::Shape;
@@ -28,8 +28,9 @@ pub struct HankweaveState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_checkpoint: Option<CheckpointSha>,
     /// Every codon that runs, loops expanded as far as they have come.
-    #[serde(deserialize_with = "read_shared_plan")]
-    pub execution_plan: Arc<Vec<PlanEntry>>,
+    #[serde(deserialize_with = "read_plan")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<PlanEntry>"))]
+    pub execution_plan: SharedList<PlanEntry>,
     /// The rollback with which the next run begins; not part of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_rollback: Option<PendingRollback>,

@@ -14,7 +14,7 @@ use crate::codon::{
 };
 use crate::cost::{TokenUsage, Usd};
 use crate::document::{
-    Approval, Operation, PendingRollback, PlanEntry, PlanExtension, StartingConditions, read_plan,
+    Approval, Operation, PendingRollback, PlanEntry, PlanExtension, SharedList, StartingConditions, read_plan,
 };
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
 use crate::run::RunTransition;
@@ -191,7 +191,8 @@ pub enum StateEvent {
     PlanReplaced {
         /// The whole new plan.
         #[serde(deserialize_with = "read_plan")]
-        execution_plan: Vec<PlanEntry>,
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<PlanEntry>"))]
+        execution_plan: SharedList<PlanEntry>,
     },
     /// A loop continues or ends, and the plan with it.
     PlanExtended {

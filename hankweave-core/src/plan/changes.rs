@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::expand::ExpandError;
 use super::onward::ResumePoint;
 use super::replan::{HankPlaces, ahead, replan};
-use crate::document::{HankweaveState, PlanEntry, RunStatus};
+use crate::document::{HankweaveState, PlanEntry, RunStatus, SharedIter, SharedList};
 use crate::hank::Hank;
 use crate::id::{CodonId, LoopId};
 use crate::thread::ExecutionThread;
@@ -46,18 +46,22 @@ pub(super) fn hank_changes(
     if plan.is_empty() {
         return HankChanges::default();
     }
-    let (ran, rest) = plan.split_at(standing.kept.min(plan.len()));
+    let (ran, rest) = (
+        plan.range(0..standing.kept),
+        plan.range(standing.kept..plan.len()),
+    );
     let upcoming = ahead(hank, thread, plan, standing);
     let next = ids(&upcoming);
     let places = HankPlaces::of(hank);
     let is_missing = |entry: &&PlanEntry| !places.has(entry);
-    let mut misfits: Vec<_> = rest.iter().filter(is_missing).map(removed).collect();
-    let is_over = has_ended(state, thread, ran, rest);
-    misfits.extend(open_loop(hank, ran).filter(|_| !is_new && !is_over));
+    let mut misfits: Vec<_> = rest.clone().filter(is_missing).map(removed).collect();
+    let last = ran.clone().next_back();
+    let is_over = has_ended(state, thread, last, rest);
+    misfits.extend(open_loop(hank, ran.clone()).filter(|_| !is_new && !is_over));
     let mut changes = HankChanges {
         misfits,
         gone: ran
-            .iter()
+            .clone()
             .filter(is_missing)
             .map(|entry| entry.codon_id.clone())
             .collect(),
@@ -71,13 +75,17 @@ pub(super) fn hank_changes(
             changes.reordered = then;
         }
     }
-    changes.taken = added_codons(plan, &upcoming, ran.last().filter(|_| is_over && !is_new));
+    changes.taken = added_codons(plan, &upcoming, last.filter(|_| is_over && !is_new));
     changes.next = next;
     changes
 }
 
 /// Returns codons new to the plan's iterations, or to the ended loop of `ended`.
-fn added_codons(plan: &[PlanEntry], upcoming: &[PlanEntry], ended: Option<&PlanEntry>) -> Vec<CodonId> {
+fn added_codons(
+    plan: &SharedList<PlanEntry>,
+    upcoming: &[PlanEntry],
+    ended: Option<&PlanEntry>,
+) -> Vec<CodonId> {
     let planned: HashSet<&CodonId> = plan.iter().map(|entry| &entry.codon_id).collect();
     let iterations: HashSet<_> = plan.iter().filter_map(iteration).collect();
     let ended = ended.and_then(loop_of);
@@ -116,27 +124,27 @@ fn removed(entry: &PlanEntry) -> ExpandError {
     }
 }
 
-/// Whether a loop in which the run stands had ended: a codon after it has begun, or the run is complete. A codon of the loop that was interrupted
-/// has begun as well, and says nothing.
+/// Whether a loop in which the run stands, at entry `last`, had ended: a codon after it has begun, or the run is complete. A codon of the loop that was
+/// interrupted has begun as well, and says nothing.
 fn has_ended(
     state: &HankweaveState,
     thread: &ExecutionThread,
-    ran: &[PlanEntry],
-    rest: &[PlanEntry],
+    last: Option<&PlanEntry>,
+    mut rest: SharedIter<'_, PlanEntry>,
 ) -> bool {
     let newest = state.runs.front().filter(|_| state.pending_rollback.is_none());
     let is_complete = newest.is_some_and(|run| run.status == RunStatus::Completed);
     let has_begun = |id: &CodonId| thread.codons.iter().any(|entry| entry.codon.codon_id() == id);
-    let within = ran.last().and_then(loop_of);
+    let within = last.and_then(loop_of);
     is_complete
         || rest
-            .first()
+            .next()
             .is_some_and(|next| loop_of(next) != within && has_begun(&next.codon_id))
 }
 
 /// A loop in which the run stands and which the hank does not have any more: nobody knows whether it would continue.
-fn open_loop(hank: &Hank, ran: &[PlanEntry]) -> Option<ExpandError> {
-    let last = ran.last()?;
+fn open_loop(hank: &Hank, mut ran: SharedIter<'_, PlanEntry>) -> Option<ExpandError> {
+    let last = ran.next_back()?;
     let loop_id = last.loop_context.as_ref()?.loop_id.clone();
     hank.find_loop(&loop_id)
         .is_none()

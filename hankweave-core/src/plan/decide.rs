@@ -1,6 +1,5 @@
 //! Next step of the runner, as one pure function over the document (STATE-44).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::policy::{FailureAction, consequence, usage_limit};
@@ -62,7 +61,7 @@ pub fn decide_with_replans(state: &HankweaveState, hank: &Hank) -> Decision {
     loop {
         match decide(&state, hank) {
             Decision::Extend(extension) => {
-                let extended = extension.extend(Arc::make_mut(&mut state.execution_plan));
+                let extended = extension.extend(&mut state.execution_plan);
                 extended.expect("it was made for this plan");
             }
             settled => return settled,

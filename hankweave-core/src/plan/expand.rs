@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::codon::{CodonExecution, LoopContext};
-use crate::document::{AddedEntry, PlanEntry, PlanExtension, PlannedCodon};
+use crate::document::{AddedEntry, PlanEntry, PlanExtension, PlannedCodon, SharedList};
 use crate::hank::{CodonConfig, Hank, HankItem, LoopConfig, TerminateOn};
 use crate::id::{CodonId, LoopId};
 use crate::machine::Extra;
@@ -130,7 +130,7 @@ pub enum ExpandError {
 impl LoopStep {
     /// This step as what an event says of it; `ended` is the codon that it was computed for, in `plan`.
     #[must_use]
-    pub fn extension(self, plan: &[PlanEntry], ended: &CodonId) -> PlanExtension {
+    pub fn extension(self, plan: &SharedList<PlanEntry>, ended: &CodonId) -> PlanExtension {
         let mut extension = PlanExtension {
             after: ended.clone(),
             dropped: 0,
@@ -150,19 +150,19 @@ impl LoopStep {
     }
 
     /// Changes `plan`, for which the step was computed; indices after the end of another one mean its end.
-    pub fn apply_to(self, plan: &mut Vec<PlanEntry>) {
+    pub fn apply_to(self, plan: &mut SharedList<PlanEntry>) {
         let end = plan.len();
         match self {
             Self::NotInLoop | Self::MidIteration | Self::Ended { .. } => {}
-            Self::Expand(entries, index) => drop(plan.splice(index.min(end)..index.min(end), entries)),
-            Self::DropRest { entries, .. } => drop(plan.drain(entries.start.min(end)..entries.end.min(end))),
+            Self::Expand(entries, index) => plan.splice(index.min(end)..index.min(end), entries),
+            Self::DropRest { entries, .. } => plan.splice(entries, Vec::new()),
         }
     }
 }
 
 /// The plan of a fresh run: every codon in order, of each loop only iteration 0.
 #[must_use]
-pub fn initial_plan(hank: &Hank) -> Vec<PlanEntry> {
+pub fn initial_plan(hank: &Hank) -> SharedList<PlanEntry> {
     hank.items.iter().flat_map(first_entries).collect()
 }
 
@@ -184,7 +184,7 @@ pub(super) fn first_entries(item: &HankItem) -> Vec<PlanEntry> {
 /// Returns an [`ExpandError`] when the plan does not match the hank.
 pub fn advance_loop(
     hank: &Hank,
-    plan: &[PlanEntry],
+    plan: &SharedList<PlanEntry>,
     finished: &CodonId,
     signal: LoopSignal,
 ) -> Result<LoopStep, ExpandError> {
@@ -197,7 +197,7 @@ pub fn advance_loop(
 /// Returns the plan after the codon at this position of `plan` has ended; see [`advance_loop`].
 pub(super) fn advance_loop_at(
     hank: &Hank,
-    plan: &[PlanEntry],
+    plan: &SharedList<PlanEntry>,
     index: usize,
     signal: LoopSignal,
 ) -> Result<LoopStep, ExpandError> {
@@ -209,7 +209,7 @@ pub(super) fn advance_loop_at(
     let Some(found) = hank.find_loop(&loop_id) else {
         return Ok(LoopStep::NotInLoop);
     };
-    let rest = index + 1..index + 1 + count_same_loop(&plan[index + 1..], &loop_id);
+    let rest = index + 1..index + 1 + count_same_loop(plan.iter().skip(index + 1), &loop_id);
     let end = match (signal, &found.terminate_on) {
         (LoopSignal::Budget, _) => Some(LoopEnd::BudgetExceeded),
         (LoopSignal::Context, TerminateOn::ContextExceeded) => Some(LoopEnd::ContextExceeded),
@@ -228,9 +228,9 @@ pub(super) fn advance_loop_at(
     }
 }
 
-/// How many entries at the front of `plan` belong to the loop, in this iteration or a later one.
-fn count_same_loop(plan: &[PlanEntry], loop_id: &LoopId) -> usize {
-    let contexts = plan.iter().map_while(|entry| entry.loop_context.as_ref());
+/// How many of the first entries of `plan` belong to the loop, in this iteration or a later one.
+fn count_same_loop<'p>(plan: impl Iterator<Item = &'p PlanEntry>, loop_id: &LoopId) -> usize {
+    let contexts = plan.map_while(|entry| entry.loop_context.as_ref());
     contexts.take_while(|context| context.loop_id == *loop_id).count()
 }
 
@@ -238,7 +238,7 @@ fn count_same_loop(plan: &[PlanEntry], loop_id: &LoopId) -> usize {
 /// the next iteration. The rest is what the loop has by now after the newest of its codons that it still has.
 fn next_entries(
     found: &LoopConfig,
-    plan: &[PlanEntry],
+    plan: &SharedList<PlanEntry>,
     last: usize,
     context: &LoopContext,
 ) -> Result<LoopStep, ExpandError> {
@@ -252,9 +252,9 @@ fn next_entries(
         let other = entry.loop_context.as_ref();
         other.is_some_and(|other| other.loop_id == found.id && other.iteration == context.iteration)
     };
-    let newest = plan[..=last].iter().rev().take_while(is_same).find_map(place);
-    let mut rest = iteration(found, context.iteration).ok_or_else(too_many)?;
-    rest.drain(..newest.map_or(0, |place| place + 1));
+    let newest = plan.range(0..last + 1).rev().take_while(is_same).find_map(place);
+    let done = newest.map_or(0, |place| place + 1);
+    let mut rest = iteration_from(found, context.iteration, done).ok_or_else(too_many)?;
     rest.retain(|entry| !is_planned(entry));
     if !rest.is_empty() {
         return Ok(LoopStep::Expand(rest, last + 1));
@@ -286,7 +286,13 @@ fn limit_reached(found: &LoopConfig, iteration: u32) -> Option<LoopEnd> {
 
 /// The codons of one iteration; `None` when an id cannot hold the number.
 pub(super) fn iteration(found: &LoopConfig, iteration: u32) -> Option<Vec<PlanEntry>> {
-    let entries = found.codons.iter().zip(0..).map(|(codon, codon_index_in_loop)| {
+    iteration_from(found, iteration, 0)
+}
+
+/// The codons of one iteration without the first `done` of them.
+fn iteration_from(found: &LoopConfig, iteration: u32, done: usize) -> Option<Vec<PlanEntry>> {
+    let codons = found.codons.iter().zip(0..).skip(done);
+    let entries = codons.map(|(codon, codon_index_in_loop)| {
         let codon_id = CodonId::in_loop(codon.id.configured(), iteration).ok()?;
         let context = LoopContext {
             loop_id: found.id.clone(),
@@ -313,8 +319,8 @@ mod tests {
     use super::*;
 
     impl LoopStep {
-        fn applied_to(self, plan: &[PlanEntry]) -> Vec<PlanEntry> {
-            let mut plan = plan.to_vec();
+        fn applied_to(self, plan: &SharedList<PlanEntry>) -> SharedList<PlanEntry> {
+            let mut plan = plan.clone();
             self.apply_to(&mut plan);
             plan
         }
@@ -346,7 +352,7 @@ mod tests {
     const UNTIL_PASSED: &str = r#"{"type":"untilCheckPasses","run":"true","limit":2}"#;
     const UNTIL_FULL: &str = r#"{"type":"contextExceeded"}"#;
 
-    fn ids(plan: &[PlanEntry]) -> Vec<&str> {
+    fn ids(plan: &SharedList<PlanEntry>) -> Vec<&str> {
         plan.iter().map(|entry| entry.codon_id.as_str()).collect()
     }
 
@@ -462,7 +468,7 @@ mod tests {
     fn a_loop_until_a_check_passes_ends_with_the_check_or_after_its_limit() {
         let passing = hank(UNTIL_PASSED);
         let plan = initial_plan(&passing);
-        let step = |plan: &[PlanEntry], ended: &str, signal| {
+        let step = |plan: &SharedList<PlanEntry>, ended: &str, signal| {
             advance_loop(&passing, plan, &id(ended), signal).unwrap()
         };
         let ends =
@@ -555,7 +561,8 @@ mod tests {
     #[test]
     fn a_loop_without_a_limit_ends_after_a_thousand_iterations() {
         let hank = hank(UNTIL_FULL);
-        let mut plan = iteration(hank.find_loop(&LoopId::new("l").unwrap()).unwrap(), 998).unwrap();
+        let found = hank.find_loop(&LoopId::new("l").unwrap());
+        let mut plan = SharedList::from(iteration(found.unwrap(), 998).unwrap());
         plan = advance_loop(&hank, &plan, &id("c#998"), LoopSignal::Nothing)
             .unwrap()
             .applied_to(&plan);

@@ -1,7 +1,5 @@
 //! A run that continues, with a hank that may have changed since it began (STATE-45).
 
-use std::sync::Arc;
-
 use super::changes::{HankChanges, hank_changes};
 use super::expand::ExpandError;
 use super::onward::{ResumePoint, RunIntent, resume};
@@ -49,7 +47,7 @@ impl ContinuedRun {
     /// [`ExpandError`] when the hank gives the id of a codon that has run in a loop to another one, or a loop cannot be repeated.
     pub fn replan(&mut self, hank: &Hank) -> Result<(), ExpandError> {
         let plan = replan(&self.state, &self.thread, hank, &self.standing(hank))?;
-        self.state.execution_plan = Arc::new(plan);
+        self.state.execution_plan = plan;
         self.is_new = true;
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! The result of one iteration of a loop.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,7 +71,7 @@ fn iteration_before<'s>(
     ended: &CodonId,
     context: &LoopContext,
 ) -> Option<&'s CodonId> {
-    let mut older = state.execution_plan[..state.planned_at(ended)?].iter().rev();
+    let mut older = state.execution_plan.range(0..state.planned_at(ended)?).rev();
     let before = older.find(|entry| !is_in_iteration(entry.loop_context.as_ref(), context))?;
     let is_of_loop = |other: &LoopContext| other.loop_id == context.loop_id;
     let is_of_loop = before.loop_context.as_ref().is_some_and(is_of_loop);
@@ -157,18 +156,4 @@ impl PlanEntry {
             .is_some_and(|most| context.iteration + 1 >= most);
         (is_last || ends_loop).then_some((run, is_over || ends_loop))
     }
-}
-
-/// Every pattern of `checkpointedFiles` from the first entry of the plan to the entry `id`, each once
-/// (HANK-19).
-#[must_use]
-pub fn checkpoint_patterns(plan: &[PlanEntry], id: &CodonId) -> Vec<String> {
-    let index = plan.iter().rposition(|entry| entry.codon_id == *id);
-    let entries = &plan[..index.map_or(plan.len(), |index| index + 1)];
-    let (mut seen, mut known) = (HashSet::new(), HashSet::new());
-    // The iterations of a loop share their configurations.
-    let entries = entries.iter().filter(|entry| seen.insert(entry.codon.address()));
-    let named = entries.flat_map(|entry| entry.codon.checkpointed_files());
-    let new = named.filter(|pattern| known.insert(*pattern));
-    new.map(str::to_owned).collect()
 }

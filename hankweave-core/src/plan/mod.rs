@@ -11,6 +11,7 @@ mod expand;
 mod going_on;
 mod iteration;
 mod onward;
+mod patterns;
 mod policy;
 mod replan;
 
@@ -21,6 +22,7 @@ pub use expand::{
     ExpandError, LoopEnd, LoopSignal, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan,
 };
 pub use going_on::ContinuedRun;
-pub use iteration::{IterationEnd, NextIteration, checkpoint_patterns, iteration_end};
+pub use iteration::{IterationEnd, NextIteration, iteration_end};
 pub use onward::{RunIntent, resume};
+pub use patterns::DeclaredPatterns;
 pub use policy::{Retry, UsageLimit};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Decision, decide, obstacle};
 use crate::codon::{CheckpointType, CodonExecution};
-use crate::document::{ContinuationSource, HankweaveState, KnownCheckpoints, PlanEntry};
+use crate::document::{ContinuationSource, HankweaveState, KnownCheckpoints, PlanEntry, SharedList};
 use crate::hank::Hank;
 use crate::id::CodonId;
 use crate::thread::{ExecutionThread, Recovery, Resume};
@@ -158,7 +158,7 @@ fn before(thread: &ExecutionThread, source: &ContinuationSource) -> Option<Codon
 }
 
 /// The place in the plan after this codon of the thread; one that the plan does not have counts as the one before it.
-fn place_behind(plan: &[PlanEntry], thread: &ExecutionThread, codon: &CodonId) -> usize {
+fn place_behind(plan: &SharedList<PlanEntry>, thread: &ExecutionThread, codon: &CodonId) -> usize {
     let places: HashMap<&CodonId, usize> = plan.iter().map(|entry| &entry.codon_id).zip(0..).collect();
     let ids = thread.codons.iter().map(|entry| entry.codon.codon_id());
     let from_there = ids.skip_while(|id| *id != codon);

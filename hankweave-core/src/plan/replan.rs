@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::expand::{ExpandError, LoopSignal, LoopStep, advance_loop, first_entries, iteration};
 use super::onward::ResumePoint;
 use crate::codon::CodonExecution;
-use crate::document::{HankweaveState, PlanEntry};
+use crate::document::{HankweaveState, PlanEntry, SharedIter, SharedList};
 use crate::hank::{Hank, HankItem, OnFailure};
 use crate::id::{CodonId, LoopId};
 use crate::thread::ExecutionThread;
@@ -24,14 +24,17 @@ pub(super) fn replan(
     thread: &ExecutionThread,
     hank: &Hank,
     standing: &ResumePoint,
-) -> Result<Vec<PlanEntry>, ExpandError> {
-    let kept = standing.kept.min(state.execution_plan.len());
-    let (ran, rest) = state.execution_plan.split_at(kept);
+) -> Result<SharedList<PlanEntry>, ExpandError> {
+    let planned = &state.execution_plan;
+    let (ran, rest) = (
+        planned.range(0..standing.kept),
+        planned.range(standing.kept..planned.len()),
+    );
     let newest = thread.newest_records();
     let is_to_be_done = |entry: &&PlanEntry| !has_failed(&newest, hank, entry);
-    let mut plan: Vec<_> = ran.iter().filter(is_to_be_done).cloned().collect();
+    let mut plan: SharedList<_> = ran.filter(is_to_be_done).cloned().collect();
     let begins = |entry: &&PlanEntry| Some(&entry.codon_id) == standing.first.as_ref();
-    plan.extend(rest.iter().filter(begins).cloned());
+    plan.extend(rest.clone().filter(begins).cloned());
     let iteration = rest_of_iteration(thread, hank, &plan, rest)?;
     plan.extend(iteration);
     let known: HashSet<Item<'_>> = plan.iter().map(Item::of).collect();
@@ -58,15 +61,15 @@ fn has_failed(newest: &HashMap<&CodonId, &CodonExecution>, hank: &Hank, entry: &
 fn rest_of_iteration(
     thread: &ExecutionThread,
     hank: &Hank,
-    plan: &[PlanEntry],
-    rest: &[PlanEntry],
+    plan: &SharedList<PlanEntry>,
+    mut rest: SharedIter<'_, PlanEntry>,
 ) -> Result<Vec<PlanEntry>, ExpandError> {
     let is_in = |id: &LoopId, entry: &PlanEntry| {
         let context = entry.loop_context.as_ref();
         context.is_some_and(|context| context.loop_id == *id)
     };
     let has_begun = |id: &LoopId| plan.iter().any(|entry| is_in(id, entry));
-    if let Some(context) = rest.first().and_then(|next| next.loop_context.as_ref())
+    if let Some(context) = rest.next().and_then(|next| next.loop_context.as_ref())
         && let Some(found) = hank.find_loop(&context.loop_id)
         && has_begun(&context.loop_id)
     {
@@ -100,15 +103,15 @@ fn signal(thread: &ExecutionThread, id: &CodonId) -> LoopSignal {
 pub(super) fn ahead(
     hank: &Hank,
     thread: &ExecutionThread,
-    plan: &[PlanEntry],
+    plan: &SharedList<PlanEntry>,
     standing: &ResumePoint,
 ) -> Vec<PlanEntry> {
-    let mut plan = plan.to_vec();
+    let mut plan = plan.clone();
     let first = plan
         .iter()
         .position(|entry| Some(&entry.codon_id) == standing.first.as_ref());
     let mut at = first.unwrap_or(standing.kept);
-    let expand = |plan: &mut Vec<PlanEntry>, ended: usize, signal| {
+    let expand = |plan: &mut SharedList<PlanEntry>, ended: usize, signal| {
         let step = advance_loop(hank, plan, &plan[ended].codon_id, signal);
         if let Ok(step @ (LoopStep::Expand(..) | LoopStep::DropRest { .. })) = step {
             step.apply_to(plan);
@@ -123,7 +126,7 @@ pub(super) fn ahead(
         expand(&mut plan, at, LoopSignal::Nothing);
         at += 1;
     }
-    plan.drain(begin..at).collect()
+    plan.range(begin..at).cloned().collect()
 }
 
 /// The item of a hank to which an entry belongs: a codon, or the loop that it is in.

@@ -128,8 +128,7 @@ impl ExecutionThread {
         let run = state.run(&self.codons.first()?.run_id)?;
         run.starting_conditions.source()?;
         let plan = &state.execution_plan;
-        let position = plan.iter().position(|entry| entry.codon_id == *newest)?;
-        let before = &plan.get(position.checked_sub(1)?)?.codon_id;
+        let before = &plan.get(state.planned_at(newest)?.checked_sub(1)?)?.codon_id;
         let has_ended = |run: &&Arc<RunRecord>| {
             let mut codons = run.codons.iter();
             codons.any(|codon| codon.codon_id() == before && codon.is_terminal())

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::next::taken_up;
 use super::{ExecutionThread, ThreadTip};
 use crate::codon::CodonExecution;
-use crate::document::{HankweaveState, PlanEntry};
+use crate::document::{HankweaveState, PlanEntry, SharedList};
 use crate::id::{CodonId, SessionId};
 
 impl ThreadTip<'_> {
@@ -38,7 +38,7 @@ impl ExecutionThread {
     #[must_use]
     pub fn continuation_sessions<'a>(
         &'a self,
-        plan: &'a [PlanEntry],
+        plan: &'a SharedList<PlanEntry>,
     ) -> BTreeMap<&'a CodonId, Option<&'a SessionId>> {
         let mut newest = HashMap::new();
         for codon in self.codons.iter().map(|entry| entry.codon.as_ref()) {

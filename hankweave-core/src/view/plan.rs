@@ -8,7 +8,7 @@ use super::attempt::{AttemptKey, AttemptView};
 use super::item::{ItemKind, ItemView};
 use super::run_view::RunView;
 use super::text::{NAME, TITLE, excerpt};
-use crate::document::{PlanEntry, PlanExtension, PlannedCodon};
+use crate::document::{PlanEntry, PlanExtension, PlannedCodon, SharedList};
 use crate::id::{CodonId, LoopId};
 use crate::wire::{Event, HankTitle};
 
@@ -30,7 +30,7 @@ struct Layout<'p> {
 
 impl RunView {
     /// Lays out a plan; what is known of its entries stays.
-    pub(super) fn replace_plan(&mut self, plan: &[PlanEntry]) {
+    pub(super) fn replace_plan(&mut self, plan: &SharedList<PlanEntry>) {
         let mut seen = std::collections::HashSet::new();
         let entries = plan.iter().map(|entry| Layout {
             id: entry.codon_id.configured(),

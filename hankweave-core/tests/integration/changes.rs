@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use hankweave_core::document::PlanEntry;
+use hankweave_core::document::{PlanEntry, SharedList};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{Hank, HankItem, OnFailure, parse};
 use hankweave_core::id::{CodonId, LoopId};
@@ -50,12 +50,16 @@ fn changes(story: &Story, hank: &Hank) -> HankChanges {
 }
 
 /// The plan made again; a run that begins at the first codon makes its own.
-fn anew(story: &Story, hank: &Hank, recovery: Option<Recovery>) -> Result<Vec<PlanEntry>, ExpandError> {
+fn anew(
+    story: &Story,
+    hank: &Hank,
+    recovery: Option<Recovery>,
+) -> Result<SharedList<PlanEntry>, ExpandError> {
     let Some(mut going_on) = going_on(story, hank, recovery) else {
         return Ok(initial_plan(hank));
     };
     going_on.replan(hank)?;
-    Ok(going_on.state().execution_plan.to_vec())
+    Ok(going_on.state().execution_plan.clone())
 }
 
 fn planned(story: &Story, hank: &Hank, recovery: Option<Recovery>) -> Result<Vec<String>, ExpandError> {
@@ -366,8 +370,8 @@ proptest! {
             going_on.replan(&now).unwrap();
             let told = going_on.changes(&now);
             prop_assert_eq!((&told.misfits[..], &runs), (&[][..], &names(&told.next)));
-            let stays = &going_on.state().execution_plan[..going_on.kept(&now)];
-            let stays: Vec<&str> = stays.iter().map(|entry| entry.codon_id.as_str()).collect();
+            let stays = going_on.state().execution_plan.range(0..going_on.kept(&now));
+            let stays: Vec<&str> = stays.map(|entry| entry.codon_id.as_str()).collect();
             prop_assert!(!runs.iter().any(|id| stays.contains(&id.as_str())), "{stays:?} {runs:?}");
         }
         // A loop that has run is one item, whatever is in it by now.

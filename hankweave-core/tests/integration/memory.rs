@@ -3,13 +3,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::agent::{AgentDecoder, AgentLine, ClaudeDecoder};
 use hankweave_core::budget::{Ceiling, RunBudgets, summary};
 use hankweave_core::cost::{TokenUsage, Usd};
-use hankweave_core::document::{HankweaveState, parse};
+use hankweave_core::document::{HankweaveState, PlanEntry, SharedList, parse};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{self, Hank};
 use hankweave_core::id::{CheckpointSha, CodonId};
@@ -181,7 +180,7 @@ fn half_a_night(codons: usize) -> (Hank, HankweaveState) {
         story.codon(&format!("c{number}"), Ending::Completed)
     });
     let mut state = story.run_fails().state().clone();
-    state.execution_plan = Arc::new(initial_plan(&hank));
+    state.execution_plan = initial_plan(&hank);
     (hank, state)
 }
 
@@ -204,7 +203,7 @@ fn looking_ahead_in_a_loop_copies_no_plan() {
         story.codon(&format!("work#{number}"), Ending::Completed)
     });
     let mut state = story.run_fails().state().clone();
-    state.execution_plan = Arc::new(plan);
+    state.execution_plan = plan;
     let known: HashSet<CheckpointSha> = state.checkpoints().cloned().collect();
     let continued = ContinuedRun::of(state, &hank, Some(Recovery::CrashPoint), &known).unwrap();
     let (changes, tally) = measured(|| continued.changes(&hank));
@@ -319,4 +318,39 @@ fn what_is_decided_late_in_a_night_takes_as_much_memory_as_early() {
         late.0 <= early.0 + 100 && late.1 == early.1,
         "{early:?} and {late:?}"
     );
+}
+
+/// What 64 extensions of a plan of so many iterations take, each of which leaves a version for a reader.
+fn extending(iterations: u32) -> Tally {
+    let hank = loop_of(100_000);
+    let entry = initial_plan(&hank)[0].clone();
+    let id = |iteration| CodonId::in_loop("work", iteration).unwrap();
+    let entries = (0..iterations).map(|iteration| {
+        let mut entry = entry.clone();
+        entry.codon_id = id(iteration);
+        entry.loop_context.as_mut().unwrap().iteration = iteration;
+        entry
+    });
+    let mut plan: SharedList<PlanEntry> = entries.collect();
+    let ((), tally) = measured(|| {
+        for iteration in iterations..iterations + 64 {
+            let _shown = plan.clone();
+            let step = advance_loop(&hank, &plan, &id(iteration - 1), LoopSignal::Nothing).unwrap();
+            step.extension(&plan, &id(iteration - 1))
+                .extend(&mut plan)
+                .unwrap();
+        }
+    });
+    tally
+}
+
+/// A reader holds the plan before each extension, so what it shares with the one after must not be copied.
+#[test]
+fn an_extension_of_a_long_plan_copies_one_piece_of_it() {
+    let (early, late) = (extending(1_024), extending(12_800));
+    let asked = [early, late].map(|tally| tally.asked / 64);
+    println!("{asked:?} bytes, {} and {} calls", early.calls, late.calls);
+    // A pointer for each piece of 64 entries, and numbers with more digits.
+    assert!(asked[1] <= asked[0] + 4_096, "{asked:?}");
+    assert!(late.calls <= early.calls, "calls");
 }

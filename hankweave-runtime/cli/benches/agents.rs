@@ -11,6 +11,7 @@
     reason = "a benchmark measures the real world"
 )]
 
+#[expect(dead_code, reason = "other benchmarks use the rest")]
 mod support;
 
 use std::path::PathBuf;

@@ -9,15 +9,16 @@
     reason = "a benchmark measures the real world"
 )]
 
+#[expect(dead_code, reason = "other benchmarks use the rest")]
+mod support;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-
-/// The program that is measured.
-const HANKWEAVE: &str = env!("CARGO_BIN_EXE_hankweave");
+use support::{HANKWEAVE, ProcessCost};
 
 /// After so many codons of a hundred the figures are taken.
 const MARKS: [usize; 6] = [1, 2, 10, 50, 90, 100];
@@ -51,16 +52,6 @@ fn row_of(codons: usize) -> Value {
     (0..codons).map(|number| codon(&format!("c{number}"))).collect()
 }
 
-/// Usage of a process so far.
-#[derive(Clone, Copy, Default)]
-struct Used {
-    codons: usize,
-    /// Of the processor, in clock ticks.
-    ticks: u64,
-    written: u64,
-    calls: u64,
-}
-
 fn night(codons: usize, items: &Value) {
     let folder = tempfile::tempdir().expect("the system has room for a temporary folder");
     let (hank, work) = (folder.path().join("hank"), folder.path().join("work"));
@@ -79,7 +70,7 @@ fn night(codons: usize, items: &Value) {
         .spawn()
         .expect("the program was built");
     let marks = MARKS.map(|part| (codons * part / 100).max(1));
-    let (mut before, mut done) = (Used::default(), 0);
+    let (mut before, mut done) = ((0, ProcessCost::default()), 0);
     for line in BufReader::new(run.stdout.take().expect("it is piped")).lines() {
         if !line
             .expect("the program prints text")
@@ -89,9 +80,9 @@ fn night(codons: usize, items: &Value) {
         }
         done += 1;
         if marks.contains(&done) {
-            let used = used(run.id(), done);
-            tell(before, used, run.id());
-            before = used;
+            let now = (done, ProcessCost::of(run.id()));
+            tell(before, now, run.id());
+            before = now;
         }
     }
     assert!(
@@ -120,41 +111,16 @@ fn files_in(folder: &Path) -> usize {
     std::fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
-fn used(pid: u32, codons: usize) -> Used {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
-    let tick = |field: usize| fields[field].parse::<u64>().expect("the system counts ticks");
-    let io = std::fs::read_to_string(format!("/proc/{pid}/io")).expect("it is ours");
-    let count = |name: &str| {
-        let line = io.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|count| count.trim().parse::<u64>().ok())
-            .expect("the system counts")
-    };
-    Used {
-        codons,
-        ticks: tick(11) + tick(12),
-        written: count("wchar:"),
-        calls: count("syscr:") + count("syscw:"),
-    }
-}
-
 #[expect(clippy::cast_precision_loss, reason = "the figures are for people")]
-fn tell(before: Used, now: Used, pid: u32) {
-    let codons = (now.codons - before.codons) as f64;
-    let of_each = |count: u64, earlier: u64| (count - earlier) as f64 / codons;
+fn tell((first, before): (usize, ProcessCost), (last, now): (usize, ProcessCost), pid: u32) {
+    let cost = now.with(before, |now, before| now - before);
+    let of_each = |figure: u64| figure as f64 / (last - first) as f64;
     println!(
-        "  {:6} to {:6}: {:6.2} ms, {:8.0} bytes written, {:6.1} reads and writes for each; {} resident",
-        before.codons,
-        now.codons,
-        // A tick is a hundredth of a second wherever this runs.
-        of_each(now.ticks, before.ticks) * 10.0,
-        of_each(now.written, before.written),
-        of_each(now.calls, before.calls),
+        "  {first:6} to {last:6}: {:6.2} ms user and {:6.2} ms system, {:8.0} bytes written, {:6.1} reads and writes for each; {} resident",
+        of_each(cost.user) * 10.0,
+        of_each(cost.system) * 10.0,
+        of_each(cost.written),
+        of_each(cost.calls),
         resident(pid),
     );
 }

@@ -18,22 +18,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use support::{HANKWEAVE, tree};
+use support::{HANKWEAVE, ProcessCost, tree};
 
 const CODONS: usize = 100;
 const FILES: usize = 1_000;
 const ROUNDS: usize = 5;
-
-/// Figures of a process.
-#[derive(Clone, Copy, Default)]
-struct ProcessCost {
-    /// Processor time, in clock ticks.
-    ticks: u64,
-    /// Bytes that were written.
-    written: u64,
-    /// Reads and writes.
-    calls: u64,
-}
 
 fn main() {
     // `cargo test --benches` passes arguments of the test harness; there is nothing to test here.
@@ -46,10 +35,7 @@ fn main() {
     let mut sums = [ProcessCost::default(); 3];
     for _ in 0..ROUNDS {
         for (sum, place) in sums.iter_mut().zip(places) {
-            let cost = run(place);
-            sum.ticks += cost.ticks;
-            sum.written += cost.written;
-            sum.calls += cost.calls;
+            *sum = sum.with(run(place), |sum, more| sum + more);
         }
     }
     println!("{CODONS} codons, {FILES} files, {ROUNDS} rounds, own figures for each codon");
@@ -90,34 +76,10 @@ fn run(place: &Path) -> ProcessCost {
         .map_while(Result::ok)
         .filter(|line| line.contains("\"codon.completed\""));
     assert!(completed.nth(CODONS - 1).is_some(), "the run has failed");
-    let cost = cost_of(run.id());
+    let cost = ProcessCost::of(run.id());
     drop(completed);
     assert!(run.wait().is_ok(), "the run is ours");
     cost
-}
-
-fn cost_of(pid: u32) -> ProcessCost {
-    let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).expect("it runs");
-    let (stat, io) = (read("stat"), read("io"));
-    // The name of the program, which stands first, may have spaces.
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
-    let ticks = |field: usize| fields[field].parse::<u64>().expect("the system counts ticks");
-    let count = |name: &str| {
-        let count = io
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-        count.expect("the system counts")
-    };
-    ProcessCost {
-        ticks: ticks(11) + ticks(12),
-        written: count("wchar:"),
-        calls: count("syscr:") + count("syscw:"),
-    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the figures are for people")]
@@ -126,9 +88,8 @@ fn tell(name: &str, cost: ProcessCost, without: ProcessCost) {
     let ratio = |figure: u64, without: u64| figure as f64 / without as f64;
     println!(
         "  {name:16} {:6.2} ms ({:.2}), {:8.0} bytes written ({:.2}), {:6.1} reads and writes ({:.2})",
-        // A tick is a hundredth of a second wherever this runs.
-        of_each(cost.ticks) * 10.0,
-        ratio(cost.ticks, without.ticks),
+        of_each(cost.user + cost.system) * 10.0,
+        ratio(cost.user + cost.system, without.user + without.system),
         of_each(cost.written),
         ratio(cost.written, without.written),
         of_each(cost.calls),

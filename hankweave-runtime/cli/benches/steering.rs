@@ -12,6 +12,7 @@
     reason = "a benchmark measures the real world"
 )]
 
+#[expect(dead_code, reason = "other benchmarks use the rest")]
 mod support;
 
 use std::path::Path;

@@ -55,10 +55,11 @@ impl PlanChanges {
 
     /// A run begins at the first codon, with a plan of its own.
     fn fresh(state: &HankweaveState, hank: &Hank) -> Self {
-        let first = initial_plan(hank).into_iter().next().map(|entry| entry.codon_id);
+        let plan = initial_plan(hank);
+        let first = plan.first().map(|entry| &entry.codon_id);
         Self {
             is_fresh: !state.runs.is_empty(),
-            next: first.as_ref().map(ToString::to_string),
+            next: first.map(ToString::to_string),
             ..Self::default()
         }
     }

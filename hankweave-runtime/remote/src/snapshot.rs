@@ -126,7 +126,7 @@ fn of_state(disk: &dyn Disk, dir: &ExecutionDir, found: &FoundState) -> Result<V
     };
     if let FoundFile::Bytes(bytes) = &found.primary {
         add("state.json", bytes.clone());
-    } else if let FoundFile::Bytes(bytes) = &found.backup {
+    } else if let Ok(FoundFile::Bytes(bytes)) = found.backup() {
         add("state.json", bytes.clone());
     }
     // Only what is known to be durable, without the room after it.

@@ -96,7 +96,7 @@ pub(super) async fn catch_up(
     let fresh = opened.options.fresh;
     let entry = newest.filter(|_| !fresh).and_then(|newest| {
         let id = newest.codon.codon_id();
-        let entry = state.execution_plan.iter().find(|entry| entry.codon_id == *id)?;
+        let entry = state.planned(id)?;
         Some((newest, entry, opened.hank.codon(id.configured())?))
     });
     let Some((newest, entry, config)) = entry else {

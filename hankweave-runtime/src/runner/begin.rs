@@ -7,9 +7,7 @@ use hankweave_core::document::{
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
 use hankweave_core::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
-use hankweave_core::plan::{
-    Decision, RunIntent, checkpoint_patterns, decide, initial_plan, obstacle, resume,
-};
+use hankweave_core::plan::{Decision, DeclaredPatterns, RunIntent, decide, initial_plan, obstacle, resume};
 use hankweave_core::run::{Run, Running};
 use hankweave_core::thread::{self, ExecutionThread, Resume};
 use hankweave_core::wire::{Event, ProgressKind};
@@ -256,10 +254,8 @@ async fn initial_checkpoint(
         return Ok(sha.clone());
     }
     let possession = &opened.possession;
-    let plan = initial_plan(&opened.hank);
-    let patterns = plan.last().map(|last| checkpoint_patterns(&plan, &last.codon_id));
     let request = InitialRequest {
-        patterns: opened.patterns(patterns.unwrap_or_default()),
+        patterns: opened.patterns(DeclaredPatterns::of(&initial_plan(&opened.hank))),
         at: possession.world.clock.now(),
     };
     let initial = possession.with_checkpoints(move |store| store.initial(&request));

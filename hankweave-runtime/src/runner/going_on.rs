@@ -33,7 +33,7 @@ pub(crate) async fn replan(opened: &mut OpenedExecution) -> Result<(), OpenExecu
         return Err(refused(changes.misfits));
     }
     if replanned {
-        let execution_plan = going_on.state().execution_plan.to_vec();
+        let execution_plan = going_on.state().execution_plan.clone();
         let manager = &opened.possession.manager;
         let recorded = manager
             .transition(StateEvent::PlanReplaced { execution_plan })

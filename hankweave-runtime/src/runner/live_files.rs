@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hankweave_core::document::HankweaveState;
-use hankweave_core::plan::checkpoint_patterns;
+use hankweave_core::plan::DeclaredPatterns;
 use hankweave_core::wire::FileNode;
 
 use crate::checkpoint::CheckpointStore;
@@ -31,9 +31,8 @@ impl LiveFiles {
 
     /// The files that the plan of `state` names.
     pub(crate) async fn tree(&self, state: &HankweaveState) -> Vec<FileNode> {
-        let plan = &state.execution_plan;
-        let declared = plan.last().map(|last| checkpoint_patterns(plan, &last.codon_id));
-        let patterns = without_own_files(declared.unwrap_or_default(), &self.own_files);
+        let declared = DeclaredPatterns::of(&state.execution_plan);
+        let patterns = without_own_files(declared, &self.own_files);
         tree_now(&self.world, &self.checkpoints, patterns).await
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hankweave_core::cost::Usd;
-use hankweave_core::document::{HankweaveState, KnownCheckpoints, PlanEntry};
+use hankweave_core::document::{HankweaveState, KnownCheckpoints, PlanEntry, SharedList};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::RunId;
 use hankweave_core::state::{LiveState, Totals};
@@ -126,7 +126,7 @@ impl StateManager {
     }
 
     /// Replaces the execution plan, in order with the transitions.
-    pub async fn replace_plan(&self, execution_plan: Vec<PlanEntry>) -> Ticket {
+    pub async fn replace_plan(&self, execution_plan: SharedList<PlanEntry>) -> Ticket {
         self.transition(StateEvent::PlanReplaced { execution_plan }).await
     }
 

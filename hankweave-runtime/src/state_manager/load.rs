@@ -73,21 +73,23 @@ pub fn load(parts: &StateManagerParts, strictness: Strictness) -> Result<LoadedS
     let found = parts.files.find().map_err(LoadError::Files)?;
     let history_exists = found.traces || found.log.last_seq() > 0 || parts.journal.last_seq() > 0;
     let mut journal_failure = None;
-    let recovered = recover(
-        candidate(&found.primary, &found),
-        candidate(&found.backup, &found),
-        || {
-            recorded_events(&*parts.journal, &found).unwrap_or_else(|error| {
-                journal_failure = Some(error);
-                Vec::new()
-            })
-        },
-        history_exists,
-    );
+    let events = || {
+        recorded_events(&*parts.journal, &found).unwrap_or_else(|error| {
+            journal_failure = Some(error);
+            Vec::new()
+        })
+    };
+    // A backup that cannot be read is an error below, before anything is changed.
+    let backup = || found.backup().unwrap_or(&FoundFile::Absent);
+    let recovered = choose(&found, backup, events, history_exists);
+    let backup = match recovered.source {
+        StateSource::Primary => &FoundFile::Absent,
+        _ => found.backup().map_err(LoadError::Files)?,
+    };
     if let Some(error) = journal_failure {
         return Err(LoadError::Journal(error));
     }
-    if let Some(version) = version_of_others(&found, recovered.source) {
+    if let Some(version) = version_of_others(&found.primary, backup, recovered.source) {
         return Err(LoadError::Version { version });
     }
     if recovered.history_was_reset && strictness == Strictness::Stop {
@@ -96,7 +98,7 @@ pub fn load(parts: &StateManagerParts, strictness: Strictness) -> Result<LoadedS
     let last_seq = found.log.last_seq().max(parts.journal.last_seq());
     // Whether the last process ended cleanly, with everything durable.
     let clean = last_seq == 0 || found.log.closed_at == Some(last_seq);
-    let quarantined = repair_files(parts, &found, recovered.source).map_err(LoadError::Files)?;
+    let quarantined = repair_files(parts, &found, backup, recovered.source).map_err(LoadError::Files)?;
     let last_write = match found.log.damaged_lines {
         0 => &found.log.last_write,
         _ => &NOTHING_IN_DOUBT,
@@ -104,7 +106,7 @@ pub fn load(parts: &StateManagerParts, strictness: Strictness) -> Result<LoadedS
     // Before its events are used, so that no loss of power takes back what the journal says.
     let log = parts.files.open_log(last_write).map_err(LoadError::Files)?;
     let restored_events =
-        complete_journal(parts, &found, recovered.source, clean).map_err(LoadError::Journal)?;
+        complete_journal(parts, &found, backup, recovered.source, clean).map_err(LoadError::Journal)?;
     let mut loaded = LoadedState {
         source: recovered.source,
         primary_problems: recovered.primary_problems,
@@ -135,14 +137,30 @@ pub fn peek(
     journal_exists: bool,
     journaled: impl FnOnce() -> Vec<Recorded<StateEvent>>,
 ) -> RecoveredState {
-    let (primary, backup) = (candidate(&found.primary, found), candidate(&found.backup, found));
     let history_exists = found.traces || found.log.last_seq() > 0 || journal_exists;
-    recover(
-        primary,
-        backup,
-        || merged(found.log.records.clone(), journaled()),
-        history_exists,
-    )
+    let backup = || {
+        found.backup().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the backup of the state cannot be read");
+            &FoundFile::Unusable
+        })
+    };
+    let events = || merged(found.log.records.clone(), journaled());
+    choose(found, backup, events, history_exists)
+}
+
+/// Chooses what to trust. `backup` is asked for only when state.json cannot be used.
+fn choose<'f>(
+    found: &'f FoundState,
+    backup: impl FnOnce() -> &'f FoundFile,
+    events: impl FnOnce() -> Vec<Recorded<StateEvent>>,
+    history_exists: bool,
+) -> RecoveredState {
+    let primary = candidate(&found.primary, found);
+    let recovered = recover(primary, None, Vec::new, history_exists);
+    match recovered.source {
+        StateSource::Primary => recovered,
+        _ => recover(primary, candidate(backup(), found), events, history_exists),
+    }
 }
 
 fn candidate<'a>(file: &'a FoundFile, found: &'a FoundState) -> Option<Candidate<'a>> {
@@ -161,11 +179,11 @@ fn candidate<'a>(file: &'a FoundFile, found: &'a FoundState) -> Option<Candidate
 }
 
 /// The version of a state file that was passed over because another version of hankweave wrote it.
-fn version_of_others(found: &FoundState, source: StateSource) -> Option<u64> {
+fn version_of_others(primary: &FoundFile, backup: &FoundFile, source: StateSource) -> Option<u64> {
     let passed_over = match source {
         StateSource::Primary => &[][..],
-        StateSource::Backup => &[&found.primary],
-        StateSource::Log | StateSource::Fresh => &[&found.primary, &found.backup],
+        StateSource::Backup => &[primary],
+        StateSource::Log | StateSource::Fresh => &[primary, backup],
     };
     passed_over.iter().find_map(|file| match file {
         FoundFile::Bytes(bytes) => foreign_version(bytes),
@@ -193,6 +211,7 @@ fn is_behind(found: &FoundState, source: StateSource) -> bool {
 fn repair_files(
     parts: &StateManagerParts,
     found: &FoundState,
+    backup: &FoundFile,
     source: StateSource,
 ) -> Result<Vec<PathBuf>, StateFileError> {
     let (files, now) = (&parts.files, parts.clock.now());
@@ -201,7 +220,7 @@ fn repair_files(
     if source != StateSource::Primary && found.primary != FoundFile::Absent {
         quarantined.push(files.quarantine_primary(now)?);
     }
-    if matches!(source, StateSource::Log | StateSource::Fresh) && found.backup != FoundFile::Absent {
+    if matches!(source, StateSource::Log | StateSource::Fresh) && *backup != FoundFile::Absent {
         quarantined.push(files.quarantine_backup(now)?);
     }
     if found.log.damaged_lines > 0 {
@@ -237,10 +256,11 @@ fn first_snapshot(
 fn complete_journal(
     parts: &StateManagerParts,
     found: &FoundState,
+    backup: &FoundFile,
     source: StateSource,
     clean: bool,
 ) -> Result<usize, IoError> {
-    let (bytes, tail) = match (source, &found.primary, &found.backup) {
+    let (bytes, tail) = match (source, &found.primary, backup) {
         (StateSource::Primary, FoundFile::Bytes(bytes), _)
         | (StateSource::Backup, _, FoundFile::Bytes(bytes)) => (bytes.as_slice(), found.log.tail_of(bytes)),
         _ => (&[][..], found.log.records.as_slice()),

@@ -705,7 +705,11 @@ async fn a_long_log_is_cut_and_still_continues_both_documents() {
     let (mut number, mut longest) = (0, 0);
     loop {
         number += 1;
-        life.manager.replace_plan(plan(number)).await.await.unwrap();
+        life.manager
+            .replace_plan(plan(number).into())
+            .await
+            .await
+            .unwrap();
         // As long as a document of this size waits for its turn.
         tokio::time::sleep(std::time::Duration::from_secs(5)).await;
         let length = std::fs::metadata(folder.path().join("state.log")).unwrap().len();
@@ -717,7 +721,7 @@ async fn a_long_log_is_cut_and_still_continues_both_documents() {
     }
     life.kill().await;
     let expected = fold(&[StateEvent::PlanReplaced {
-        execution_plan: plan(number),
+        execution_plan: plan(number).into(),
     }]);
     std::fs::write(folder.path().join("state.json"), "damaged").unwrap();
     let (_, loaded) = reload(folder.path());
@@ -880,7 +884,7 @@ fn events_behind_a_number_come_with_their_lines() {
 fn large_plan(bytes: usize) -> StateEvent {
     let entry = serde_json::json!({"codon": {"id": "a", "description": "x".repeat(bytes)}, "codonId": "a"});
     StateEvent::PlanReplaced {
-        execution_plan: vec![serde_json::from_value(entry).unwrap()],
+        execution_plan: vec![serde_json::from_value(entry).unwrap()].into(),
     }
 }
 

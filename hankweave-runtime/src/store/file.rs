@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hankweave_core::document::MAX_STATE_BYTES;
 use hankweave_core::time::Timestamp;
@@ -23,16 +23,31 @@ pub struct StateFiles {
 }
 
 /// Unchecked files found at a start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FoundState {
     /// state.json
     pub primary: FoundFile,
-    /// state.json.bak
-    pub backup: FoundFile,
     /// state.log
     pub log: LogContents,
     /// Whether run folders or checkpoints show that there once was a document.
     pub traces: bool,
+    files: StateFiles,
+    backup: OnceLock<FoundFile>,
+}
+
+impl FoundState {
+    /// Returns state.json.bak, read with the first call: it is as large as state.json, and needed only when that cannot be used.
+    ///
+    /// # Errors
+    ///
+    /// [`StateFileError::Io`] when the file is there and the system does not give its bytes.
+    pub fn backup(&self) -> Result<&FoundFile, StateFileError> {
+        if let Some(read) = self.backup.get() {
+            return Ok(read);
+        }
+        let read = self.files.find_file(&self.files.backup_path(), &self.log)?;
+        Ok(self.backup.get_or_init(|| read))
+    }
 }
 
 /// A state file as it was found.
@@ -74,7 +89,7 @@ impl StateFiles {
         }
     }
 
-    /// Reads everything and changes nothing.
+    /// Reads everything but the backup, and changes nothing.
     ///
     /// # Errors
     ///
@@ -86,9 +101,10 @@ impl StateFiles {
         let log = log.as_deref().map(read_log).unwrap_or_default();
         Ok(FoundState {
             primary: self.find_file(&self.primary_path(), &log)?,
-            backup: self.find_file(&self.backup_path(), &log)?,
             log,
             traces: self.has_entries("runs") || self.has_entries("checkpoints"),
+            files: self.clone(),
+            backup: OnceLock::new(),
         })
     }
 
@@ -313,8 +329,8 @@ mod tests {
         let (_folder, files) = folder();
         let found = files.find().unwrap();
         assert_eq!(
-            (found.primary, found.backup, found.traces),
-            (FoundFile::Absent, FoundFile::Absent, false)
+            (&found.primary, found.backup().unwrap(), found.traces),
+            (&FoundFile::Absent, &FoundFile::Absent, false)
         );
     }
 
@@ -332,10 +348,28 @@ mod tests {
         files.save(b"one", false).unwrap();
         files.save(b"two", true).unwrap();
         let found = files.find().unwrap();
-        assert_eq!((found.primary, found.backup), (bytes("two"), bytes("one")));
+        assert_eq!(
+            (&found.primary, found.backup().unwrap()),
+            (&bytes("two"), &bytes("one"))
+        );
         files.save(b"three", false).unwrap();
         let found = files.find().unwrap();
-        assert_eq!((found.primary, found.backup), (bytes("three"), bytes("one")));
+        assert_eq!(
+            (&found.primary, found.backup().unwrap()),
+            (&bytes("three"), &bytes("one"))
+        );
+    }
+
+    /// Two documents of a long night at once would take twice the memory of one.
+    #[test]
+    fn the_backup_is_read_when_it_is_asked_for() {
+        let (_folder, files) = folder();
+        files.save(b"one", false).unwrap();
+        let found = files.find().unwrap();
+        files.save(b"two", true).unwrap();
+        assert_eq!(found.backup().unwrap(), &bytes("one"));
+        files.save(b"three", true).unwrap();
+        assert_eq!(found.backup().unwrap(), &bytes("one"), "and only once");
     }
 
     // covers: D1, D2, P9
@@ -354,7 +388,7 @@ mod tests {
                 "crash at {n}"
             );
             assert!(
-                [bytes("one"), bytes("two")].contains(&found.backup),
+                [bytes("one"), bytes("two")].contains(found.backup().unwrap()),
                 "crash at {n}"
             );
 

@@ -2,6 +2,7 @@
 
 mod codon;
 mod loop_config;
+mod positions;
 mod prompt;
 mod rig;
 
@@ -11,7 +12,7 @@ use serde_json::{Map, Value};
 use super::agent::AgentChoice;
 use super::budget::ContainerBudget;
 use super::problem::SourceMap;
-use crate::id::LoopId;
+use positions::HankPositions;
 
 pub use codon::{
     ApprovalQuestion, Check, CodonConfig, ContinuationMode, OnFailure, RetryConfig, SentinelEntry,
@@ -54,6 +55,9 @@ pub struct Hank {
     /// The positions of the values in the text; empty for a hank that was not read from text.
     #[serde(skip)]
     pub places: SourceMap,
+    /// Where its codons and loops were when one was first looked up.
+    #[serde(skip)]
+    pub(crate) positions: HankPositions,
 }
 
 impl Hank {
@@ -74,19 +78,6 @@ impl Hank {
             HankItem::Codon(codon) => std::slice::from_mut(codon),
             HankItem::Loop(found) => found.codons.as_mut_slice(),
         })
-    }
-
-    /// The codon whose configured id is `configured`, wherever it stands.
-    #[must_use]
-    pub fn codon(&self, configured: &str) -> Option<&CodonConfig> {
-        self.codons().find(|codon| codon.id.as_str() == configured)
-    }
-
-    /// The loop with the id `id`.
-    #[must_use]
-    pub fn find_loop(&self, id: &LoopId) -> Option<&LoopConfig> {
-        let mut loops = self.items.iter().filter_map(HankItem::as_loop);
-        loops.find(|found| found.id == *id)
     }
 
     /// The budget for everything in the hank.

@@ -8,7 +8,7 @@ use super::super::rejected::{Rejected, already_ended, still_open};
 use super::{Applied, Reducer, advance};
 use crate::codon::{CodonPhase, CodonTransition, Fail};
 use crate::document::{
-    Approval, MisfitExtension, Operation, PendingRollback, PlanEntry, PlanExtension, RunRecord,
+    Approval, MisfitExtension, Operation, PendingRollback, PlanEntry, PlanExtension, RunRecord, SharedList,
 };
 use crate::id::RunId;
 use crate::run::{self, RunTransition};
@@ -127,11 +127,7 @@ impl Reducer<'_> {
             return Err(still_open(open));
         }
         if let Some(Approval { codon_id, .. }) = &approval
-            && !self
-                .state
-                .execution_plan
-                .iter()
-                .any(|entry| entry.codon_id == *codon_id)
+            && self.state.planned_at(codon_id).is_none()
         {
             return Err(Rejected::not_found("codon", codon_id.as_str()));
         }
@@ -140,19 +136,19 @@ impl Reducer<'_> {
     }
 
     /// No codon is in a plan twice (STATE-31).
-    pub(super) fn replace_plan(&mut self, plan: &[PlanEntry]) -> Result<Applied, Rejected> {
+    pub(super) fn replace_plan(&mut self, plan: &SharedList<PlanEntry>) -> Result<Applied, Rejected> {
         let mut seen = HashSet::new();
         if let Some(twice) = plan.iter().find(|entry| !seen.insert(&entry.codon_id)) {
             let message = format!("codon `{}` is in the plan twice", twice.codon_id);
             return Err(Rejected::Conflict(message));
         }
-        self.state.execution_plan = Arc::new(plan.to_vec());
+        self.state.execution_plan = plan.clone();
         Ok(Applied::TRANSITION)
     }
 
     /// A loop continues or ends (STATE-42).
     pub(super) fn extend_plan(&mut self, extension: &PlanExtension) -> Result<Applied, Rejected> {
-        let extended = extension.extend(Arc::make_mut(&mut self.state.execution_plan));
+        let extended = extension.extend(&mut self.state.execution_plan);
         extended.map_err(|misfit| match misfit {
             MisfitExtension::Unknown(id) => Rejected::not_found("codon", id.as_str()),
             misfit => Rejected::Conflict(misfit.to_string()),

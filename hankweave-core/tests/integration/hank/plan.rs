@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hankweave_core::document::PlanEntry;
+use hankweave_core::document::{PlanEntry, SharedList};
 use hankweave_core::hank::{Hank, parse};
 use hankweave_core::plan::{LoopSignal, LoopStep, advance_loop, initial_plan};
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ fn hanks() -> impl Strategy<Value = Hank> {
     })
 }
 
-fn ids(plan: &[PlanEntry]) -> Vec<String> {
+fn ids(plan: &SharedList<PlanEntry>) -> Vec<String> {
     plan.iter().map(|entry| entry.codon_id.to_string()).collect()
 }
 
@@ -79,7 +79,7 @@ proptest! {
             let Some(entry) = plan.get(next) else { break };
             let overrun = if full { LoopSignal::Context } else { LoopSignal::Nothing };
             let step = advance_loop(&hank, &plan, &entry.codon_id.clone(), overrun).unwrap();
-            let finished = ids(&plan[..=next]);
+            let finished = ids(&plan)[..=next].to_vec();
             let may_grow = matches!(step, LoopStep::Expand(..));
             let before = plan.len();
             step.apply_to(&mut plan);

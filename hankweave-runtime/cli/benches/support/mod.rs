@@ -47,3 +47,49 @@ pub(crate) fn succeed(mut command: impl BorrowMut<Command>) {
         .status();
     assert!(status.is_ok_and(|status| status.success()), "{command:?}");
 }
+
+/// Figures of a process so far.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ProcessCost {
+    /// Processor time in the program itself, in clock ticks of a hundredth of a second.
+    pub(crate) user: u64,
+    /// Processor time in the system, in clock ticks.
+    pub(crate) system: u64,
+    /// Bytes that were written.
+    pub(crate) written: u64,
+    /// Reads and writes.
+    pub(crate) calls: u64,
+}
+
+impl ProcessCost {
+    pub(crate) fn of(pid: u32) -> Self {
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).expect("it runs");
+        let (stat, io) = (read("stat"), read("io"));
+        // The name of the program, which stands first, may have spaces.
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let ticks = |field: usize| fields[field].parse::<u64>().expect("the system counts ticks");
+        let count = |name: &str| {
+            let count = io
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+            count.expect("the system counts")
+        };
+        Self {
+            user: ticks(11),
+            system: ticks(12),
+            written: count("wchar:"),
+            calls: count("syscr:") + count("syscw:"),
+        }
+    }
+
+    /// These figures after a change of each.
+    pub(crate) fn with(self, other: Self, change: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            user: change(self.user, other.user),
+            system: change(self.system, other.system),
+            written: change(self.written, other.written),
+            calls: change(self.calls, other.calls),
+        }
+    }
+}

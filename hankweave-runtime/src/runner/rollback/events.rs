@@ -106,7 +106,7 @@ pub(super) fn failed(error: &RollbackError) -> Event {
 
 /// The name of the codon; its id when the plan does not have it any more.
 fn name_of(state: &HankweaveState, id: &CodonId) -> String {
-    let planned = state.execution_plan.iter().find(|entry| entry.codon_id == *id);
+    let planned = state.planned(id);
     let name = planned.and_then(|entry| entry.codon.name());
     name.unwrap_or(id.as_str()).to_owned()
 }

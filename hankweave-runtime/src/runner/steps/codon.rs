@@ -10,7 +10,7 @@ use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::document::{HankweaveState, PlanEntry};
 use hankweave_core::hank::OnExceeded;
 use hankweave_core::id::{CodonId, SessionId};
-use hankweave_core::plan::{ExpandError, checkpoint_patterns};
+use hankweave_core::plan::ExpandError;
 use hankweave_core::thread::{self, ThreadTip};
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
@@ -36,13 +36,13 @@ pub(super) enum CodonResult {
     Unpublished(PublishError),
 }
 
-/// Runs one codon to its end and passes orders to it, then copies its results to the output directory.
+/// Runs one codon to its end and passes orders to it, then copies its results to the output directory. `patterns` are those of its checkpoints.
 pub(super) async fn run_codon(
     context: &RunContext,
     inbox: &mut Inbox,
     state: &HankweaveState,
     mut limits: CodonLimits,
-    entry: &PlanEntry,
+    (entry, patterns): (&PlanEntry, Vec<String>),
     rig: RigNeed,
 ) -> Result<CodonResult, RunError> {
     let id = &entry.codon_id;
@@ -82,7 +82,7 @@ pub(super) async fn run_codon(
         in_skipped_session: in_skipped_session && !in_own_session,
         session: reached,
         session_is_elsewhere,
-        patterns: without_own_files(checkpoint_patterns(&state.execution_plan, id), &context.own_files),
+        patterns: without_own_files(patterns, &context.own_files),
         rig,
         limits,
         begun: Instant::now(),

@@ -10,6 +10,7 @@ use hankweave_core::budget::RunBudgets;
 use hankweave_core::discovery::Activity;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
+use hankweave_core::plan::DeclaredPatterns;
 use hankweave_core::thread::ThreadTip;
 use hankweave_core::wire::IdleReason;
 use tokio::time::Instant;
@@ -94,6 +95,7 @@ pub(super) async fn run_codons(
     // The codon that a command has just approved, which starts it.
     let mut approved = None;
     let mut budgets = RunBudgets::of(&context.hank, context.ceiling());
+    let mut declared = DeclaredPatterns::default();
     loop {
         if let Some(cause) = context.shutdown.cause() {
             return Ok(RunLoopExit::Over(RunResult::Stopped(cause)));
@@ -157,7 +159,8 @@ pub(super) async fn run_codons(
             .set_activity(up.map(|up| Activity::codon(&entry.codon_id, up)))
             .await;
         let limits = budgets.limits(&state, &entry, context.begun.elapsed());
-        let ran = Box::pin(run_codon(context, inbox, &state, limits, &entry, rig)).await?;
+        let patterns = declared.until(&state, &entry.codon_id).to_vec();
+        let ran = Box::pin(run_codon(context, inbox, &state, limits, (&entry, patterns), rig)).await?;
         *ended = Some(Instant::now());
         unsaved = matches!(ran, CodonResult::Unsaved).then(|| entry.codon_id.clone());
         let forced = match follows(context, entry.codon_id, ran) {

@@ -19,6 +19,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
+use hankweave_core::document::MAX_STATE_BYTES;
+
 use super::place::state_dir_of;
 use super::{DirLock, DirLockGuard, Disk, FileKind, RealDisk, parent};
 
@@ -31,7 +33,7 @@ const STATE: [&str; 3] = ["state.json", "state.json.bak", LOG];
 const LOG: &str = "state.log";
 
 /// A longer file is compared with none, in bytes.
-const MAX_STATE_BYTES: u64 = 256 << 20;
+const MAX_COMPARED: u64 = MAX_STATE_BYTES as u64;
 
 /// The repository of checkpoints, which git's own formats are written into.
 const CHECKPOINTS: &str = "checkpoints";
@@ -416,7 +418,7 @@ impl Spare {
 
     /// Whether the state there is not an earlier one of ours, as git puts back from a stash.
     fn has_others_state(&self) -> bool {
-        let log = |folder: &Path| RealDisk.read(&folder.join(LOG), MAX_STATE_BYTES);
+        let log = |folder: &Path| RealDisk.read(&folder.join(LOG), MAX_COMPARED);
         match (log(&self.state_dir), log(&self.copy)) {
             (Ok(found), Ok(ours)) => {
                 let end = found
@@ -427,7 +429,7 @@ impl Spare {
             }
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => STATE.iter().any(|name| {
                 let [found, ours] = [&self.state_dir, &self.copy]
-                    .map(|folder| RealDisk.read(&folder.join(name), MAX_STATE_BYTES));
+                    .map(|folder| RealDisk.read(&folder.join(name), MAX_COMPARED));
                 found.is_ok_and(|found| !ours.is_ok_and(|ours| ours == found))
             }),
             (Ok(_) | Err(_), _) => true,
@@ -675,6 +677,34 @@ mod tests {
         fs::remove_dir_all(&objects).unwrap();
         spare.look();
         assert!(objects.join("two").exists(), "also of a part");
+    }
+
+    /// A mirror of a folder that has changed costs its list, however many files of it are kept already.
+    // covers: P11
+    #[test]
+    fn files_that_are_kept_already_are_not_looked_at_again() {
+        let kept = Kept::new();
+        let sessions = kept.state_dir().join(SESSIONS);
+        fs::create_dir_all(&sessions).unwrap();
+        for number in 0..100 {
+            fs::write(sessions.join(number.to_string()), "1").unwrap();
+        }
+        let spare = kept.disk.spares().unwrap().of(&kept.state_dir()).unwrap();
+        spare.follow();
+        fs::write(sessions.join("new"), "1").unwrap();
+        tree::COMPARED.set(0);
+        spare.follow();
+        assert_eq!(tree::COMPARED.get(), 0);
+        // A file that others have put in the place of one is another file.
+        fs::write(sessions.join("other"), "2").unwrap();
+        fs::rename(sessions.join("other"), sessions.join("7")).unwrap();
+        spare.follow();
+        assert_eq!(tree::COMPARED.get(), 1);
+        let second = |name: &str| fs::read_to_string(spare.copy.join(SESSIONS).join(name));
+        assert_eq!(
+            (second("7").unwrap(), second("new").unwrap()),
+            ("2".into(), "1".into())
+        );
     }
 
     /// A workspace that was moved is not made again.

@@ -28,12 +28,25 @@ type Change = (i64, i64);
 /// The time of a folder that may change again without a new one.
 const UNSETTLED: Change = (i64::MIN, 0);
 
-type Entries = HashMap<OsString, Kind>;
+type Entries = HashMap<OsString, Entry>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    kind: Kind,
+    /// Number of the file on its file system: two names of one file have the same.
+    number: u64,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     File,
     Folder,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Files that were compared with their second name, by the thread of a test.
+    pub(super) static COMPARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// Makes `copy` equal to `state_dir`: each file there has a second name in `copy`, or its bytes on another file system.
@@ -55,12 +68,14 @@ fn mirror_folder(
     let change = settled_change(&rustix::fs::fstat(from)?);
     let is_known = mirrored.get(place) == Some(&change) && change != UNSETTLED;
     let mut found = entries(from)?;
-    found.retain(|name, kind| is_kept(&place.join(name)) && (*kind == Kind::Folder || !is_passing(name)));
+    found.retain(|name, entry| {
+        is_kept(&place.join(name)) && (entry.kind == Kind::Folder || !is_passing(name))
+    });
     // The files of the state directory itself are written through the disk.
     if !is_known && (is_first || !place.as_os_str().is_empty()) {
         mirror_files(from, to, &found)?;
     }
-    for (name, _) in found.iter().filter(|(_, kind)| **kind == Kind::Folder) {
+    for (name, _) in found.iter().filter(|(_, entry)| entry.kind == Kind::Folder) {
         let place = place.join(name);
         let seen = statat(from, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW);
         let is_leaf = |seen: &Stat| seen.st_nlink == 2 && mirrored.get(&place) == Some(&change_of(seen));
@@ -76,14 +91,17 @@ fn mirror_folder(
 }
 
 /// Makes the files of one folder equal, and removes what `from` does not have.
+///
+/// A name that both folders give to one file is passed over without a call, so a folder of many files costs little more than its list.
 fn mirror_files(from: &OwnedFd, to: &OwnedFd, found: &Entries) -> io::Result<()> {
     let kept = entries(to)?;
-    for (name, _) in found.iter().filter(|(_, kind)| **kind == Kind::File) {
-        if let Some(kind) = kept.get(name) {
-            if is_equal(from, to, name) {
+    let can_share = rustix::fs::fstat(from)?.st_dev == rustix::fs::fstat(to)?.st_dev;
+    for (name, entry) in found.iter().filter(|(_, entry)| entry.kind == Kind::File) {
+        if let Some(second) = kept.get(name) {
+            if (can_share && entry == second) || is_equal(from, to, name) {
                 continue;
             }
-            remove(to, name, *kind)?;
+            remove(to, name, second.kind)?;
         }
         match put(from, to, name) {
             // A lock or a temporary file that no longer exists.
@@ -91,8 +109,8 @@ fn mirror_files(from: &OwnedFd, to: &OwnedFd, found: &Entries) -> io::Result<()>
             done => done?,
         }
     }
-    for (name, kind) in kept.iter().filter(|(name, _)| !found.contains_key(*name)) {
-        remove(to, name, *kind)?;
+    for (name, entry) in kept.iter().filter(|(name, _)| !found.contains_key(*name)) {
+        remove(to, name, entry.kind)?;
     }
     Ok(())
 }
@@ -128,10 +146,10 @@ pub(super) fn put_back(copy: &Path, state_dir: &Path, wants: impl Fn(&OsStr) -> 
 fn put_back_entries((from, to): (&OwnedFd, &OwnedFd), wanted: Entries, place: &Path) -> io::Result<bool> {
     let there = entries(to)?;
     let mut has_lacked = false;
-    for (name, kind) in wanted {
+    for (name, entry) in wanted {
         let place = place.join(&name);
-        if kind == Kind::File {
-            has_lacked |= put_back_file((from, to), &place, there.get(&name).copied())?;
+        if entry.kind == Kind::File {
+            has_lacked |= put_back_file((from, to), &place, there.get(&name).map(|there| there.kind))?;
             continue;
         }
         let Some(from) = enter(from, &name)? else { continue };
@@ -217,6 +235,8 @@ fn copy(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> io::Result<()> {
 
 /// Whether two files of one name are one file, or a file and its copy: of the same length and time.
 fn is_equal(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> bool {
+    #[cfg(test)]
+    COMPARED.set(COMPARED.get() + 1);
     let seen = |folder: &OwnedFd| {
         let seen = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some((
@@ -295,7 +315,8 @@ fn entries(folder: &OwnedFd) -> io::Result<Entries> {
             FileType::RegularFile => Kind::File,
             _ => continue,
         };
-        found.insert(name.to_owned(), kind);
+        let number = entry.ino();
+        found.insert(name.to_owned(), Entry { kind, number });
     }
     Ok(found)
 }
@@ -328,8 +349,8 @@ fn remove(folder: &OwnedFd, name: &OsStr, kind: Kind) -> io::Result<()> {
     if kind == Kind::Folder
         && let Some(beneath) = enter(folder, name)?
     {
-        for (name, kind) in entries(&beneath)? {
-            remove(&beneath, &name, kind)?;
+        for (name, entry) in entries(&beneath)? {
+            remove(&beneath, &name, entry.kind)?;
         }
     }
     match unlinkat(folder, name, flags) {
