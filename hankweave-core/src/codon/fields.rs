@@ -24,9 +24,6 @@ const COST_IS_LOWER_BOUND: &str = "costIsLowerBound";
 /// The key under which an ended record keeps how long the codon took, in milliseconds of a clock that nobody sets.
 const DURATION: &str = "durationMs";
 
-/// The key under which an ended record keeps how long its run had lived by then, measured in the same way.
-const RUN_TIME: &str = "runTimeMs";
-
 impl Fail {
     /// The end of a codon whose server is gone (STATE-26).
     #[must_use]
@@ -114,36 +111,23 @@ impl CodonExecution {
     pub fn duration(&self) -> Option<Duration> {
         let end = self.end_time()?;
         let by_times = || end.since(*self.start_time());
-        Some(self.millis(DURATION).unwrap_or_else(by_times))
+        let measured = self.extra().get(DURATION).and_then(Value::as_u64);
+        Some(measured.map_or_else(by_times, Duration::from_millis))
     }
 
-    /// How long its run had lived when the codon ended, if that was measured.
-    #[must_use]
-    pub fn run_time(&self) -> Option<Duration> {
-        self.millis(RUN_TIME)
-    }
-
-    fn millis(&self, name: &str) -> Option<Duration> {
-        Some(Duration::from_millis(self.extra().get(name)?.as_u64()?))
-    }
-
-    /// Copies the measured values of `other`, which a typed codon does not have.
+    /// Copies the measured duration of `other`, which a typed codon does not have.
     #[must_use]
     pub fn measured_like(mut self, other: &Self) -> Self {
-        for name in [DURATION, RUN_TIME] {
-            if let Some(measured) = other.extra().get(name) {
-                self.extra_mut().insert(name, measured.clone());
-            }
+        if let Some(measured) = other.extra().get(DURATION) {
+            self.extra_mut().insert(DURATION, measured.clone());
         }
         self
     }
 
     /// Takes over what was measured, of what an event notes on the end of the codon.
     pub(crate) fn set_measured(&mut self, metadata: &Map<String, Value>) {
-        for name in [DURATION, RUN_TIME] {
-            if let Some(measured) = metadata.get(name).filter(|value| value.is_u64()) {
-                self.extra_mut().insert(name, measured.clone());
-            }
+        if let Some(measured) = metadata.get(DURATION).filter(|value| value.is_u64()) {
+            self.extra_mut().insert(DURATION, measured.clone());
         }
     }
 

@@ -311,13 +311,11 @@ impl StateEvent {
         self
     }
 
-    /// Notes on the end of a codon how long it took and how long its run had lived by then, as measured by a clock that nobody sets; other events
-    /// stay as they are.
+    /// Notes on the end of a codon how long it took, as measured by a clock that nobody sets; other events stay as they are.
     #[must_use]
-    pub fn with_measured(self, duration: Duration, run_time: Duration) -> Self {
-        let millis = |time: Duration| Value::from(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        self.with_note("durationMs", millis(duration))
-            .with_note("runTimeMs", millis(run_time))
+    pub fn with_measured(self, duration: Duration) -> Self {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        self.with_note("durationMs", Value::from(millis))
     }
 
     fn with_note(mut self, name: &str, value: Value) -> Self {

@@ -23,7 +23,7 @@ impl RunView {
         };
         view.files.base.clone_from(&state.initial_checkpoint);
         view.money.spent = state.total_spend();
-        let counted = CeilingUse::of(std::time::Duration::ZERO, Ceiling::default(), state).spent();
+        let counted = CeilingUse::of(Ceiling::default(), state).spent();
         view.money.before = view.money.spent.saturating_sub(counted);
         view.money.at_least = state.cost_is_lower_bound();
         view.replace_plan(&state.execution_plan);

@@ -50,8 +50,6 @@ pub(crate) struct RunContext {
     /// Patterns that keep the hank's own files out of checkpoints.
     pub(crate) own_files: Vec<String>,
     pub(crate) run_id: RunId,
-    /// When it began.
-    pub(crate) begun: Instant,
     /// The newest checkpoint of the run, or the one that it started from; the next one builds on it.
     pub(crate) tip: Mutex<Option<CheckpointSha>>,
     /// Files that the newest checkpoint of the run leaves out.

@@ -16,7 +16,6 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::hank::OnFailure;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::wire::{Event, ExitStatus, ProgressKind};
-use tokio::time::Instant;
 
 use super::context::{CodonEnd, CodonRun, EarlyEnd, StageResult};
 use super::orders::{CodonCommand, Interruption};
@@ -47,8 +46,8 @@ impl EndDetails {
         Self { loop_check, ..self }
     }
 
-    fn add_to(&self, mut event: StateEvent, time: ElapsedTimes) -> StateEvent {
-        event = event.with_measured(time.codon, time.run);
+    fn add_to(&self, mut event: StateEvent, took: Duration) -> StateEvent {
+        event = event.with_measured(took);
         if self.context_exceeded {
             event = event.with_context_exceeded();
         }
@@ -60,13 +59,6 @@ impl EndDetails {
         }
         event
     }
-}
-
-/// How long the codon and its run have taken, by the monotonic clock.
-#[derive(Debug, Clone, Copy)]
-struct ElapsedTimes {
-    codon: Duration,
-    run: Duration,
 }
 
 /// Cost of a codon.
@@ -127,15 +119,6 @@ where
 }
 
 impl CodonRun<'_> {
-    /// How long it has taken until now, when it ends.
-    fn measured(&self) -> ElapsedTimes {
-        let now = Instant::now();
-        ElapsedTimes {
-            codon: now - self.begun,
-            run: now - self.run.begun,
-        }
-    }
-
     /// Publishes what is not in a checkpoint, where that is something else than before.
     async fn tell_left_out(&self, checkpoint: &Checkpoint) {
         let left_out = checkpoint.left_out();
@@ -364,16 +347,16 @@ impl CodonRun<'_> {
         S: HasSentinels,
         E: Edge<S>,
     {
-        let time = self.measured();
+        let took = self.begun.elapsed();
         self.cut_sentinels(&mut codon).await;
         let (end, transition) = codon.step(edge).into_parts();
-        let event = told.notes.add_to(self.event(S::PHASE, &transition), time);
+        let event = told.notes.add_to(self.event(S::PHASE, &transition), took);
         self.run.transition(event).await.await?;
-        self.publish_end(cost(&end), told, time).await;
+        self.publish_end(cost(&end), told, took).await;
         Ok(end)
     }
 
-    async fn publish_end(&self, costs: Costs, told: EndRecord, time: ElapsedTimes) {
+    async fn publish_end(&self, costs: Costs, told: EndRecord, took: Duration) {
         let ignores = self.config.failure_policy() == OnFailure::Ignore;
         let is_ignored = |reason: &FailureReason| ignores && !reason.interrupted;
         let event = Event::CodonCompleted {
@@ -385,7 +368,7 @@ impl CodonRun<'_> {
                 true => Some(true),
                 false => self.published_lower_bound(),
             },
-            duration: u64::try_from(time.codon.as_millis()).unwrap_or(u64::MAX),
+            duration: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             exit_status: told.exit_status,
             failure_ignored: told
                 .failure_reason

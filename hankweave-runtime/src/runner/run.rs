@@ -190,7 +190,6 @@ fn context(
         options: opened.options.clone(),
         own_files: opened.own_files.clone(),
         run_id: begun.run.run_id.clone(),
-        begun: begun.at,
         tip: Mutex::new(begun.base.clone()),
         left_out: Mutex::default(),
         rig: begun.rig.clone(),
@@ -282,8 +281,7 @@ async fn close(
     };
     // Before the run ends (RUN-16).
     let state = context.manager.snapshot();
-    if let Some(summary) = budget::summary(&context.hank, context.ceiling(), &state, context.begun.elapsed())
-    {
+    if let Some(summary) = budget::summary(&context.hank, context.ceiling(), &state) {
         context.publish(summary.into()).await;
     }
     let mut closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hankweave_core::budget::Ceiling;
+use hankweave_core::budget::{Ceiling, time_at_work};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::discovery::Activity;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
@@ -59,6 +59,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
                 "startTime": run.start_time,
                 "endTime": run.end_time,
                 "codons": run.codons.iter().map(|codon| CodonSummary::of(codon)).collect::<Vec<_>>(),
+                "workedMs": u64::try_from(view.worked(run).as_millis()).unwrap_or(u64::MAX),
                 "cost": run.spend(),
                 "costIsLowerBound": view.is_lower_bound(run),
             })),
@@ -201,6 +202,15 @@ impl StatusView<'_> {
         let activity = self.activity.as_ref().zip(SystemClock.uptime());
         let measured = activity.and_then(|(at, up)| at.remaining(&retry.entry.codon_id, up));
         measured.unwrap_or_else(|| retry.remaining(self.now))
+    }
+
+    /// Time at work of the codons of a run (HANK-35).
+    fn worked(&self, run: &RunRecord) -> Duration {
+        let of_codon = |codon: &CodonExecution| match codon.end_time() {
+            None if self.live => self.elapsed(codon),
+            _ => time_at_work(run, codon),
+        };
+        run.codons.iter().map(|codon| of_codon(codon)).sum()
     }
 
     /// How long an open codon has been run, in the same way.

@@ -54,8 +54,9 @@ impl StatusView<'_> {
         }
         writeln!(
             text,
-            "  this run {}, all runs {}",
+            "  this run {} in {}, all runs {}",
             run.spend().display(self.is_lower_bound(run)),
+            report::duration(self.worked(run)),
             state
                 .total_spend()
                 .display(self.is_lower_bound(run) || state.cost_is_lower_bound())

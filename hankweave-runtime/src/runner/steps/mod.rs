@@ -156,7 +156,7 @@ pub(super) async fn run_codons(
         heartbeat
             .set_activity(up.map(|up| Activity::codon(&entry.codon_id, up)))
             .await;
-        let limits = budgets.limits(&state, &entry, context.begun.elapsed());
+        let limits = budgets.limits(&state, &entry);
         let ran = Box::pin(run_codon(context, inbox, &state, limits, &entry, rig)).await?;
         *ended = Some(Instant::now());
         unsaved = matches!(ran, CodonResult::Unsaved).then(|| entry.codon_id.clone());

@@ -1,11 +1,11 @@
 //! Lines that stay when a codon has ended (CLI-43): what it was, and below it why, and after a failure its last lines.
 
 use std::fmt::{self, Write};
-use std::time::Duration;
 
 use anstyle::Style;
 use console::{Alignment, measure_text_width, pad_str};
 use hankweave_core::id::CodonId;
+use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AttemptKey, AttemptState, AttemptView, RunView};
 
 use crate::report::colours::style_of_attempt;
@@ -46,13 +46,12 @@ const fn mark(state: AttemptState) -> &'static str {
 
 /// Time, cost, tokens and checkpoint of an attempt.
 fn figures(attempt: &AttemptView) -> [String; 4] {
-    let lived = attempt.began.zip(attempt.ended);
-    let lived = lived.map_or(Duration::ZERO, |(began, ended)| ended.since(began));
     let outcome = match attempt.state {
         AttemptState::Completed => String::new(),
         other => format!("{}, ", other.as_str()),
     };
-    let time = format!("{outcome}{}", duration(lived));
+    let worked = attempt.worked(attempt.ended.unwrap_or(Timestamp::UNIX_EPOCH));
+    let time = format!("{outcome}{}", duration(worked));
     let cost = attempt.spent().display(attempt.at_least);
     let checkpoint = attempt.checkpoint.as_ref().map_or("", |sha| sha.short());
     [
