@@ -24,6 +24,9 @@ const COST_IS_LOWER_BOUND: &str = "costIsLowerBound";
 /// The key under which an ended record keeps how long the codon took, in milliseconds of a clock that nobody sets.
 const DURATION: &str = "durationMs";
 
+/// The key under which an ended record keeps what people should know besides its state.
+const REMARKS: &str = "remarks";
+
 impl Fail {
     /// The end of a codon whose server is gone (STATE-26).
     #[must_use]
@@ -86,6 +89,20 @@ impl CodonExecution {
     /// Notes what the check of its loop said.
     pub(crate) fn set_loop_check(&mut self, check: Value) {
         self.extra_mut().insert(LOOP_CHECK, check);
+    }
+
+    /// Returns what people should know besides the state of the codon: background work that was ended, the request of a sentinel.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let remarks = self.extra().get(REMARKS).cloned();
+        remarks
+            .and_then(|remarks| serde_json::from_value(remarks).ok())
+            .unwrap_or_default()
+    }
+
+    /// Notes what people should know besides.
+    pub(crate) fn set_remarks(&mut self, remarks: Value) {
+        self.extra_mut().insert(REMARKS, remarks);
     }
 
     /// Whether the codon cost more than is recorded: its agent did, or one of its sentinels.

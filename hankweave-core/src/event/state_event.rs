@@ -56,6 +56,9 @@ pub enum StateEvent {
         /// Cause of the interruption, when nothing failed: the run can continue.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interrupted_by: Option<InterruptedBy>,
+        /// Cause of the end for people, such as the reason of a stop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<String>,
     },
     /// The process that served the run is gone.
     RunCrashed {
@@ -261,6 +264,7 @@ impl StateEvent {
             RunTransition::Fail(_) => Self::RunFailed {
                 run_id,
                 interrupted_by: None,
+                cause: None,
             },
             RunTransition::Crash(crash) => Self::RunCrashed {
                 run_id,
@@ -309,6 +313,24 @@ impl StateEvent {
             *interrupted_by = Some(by);
         }
         self
+    }
+
+    /// Notes on the end of a run its cause for people; other events stay as they are.
+    #[must_use]
+    pub fn with_cause(mut self, text: Option<String>) -> Self {
+        if let Self::RunFailed { cause, .. } = &mut self {
+            *cause = text;
+        }
+        self
+    }
+
+    /// Notes on the end of a codon what its people should know besides; other events stay as they are.
+    #[must_use]
+    pub fn with_remarks(self, remarks: &[String]) -> Self {
+        match remarks.is_empty() {
+            true => self,
+            false => self.with_note("remarks", remarks.into()),
+        }
     }
 
     /// Notes on the end of a codon how long it took, as measured by a clock that nobody sets; other events stay as they are.

@@ -98,7 +98,12 @@ impl AttemptState {
             (CodonStatus::Failed, Some(InterruptedBy::LostSession)) => Self::Restarted,
             (
                 CodonStatus::Failed,
-                Some(InterruptedBy::Ceiling | InterruptedBy::UsageLimit | InterruptedBy::Approval),
+                Some(
+                    InterruptedBy::Ceiling
+                    | InterruptedBy::UsageLimit
+                    | InterruptedBy::Approval
+                    | InterruptedBy::Sentinel,
+                ),
             ) => Self::Paused,
             (
                 CodonStatus::Preparing

@@ -4,6 +4,7 @@ use super::attempt::{AttemptState, AttemptView, AttemptWhy};
 use super::item::CheckView;
 use super::now::{CurrentAttempt, phase};
 use super::run_view::{ProblemView, RunState, RunView, ViewedRun};
+use super::text::{TITLE, excerpt};
 use crate::agent::FailureReason;
 use crate::budget::{Ceiling, CeilingUse};
 use crate::codon::{CodonExecution, SentinelState};
@@ -37,6 +38,7 @@ impl RunView {
                 began: run.start_time,
             });
             view.interrupted_by = run.interrupted_by;
+            view.cause = run.cause.as_deref().map(|cause| excerpt(cause, TITLE));
             view.state = RunState::of_record(run);
             view.since = run.end_time.or(Some(run.start_time));
             view.at = view.since;

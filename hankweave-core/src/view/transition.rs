@@ -7,6 +7,7 @@ use super::attempt::{AttemptKey, AttemptState, AttemptView, AttemptWhy};
 use super::item::CheckView;
 use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{ProblemView, RunState, RunView, ViewedRun};
+use super::text::{TITLE, excerpt};
 use super::wait::{WaitKind, WaitView, add};
 use crate::agent::FailureReason;
 use crate::codon::{BudgetExceeded, CheckpointType, CodonStatus, LoopCheck, LoopContext, SentinelState};
@@ -35,8 +36,13 @@ impl RunView {
                 ..
             } => self.start_run(run_id, starting_conditions, number, at),
             StateEvent::RunCompleted { .. } => self.end_run(RunState::Completed, at),
-            StateEvent::RunFailed { interrupted_by, .. } => {
+            StateEvent::RunFailed {
+                interrupted_by,
+                cause,
+                ..
+            } => {
                 self.interrupted_by = *interrupted_by;
+                self.cause = cause.as_deref().map(|cause| excerpt(cause, TITLE));
                 self.end_run(RunState::of_failure(*interrupted_by), at);
             }
             StateEvent::RunCrashed { .. } => {

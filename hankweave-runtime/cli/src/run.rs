@@ -261,6 +261,7 @@ async fn drive(
                 &execution,
                 thread::head(&state()).map(|head| head.checkpoint_sha).as_ref(),
             ),
+            warnings: crate::state::record_warnings(&execution, &state()),
             ..ending(&execution, typed, resume, log)
         };
         report.close(&outcome, &ending);
@@ -332,6 +333,7 @@ fn ending<'a>(
         logs: typed.command("logs"),
         log,
         left_out: LeftOut::default(),
+        warnings: Vec::new(),
     }
 }
 
@@ -474,7 +476,11 @@ fn exit_code(outcome: &RunOutcome) -> u8 {
         RunResult::Failed(_) | RunResult::OutputFailed(..) => CliErrorKind::Failed.code(),
         RunResult::Unsaved(_) => CliErrorKind::Io.code(),
         RunResult::Paused(_) => PAUSED,
-        RunResult::Stopped(StopCause::Request | StopCause::ForcedRequest) if outcome.done => 0,
+        RunResult::Stopped(StopCause::Request | StopCause::ForcedRequest | StopCause::Sentinel)
+            if outcome.done =>
+        {
+            0
+        }
         RunResult::Stopped(cause) => cause.exit_code(),
     }
 }

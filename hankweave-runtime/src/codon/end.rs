@@ -301,8 +301,13 @@ impl CodonRun<'_> {
                 ended
             }
             Interruption::Stopped(cause) => {
-                let cause = cause.map_or("stopped", StopCause::as_str);
-                let reason = FailureReason::interrupted(InterruptedBy::Stop, cause);
+                let reason = FailureReason::interrupted(
+                    match cause {
+                        Some(StopCause::Sentinel) => InterruptedBy::Sentinel,
+                        _ => InterruptedBy::Stop,
+                    },
+                    self.run.shutdown.words(),
+                );
                 self.fail(codon, exit_code, reason).await
             }
             Interruption::Failure(reason) => self.fail(codon, exit_code, reason).await,
@@ -351,6 +356,7 @@ impl CodonRun<'_> {
         self.cut_sentinels(&mut codon).await;
         let (end, transition) = codon.step(edge).into_parts();
         let event = told.notes.add_to(self.event(S::PHASE, &transition), took);
+        let event = event.with_remarks(&self.remarks.take());
         self.run.transition(event).await.await?;
         self.publish_end(cost(&end), told, took).await;
         Ok(end)

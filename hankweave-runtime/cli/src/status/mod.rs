@@ -11,7 +11,7 @@ use std::time::Duration;
 use hankweave_core::budget::{Ceiling, time_at_work};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::discovery::Activity;
-use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
+use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StateWarning};
 use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide_with_replans};
@@ -43,6 +43,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
     let view = StatusView {
         budget: crate::state::budget_summary(&execution.execution)?,
         is_shortened: crate::state::is_shortened(&execution.execution)?,
+        warnings: crate::state::record_warnings(&execution.execution, &state),
         left_out: LeftOut::of(
             &execution.execution,
             head.as_ref().map(|head| &head.checkpoint_sha),
@@ -56,6 +57,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
                 "runId": run.run_id,
                 "status": run.status,
                 "interruptedBy": run.interrupted_by,
+                "cause": run.cause,
                 "startTime": run.start_time,
                 "endTime": run.end_time,
                 "codons": run.codons.iter().map(|codon| CodonSummary::of(codon)).collect::<Vec<_>>(),
@@ -84,6 +86,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
             "budget": view.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
             "leftOut": (!view.left_out.is_empty()).then_some(&view.left_out),
             "journalIsShortened": view.is_shortened,
+            "warnings": view.warnings,
             "plannedCodons": state.execution_plan.len(),
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
@@ -130,6 +133,8 @@ struct StatusView<'a> {
     left_out: LeftOut,
     /// The oldest output of agents was removed from the journal (D6).
     is_shortened: bool,
+    /// Warnings about the record (STATE-34).
+    warnings: Vec<StateWarning>,
 }
 
 impl<'a> StatusView<'a> {
@@ -155,6 +160,7 @@ impl<'a> StatusView<'a> {
             budget: None,
             left_out: LeftOut::default(),
             is_shortened: false,
+            warnings: Vec::new(),
         }
     }
 }
