@@ -121,15 +121,13 @@ fn next(criterion: &mut Criterion) {
         story = story.codon(id.as_str(), Ending::Completed);
     }
     let state = story.state();
-    let now = story.events().last().expect("things have happened").at;
-    let lived = now.since(state.runs[0].start_time);
     let ceiling = Ceiling::default().or_from_hank(&hank);
     criterion.bench_function("next", |bencher| {
         bencher.iter(|| {
             let Decision::Start(entry) = decide(state, &hank) else {
                 panic!("the last codon is next");
             };
-            limits(&hank, ceiling, state, &entry, lived)
+            limits(&hank, ceiling, state, &entry)
         });
     });
 }

@@ -122,6 +122,9 @@ pub fn missing_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
     missing.collect()
 }
 
+/// Longest system prompt for a program of the author's own, in bytes: Linux takes 128 KiB for one variable, its name included.
+const MAX_SYSTEM_PROMPT: usize = (128 << 10) - 64;
+
 /// Sentinels that cannot be loaded here, as warnings, and those without which a run would not do what it says, as errors.
 #[must_use]
 pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &World) -> Vec<Problem> {
@@ -138,7 +141,26 @@ pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &W
         },
     );
     problems.extend(unloadable(hank, loaded, world));
+    problems.extend(long_system_prompts(hank, loaded, world));
     problems
+}
+
+/// System prompts that a program of the author's own cannot be given, because the system takes no variable of that length.
+fn long_system_prompts(hank: &Hank, loaded: &LoadedHank, world: &World) -> Vec<Problem> {
+    let has_own = |codon: &CodonConfig| matches!(codon.agent, Some(AgentChoice::Command(_)));
+    let of_own = hank.located_codons().filter(|(_, codon)| has_own(codon));
+    let long = of_own.filter_map(|(path, codon)| {
+        // A file that cannot be read is told elsewhere.
+        let length = loaded.system_prompt(&*world.disk, codon).ok()??.len();
+        (length > MAX_SYSTEM_PROMPT).then(|| {
+            let message = format!(
+                "its system prompt has {length} bytes; a program of one's own gets at most {MAX_SYSTEM_PROMPT}, in one variable"
+            );
+            Problem::error(&hank.places, path, message)
+                .with_hint("shorten it, or move the rest to `promptFile`, which has no such limit")
+        })
+    });
+    long.collect()
 }
 
 /// The agent and the model of every codon replace its own; a script stays with its codon when the agent is the scripted one anyway (HANK-57, CLI-38).

@@ -17,6 +17,8 @@ pub enum StopCause {
     Request,
     /// A client that wants an end at once.
     ForcedRequest,
+    /// A sentinel, which asked for a pause.
+    Sentinel,
 }
 
 impl StopCause {
@@ -27,7 +29,7 @@ impl StopCause {
             Self::Interrupt => 130,
             // Scripts know this code as that of a run which was ended from outside.
             Self::Terminate | Self::HangUp => 143,
-            Self::Request | Self::ForcedRequest => 3,
+            Self::Request | Self::ForcedRequest | Self::Sentinel => 3,
         }
     }
 
@@ -40,6 +42,7 @@ impl StopCause {
             Self::HangUp => "hung up by SIGHUP",
             Self::Request => "stopped on request",
             Self::ForcedRequest => "stopped by force on request",
+            Self::Sentinel => "paused by a sentinel",
         }
     }
 }
@@ -55,6 +58,8 @@ pub struct Shutdown {
     cause: Arc<OnceLock<StopCause>>,
     /// Set when a client forces the stop, whoever had asked before.
     forced_cause: Arc<OnceLock<StopCause>>,
+    /// Reason of the first request that gave one.
+    reason: Arc<OnceLock<String>>,
 }
 
 impl Shutdown {
@@ -70,6 +75,28 @@ impl Shutdown {
             self.forced.cancel();
         }
         self.orderly.cancel();
+    }
+
+    /// Notes why a stop is asked for; the first reason stays.
+    pub fn explain(&self, reason: impl Into<String>) {
+        let _ = self.reason.set(reason.into());
+    }
+
+    /// Returns the reason that was given for the stop.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.get().map(String::as_str)
+    }
+
+    /// Returns cause and reason in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let cause = self.cause().map_or("stopped", StopCause::as_str);
+        match (self.cause(), self.reason()) {
+            (Some(StopCause::Sentinel), Some(sentinel)) => format!("paused by {sentinel}"),
+            (_, Some(reason)) => format!("{cause}: {reason}"),
+            (_, None) => cause.to_owned(),
+        }
     }
 
     /// Asks a second time, or for the first time by force; that somebody forced the stop is then its cause.

@@ -99,6 +99,8 @@ pub enum InterruptedBy {
     UsageLimit,
     /// Somebody has to approve what comes next, or has denied it.
     Approval,
+    /// A sentinel asked for a pause.
+    Sentinel,
     /// The agent could not continue with its session, so the codon begins again.
     LostSession,
 }
@@ -107,7 +109,10 @@ impl InterruptedBy {
     /// Whether the next run continues by itself where this one paused, in the session of its agent. After a stop somebody may want something else.
     #[must_use]
     pub const fn is_pause(self) -> bool {
-        matches!(self, Self::Ceiling | Self::UsageLimit | Self::Approval)
+        matches!(
+            self,
+            Self::Ceiling | Self::UsageLimit | Self::Approval | Self::Sentinel
+        )
     }
 }
 

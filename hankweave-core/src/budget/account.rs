@@ -9,7 +9,6 @@ use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::hank::LoopConfig;
 use crate::id::{CodonId, RunId};
 use crate::thread::{ThreadItem, walk};
-use crate::time::Timestamp;
 
 /// A document with the thread that ends in its newest run, and what was used at each of its moments.
 pub(super) struct ThreadLedger<'a> {
@@ -18,8 +17,6 @@ pub(super) struct ThreadLedger<'a> {
     thread: Vec<ThreadItem<'a>>,
     /// How many runs, from the newest, belong to this history: back to the first one of the thread.
     runs: usize,
-    /// How long the newest run has lasted, if it is not over.
-    lived: Duration,
 }
 
 /// Usage up to a moment.
@@ -35,8 +32,12 @@ pub(super) struct Account {
     pub(super) spent: Usd,
     /// Whether more was spent than is known.
     pub(super) is_lower_bound: bool,
+    /// Time in which codons were at work (HANK-35).
     pub(super) elapsed: Duration,
 }
+
+/// Spending, whether it is a lower bound, and time at work.
+type Totals = (Usd, bool, Duration);
 
 /// Usage of all attempts of a codon.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,17 +52,16 @@ impl Attempts {
     fn add(&mut self, record: &ThreadItem<'_>) {
         self.of_agents += record.codon.agent_cost();
         self.spent += record.codon.spend();
-        self.time = self.time.saturating_add(took(record));
+        self.time = self.time.saturating_add(time_at_work(record.run, record.codon));
     }
 }
 
 impl<'a> ThreadLedger<'a> {
-    pub(super) fn new(state: &'a HankweaveState, lived: Duration) -> Self {
+    pub(super) fn new(state: &'a HankweaveState) -> Self {
         Self {
             state,
             thread: walk(state, None).collect(),
             runs: runs_of_history(state),
-            lived,
         }
     }
 
@@ -70,9 +70,8 @@ impl<'a> ThreadLedger<'a> {
         let mut account = Account::default();
         self.thread.iter().for_each(|record| account.count(record));
         // Runs that a rollback left are not in the thread.
-        account.spent = Usd::ZERO;
-        account.is_lower_bound = false;
-        self.runs().for_each(|run| account.add_run(run, self.lived(run)));
+        account.set_totals((Usd::ZERO, false, Duration::ZERO));
+        self.runs().for_each(|run| account.add_run(run));
         account
     }
 
@@ -80,52 +79,33 @@ impl<'a> ThreadLedger<'a> {
     pub(super) fn each_record(&self, mut visit: impl FnMut(&ThreadItem<'a>, &Account)) {
         let before_runs = self.before_runs();
         let mut account = Account::default();
-        let mut older = Duration::ZERO;
         for record in self.thread.iter().rev() {
             // The thread has the codons of a run from its first one on.
             if record.codon_index_in_run == 0 {
                 let before = before_runs.get(&record.run.run_id);
                 let before = before.copied().unwrap_or_default();
-                (account.spent, account.is_lower_bound, older) = before;
+                account.set_totals(before);
             }
-            account.elapsed = older.saturating_add(begun(record));
             visit(record, &account);
             account.count(record);
         }
     }
 
-    /// Spending, whether it is a lower bound, and the time of the runs before each run of the history.
-    fn before_runs(&self) -> HashMap<&RunId, (Usd, bool, Duration)> {
+    /// Totals before each run of the history.
+    fn before_runs(&self) -> HashMap<&RunId, Totals> {
         let mut account = Account::default();
         let mut before = HashMap::with_capacity(self.runs);
         let runs: Vec<&RunRecord> = self.runs().collect();
         for run in runs.into_iter().rev() {
-            before.insert(
-                &run.run_id,
-                (account.spent, account.is_lower_bound, account.elapsed),
-            );
-            account.add_run(run, self.lived(run));
+            let totals = (account.spent, account.is_lower_bound, account.elapsed);
+            before.insert(&run.run_id, totals);
+            account.add_run(run);
         }
         before
     }
 
     fn runs(&self) -> impl Iterator<Item = &RunRecord> {
         self.state.runs.iter().take(self.runs).map(AsRef::as_ref)
-    }
-
-    /// How long a run lasted. Measured time comes first: a clock that was set makes the recorded times wrong.
-    ///
-    /// The time at which a crash was noticed means nothing, so a crashed run lasted until its last record.
-    fn lived(&self, run: &RunRecord) -> Duration {
-        let measured = || codons(run).filter_map(CodonExecution::run_time).max();
-        let by_times = |end: Timestamp| measured().unwrap_or_else(|| end.since(run.start_time));
-        match run.status {
-            RunStatus::Running => self.lived,
-            RunStatus::Completed | RunStatus::Failed => {
-                by_times(run.end_time.unwrap_or_else(|| last_sign(run)))
-            }
-            RunStatus::Crashed => by_times(last_sign(run)),
-        }
     }
 }
 
@@ -142,17 +122,21 @@ impl Account {
                 .or_default()
                 .add(record),
         }
-        self.add_codon(record.codon);
+        self.add_codon(record.run, record.codon);
     }
 
-    fn add_codon(&mut self, codon: &CodonExecution) {
+    fn add_codon(&mut self, run: &RunRecord, codon: &CodonExecution) {
         self.spent += codon.spend();
         self.is_lower_bound |= codon.cost_is_lower_bound();
+        self.elapsed = self.elapsed.saturating_add(time_at_work(run, codon));
     }
 
-    fn add_run(&mut self, run: &RunRecord, lived: Duration) {
-        codons(run).for_each(|codon| self.add_codon(codon));
-        self.elapsed = self.elapsed.saturating_add(lived);
+    fn add_run(&mut self, run: &RunRecord) {
+        run.codons.iter().for_each(|codon| self.add_codon(run, codon));
+    }
+
+    fn set_totals(&mut self, totals: Totals) {
+        (self.spent, self.is_lower_bound, self.elapsed) = totals;
     }
 
     /// The cost of the tries of this codon; inside a loop, in its iteration.
@@ -184,36 +168,13 @@ impl Account {
     }
 }
 
-fn codons(run: &RunRecord) -> impl Iterator<Item = &CodonExecution> {
-    run.codons.iter().map(AsRef::as_ref)
-}
-
-/// How long a codon took; zero for one that a crash interrupted, for which that is unknown.
-pub(super) fn took(walked: &ThreadItem<'_>) -> Duration {
-    let end = walked.codon.end_time().copied();
-    let was_cut_off = end.is_some_and(|end| was_cut_off(walked.run, end));
-    let took = walked.codon.duration().filter(|_| !was_cut_off);
+/// Returns the time from the start of a codon to its end (HANK-35). It is zero for an open codon, and for one that a crash interrupted, whose end is
+/// the time at which the crash was noticed.
+#[must_use]
+pub fn time_at_work(run: &RunRecord, codon: &CodonExecution) -> Duration {
+    let was_cut_off = run.status == RunStatus::Crashed && codon.end_time() == run.end_time.as_ref();
+    let took = codon.duration().filter(|_| !was_cut_off);
     took.unwrap_or_default()
-}
-
-/// How long the run of a codon had lasted when the codon began.
-fn begun(record: &ThreadItem<'_>) -> Duration {
-    let codon = record.codon;
-    let measured = codon.run_time().zip(codon.duration());
-    let by_times = || codon.start_time().since(record.run.start_time);
-    measured.map_or_else(by_times, |(end, took)| end.saturating_sub(took))
-}
-
-/// Whether the codon was open in a crash: its end is the time at which the crash was noticed.
-fn was_cut_off(run: &RunRecord, end: Timestamp) -> bool {
-    run.status == RunStatus::Crashed && run.end_time == Some(end)
-}
-
-fn last_sign(run: &RunRecord) -> Timestamp {
-    let starts = codons(run).map(|codon| *codon.start_time());
-    let ends = codons(run).filter_map(CodonExecution::end_time);
-    let ends = ends.copied().filter(|end| !was_cut_off(run, *end));
-    starts.chain(ends).max().unwrap_or(run.start_time)
 }
 
 /// Counts the runs from the newest one back to the first one of its history. A run can only continue an older

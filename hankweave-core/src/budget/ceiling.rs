@@ -14,7 +14,7 @@ use crate::time::short_duration;
 pub struct Ceiling {
     /// Money.
     pub max_dollars: Option<Usd>,
-    /// Time of the runs.
+    /// Time in which codons are at work.
     pub max_time: Option<Duration>,
 }
 
@@ -41,11 +41,10 @@ pub struct CeilingUse {
 }
 
 impl CeilingUse {
-    /// Returns the current usage. `lived` is the age of the newest run, if it has not ended.
+    /// Returns the usage of all codons that have ended.
     #[must_use]
-    pub fn of(lived: Duration, ceiling: Ceiling, state: &HankweaveState) -> Self {
-        let ledger = ThreadLedger::new(state, lived);
-        let account = ledger.now();
+    pub fn of(ceiling: Ceiling, state: &HankweaveState) -> Self {
+        let account = ThreadLedger::new(state).now();
         Self {
             ceiling,
             spent: account.spent,

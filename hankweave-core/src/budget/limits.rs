@@ -87,17 +87,10 @@ impl CodonLimits {
 
 /// Returns the limits of `entry` if it starts now, after everything recorded.
 ///
-/// `lived` is how long the newest run has lasted, if it is not over, by a clock that cannot be set.
 /// Codons and loops that `hank` does not have, because hank.json was changed, are limited by `ceiling` alone.
 #[must_use]
-pub fn limits(
-    hank: &Hank,
-    ceiling: Ceiling,
-    state: &HankweaveState,
-    entry: &PlanEntry,
-    lived: Duration,
-) -> CodonLimits {
-    RunBudgets::of(hank, ceiling).limits(state, entry, lived)
+pub fn limits(hank: &Hank, ceiling: Ceiling, state: &HankweaveState, entry: &PlanEntry) -> CodonLimits {
+    RunBudgets::of(hank, ceiling).limits(state, entry)
 }
 
 /// Budgets of a run that continues: what was used is counted once, codon by codon, and not again for each of them.
@@ -113,8 +106,6 @@ pub struct RunBudgets<'h> {
 struct CountedRun {
     run_id: RunId,
     codons: usize,
-    /// How long the runs before it lasted.
-    before: Duration,
 }
 
 impl<'h> RunBudgets<'h> {
@@ -129,12 +120,12 @@ impl<'h> RunBudgets<'h> {
     }
 
     /// Returns the limits of `entry` as [`limits`] does, for a document that has followed the one of the last call.
-    pub fn limits(&mut self, state: &HankweaveState, entry: &PlanEntry, lived: Duration) -> CodonLimits {
-        self.count(state, lived);
+    pub fn limits(&mut self, state: &HankweaveState, entry: &PlanEntry) -> CodonLimits {
+        self.count(state);
         self.budgets.limits(&self.account, entry)
     }
 
-    fn count(&mut self, state: &HankweaveState, lived: Duration) {
+    fn count(&mut self, state: &HankweaveState) {
         let has_ended = |run: &&RunRecord| run.codons.last().is_none_or(|codon| codon.is_terminal());
         let newest = state.runs.front().map(AsRef::as_ref).filter(has_ended);
         let newest = newest.filter(|run| run.status == RunStatus::Running);
@@ -144,14 +135,12 @@ impl<'h> RunBudgets<'h> {
                     self.account.count(&ThreadItem::in_newest_run(run, index));
                 }
                 counted.codons = run.codons.len();
-                self.account.elapsed = counted.before.saturating_add(lived);
             }
             _ => {
-                self.account = ThreadLedger::new(state, lived).now();
+                self.account = ThreadLedger::new(state).now();
                 self.counted = newest.map(|run| CountedRun {
                     run_id: run.run_id.clone(),
                     codons: run.codons.len(),
-                    before: self.account.elapsed.saturating_sub(lived),
                 });
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::account::{ThreadLedger, took};
+use super::account::{ThreadLedger, time_at_work};
 use super::ceiling::Ceiling;
 use super::limits::{CodonLimits, HankBudgets};
 use crate::codon::{CodonExecution, CodonStatus, LoopContext};
@@ -28,7 +28,7 @@ pub struct Summary {
     pub spent: Usd,
     /// Whether more was spent than is known.
     pub is_lower_bound: bool,
-    /// How long the runs lasted.
+    /// Time in which codons were at work.
     pub elapsed: Duration,
 }
 
@@ -72,14 +72,12 @@ pub enum BudgetStatus {
 
 /// Sums up all budgets; `None` when there is no budget at all. The thread is the one that ends in the newest
 /// run.
-///
-/// `lived` is how long that run has lasted, if it is not over, by a clock that cannot be set.
 #[must_use]
-pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState, lived: Duration) -> Option<Summary> {
+pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState) -> Option<Summary> {
     if ceiling == Ceiling::default() && !has_budget(hank) {
         return None;
     }
-    let (ledger, budgets) = (ThreadLedger::new(state, lived), HankBudgets::of(hank, ceiling));
+    let (ledger, budgets) = (ThreadLedger::new(state), HankBudgets::of(hank, ceiling));
     let plan = &state.execution_plan;
     let entries: HashMap<&CodonId, &PlanEntry> = plan.iter().map(|entry| (&entry.codon_id, entry)).collect();
     let mut rows: HashMap<&CodonId, BudgetSummaryRow> = HashMap::new();
@@ -129,7 +127,7 @@ impl BudgetSummaryRow {
         let codon = attempt.codon.as_ref();
         self.status = status(codon);
         self.spent += codon.spend();
-        self.took = self.took.saturating_add(took(attempt));
+        self.took = self.took.saturating_add(time_at_work(attempt.run, attempt.codon));
         let written = codon.agent_tokens().output_tokens;
         self.output_tokens = self.output_tokens.saturating_add(written);
     }

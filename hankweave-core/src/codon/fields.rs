@@ -24,8 +24,8 @@ const COST_IS_LOWER_BOUND: &str = "costIsLowerBound";
 /// The key under which an ended record keeps how long the codon took, in milliseconds of a clock that nobody sets.
 const DURATION: &str = "durationMs";
 
-/// The key under which an ended record keeps how long its run had lived by then, measured in the same way.
-const RUN_TIME: &str = "runTimeMs";
+/// The key under which an ended record keeps what people should know besides its state.
+const REMARKS: &str = "remarks";
 
 /// Key of the number of files that differ from the start of the codon.
 const FILES_CHANGED: &str = "filesChanged";
@@ -94,6 +94,20 @@ impl CodonExecution {
         self.extra_mut().insert(LOOP_CHECK, check);
     }
 
+    /// Returns what people should know besides the state of the codon: background work that was ended, the request of a sentinel.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let remarks = self.extra().get(REMARKS).cloned();
+        remarks
+            .and_then(|remarks| serde_json::from_value(remarks).ok())
+            .unwrap_or_default()
+    }
+
+    /// Notes what people should know besides.
+    pub(crate) fn set_remarks(&mut self, remarks: Value) {
+        self.extra_mut().insert(REMARKS, remarks);
+    }
+
     /// Whether the codon cost more than is recorded: its agent did, or one of its sentinels.
     #[must_use]
     pub fn cost_is_lower_bound(&self) -> bool {
@@ -117,13 +131,8 @@ impl CodonExecution {
     pub fn duration(&self) -> Option<Duration> {
         let end = self.end_time()?;
         let by_times = || end.since(*self.start_time());
-        Some(self.millis(DURATION).unwrap_or_else(by_times))
-    }
-
-    /// How long its run had lived when the codon ended, if that was measured.
-    #[must_use]
-    pub fn run_time(&self) -> Option<Duration> {
-        self.millis(RUN_TIME)
+        let measured = self.extra().get(DURATION).and_then(Value::as_u64);
+        Some(measured.map_or_else(by_times, Duration::from_millis))
     }
 
     /// Number of checkpointed files that differed from the start of the codon when it ended, if they were compared.
@@ -132,14 +141,10 @@ impl CodonExecution {
         self.extra().get(FILES_CHANGED)?.as_u64()
     }
 
-    fn millis(&self, name: &str) -> Option<Duration> {
-        Some(Duration::from_millis(self.extra().get(name)?.as_u64()?))
-    }
-
     /// Copies the measured values of `other`, which a typed codon does not have.
     #[must_use]
     pub fn measured_like(mut self, other: &Self) -> Self {
-        for name in [DURATION, RUN_TIME, FILES_CHANGED] {
+        for name in [DURATION, FILES_CHANGED] {
             if let Some(measured) = other.extra().get(name) {
                 self.extra_mut().insert(name, measured.clone());
             }
@@ -149,7 +154,7 @@ impl CodonExecution {
 
     /// Takes over what was measured, of what an event notes on the end of the codon.
     pub(crate) fn set_measured(&mut self, metadata: &Map<String, Value>) {
-        for name in [DURATION, RUN_TIME, FILES_CHANGED] {
+        for name in [DURATION, FILES_CHANGED] {
             if let Some(measured) = metadata.get(name).filter(|value| value.is_u64()) {
                 self.extra_mut().insert(name, measured.clone());
             }

@@ -273,6 +273,8 @@ pub enum UnloadReason {
     CodonComplete,
     /// It could not continue.
     FatalError,
+    /// Its `maxDollars` are spent.
+    BudgetReached,
     /// Too many calls of the model failed in a row.
     ConsecutiveFailures,
     /// The runtime shut down.

@@ -50,6 +50,9 @@ pub struct RunRecord {
     /// contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted_by: Option<InterruptedBy>,
+    /// Cause of the end for people, unless the run completed: the reason of a stop or a pause; not part of the contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]

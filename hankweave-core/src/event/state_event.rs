@@ -56,6 +56,9 @@ pub enum StateEvent {
         /// Cause of the interruption, when nothing failed: the run can continue.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interrupted_by: Option<InterruptedBy>,
+        /// Cause of the end for people, such as the reason of a stop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<String>,
     },
     /// The process that served the run is gone.
     RunCrashed {
@@ -262,6 +265,7 @@ impl StateEvent {
             RunTransition::Fail(_) => Self::RunFailed {
                 run_id,
                 interrupted_by: None,
+                cause: None,
             },
             RunTransition::Crash(crash) => Self::RunCrashed {
                 run_id,
@@ -312,13 +316,29 @@ impl StateEvent {
         self
     }
 
-    /// Notes on the end of a codon how long it took and how long its run had lived by then, as measured by a clock that nobody sets; other events
-    /// stay as they are.
+    /// Notes on the end of a run its cause for people; other events stay as they are.
     #[must_use]
-    pub fn with_measured(self, duration: Duration, run_time: Duration) -> Self {
-        let millis = |time: Duration| Value::from(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        self.with_note("durationMs", millis(duration))
-            .with_note("runTimeMs", millis(run_time))
+    pub fn with_cause(mut self, text: Option<String>) -> Self {
+        if let Self::RunFailed { cause, .. } = &mut self {
+            *cause = text;
+        }
+        self
+    }
+
+    /// Notes on the end of a codon what its people should know besides; other events stay as they are.
+    #[must_use]
+    pub fn with_remarks(self, remarks: &[String]) -> Self {
+        match remarks.is_empty() {
+            true => self,
+            false => self.with_note("remarks", remarks.into()),
+        }
+    }
+
+    /// Notes on the end of a codon how long it took, as measured by a clock that nobody sets; other events stay as they are.
+    #[must_use]
+    pub fn with_measured(self, duration: Duration) -> Self {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        self.with_note("durationMs", Value::from(millis))
     }
 
     /// Notes on the end of a codon how many checkpointed files differ from its start; other events stay as they are.

@@ -89,6 +89,7 @@ impl Story {
         self.tell(StateEvent::RunFailed {
             run_id,
             interrupted_by: None,
+            cause: None,
         })
     }
 
@@ -99,6 +100,7 @@ impl Story {
         self.tell(StateEvent::RunFailed {
             run_id,
             interrupted_by: Some(by),
+            cause: None,
         })
     }
 

@@ -130,6 +130,7 @@ fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
         end_time: None,
         server_pid: Pid(0),
         interrupted_by: None,
+        cause: None,
         extra: Extra::default(),
     }));
     Cow::Owned(ahead)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -97,7 +98,12 @@ impl AttemptState {
             (CodonStatus::Failed, Some(InterruptedBy::LostSession)) => Self::Restarted,
             (
                 CodonStatus::Failed,
-                Some(InterruptedBy::Ceiling | InterruptedBy::UsageLimit | InterruptedBy::Approval),
+                Some(
+                    InterruptedBy::Ceiling
+                    | InterruptedBy::UsageLimit
+                    | InterruptedBy::Approval
+                    | InterruptedBy::Sentinel,
+                ),
             ) => Self::Paused,
             (
                 CodonStatus::Preparing
@@ -230,6 +236,8 @@ pub struct EarlierAttempts {
     pub at_least: bool,
     /// Tokens.
     pub tokens: TokenUsage,
+    /// Milliseconds at work.
+    pub duration_ms: u64,
     /// Newest of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
@@ -242,6 +250,19 @@ impl AttemptView {
     pub fn spent(&self) -> Usd {
         self.cost + self.sentinels
     }
+
+    /// Time at work until `now`; zero for one that a crash interrupted, for which that is unknown (HANK-35).
+    #[must_use]
+    pub fn worked(&self, now: Timestamp) -> Duration {
+        if self.state == AttemptState::Crashed {
+            return Duration::ZERO;
+        }
+        let by_times = || {
+            let began = self.began.unwrap_or(now);
+            self.ended.unwrap_or(now).since(began)
+        };
+        self.duration_ms.map_or_else(by_times, Duration::from_millis)
+    }
 }
 
 impl EarlierAttempts {
@@ -250,6 +271,9 @@ impl EarlierAttempts {
         self.cost += attempt.spent();
         self.at_least |= attempt.at_least;
         self.tokens += attempt.tokens;
+        let ended = attempt.ended.unwrap_or(Timestamp::UNIX_EPOCH);
+        let worked = u64::try_from(attempt.worked(ended).as_millis()).unwrap_or(u64::MAX);
+        self.duration_ms = self.duration_ms.saturating_add(worked);
         self.last = self.last.max(Some(key));
     }
 }

@@ -4,6 +4,7 @@ use super::attempt::{AttemptState, AttemptView, AttemptWhy};
 use super::item::CheckView;
 use super::now::{CurrentAttempt, phase};
 use super::run_view::{ProblemView, RunState, RunView, ViewedRun};
+use super::text::{TITLE, excerpt};
 use crate::agent::FailureReason;
 use crate::budget::{Ceiling, CeilingUse};
 use crate::codon::{CodonExecution, SentinelState};
@@ -23,7 +24,7 @@ impl RunView {
         };
         view.files.base.clone_from(&state.initial_checkpoint);
         view.money.spent = state.total_spend();
-        let counted = CeilingUse::of(std::time::Duration::ZERO, Ceiling::default(), state).spent();
+        let counted = CeilingUse::of(Ceiling::default(), state).spent();
         view.money.before = view.money.spent.saturating_sub(counted);
         view.money.at_least = state.cost_is_lower_bound();
         view.replace_plan(&state.execution_plan);
@@ -37,6 +38,7 @@ impl RunView {
                 began: run.start_time,
             });
             view.interrupted_by = run.interrupted_by;
+            view.cause = run.cause.as_deref().map(|cause| excerpt(cause, TITLE));
             view.state = RunState::of_record(run);
             view.since = run.end_time.or(Some(run.start_time));
             view.at = view.since;

@@ -1,6 +1,7 @@
 //! View of a run, and its parts (WIRE-38, WIRE-39).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -337,6 +338,17 @@ impl RunView {
     pub fn current(&self) -> Option<(&CurrentAttempt, &AttemptView)> {
         let now = self.now.as_ref()?;
         Some((now, self.attempt(&now.item, now.key())?))
+    }
+
+    /// Returns the time at work of all attempts until `now`, by which the total budget counts (HANK-35).
+    #[must_use]
+    pub fn worked(&self, now: Timestamp) -> Duration {
+        let of_item = |item: &ItemView| {
+            let earlier = item.earlier.map_or(0, |earlier| earlier.duration_ms);
+            let shown = item.attempts.values().map(|attempt| attempt.worked(now));
+            Duration::from_millis(earlier) + shown.sum::<Duration>()
+        };
+        self.items.values().map(of_item).sum()
     }
 
     /// Returns the newest attempt of a codon as it is executed, such as `build#1`.

@@ -37,8 +37,13 @@ impl RunView {
                 ..
             } => self.start_run(run_id, starting_conditions, number, at),
             StateEvent::RunCompleted { .. } => self.end_run(RunState::Completed, at),
-            StateEvent::RunFailed { interrupted_by, .. } => {
+            StateEvent::RunFailed {
+                interrupted_by,
+                cause,
+                ..
+            } => {
                 self.interrupted_by = *interrupted_by;
+                self.cause = cause.as_deref().map(|cause| excerpt(cause, TITLE));
                 self.end_run(RunState::of_failure(*interrupted_by), at);
             }
             StateEvent::RunCrashed { .. } => {

@@ -43,7 +43,10 @@ impl RunView {
             RunState::Idle => "Waits for a command".to_owned(),
             RunState::Completed => "Completed".to_owned(),
             RunState::Failed => self.failed(),
-            RunState::Stopped => "Stopped".to_owned(),
+            RunState::Stopped => match &self.cause {
+                Some(cause) => format!("Stopped: {cause}"),
+                None => "Stopped".to_owned(),
+            },
             RunState::Paused => self.paused(),
             RunState::Crashed => "Crashed".to_owned(),
         }
@@ -100,6 +103,7 @@ impl RunView {
         match self.interrupted_by {
             Some(InterruptedBy::Ceiling) => "total budget spent".to_owned(),
             Some(InterruptedBy::Approval) => "approval needed, or denied".to_owned(),
+            Some(InterruptedBy::Sentinel) => "asked for by a sentinel".to_owned(),
             Some(InterruptedBy::UsageLimit) => self.limit_ends().map_or_else(
                 || "usage limit".to_owned(),
                 |ends| format!("usage limit until {ends}"),

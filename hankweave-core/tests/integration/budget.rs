@@ -11,6 +11,7 @@ use hankweave_core::id::{CodonId, RunId, SessionId};
 use hankweave_core::plan::{Decision, decide, initial_plan};
 use hankweave_core::testing::{Ending, Story};
 use hankweave_core::thread::{self, ThreadTip};
+use hankweave_core::view::RunView;
 use hankweave_core::wire::{Event, RunSnapshot};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -86,23 +87,16 @@ fn usd(dollars: f64) -> Usd {
     Usd::from_dollars(dollars).unwrap()
 }
 
-/// How long the newest run had lived when the last thing happened.
-fn lived(story: &Story) -> Duration {
-    let now = story.events().last().unwrap().at;
-    let newest = story.state().runs.front();
-    newest.map_or(Duration::ZERO, |run| now.since(run.start_time))
+/// Time at work of the codons of the newest run.
+fn worked(story: &Story) -> Duration {
+    let codons = &story.state().runs[0].codons;
+    codons.iter().filter_map(|codon| codon.duration()).sum()
 }
 
 fn ask_under(ceiling: Ceiling, story: &Story, hank: &Hank, id: &str) -> CodonLimits {
     let plan = &story.state().execution_plan;
     let entry = plan.iter().find(|entry| entry.codon_id.as_str() == id).unwrap();
-    limits(
-        hank,
-        ceiling.or_from_hank(hank),
-        story.state(),
-        entry,
-        lived(story),
-    )
+    limits(hank, ceiling.or_from_hank(hank), story.state(), entry)
 }
 
 fn ask(story: &Story, hank: &Hank, id: &str) -> CodonLimits {
@@ -144,10 +138,7 @@ fn without_a_budget_nothing_is_limited() {
     let hank = hank(&Value::Null, &[free("a"), loop_of(2, &Value::Null, &[free("b")])]);
     let story = completes(begun(&hank), "a", 100.0);
     assert_eq!(ask(&story, &hank, "b#0"), CodonLimits::default());
-    assert_eq!(
-        summary(&hank, Ceiling::default(), story.state(), lived(&story)),
-        None
-    );
+    assert_eq!(summary(&hank, Ceiling::default(), story.state()), None);
 }
 
 // covers: HANK-31
@@ -276,9 +267,9 @@ fn time_is_the_least_of_what_codon_loop_and_hank_have_left() {
     assert_eq!(seconds(ask(&story, &hank, "a")), Some(100));
     assert_eq!(seconds(ask(&story, &hank, "b#0")), Some(30));
     let story = completes(story, "a", 0.0);
-    let lived = lived(&story).as_secs();
-    assert!(lived >= 4);
-    assert_eq!(seconds(ask(&story, &hank, "d")), Some(100 - lived));
+    let worked = worked(&story).as_secs();
+    assert!(worked >= 2);
+    assert_eq!(seconds(ask(&story, &hank, "d")), Some(100 - worked));
     let story = completes(story, "b#0", 0.0);
     let loop_time = story.state().runs[0].codons[1]
         .end_time()
@@ -286,6 +277,28 @@ fn time_is_the_least_of_what_codon_loop_and_hank_have_left() {
         .since(*story.state().runs[0].codons[1].start_time());
     let story = replanned(story, &hank);
     assert_eq!(seconds(ask(&story, &hank, "b#1")), Some(30 - loop_time.as_secs()));
+}
+
+// In a story a second passes with every event.
+// covers: HANK-35
+#[test]
+fn time_between_codons_counts_for_nobody() {
+    let hank = hank(&json!({"maxTimeSeconds": 100}), &[free("a"), free("b")]);
+    let mut story = completes(begun(&hank), "a", 0.0);
+    let left = Duration::from_secs(100) - worked(&story);
+    let mut carried = RunBudgets::of(&hank, Ceiling::default().or_from_hank(&hank));
+    for _ in 0..150 {
+        story = story.tell(StateEvent::ApprovalSet { approval: None });
+        let entry = &story.state().execution_plan[1];
+        assert_eq!(carried.limits(story.state(), entry).time, Some(left));
+    }
+    assert_eq!(ask(&story, &hank, "b").time, Some(left));
+    let told = summary(&hank, Ceiling::default().or_from_hank(&hank), story.state()).unwrap();
+    assert_eq!(told.elapsed, told.rows[0].took);
+    let view = RunView::of_state(story.state(), &thread::build(story.state(), None, None), 0);
+    assert_eq!(view.worked(story.events().last().unwrap().at), told.elapsed);
+    let again = story.run_crashes().continues("r2", "r1", Some("a"), "a-end");
+    assert_eq!(ask(&again, &hank, "b").time, Some(left));
 }
 
 /// The times of records are those of a clock that somebody sets; what was measured counts.
@@ -298,28 +311,16 @@ fn a_clock_that_was_set_decides_nothing() {
         let end = json!({"type": "CodonTransitioned", "data": {"runId": "r1", "codonId": "a", "from": "running", "to": "completed",
             "metadata": {"checkpointSha": "a-end", "endTime": end_time}}});
         let end: StateEvent = serde_json::from_value(end).unwrap();
-        let (took, run_time) = (Duration::from_millis(7_000), Duration::from_millis(9_500));
-        let story = story.tell(end.with_measured(took, run_time)).run_fails();
-        let record = &story.state().runs[0].codons[0];
-        assert_eq!(
-            (record.duration(), record.run_time()),
-            (Some(took), Some(run_time))
-        );
+        let took = Duration::from_secs(7);
+        let story = story.tell(end.with_measured(took)).run_fails();
+        assert_eq!(story.state().runs[0].codons[0].duration(), Some(took));
         let story = story.continues("r2", "r1", Some("a"), "a-end");
         let plan = &story.state().execution_plan;
-        let own = Duration::from_secs(20);
-        let left = limits(
-            &hank,
-            Ceiling::default().or_from_hank(&hank),
-            story.state(),
-            &plan[1],
-            own,
-        )
-        .time;
-        assert_eq!(left, Some(Duration::from_millis(60_000 - 9_500 - 20_000)));
-        let told = summary(&hank, Ceiling::default().or_from_hank(&hank), story.state(), own).unwrap();
-        let (row, whole) = (Duration::from_secs(7), Duration::from_millis(29_500));
-        assert_eq!((told.rows[0].took, told.elapsed), (row, whole));
+        let ceiling = Ceiling::default().or_from_hank(&hank);
+        let left = limits(&hank, ceiling, story.state(), &plan[1]).time;
+        assert_eq!(left, Some(Duration::from_secs(60) - took));
+        let told = summary(&hank, ceiling, story.state()).unwrap();
+        assert_eq!((told.rows[0].took, told.elapsed), (took, took));
         let thread = thread::build(story.state(), None, None);
         let told = RunSnapshot::of(story.state(), &thread, Vec::new(), 0);
         assert_eq!(told.total_time, 7_000);
@@ -332,10 +333,7 @@ fn a_clock_that_was_set_decides_nothing() {
 fn the_time_of_earlier_runs_counts_and_that_between_them_does_not() {
     let hank = hank(&json!({"maxTimeSeconds": 100}), &[free("a"), free("b")]);
     let ended = completes(begun(&hank), "a", 0.0).run_completes();
-    let first = ended.state().runs[0]
-        .end_time
-        .unwrap()
-        .since(ended.state().runs[0].start_time);
+    let first = worked(&ended);
     let story = ended.continues("r2", "r1", Some("a"), "a-end");
     assert_eq!(
         ask(&story, &hank, "b").time,
@@ -343,15 +341,14 @@ fn the_time_of_earlier_runs_counts_and_that_between_them_does_not() {
     );
 
     let open = completes(begun(&hank), "a", 0.0).codon("b", Ending::Open(CodonStatus::Running));
-    let last_sign = open.state().runs[0].codons[1].start_time();
-    let lived = last_sign.since(open.state().runs[0].start_time);
+    let known = worked(&open);
     let crashed = open.run_crashes();
     let crash = crashed.state().runs[0].end_time.unwrap();
     assert!(crash.since(*crashed.state().runs[0].codons[1].start_time()) > Duration::ZERO);
     let story = crashed.continues("r2", "r1", Some("a"), "a-end");
     assert_eq!(
         ask(&story, &hank, "b").time,
-        Some(Duration::from_secs(100) - lived)
+        Some(Duration::from_secs(100) - known)
     );
 }
 
@@ -472,7 +469,7 @@ fn a_codon_for_which_the_whole_has_nothing_left_pauses_and_more_money_lets_it_go
     let nothing_left = Meter::new(limits).exceeded(Duration::ZERO).unwrap();
     assert_eq!(limits.consequence(&nothing_left), OnExceeded::Pause);
     let ceiling = Ceiling::default().or_from_hank(&hank);
-    let whole = CeilingUse::of(Duration::ZERO, ceiling, story.state());
+    let whole = CeilingUse::of(ceiling, story.state());
     assert_eq!(whole.to_string(), "used $2.3350 of $2.0000");
     let raised = whole.more();
     assert_eq!(
@@ -532,7 +529,7 @@ fn the_summary_tells_what_each_codon_might_use_and_what_it_used() {
     let story = completes(story, "a", 0.5);
     let story = spends(story, "b", 2.0, CodonStatus::Skipped);
     let ceiling = Ceiling::default().or_from_hank(&hank);
-    let event = Event::from(summary(&hank, ceiling, story.state(), lived(&story)).unwrap());
+    let event = Event::from(summary(&hank, ceiling, story.state()).unwrap());
     let json = serde_json::to_value(&event).unwrap();
     assert_eq!(json["type"], "budget.summary");
     let data = &json["data"];
@@ -657,7 +654,7 @@ proptest! {
                 Decision::Ask(_) | Decision::Wait | Decision::Done | Decision::Blocked(_) => break,
             };
             let limits = ask(&story, &hank, entry.codon_id.as_str());
-            prop_assert_eq!(carried.limits(story.state(), &entry, lived(&story)), limits);
+            prop_assert_eq!(carried.limits(story.state(), &entry), limits);
             let limit = limits.dollars.unwrap();
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a part of it")]
             let used = Usd::from_nanos((limit.as_nanos() as f64 * greed) as u64).min(limit);

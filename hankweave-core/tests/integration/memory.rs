@@ -233,7 +233,7 @@ fn the_summary_of_budgets_grows_with_a_night_and_not_with_its_square() {
         max_time: None,
     };
     check_that_it_is_linear(|hank, state| {
-        let summary = summary(hank, ceiling, &state, Duration::ZERO).unwrap();
+        let summary = summary(hank, ceiling, &state).unwrap();
         assert_eq!(summary.rows.len(), state.execution_plan.len());
     });
 }
@@ -261,7 +261,7 @@ fn loop_of(iterations: usize) -> Hank {
 fn iterate(story: Story, hank: &Hank, budgets: &mut RunBudgets<'_>, tally: &mut Tally) -> Story {
     let (entry, before) = measured(|| match decide(story.state(), hank) {
         Decision::Start(entry) => {
-            budgets.limits(story.state(), &entry, Duration::ZERO);
+            budgets.limits(story.state(), &entry);
             let thread = ThreadTip::of(story.state());
             let resumed = thread.continuation_session(&entry.codon_id);
             assert_eq!(resumed.is_some(), thread.newest().is_some());

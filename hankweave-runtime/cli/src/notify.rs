@@ -27,7 +27,7 @@ const DESKTOP: &str = "notify-send";
 /// News to send.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Notification {
-    /// `waiting`, `paused`, `failed` or `completed`.
+    /// `waiting`, `paused`, `stopped`, `failed` or `completed`.
     pub(crate) event: &'static str,
     /// One sentence.
     pub(crate) reason: String,
@@ -36,12 +36,13 @@ pub(crate) struct Notification {
 }
 
 impl Notification {
-    /// Of the end of a run; `None` of one that somebody has stopped, who knows.
+    /// Of the end of a run; `None` of one that was stopped without a reason: who stops it knows, and a reason is for others.
     pub(crate) fn of(outcome: &RunOutcome, reason: String, next: &str) -> Option<Self> {
         let (event, next) = match &outcome.result {
             RunResult::Completed | RunResult::NothingToDo => ("completed", ""),
             RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Unsaved(_) => ("failed", next),
             RunResult::Paused(_) => ("paused", next),
+            RunResult::Stopped(_) if outcome.stop_reason.is_some() => ("stopped", next),
             RunResult::Stopped(_) => return None,
         };
         Some(Self {

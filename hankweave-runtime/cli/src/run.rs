@@ -268,6 +268,7 @@ async fn drive(
                 &execution,
                 thread::head(&state()).map(|head| head.checkpoint_sha).as_ref(),
             ),
+            warnings: crate::state::record_warnings(&execution, &state()),
             ..ending(&execution, typed, resume, log)
         };
         report.close(&outcome, &ending);
@@ -339,6 +340,7 @@ fn ending<'a>(
         logs: typed.command("logs"),
         log,
         left_out: LeftOut::default(),
+        warnings: Vec::new(),
     }
 }
 
@@ -482,7 +484,11 @@ fn exit_code(outcome: &RunOutcome) -> u8 {
         RunResult::Failed(_) | RunResult::OutputFailed(..) => CliErrorKind::Failed.code(),
         RunResult::Unsaved(_) => CliErrorKind::Io.code(),
         RunResult::Paused(_) => PAUSED,
-        RunResult::Stopped(StopCause::Request | StopCause::ForcedRequest) if outcome.done => 0,
+        RunResult::Stopped(StopCause::Request | StopCause::ForcedRequest | StopCause::Sentinel)
+            if outcome.done =>
+        {
+            0
+        }
         RunResult::Stopped(cause) => cause.exit_code(),
     }
 }

@@ -43,6 +43,7 @@ fn message(cause: Option<StopCause>, state: &HankweaveState, grace: Duration) ->
         Some(StopCause::Interrupt) => ("stopping", "Ctrl+C again"),
         Some(StopCause::Terminate) => ("stopping (SIGTERM)", "a second signal"),
         Some(StopCause::HangUp) => ("stopping (SIGHUP)", "SIGTERM or Ctrl+C"),
+        Some(StopCause::Sentinel) => ("stopping (a sentinel asked for a pause)", "Ctrl+C"),
         Some(StopCause::Request | StopCause::ForcedRequest) | None => ("stopping (on request)", "Ctrl+C"),
     };
     let newest = state.runs.front().and_then(|run| run.codons.last());

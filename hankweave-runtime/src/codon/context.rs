@@ -14,7 +14,7 @@ use hankweave_core::id::{CheckpointSha, RunId, SessionId};
 use hankweave_core::wire::{self, LeftOutFile};
 use tokio::time::Instant;
 
-use super::orders::Orders;
+use super::orders::{Orders, Remarks};
 use super::watch::FileWatcher;
 use crate::checkpoint::CheckpointStore;
 use crate::driver::DriverSet;
@@ -50,8 +50,6 @@ pub(crate) struct RunContext {
     /// Patterns that keep the hank's own files out of checkpoints.
     pub(crate) own_files: Vec<String>,
     pub(crate) run_id: RunId,
-    /// When it began.
-    pub(crate) begun: Instant,
     /// The newest checkpoint of the run, or the one that it started from; the next one builds on it.
     pub(crate) tip: Mutex<Option<CheckpointSha>>,
     /// Files that the newest checkpoint of the run leaves out.
@@ -150,6 +148,8 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) allowance: Arc<Allowance>,
     /// Its agent used more than is known.
     pub(crate) cost_is_lower_bound: AtomicBool,
+    /// Remarks for its last record.
+    pub(crate) remarks: Remarks,
 }
 
 /// Treatment of a codon's rig (HANK-23).

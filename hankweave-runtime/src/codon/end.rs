@@ -16,7 +16,6 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::hank::OnFailure;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::wire::{Event, ExitStatus, ProgressKind};
-use tokio::time::Instant;
 
 use super::context::{CodonEnd, CodonRun, EarlyEnd, StageResult};
 use super::orders::{CodonCommand, Interruption};
@@ -47,8 +46,8 @@ impl EndDetails {
         Self { loop_check, ..self }
     }
 
-    fn add_to(&self, mut event: StateEvent, time: ElapsedTimes) -> StateEvent {
-        event = event.with_measured(time.codon, time.run);
+    fn add_to(&self, mut event: StateEvent, took: Duration) -> StateEvent {
+        event = event.with_measured(took);
         if self.context_exceeded {
             event = event.with_context_exceeded();
         }
@@ -60,13 +59,6 @@ impl EndDetails {
         }
         event
     }
-}
-
-/// How long the codon and its run have taken, by the monotonic clock.
-#[derive(Debug, Clone, Copy)]
-struct ElapsedTimes {
-    codon: Duration,
-    run: Duration,
 }
 
 /// Cost of a codon.
@@ -127,15 +119,6 @@ where
 }
 
 impl CodonRun<'_> {
-    /// How long it has taken until now, when it ends.
-    fn measured(&self) -> ElapsedTimes {
-        let now = Instant::now();
-        ElapsedTimes {
-            codon: now - self.begun,
-            run: now - self.run.begun,
-        }
-    }
-
     /// Publishes what is not in a checkpoint, where that is something else than before.
     async fn tell_left_out(&self, checkpoint: &Checkpoint) {
         let left_out = checkpoint.left_out();
@@ -318,8 +301,13 @@ impl CodonRun<'_> {
                 ended
             }
             Interruption::Stopped(cause) => {
-                let cause = cause.map_or("stopped", StopCause::as_str);
-                let reason = FailureReason::interrupted(InterruptedBy::Stop, cause);
+                let reason = FailureReason::interrupted(
+                    match cause {
+                        Some(StopCause::Sentinel) => InterruptedBy::Sentinel,
+                        _ => InterruptedBy::Stop,
+                    },
+                    self.run.shutdown.words(),
+                );
                 self.fail(codon, exit_code, reason).await
             }
             Interruption::Failure(reason) => self.fail(codon, exit_code, reason).await,
@@ -364,26 +352,21 @@ impl CodonRun<'_> {
         S: HasSentinels,
         E: Edge<S>,
     {
-        let time = self.measured();
+        let took = self.begun.elapsed();
         self.cut_sentinels(&mut codon).await;
         let (end, transition) = codon.step(edge).into_parts();
         let files = self.run.watch.files_changed(self).await;
-        let mut event = told.notes.add_to(self.event(S::PHASE, &transition), time);
+        let mut event = told.notes.add_to(self.event(S::PHASE, &transition), took);
+        event = event.with_remarks(&self.remarks.take());
         if let Some(files) = files {
             event = event.with_files_changed(files);
         }
         self.run.transition(event).await.await?;
-        self.publish_end(cost(&end), told, time, files).await;
+        self.publish_end(cost(&end), told, took, files).await;
         Ok(end)
     }
 
-    async fn publish_end(
-        &self,
-        costs: Costs,
-        told: EndRecord,
-        time: ElapsedTimes,
-        files_changed: Option<u64>,
-    ) {
+    async fn publish_end(&self, costs: Costs, told: EndRecord, took: Duration, files_changed: Option<u64>) {
         let ignores = self.config.failure_policy() == OnFailure::Ignore;
         let is_ignored = |reason: &FailureReason| ignores && !reason.interrupted;
         let event = Event::CodonCompleted {
@@ -395,7 +378,7 @@ impl CodonRun<'_> {
                 true => Some(true),
                 false => self.published_lower_bound(),
             },
-            duration: u64::try_from(time.codon.as_millis()).unwrap_or(u64::MAX),
+            duration: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             exit_status: told.exit_status,
             failure_ignored: told
                 .failure_reason

@@ -31,7 +31,7 @@ mod watchers;
 
 pub(crate) use budget::why_paused;
 pub(crate) use context::{CodonEnd, CodonRun, RigNeed, RunContext};
-pub(crate) use orders::{CodonCommand, Orders};
+pub(crate) use orders::{CodonCommand, Orders, Remarks};
 pub(crate) use progress::telling;
 pub(crate) use set_up::variables;
 pub(crate) use watch::{FileWatcher, tree_now};

@@ -1,12 +1,15 @@
 //! Ending a codon before its agent ends: on a user's order, at the end of the run, or after a failure.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hankweave_core::agent::FailureReason;
 use tokio_util::sync::CancellationToken;
 
 use super::context::CodonRun;
 use crate::shutdown::{Shutdown, StopCause};
+
+/// Remarks that a record keeps; more say nothing new.
+const MOST_REMARKS: usize = 16;
 
 /// A user's order about the running codon.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +63,24 @@ impl Orders {
     /// forced.
     pub(crate) fn force_token(&self) -> &CancellationToken {
         &self.force
+    }
+}
+
+/// What people should know about a codon besides its state, for its last record; all clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Remarks(Arc<Mutex<Vec<String>>>);
+
+impl Remarks {
+    pub(super) fn add(&self, remark: String) {
+        let mut remarks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A sentinel may ask for the same at each event.
+        if remarks.len() < MOST_REMARKS && !remarks.contains(&remark) {
+            remarks.push(remark);
+        }
+    }
+
+    pub(super) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -178,13 +178,18 @@ pub(super) async fn run(
                 }
             }
             () = tokio::time::sleep_until(silent_at) => {
-                codon.run.publish(Event::Info { message: silence_message(codon, due) }).await;
+                let message = silence_message(codon, due);
+                codon.run.publish(Event::Info { message }).await;
                 match due {
                     SilenceAction::Warning { .. } => {
                         silence.warned();
                         continue;
                     }
-                    SilenceAction::Settled(_) => StopReason::Settled,
+                    SilenceAction::Settled(settle) => {
+                        let settle = short_duration(settle);
+                        codon.remarks.add(format!("what its agent left running was ended {settle} after the answer (settleSeconds)"));
+                        StopReason::Settled
+                    }
                     SilenceAction::TooLong(longest) => StopReason::Silent(longest),
                 }
             }

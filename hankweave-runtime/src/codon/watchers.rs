@@ -97,13 +97,19 @@ pub(super) async fn load(
 
 fn context(codon: &CodonRun<'_>) -> Context {
     let (orders, shutdown) = (codon.orders.clone(), codon.run.shutdown.clone());
+    let remarks = codon.remarks.clone();
     let demand = move |demand| match demand {
-        SentinelRequest::Asked(Ask::Skip, _) => orders.give(CodonCommand::Skip),
+        SentinelRequest::Asked(Ask::Skip, why) => {
+            remarks.add(format!("skipped by {why}"));
+            orders.give(CodonCommand::Skip);
+        }
         SentinelRequest::Asked(Ask::Stop, why) => {
             orders.give(CodonCommand::Fail(format!("stopped by {why}")))
         }
-        SentinelRequest::Asked(Ask::Pause, _) if shutdown.cause().is_none() => {
-            shutdown.request(StopCause::Request)
+        SentinelRequest::Asked(Ask::Pause, why) if shutdown.cause().is_none() => {
+            remarks.add(format!("paused by {why}"));
+            shutdown.explain(why);
+            shutdown.request(StopCause::Sentinel);
         }
         // A second request would force the stop.
         SentinelRequest::Asked(Ask::Pause, _) => {}

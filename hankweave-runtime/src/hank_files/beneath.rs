@@ -117,7 +117,13 @@ fn read(file: OpenFile) -> Result<Vec<u8>, RefError> {
 /// Reads the text of the file at `reference` beneath `root`.
 pub(super) fn read_text(disk: &dyn Disk, root: &Path, reference: &str) -> Result<String, RefError> {
     match find(disk, root, reference)? {
-        HankEntry::File(file) => String::from_utf8(read(file)?).map_err(|_| RefError::NotUtf8),
+        HankEntry::File(file) => {
+            let text = String::from_utf8(read(file)?).map_err(|_| RefError::NotUtf8)?;
+            // A mark of the byte order says nothing to a model.
+            Ok(text
+                .strip_prefix('\u{feff}')
+                .map_or_else(|| text.clone(), str::to_owned))
+        }
         HankEntry::Folder(_) => Err(RefError::NotAFile { kind: "a folder" }),
     }
 }

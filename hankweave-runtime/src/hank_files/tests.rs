@@ -111,6 +111,22 @@ fn prompts_are_joined_without_their_front_matter_and_system_prompts_begin_with_t
     );
 }
 
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_prompt() {
+    let folder = folder(r#""promptFile": ["p.md", "q.md"], "appendSystemPromptFile": "s.md""#);
+    for (name, text) in [("p.md", "one"), ("q.md", "two"), ("s.md", "own")] {
+        fs::write(folder.path().join(name), format!("\u{feff}{text}")).unwrap();
+    }
+    let loaded = load(folder.path()).unwrap();
+    let codon = loaded.hank.as_ref().unwrap().codon("a").unwrap();
+    assert_eq!(loaded.prompt_text(&RealDisk, codon).unwrap().text, "one\n\ntwo");
+    let system = loaded.system_prompt(&RealDisk, codon).unwrap().unwrap();
+    assert!(
+        system.ends_with("own") && !system.contains('\u{feff}'),
+        "{system:?}"
+    );
+}
+
 // covers: X2, F17
 #[test]
 fn every_kind_of_file_that_is_no_prompt_is_reported_at_once_without_blocking() {

@@ -22,8 +22,23 @@ const MAX_RECORD_BYTES: u64 = 1 << 20;
 #[serde(rename_all = "camelCase")]
 struct LastHank {
     hank_path: String,
+    /// Execution directory of that time: a hank inside moves with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    execution_path: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     invocation: Option<Invocation>,
+}
+
+impl LastHank {
+    /// Returns the path of the hank: where it is after the execution directory that holds it was moved, else where it was.
+    fn hank(&self, disk: &dyn Disk, dir: &ExecutionDir) -> PathBuf {
+        let recorded = Path::new(&self.hank_path);
+        let old = self.execution_path.as_ref();
+        let inner = old.and_then(|old| recorded.strip_prefix(old).ok());
+        let moved = inner.map(|inner| dir.root().join(inner));
+        let moved = moved.filter(|path| disk.metadata_followed(path).is_ok());
+        moved.unwrap_or_else(|| recorded.to_owned())
+    }
 }
 
 pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> RigCopies {
@@ -59,6 +74,7 @@ pub(super) fn remember(
     };
     let record = LastHank {
         hank_path,
+        execution_path: dir.root().to_str().map(PathBuf::from),
         invocation: options.invocation.clone(),
     };
     if recorded(disk, dir)?.as_ref() == Some(&record) {
@@ -92,7 +108,7 @@ pub fn last_hank(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<LoadedHan
     let Ok(Some(record)) = recorded(disk, dir) else {
         return Ok(None);
     };
-    hank_files::load_from(disk, Path::new(&record.hank_path)).map(Some)
+    hank_files::load_from(disk, &record.hank(disk, dir)).map(Some)
 }
 
 /// The run that was last in an execution directory.
@@ -108,8 +124,8 @@ pub struct LastRun {
 pub fn last_run(disk: &dyn Disk, dir: &ExecutionDir) -> Option<LastRun> {
     let record = recorded(disk, dir).ok()??;
     Some(LastRun {
+        hank: record.hank(disk, dir),
         invocation: record.invocation,
-        hank: record.hank_path.into(),
     })
 }
 
@@ -117,4 +133,36 @@ pub fn last_run(disk: &dyn Disk, dir: &ExecutionDir) -> Option<LastRun> {
 fn recorded(disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<Option<LastHank>> {
     let read = read_if_present(disk, &dir.execution_meta(), MAX_RECORD_BYTES)?;
     Ok(read.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::world::disk::RealDisk;
+
+    // covers: RUN-6
+    #[test]
+    fn a_hank_in_its_execution_directory_is_found_after_both_were_moved() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        fs::create_dir_all(old.join(".hankweave")).unwrap();
+        let hank = r#"{"hank": [{"id": "a", "name": "A", "model": "m", "continuationMode": "fresh", "promptText": "x"}]}"#;
+        fs::write(old.join("hank.json"), hank).unwrap();
+        let old = old.canonicalize().unwrap();
+        let loaded = hank_files::load_from(&RealDisk, &old).unwrap();
+        remember(
+            &RealDisk,
+            &ExecutionDir::new(old.clone()),
+            &loaded,
+            &RunOptions::default(),
+        )
+        .unwrap();
+        fs::rename(&old, &new).unwrap();
+        let moved = ExecutionDir::new(new.clone());
+        let found = last_hank(&RealDisk, &moved).unwrap().unwrap();
+        assert_eq!(found.root, new.canonicalize().unwrap());
+        assert_eq!(last_run(&RealDisk, &moved).unwrap().hank, new.join("hank.json"));
+    }
 }

@@ -11,7 +11,6 @@ use hankweave_core::plan::{Decision, DeclaredPatterns, RunIntent, decide, initia
 use hankweave_core::run::{Run, Running};
 use hankweave_core::thread::{self, ExecutionThread, Resume};
 use hankweave_core::wire::{Event, ProgressKind};
-use tokio::time::Instant;
 
 use super::RunError;
 use super::approval;
@@ -25,8 +24,6 @@ use crate::recovery::OpenedExecution;
 /// A run after its first records.
 pub(super) struct BegunRun {
     pub(super) run: Run<Running>,
-    /// When it began.
-    pub(super) at: Instant,
     /// The checkpoint that the run builds on.
     pub(super) base: Option<CheckpointSha>,
     /// The checkpoint of a rig that is in the files already, for the codon that is run again.
@@ -90,13 +87,12 @@ pub(super) async fn begin(
     };
     let rig = rig_target(&state, &source);
     let conditions = StartingConditions::continuation(source.clone(), Some(reason));
-    let at = Instant::now();
     let run = start_run(opened, &state, conditions).await?;
     if reason == ContinuationReason::Rollback {
         let completed = completed(opened, &state, source, &run, goes_on);
         opened.possession.publish(completed).await;
     }
-    Ok(Some(BegunRun { run, at, base, rig }))
+    Ok(Some(BegunRun { run, base, rig }))
 }
 
 /// Begins in the codon that was interrupted, with the files as they are: its agent continues in its session.
@@ -113,9 +109,8 @@ async fn in_session(
         .cloned();
     let base = thread::position(state, &thread);
     let conditions = StartingConditions::in_session(source, session);
-    let at = Instant::now();
     let run = start_run(opened, state, conditions).await?;
-    Ok(BegunRun { run, at, base, rig })
+    Ok(BegunRun { run, base, rig })
 }
 
 /// Why a run cannot simply continue: the user has to choose a [`Recovery`].
@@ -185,7 +180,6 @@ async fn fresh(opened: &OpenedExecution, state: &HankweaveState) -> Result<Begun
     let sha = initial_checkpoint(opened, state).await?;
     let conditions = StartingConditions::fresh(Some(sha.clone()));
     Ok(BegunRun {
-        at: Instant::now(),
         run: start_run(opened, state, conditions).await?,
         base: Some(sha),
         rig: None,

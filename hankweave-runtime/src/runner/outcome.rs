@@ -66,6 +66,8 @@ pub struct RunOutcome {
     pub total_cost_is_lower_bound: bool,
     /// Every codon of the plan has ended.
     pub done: bool,
+    /// Reason that was given for a stop.
+    pub stop_reason: Option<String>,
 }
 
 /// How one codon ended.
@@ -101,6 +103,9 @@ pub struct CodonSummary {
     /// Cause of the interruption; the codon has no fault and can continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted_by: Option<InterruptedBy>,
+    /// What else people should know: background work that was ended, the request of a sentinel.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 impl RunOutcome {
@@ -117,6 +122,7 @@ impl RunOutcome {
             total_cost: state.total_spend(),
             total_cost_is_lower_bound: state.cost_is_lower_bound(),
             done,
+            stop_reason: None,
         }
     }
 }
@@ -144,6 +150,7 @@ impl CodonSummary {
             failure: codon.failure_reason().cloned(),
             budget_exceeded: codon.budget_exceeded(),
             interrupted_by: codon.interruption(),
+            remarks: codon.remarks(),
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::error::chain;
 use crate::instance_lock::InstanceLock;
 use crate::presence::ClientCount;
 use crate::recovery::OpenedExecution;
-use crate::shutdown::Shutdown;
+use crate::shutdown::{Shutdown, StopCause};
 
 /// How a run ends, and how another one begins.
 enum RunEnd {
@@ -115,12 +115,12 @@ async fn serve(
         match end? {
             RunEnd::Over(result) => {
                 let state = possession.manager.snapshot();
-                return Ok(RunOutcome::of(
-                    Some(&context.run_id),
-                    result,
-                    &state,
-                    is_done(&context),
-                ));
+                let outcome = RunOutcome::of(Some(&context.run_id), result, &state, is_done(&context));
+                let stop_reason = shutdown.reason().map(str::to_owned);
+                return Ok(RunOutcome {
+                    stop_reason,
+                    ..outcome
+                });
             }
             RunEnd::Again(from, reply, choice) => {
                 answer(reply, Ok(AcceptedCommand::Starting(choice.codon_id.clone())));
@@ -190,7 +190,6 @@ fn context(
         options: opened.options.clone(),
         own_files: opened.own_files.clone(),
         run_id: begun.run.run_id.clone(),
-        begun: begun.at,
         tip: Mutex::new(begun.base.clone()),
         left_out: Mutex::default(),
         rig: begun.rig.clone(),
@@ -224,28 +223,37 @@ fn interruption(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<
 }
 
 /// Returns the event of the end that is recorded (WIRE-41).
-fn run_ended(context: &RunContext, end: &Result<RunEnd, RunError>) -> Event {
+fn run_ended(context: &RunContext, cause: Option<String>) -> Event {
     let state = context.manager.snapshot();
     let recorded = state.run(&context.run_id);
     let outcome = match recorded.map(|run| run.status) {
         Some(RunStatus::Completed) => RunEnding::Completed,
         _ => RunEnding::of_failure(recorded.and_then(|run| run.interrupted_by)),
     };
-    let cause = match end {
+    let run_id = context.run_id.clone();
+    Event::RunEnded {
+        run_id,
+        outcome,
+        cause,
+    }
+}
+
+/// Returns the cause of the end for people, unless the run completed.
+fn cause(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<String> {
+    match end {
         Ok(RunEnd::Over(RunResult::Paused(pause))) => Some(format!("{}: {}", pause.codon, pause.why)),
         Ok(RunEnd::Over(RunResult::Failed(id))) => Some(format!("{id} failed")),
         Ok(RunEnd::Over(RunResult::Unsaved(id))) => Some(format!("{id}: its files could not be written")),
         Ok(RunEnd::Over(RunResult::OutputFailed(id, why))) => {
             Some(format!("{id}: its results could not be copied: {why}"))
         }
+        Ok(RunEnd::Over(RunResult::Stopped(cause))) => {
+            let reason = context.shutdown.reason().map(str::to_owned);
+            let is_signal = !matches!(cause, StopCause::Request | StopCause::ForcedRequest);
+            reason.or_else(|| is_signal.then(|| cause.as_str().to_owned()))
+        }
         Err(error) => Some(chain(error)),
         Ok(_) => None,
-    };
-    let run_id = context.run_id.clone();
-    Event::RunEnded {
-        run_id,
-        outcome,
-        cause,
     }
 }
 
@@ -282,16 +290,17 @@ async fn close(
     };
     // Before the run ends (RUN-16).
     let state = context.manager.snapshot();
-    if let Some(summary) = budget::summary(&context.hank, context.ceiling(), &state, context.begun.elapsed())
-    {
+    if let Some(summary) = budget::summary(&context.hank, context.ceiling(), &state) {
         context.publish(summary.into()).await;
     }
     let mut closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);
+    let cause = cause(context, end).filter(|_| matches!(closing, StateEvent::RunFailed { .. }));
+    closing = closing.with_cause(cause.clone());
     if let Some(by) = interruption(context, end) {
         closing = closing.with_interruption(by);
     }
     context.manager.transition(closing).await.await?;
-    context.publish(run_ended(context, end)).await;
+    context.publish(run_ended(context, cause)).await;
     if let Ok(RunEnd::Over(RunResult::Completed)) = end {
         let message = "every codon of the plan has ended".to_owned();
         context

@@ -150,6 +150,11 @@ impl SentinelPath {
     /// The folder to write beneath, and the path there. Nothing of the workspace that git would read for itself is written.
     fn open(&self, disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<(Box<dyn Folder>, &Path)> {
         let (root, path) = self.parts(dir);
+        if let Self::Managed(path) = self {
+            // Folders of ours are private; those that `make` adds have the user's umask.
+            let folder = path.parent().unwrap_or(path);
+            disk.make_private_dirs(&root.join(folder))?;
+        }
         let root = disk.open_folder(&root)?;
         let is_of_git = match self {
             Self::Workspace(path) => root.leads_into_repository(path)?,

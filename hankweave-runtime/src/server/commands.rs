@@ -155,12 +155,14 @@ impl Executor {
             Wanted::StateSnapshot => Ok(self.snapshot().await.into()),
             Wanted::ServerShutdown { reason } if self.shutdown.cause().is_none() => {
                 self.note(job, None, reason.as_ref()).await;
+                reason.iter().for_each(|reason| self.shutdown.explain(reason));
                 self.shutdown.request(StopCause::Request);
                 Ok(ack(CommandOutcome::ShuttingDown))
             }
             // A second one while it lasts forces.
             Wanted::ServerShutdown { reason } | Wanted::ServerForceShutdown { reason } => {
                 self.note(job, None, reason.as_ref()).await;
+                reason.iter().for_each(|reason| self.shutdown.explain(reason));
                 self.shutdown.force();
                 Ok(ack(CommandOutcome::ShuttingDown))
             }

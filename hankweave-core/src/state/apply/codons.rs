@@ -55,6 +55,9 @@ impl Reducer<'_> {
         }
         if let Some(metadata) = metadata.filter(|_| changed.is_terminal()) {
             changed.set_measured(metadata);
+            if let Some(remarks) = metadata.get("remarks") {
+                changed.set_remarks(remarks.clone());
+            }
         }
         let applied = Applied {
             cost_before: codon.codon_cost(),

@@ -80,16 +80,19 @@ pub(super) fn apply_event(
             end_time: None,
             server_pid: *server_pid,
             interrupted_by: None,
+            cause: None,
             extra: Default::default(),
         }),
         StateEvent::RunCompleted { run_id } => reducer.end_run(run_id, run::Complete { end_time: at }.into()),
         StateEvent::RunFailed {
             run_id,
             interrupted_by,
+            cause,
         } => {
             let position = reducer.running(run_id)?;
             let applied = reducer.end_run(run_id, run::Fail { end_time: at }.into())?;
-            reducer.run_mut(position).interrupted_by = *interrupted_by;
+            let run = reducer.run_mut(position);
+            (run.interrupted_by, run.cause) = (*interrupted_by, cause.clone());
             Ok(applied)
         }
         StateEvent::RunCrashed {

@@ -24,7 +24,7 @@ pub(crate) use colours::{style_of, style_of_attempt, write_problems};
 pub(crate) use event_text::event_text;
 pub(crate) use live::{LiveContext, restoring};
 pub(crate) use said::MarkedText;
-pub(crate) use summary::{SummaryContext, headline};
+pub(crate) use summary::{SummaryContext, headline, write_remarks};
 pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, id_width, standing, tokens};
 
 /// Shows the events of a run as they come.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anstyle::Style;
 use hankweave_core::agent::{ErrorClass, FailureKind, FailureReason};
 use hankweave_core::codon::CodonStatus;
+use hankweave_core::document::StateWarning;
 use hankweave_runtime::{CodonSummary, RunOutcome, RunResult};
 
 use super::colours::style_of;
@@ -36,6 +37,8 @@ pub(crate) struct SummaryContext<'a> {
     pub(crate) log: Option<PathBuf>,
     /// Files that belong to the last checkpoint and are not in it.
     pub(crate) left_out: LeftOut,
+    /// Warnings about the record (STATE-34).
+    pub(crate) warnings: Vec<StateWarning>,
 }
 
 impl SummaryContext<'_> {
@@ -74,6 +77,9 @@ impl SummaryContext<'_> {
         writeln!(text, "  checkpoints  {}", self.checkpoints)?;
         if let Some(files) = self.left_out.words() {
             writeln!(text, "  not in them  {files}")?;
+        }
+        for StateWarning { kind, path, message } in &self.warnings {
+            writeln!(text, "  odd record   {path}: {message} ({kind})")?;
         }
         if let RunResult::Failed(id) = &outcome.result {
             writeln!(text, "  its log      {} {id}", self.logs)?;
@@ -157,7 +163,17 @@ fn write_codon(codon: &CodonSummary, width: usize, text: &mut SafeText) -> std::
     } else if let Some(exceeded) = codon.budget_exceeded {
         writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
     }
-    Ok(())
+    write_remarks(codon, text)
+}
+
+/// Writes what else is to be known about a codon, each on a line, unless its message says so.
+pub(crate) fn write_remarks(codon: &CodonSummary, text: &mut SafeText) -> std::fmt::Result {
+    let message = codon
+        .failure
+        .as_ref()
+        .and_then(|failure| failure.message.as_ref());
+    let mut new = codon.remarks.iter().filter(|remark| Some(*remark) != message);
+    new.try_for_each(|remark| writeln!(text, "    {remark}"))
 }
 
 /// Returns the outcome of a run in one sentence.
@@ -193,7 +209,9 @@ pub(crate) fn headline(outcome: &RunOutcome) -> String {
         }
         RunResult::Stopped(cause) => {
             let done = counted(done, "codon");
-            format!("Stopped ({}); {done} completed.", cause.as_str())
+            let reason = outcome.stop_reason.as_ref();
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            format!("Stopped ({}{reason}); {done} completed.", cause.as_str())
         }
     }
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hankweave_core::document::{
-    CheckpointFacts, CheckpointTable, HankweaveState, KnownCheckpoints, RunRecord, parse,
+    CheckpointFacts, CheckpointTable, HankweaveState, KnownCheckpoints, RunRecord, StateWarning,
+    WarningContext, parse, warnings,
 };
 use hankweave_core::id::{CheckpointSha, RunId};
 use hankweave_core::state::{Candidate, RecoveredState, recover};
@@ -117,14 +118,27 @@ fn recovered(state_dir: &Path) -> Result<RecoveredState, CliError> {
     }))
 }
 
+/// Returns the warnings about the record of an execution directory, without a look at its checkpoints.
+pub(crate) fn record_warnings(execution: &Path, state: &HankweaveState) -> Vec<StateWarning> {
+    let state_dir = ExecutionDir::new(execution.to_owned()).state_dir();
+    let surroundings = WarningContext {
+        checkpoints: None,
+        run_folders: &folders_below(&state_dir.join("runs")),
+    };
+    warnings(state, surroundings)
+}
+
 /// The names of the run folders of an execution directory; none for a lonely file.
 pub(super) fn run_folders(document: &Document) -> Vec<String> {
-    if document.state.is_some() {
-        return Vec::new();
+    match document.state {
+        Some(_) => Vec::new(),
+        None => folders_below(&state_dir(document).join("runs")),
     }
-    let runs = state_dir(document).join("runs");
+}
+
+fn folders_below(runs: &Path) -> Vec<String> {
     // A folder that is not there or cannot be listed is left out, and this command only warns.
-    let names = RealDisk.list_dir(&runs).unwrap_or_default();
+    let names = RealDisk.list_dir(runs).unwrap_or_default();
     let is_dir = |name: &str| runs.join(name).is_dir();
     let mut names: Vec<String> = names
         .into_iter()

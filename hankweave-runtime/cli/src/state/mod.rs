@@ -19,6 +19,7 @@ pub(crate) use cost::cost;
 pub(crate) use history::history;
 pub(super) use look::{
     budget_summary, history_command, is_shortened, known_checkpoints, named_run, read, read_execution,
+    record_warnings,
 };
 
 pub(super) fn state(global: &Global, command: &StateCommand) -> Result<ExitCode, CliError> {

@@ -160,7 +160,7 @@ impl StatusView<'_> {
             max_dollars: ceiling.max_dollars,
             max_time: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         };
-        CeilingUse::of(Duration::ZERO, ceiling, self.state).more()
+        CeilingUse::of(ceiling, self.state).more()
     }
 
     /// Whether the newest codon was stopped with its run, so that somebody may choose where it continues.

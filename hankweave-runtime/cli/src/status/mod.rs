@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hankweave_core::budget::Ceiling;
+use hankweave_core::budget::{Ceiling, time_at_work};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::discovery::Activity;
-use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
+use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StateWarning};
 use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide_with_replans};
@@ -43,6 +43,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
     let view = StatusView {
         budget: crate::state::budget_summary(&execution.execution)?,
         is_shortened: crate::state::is_shortened(&execution.execution)?,
+        warnings: crate::state::record_warnings(&execution.execution, &state),
         left_out: LeftOut::of(
             &execution.execution,
             head.as_ref().map(|head| &head.checkpoint_sha),
@@ -56,9 +57,11 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
                 "runId": run.run_id,
                 "status": run.status,
                 "interruptedBy": run.interrupted_by,
+                "cause": run.cause,
                 "startTime": run.start_time,
                 "endTime": run.end_time,
                 "codons": run.codons.iter().map(|codon| CodonSummary::of(codon)).collect::<Vec<_>>(),
+                "workedMs": u64::try_from(view.worked(run).as_millis()).unwrap_or(u64::MAX),
                 "cost": run.spend(),
                 "costIsLowerBound": view.is_lower_bound(run),
             })),
@@ -83,6 +86,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
             "budget": view.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
             "leftOut": (!view.left_out.is_empty()).then_some(&view.left_out),
             "journalIsShortened": view.is_shortened,
+            "warnings": view.warnings,
             "plannedCodons": state.execution_plan.len(),
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
@@ -129,6 +133,8 @@ struct StatusView<'a> {
     left_out: LeftOut,
     /// The oldest output of agents was removed from the journal (D6).
     is_shortened: bool,
+    /// Warnings about the record (STATE-34).
+    warnings: Vec<StateWarning>,
 }
 
 impl<'a> StatusView<'a> {
@@ -154,6 +160,7 @@ impl<'a> StatusView<'a> {
             budget: None,
             left_out: LeftOut::default(),
             is_shortened: false,
+            warnings: Vec::new(),
         }
     }
 }
@@ -201,6 +208,15 @@ impl StatusView<'_> {
         let activity = self.activity.as_ref().zip(SystemClock.uptime());
         let measured = activity.and_then(|(at, up)| at.remaining(&retry.entry.codon_id, up));
         measured.unwrap_or_else(|| retry.remaining(self.now))
+    }
+
+    /// Time at work of the codons of a run (HANK-35).
+    fn worked(&self, run: &RunRecord) -> Duration {
+        let of_codon = |codon: &CodonExecution| match codon.end_time() {
+            None if self.live => self.elapsed(codon),
+            _ => time_at_work(run, codon),
+        };
+        run.codons.iter().map(|codon| of_codon(codon)).sum()
     }
 
     /// How long an open codon has been run, in the same way.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::codon::CodonExecution;
+use hankweave_core::document::StateWarning;
 use hankweave_core::view::AttemptState;
 use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
@@ -21,11 +22,16 @@ impl StatusView<'_> {
         };
         writeln!(
             text,
-            "run {}: {}, since {}",
+            "run {}: {}, since {}{}",
             run.run_id,
             self.drawn.state_words(),
-            local_time(run.start_time)
+            local_time(run.start_time),
+            run.end_time
+                .map_or_else(String::new, |end| format!(" until {}", local_time(end)))
         )?;
+        if let Some(cause) = &self.drawn.cause {
+            writeln!(text, "  {cause}")?;
+        }
         let newest = thread.newest_records();
         let width = id_width(state.execution_plan.iter().map(|entry| &entry.codon_id));
         for entry in state.execution_plan.iter() {
@@ -38,11 +44,16 @@ impl StatusView<'_> {
                     let style = style_of(codon.status, codon.interrupted_by);
                     text.styled(style, format_args!("{:<width$}", id.as_str()))?;
                     writeln!(text, "  {line}")?;
-                    if let Some(message) = codon.failure.and_then(|failure| failure.message) {
+                    if let Some(message) = codon
+                        .failure
+                        .as_ref()
+                        .and_then(|failure| failure.message.as_ref())
+                    {
                         writeln!(text, "    {message}")?;
                     } else if let Some(exceeded) = codon.budget_exceeded {
                         writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
                     }
+                    report::write_remarks(&codon, text)?;
                 }
                 None => {
                     text.styled(
@@ -55,8 +66,9 @@ impl StatusView<'_> {
         }
         writeln!(
             text,
-            "  this run {}, all runs {}",
+            "  this run {} in {}, all runs {}",
             run.spend().display(self.is_lower_bound(run)),
+            report::duration(self.worked(run)),
             state
                 .total_spend()
                 .display(self.is_lower_bound(run) || state.cost_is_lower_bound())
@@ -99,6 +111,9 @@ impl StatusView<'_> {
         }
         if let Some(files) = self.left_out.words() {
             writeln!(text, "not in the last checkpoint: {files}")?;
+        }
+        for StateWarning { kind, path, message } in &self.warnings {
+            writeln!(text, "odd record: {path}: {message} ({kind})")?;
         }
         if self.is_shortened {
             writeln!(text, "{SHORTENED}")?;

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anstyle::Style;
 use hankweave_core::budget::{Ceiling, CeilingUse};
@@ -47,9 +46,7 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
         },
         Some((state, outlook)) => recorded(state, outlook, args),
     };
-    let spent = state.map_or(Usd::ZERO, |state| {
-        CeilingUse::of(Duration::ZERO, looked.ceiling, &state).spent()
-    });
+    let spent = state.map_or(Usd::ZERO, |state| CeilingUse::of(looked.ceiling, &state).spent());
     if global.json() {
         let mut document = looked.as_json();
         document["next"] = json!(next);

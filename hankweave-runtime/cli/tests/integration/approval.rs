@@ -1,5 +1,6 @@
 //! Codons that somebody has to approve before they begin (STATE-65, CLI-30).
 
+use std::ffi::OsStr;
 use std::fs;
 use std::time::Duration;
 
@@ -107,6 +108,21 @@ fn what_was_denied_stays_so_until_somebody_approves_it_after_all() {
     project.run(["approve", "deploy"]).expect_code(0);
     project.run(["run", "--headless"]).expect_code(0);
     assert_eq!(done(&project), "one\ntwo\n");
+}
+
+// covers: RUN-6, CLI-30
+#[test]
+fn a_run_is_approved_after_its_project_was_moved() {
+    let project = asking("two");
+    project.run(["run", "--headless"]).expect_code(3);
+    let moved = project.home().join("moved");
+    fs::rename(project.directory(), &moved).unwrap();
+    fs::create_dir(project.directory()).unwrap();
+    let approved = project.run([OsStr::new("approve"), OsStr::new("-e"), moved.as_os_str()]);
+    assert!(
+        approved.expect_code(0).stdout.starts_with("deploy may begin"),
+        "{approved}"
+    );
 }
 
 // covers: STATE-65

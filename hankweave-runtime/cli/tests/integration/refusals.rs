@@ -119,3 +119,22 @@ fn results_that_were_not_handed_out_are_seen_in_the_status() {
     project.run(["run", "--headless", "-o", "out"]).expect_code(0);
     assert!(!project.run(["status"]).stdout.contains(said));
 }
+
+// covers: HANK-1
+#[test]
+fn a_system_prompt_that_no_variable_holds_is_refused_before_a_run() {
+    let project = project();
+    let long = json!({"id": "a", "name": "A", "agent": shell_agent(&project), "model": "shell", "continuationMode": "fresh",
+        "promptText": "go", "appendSystemPromptFile": "long.md"});
+    project.write("long.md", "x".repeat(200_000));
+    project.write_hank(&json!({"hank": [long]}));
+    for command in [&["validate"][..], &["run", "--headless"]] {
+        let refused = project.run(command);
+        let text = format!("{refused}");
+        assert_ne!(refused.code, Some(0), "{text}");
+        assert!(
+            text.contains("its system prompt has 200000 bytes; a program of one's own gets at most 131008, in one variable"),
+            "{text}"
+        );
+    }
+}

@@ -82,6 +82,42 @@ fn a_live_run_does_what_another_terminal_wants_and_answers() {
     assert!(gone.stderr.contains("no run is live in"), "{gone}");
 }
 
+// covers: CLI-14, CLI-27, STATE-5
+#[test]
+fn the_reason_of_a_stop_is_recorded_and_shown() {
+    let project = with_prompts(&["wait for go"]);
+    let note = "printf '%s' \"$HANKWEAVE_EVENT: $HANKWEAVE_REASON\" > note.txt";
+    let mut run = project.start(["run", "--headless", "--json", "--notify", note]);
+    run.wait_for_line(|line| line.contains("\"codon.started\""));
+    project
+        .run(["stop", "--reason", "the fan is loud"])
+        .expect_code(0);
+    run.finish_within(SOON).expect_code(3);
+    let recorded = project.state(&project.directory())["runs"][0].clone();
+    assert_eq!(recorded["cause"], "the fan is loud");
+    let message = &recorded["codons"][0]["failureReason"]["message"];
+    assert_eq!(message, "stopped on request: the fan is loud");
+    let noted = std::fs::read_to_string(project.directory().join("note.txt")).unwrap();
+    assert_eq!(
+        noted,
+        "stopped: Stopped (stopped on request: the fan is loud); 0 codons completed."
+    );
+    let end = recorded["endTime"].as_str().unwrap();
+    std::fs::create_dir(project.directory().join(".hankweave/runs/1700000000000-zzzzzz")).unwrap();
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(
+        status.contains(&format!(" until {end}\n  the fan is loud\n"))
+            && status.contains("odd record: runs/1700000000000-zzzzzz: no run in the document has this folder (orphaned_folder)"),
+        "{status}"
+    );
+    let document = project.run(["status", "--json"]).json_document();
+    assert_eq!(
+        (&document["run"]["cause"], &document["warnings"][0]["type"]),
+        (&recorded["cause"], &serde_json::json!("orphaned_folder"))
+    );
+    assert_eq!(document["view"]["headline"], "Stopped: the fan is loud");
+}
+
 #[test]
 fn an_agent_that_does_not_end_is_killed_by_a_forced_stop() {
     let project = with_prompts(&["wait for go"]);

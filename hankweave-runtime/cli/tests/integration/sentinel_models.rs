@@ -330,7 +330,7 @@ fn a_sentinel_that_costs_too_much_is_taken_out_of_service() {
     let story = run(&project, 0);
     assert_eq!(
         (story.figures(), asked(&server).len()),
-        (json!([1, 0, "fatal-error"]), 1)
+        (json!([1, 0, "budget-reached"]), 1)
     );
     assert_eq!(story.of("sentinel.unloaded")[0]["errorType"], "resource");
 }

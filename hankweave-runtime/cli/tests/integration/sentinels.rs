@@ -197,6 +197,43 @@ fn what_a_sentinel_says_is_kept_before_what_it_asks_for_ends_it() {
     );
 }
 
+// covers: SENT-13, CLI-14
+#[test]
+fn a_sentinel_pauses_the_run_with_its_reason_and_the_next_one_continues() {
+    let asks = r#"cat > /dev/null; echo '{"ask": "pause", "reason": "it costs too much"}'"#;
+    let guard = sentinel("guard", asks, json!({"answer": "json"}));
+    let project = project();
+    let may = json!([{"sentinelConfig": guard, "settings": {"mayAsk": ["pause"]}}]);
+    write_hank(&project, "wait for go", may);
+    let paused = project.run(["run", "--headless"]);
+    let words = "Paused in a: paused by sentinel guard: it costs too much; 0 codons completed.";
+    assert!(paused.expect_code(3).stderr.contains(words), "{paused}");
+    let state = project.state(&project.directory());
+    let (run, record) = (&state["runs"][0], codon(&state["runs"][0], "a"));
+    let cause = "a: paused by sentinel guard: it costs too much";
+    assert_eq!(
+        (
+            &run["interruptedBy"],
+            &run["cause"],
+            &record["failureReason"]["interruptedBy"]
+        ),
+        (&json!("sentinel"), &json!(cause), &json!("sentinel"))
+    );
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    let end = run["endTime"].as_str().unwrap();
+    assert!(
+        status.contains(": paused (asked for by a sentinel), since ")
+            && status.contains(&format!(" until {end}\n  {cause}\n")),
+        "{status}"
+    );
+    write_hank(&project, "wait for go", json!([]));
+    fs::write(project.directory().join("go"), "").unwrap();
+    let (_, state) = self::run(&project, 0);
+    let (run, session) = (&state["runs"][0], &record["claudeSessionId"]);
+    assert_eq!(&run["startingConditions"]["resumedSession"], session);
+    assert_eq!(run["status"], "completed");
+}
+
 // covers: SENT-7, SENT-13
 #[test]
 fn a_sentinel_harms_its_codon_only_where_it_is_told_to() {

@@ -245,7 +245,12 @@ fn a_run_that_pauses_behind_an_ignored_failure_says_what_is_next() {
         let view = &paused["view"];
         assert_eq!(
             (&view["state"], &view["headline"]),
-            (&json!("paused"), &json!("Paused (total budget spent)"))
+            (
+                &json!("paused"),
+                &json!(
+                    "Paused (total budget spent): c1: the budget of the whole is used up: used $0.3000 of $0.3000"
+                )
+            )
         );
         assert_eq!(view["items"]["c0"]["attempts"]["1.1"]["state"], "failed");
     }

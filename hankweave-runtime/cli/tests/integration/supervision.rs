@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
@@ -105,8 +106,40 @@ fn only_codon(project: &TestProject) -> Value {
     codon(&project.state(&project.directory())["runs"][0], "a").clone()
 }
 
-/// Sessions, descriptors, signals and the umask of children are the same, however
-/// hankweave itself was started.
+/// Sessions, descriptors and signals of children are the same, however hankweave itself was started; the umask
+/// is that of the user.
+// covers: S1, HANK-24
+#[test]
+fn what_agents_rigs_and_results_make_has_the_umask_of_the_user() {
+    let project = TestProject::new("/bin/sh");
+    write_hank(&project, "mkdir -p sub/deep; echo made > sub/deep/made.txt");
+    let text = fs::read_to_string(project.directory().join("hank.json")).unwrap();
+    let mut hank: Value = serde_json::from_str(&text).unwrap();
+    hank["hank"][0]["outputFiles"] = json!([{"copy": ["sub/**"]}]);
+    project.write_hank(&hank);
+    let line = format!(
+        "umask 002; exec '{}' run . --headless -o results/new",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    project.run(["-c", &line]).expect_code(0);
+    for (path, expected) in [
+        ("rig-umask.txt", 0o664),
+        ("sub/deep", 0o775),
+        ("sub/deep/made.txt", 0o664),
+        ("results/new", 0o775),
+        ("results/new/sub/deep", 0o775),
+        ("results/new/sub/deep/made.txt", 0o664),
+        (".hankweave", 0o700),
+        (".hankweave/state.json", 0o600),
+    ] {
+        let mode = fs::metadata(project.directory().join(path))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, expected, "{path}: {mode:o}");
+    }
+}
+
 // covers: S1
 #[test]
 fn agents_and_rigs_inherit_nothing_from_the_shell_that_started_us() {
@@ -121,8 +154,8 @@ fn agents_and_rigs_inherit_nothing_from_the_shell_that_started_us() {
     );
     project.run(["-c", &line]).expect_code(0);
 
-    assert_eq!(text_of(&project, "umask.txt"), "0077");
-    assert_eq!(text_of(&project, "rig-umask.txt"), "0077");
+    assert_eq!(text_of(&project, "umask.txt"), "0000");
+    assert_eq!(text_of(&project, "rig-umask.txt"), "0000");
     let descriptors = text_of(&project, "fds.txt");
     // The shell itself keeps its script at 10 or so; what was open at 9 is not there.
     assert!(
@@ -352,6 +385,14 @@ fn background_work_behind_a_success_is_ended_and_the_codon_completes() {
         let (finished, record) = run_with(&project, &linger, &keys, 0);
         assert_eq!(record["status"], "completed", "{record:#}");
         assert!(finished.stdout.contains(what), "{finished}");
+        let remark = "what its agent left running was ended 1 s after the answer (settleSeconds)";
+        let noted = what == "settleSeconds";
+        let status = project.run(["status"]).expect_code(0).stdout.clone();
+        assert_eq!(
+            (finished.stderr.contains(remark), status.contains(remark)),
+            (noted, noted),
+            "{finished}{status}"
+        );
     }
 }
 

@@ -120,7 +120,8 @@ impl ScriptedArguments {
             Ok(text) => text,
             Err(source) => return Err(PlayError::Read { path, source }),
         };
-        serde_json::from_str(&text).map_err(|source| PlayError::Script { path, source })
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        serde_json::from_str(text).map_err(|source| PlayError::Script { path, source })
     }
 }
 

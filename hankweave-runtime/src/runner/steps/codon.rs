@@ -19,7 +19,7 @@ use super::super::aftermath::{CodonFinish, PublishError};
 use super::super::command::{AcceptedCommand, Inbox, Refusal, RunCommand, RunnerRequest, answer};
 use super::super::error::RunError;
 use crate::arrival;
-use crate::codon::{self, Allowance, CodonCommand, CodonEnd, CodonRun, Orders, RigNeed, RunContext};
+use crate::codon::{self, Allowance, CodonCommand, CodonEnd, CodonRun, Orders, Remarks, RigNeed, RunContext};
 use crate::recovery::without_own_files;
 
 /// How a codon went, as far as the loop needs to know.
@@ -73,6 +73,7 @@ pub(super) async fn run_codon(
     let session_is_elsewhere = wanted.is_some() && reached.is_none();
     let codon = CodonRun {
         cost_is_lower_bound: AtomicBool::new(false),
+        remarks: Remarks::default(),
         watchers: Mutex::default(),
         allowance: Arc::new(Allowance::new(&limits, orders.token())),
         run: context,
@@ -131,6 +132,7 @@ fn has_notes(codon: &CodonExecution) -> bool {
         || codon.context_exceeded()
         || codon.agent_cost_is_lower_bound()
         || codon.loop_check().is_some()
+        || !codon.remarks().is_empty()
 }
 
 /// The session to continue with. A run that was opened for a chosen codon does not continue the run before it,

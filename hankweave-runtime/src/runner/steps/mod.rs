@@ -6,11 +6,12 @@ mod wait;
 
 use std::ops::ControlFlow;
 
+use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::RunBudgets;
 use hankweave_core::discovery::Activity;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
-use hankweave_core::plan::DeclaredPatterns;
+use hankweave_core::plan::{Decision, DeclaredPatterns, decide};
 use hankweave_core::thread::ThreadTip;
 use hankweave_core::wire::IdleReason;
 use tokio::time::Instant;
@@ -25,6 +26,7 @@ use super::heartbeat::Heartbeat;
 use super::outcome::RunResult;
 use super::target::RollbackTarget;
 use crate::codon::RunContext;
+use crate::shutdown::StopCause;
 use crate::state_manager::TransitionError;
 
 /// Whether codons start by themselves (RUN-9).
@@ -98,7 +100,7 @@ pub(super) async fn run_codons(
     let mut declared = DeclaredPatterns::default();
     loop {
         if let Some(cause) = context.shutdown.cause() {
-            return Ok(RunLoopExit::Over(RunResult::Stopped(cause)));
+            return Ok(RunLoopExit::Over(stopped(context, cause)));
         }
         if let Some(failure) = context.failure() {
             return Err(TransitionError::NotDurable(failure).into());
@@ -158,7 +160,7 @@ pub(super) async fn run_codons(
         heartbeat
             .set_activity(up.map(|up| Activity::codon(&entry.codon_id, up)))
             .await;
-        let limits = budgets.limits(&state, &entry, context.begun.elapsed());
+        let limits = budgets.limits(&state, &entry);
         let patterns = declared.until(&state, &entry.codon_id).to_vec();
         let ran = Box::pin(run_codon(context, inbox, &state, limits, (&entry, patterns), rig)).await?;
         *ended = Some(Instant::now());
@@ -173,10 +175,28 @@ pub(super) async fn run_codons(
     }
 }
 
+/// Returns the end of a run that is asked to stop: a pause where a sentinel has asked and something is left to do.
+fn stopped(context: &RunContext, cause: StopCause) -> RunResult {
+    let state = context.manager.snapshot();
+    let newest = state.runs.front().and_then(|run| run.codons.last());
+    match newest.filter(|_| cause == StopCause::Sentinel && decide(&state, &context.hank) != Decision::Done) {
+        Some(codon) => {
+            let why = context.shutdown.words();
+            RunResult::Paused(pause(
+                context,
+                codon.codon_id().clone(),
+                InterruptedBy::Sentinel,
+                why,
+            ))
+        }
+        None => RunResult::Stopped(cause),
+    }
+}
+
 /// Returns the consequence of an ended codon: the end of the loop, or whether it was stopped by force.
 fn follows(context: &RunContext, id: CodonId, ran: CodonResult) -> ControlFlow<RunResult, bool> {
     ControlFlow::Break(match (ran, context.shutdown.cause()) {
-        (CodonResult::Unpublished(_) | CodonResult::Paused(..), Some(cause)) => RunResult::Stopped(cause),
+        (CodonResult::Unpublished(_) | CodonResult::Paused(..), Some(cause)) => stopped(context, cause),
         (CodonResult::Unpublished(why), None) => RunResult::OutputFailed(id, why),
         (CodonResult::Paused(by, why), None) => RunResult::Paused(pause(context, id, by, why)),
         (CodonResult::Forced, _) if !context.is_attended() => RunResult::Failed(id),

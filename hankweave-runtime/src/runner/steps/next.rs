@@ -122,8 +122,7 @@ fn finished_rig(context: &RunContext, thread: &ThreadTip<'_>) -> Option<Checkpoi
 
 /// The pause of the run at this codon.
 pub(super) fn pause(context: &RunContext, codon: CodonId, by: InterruptedBy, why: String) -> Pause {
-    let lived = context.begun.elapsed();
-    let whole = CeilingUse::of(lived, context.ceiling(), &context.manager.snapshot());
+    let whole = CeilingUse::of(context.ceiling(), &context.manager.snapshot());
     let more = whole.more();
     let why = match more == Ceiling::default() {
         true => why,

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use hankweave_core::budget::Ceiling;
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::time::Timestamp;
+use hankweave_core::wire::IdleReason;
 
+use super::commands::live;
 use super::*;
-use crate::runner::RunOutcome;
+use crate::runner::{RunCommand, RunOutcome};
 use crate::shutdown::Shutdown;
 use tokio::time::Instant;
 
@@ -130,6 +132,42 @@ async fn a_clock_that_is_set_gives_no_time_back() {
             "{waited:?} of the one second that was left"
         );
     }
+}
+
+// covers: HANK-35
+#[tokio::test(start_paused = true)]
+async fn waits_for_a_person_and_for_a_limit_use_up_no_time() {
+    let hour = Duration::from_secs(3_600);
+    let mut stage = Stage::new(&["slow", "fail once limit"]);
+    stage.write(&["slow", "fail once limit"], &json!({"approval": true}));
+    stage.clock = Arc::new(SetOnce {
+        step: 0,
+        begun: Instant::now(),
+        sleep: Duration::ZERO,
+    });
+    stage.options.answers = true;
+    stage.options.ceiling.max_time = Some(Duration::from_secs(5));
+    let mut live = live(&stage).await;
+    for _ in 0..2 {
+        live.idle(IdleReason::ApprovalRequired).await;
+        tokio::time::sleep(hour).await;
+        let granted = RunCommand::Answer {
+            codon_id: None,
+            granted: true,
+            reason: None,
+        };
+        live.send(granted).await.unwrap();
+    }
+    let state = live.manager();
+    let outcome = live.end().await;
+    let all = [
+        CodonStatus::Completed,
+        CodonStatus::Failed,
+        CodonStatus::Completed,
+    ];
+    assert_eq!(statuses(&outcome), all, "{outcome:?}");
+    let run = &state.snapshot().runs[0];
+    assert!(run.end_time.unwrap().since(run.start_time) > hour);
 }
 
 // covers: D9

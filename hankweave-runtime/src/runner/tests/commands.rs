@@ -85,8 +85,16 @@ impl Live {
         self.manager.snapshot()
     }
 
+    pub(super) fn manager(&self) -> StateManager {
+        self.manager.clone()
+    }
+
     pub(super) async fn stop(self) -> RunOutcome {
         self.shutdown.request(StopCause::Request);
+        self.end().await
+    }
+
+    pub(super) async fn end(self) -> RunOutcome {
         self.task.await.unwrap().unwrap()
     }
 }

@@ -194,7 +194,7 @@ impl SentinelLoop {
         self.sentinels[index].tracked.tally.cost += cost;
         let recorded = self.record().await;
         if self.sentinels[index].tracked.is_spent() {
-            self.unload(index, UnloadReason::FatalError, Some("resource"))
+            self.unload(index, UnloadReason::BudgetReached, Some("resource"))
                 .await;
         }
         recorded

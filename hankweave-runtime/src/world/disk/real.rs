@@ -18,6 +18,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::place::{ResolvedPath, make_dirs_of_ours, state_dir_of};
 use super::real_folder::RealFolder;
 use super::{AppendFile, DirLock, DirLockGuard, Disk, Folder, Metadata, SyncFile};
+use crate::world::environment::umask_of_user;
 
 /// The real file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -106,7 +107,14 @@ impl Disk for RealDisk {
     }
 
     fn make_dirs(&self, path: &Path) -> io::Result<PathBuf> {
+        let made: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
         fs::create_dir_all(path)?;
+        // Those are the user's, not ours.
+        if let Some(umask) = umask_of_user() {
+            for folder in made.iter().filter(|folder| folder.file_name().is_some()) {
+                open_dir(folder)?.set_permissions(fs::Permissions::from_mode(0o777 & !umask | 0o700))?;
+            }
+        }
         fs::canonicalize(path)
     }
 

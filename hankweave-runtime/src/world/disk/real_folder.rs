@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use super::beneath::open_folder_in;
 use super::{FileKind, Folder, OpenFile, OpenedEntry, SharedFile};
+use crate::world::environment::umask_of_user;
 
 /// Holds the descriptor, so that the directory stays the same one whatever happens to its path.
 #[derive(Debug)]
@@ -99,10 +100,16 @@ impl Folder for RealFolder {
 
     fn create_folder(&self, name: &OsStr) -> io::Result<()> {
         single(name)?;
-        Ok(rustix::fs::mkdirat(
-            &self.descriptor,
-            name,
-            Mode::from_raw_mode(0o777),
+        rustix::fs::mkdirat(&self.descriptor, name, Mode::from_raw_mode(0o777))?;
+        let Some(umask) = umask_of_user() else {
+            return Ok(());
+        };
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = openat(&self.descriptor, name, flags, Mode::empty())?;
+        // What is made in it is ours to write, whatever the umask.
+        Ok(rustix::fs::fchmod(
+            &folder,
+            Mode::from_raw_mode(0o777 & !umask | 0o700),
         )?)
     }
 

@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_sig
 use tokio::process::Command;
 
 use super::{CommandSpec, MARKER_VARIABLE, Stdin};
+use crate::world::environment::umask_of_user;
 
 /// The first descriptor that is not one of the three standard ones.
 const FIRST_OTHER: c_uint = 3;
@@ -17,7 +18,7 @@ const FIRST_OTHER: c_uint = 3;
 const AFTER_LAST_SIGNAL: c_int = 32;
 
 /// Starts a program as S1 requires: in a session of its own, ended together with the thread that starts it, with
-/// nothing inherited but the three standard descriptors, default signals and umask 077. Whoever drops the child kills it.
+/// nothing inherited but the three standard descriptors, default signals and the user's umask. Whoever drops the child kills it.
 #[expect(
     unsafe_code,
     reason = "no safe interface runs anything in the child, and nobody else can give it all of this"
@@ -37,22 +38,25 @@ pub(super) fn command(spec: &CommandSpec) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let parent = getpid();
+    let (parent, umask) = (getpid(), umask_of_user());
     // SAFETY: the child is a copy of a process with many threads, of which only this one continues: it must not wait for a lock or allocate. `prepare`
     // makes system calls and nothing else.
-    unsafe { command.pre_exec(move || Ok(prepare(parent)?)) };
+    unsafe { command.pre_exec(move || Ok(prepare(parent, umask)?)) };
     command
 }
 
 /// Runs in the child, right before it becomes its program. The standard library has unblocked all signals.
-fn prepare(parent: Pid) -> Result<(), Errno> {
+fn prepare(parent: Pid, of_user: Option<u32>) -> Result<(), Errno> {
     setsid()?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() != Some(parent) {
         // The parent was killed before the line above could take effect.
         return Err(Errno::SRCH);
     }
-    umask(Mode::from_raw_mode(0o077));
+    // That of this process keeps our own files private (X5); what a child makes is the user's.
+    if let Some(of_user) = of_user {
+        umask(Mode::from_raw_mode(of_user));
+    }
     inherit_nothing();
     Ok(())
 }
@@ -122,7 +126,12 @@ mod tests {
         }
         assert!(!said.contains("CARGO"), "{said}");
         let place = lines.iter().position(|line| *line == "0").unwrap();
-        assert_eq!(lines[place..place + 4], ["0", "1", "2", "0077"]);
+        let own = std::process::Command::new("sh")
+            .args(["-c", "umask"])
+            .output()
+            .unwrap();
+        let own = String::from_utf8(own.stdout).unwrap();
+        assert_eq!(lines[place..place + 4], ["0", "1", "2", own.trim()]);
         assert_eq!(lines[place + 4], lines[place + 5], "it leads its session");
         assert_eq!(lines.len(), place + 6);
     }

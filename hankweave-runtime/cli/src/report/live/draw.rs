@@ -121,7 +121,7 @@ fn write_current(
     (room, now): (ScreenSize, Timestamp),
     text: &mut SafeText,
 ) -> fmt::Result {
-    let lived = attempt.began.map_or(Duration::ZERO, |began| now.since(began));
+    let lived = attempt.worked(now);
     let turn = TURNING[(lived.as_millis() / TURN) as usize % TURNING.len()];
     let phase = match current.phase.as_str() {
         "working" => "running",
@@ -139,8 +139,13 @@ fn write_foot(progress: &LiveProgress, now: Timestamp, text: &mut SafeText) -> f
     let view = &progress.view;
     let (done, all) = view.position();
     let mut parts = vec![format!("{done} of {all}")];
-    if let Some(run) = view.run.as_ref().filter(|_| !view.state.has_ended()) {
-        parts.push(duration(now.since(run.began)));
+    if view.run.is_some() && !view.state.has_ended() {
+        let worked = duration(view.worked(now));
+        let limit = view.time_limit_ms.map(Duration::from_millis);
+        parts.push(limit.map_or_else(
+            || worked.clone(),
+            |limit| format!("{worked} of {}", duration(limit)),
+        ));
     }
     let spent = view.money.counted().display(view.money.at_least);
     parts.push(match view.money.limit {

@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::id::CodonId;
+use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AttemptKey, AttemptState, AttemptView, RunView};
 
 use super::columns::{Columns, files};
@@ -20,8 +21,14 @@ pub(super) fn write(view: &RunView, codon: &CodonId, notes: &CodonNotes, said: &
     let item = codon.configured();
     let position = view.position_in_loop(item, key.iteration);
     let name = (view.name(item), position.as_deref());
-    let line =
-        Columns::of(view, columns()).line(name, (attempt, lived(attempt)), &files(attempt.files_changed));
+    let line = Columns::of(view, columns()).line(
+        name,
+        (
+            attempt,
+            attempt.worked(attempt.ended.unwrap_or(Timestamp::UNIX_EPOCH)),
+        ),
+        &files(attempt.files_changed),
+    );
     said.styled(style, mark)?;
     writeln!(said, " {line}")?;
     for note in &notes.lines {
@@ -45,11 +52,6 @@ fn mark(state: AttemptState, notes: &CodonNotes) -> (&'static str, Style) {
         AttemptState::Failed => ("✗", style_of_attempt(state)),
         _ => ("■", style_of_attempt(state)),
     }
-}
-
-fn lived(attempt: &AttemptView) -> std::time::Duration {
-    let lived = attempt.began.zip(attempt.ended);
-    lived.map_or(std::time::Duration::ZERO, |(began, ended)| ended.since(began))
 }
 
 /// State of an attempt in words, with its cause; `None` for one that just completed.
