@@ -181,7 +181,10 @@ impl Client {
         );
         let work = AbortOnDropHandle::new(tokio::spawn(worker.run(connection)));
         Ok(Self {
-            commands: CommandSender { pending_sender, ended },
+            commands: CommandSender {
+                pending_sender,
+                ended,
+            },
             events,
             session,
             work,

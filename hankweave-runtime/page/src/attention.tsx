@@ -96,7 +96,7 @@ function nextSteps(connection: Connection, view: View): [string, string][] {
 function NextSteps({ connection, view }: { connection: Connection; view: View }) {
   return (
     <>
-      <h2 class="h2">{view.state === "completed" ? "Continue from here" : "What helps"}</h2>
+      <h2 class="h2">{["failed", "crashed"].includes(view.state) ? "What helps" : "Continue from here"}</h2>
       <ol class="steps">{nextSteps(connection, view).map(([what, line]) => <li><span>{what}</span><CommandLine line={line} /></li>)}</ol>
     </>
   );

@@ -6,7 +6,7 @@ import { Log } from "./log";
 import { useSecond } from "./parts";
 import { Glyph, word } from "./shapes";
 import type { Transcript } from "./transcript";
-import { type Place, type View, attemptsOf, hasEnded, places } from "./view";
+import { type Place, type View, attemptsOf, current, hasEnded, places } from "./view";
 import { cost, count, local, seconds, took, usd } from "./words";
 
 interface Props {
@@ -32,18 +32,21 @@ export function Codon({ connection, view, place, transcript, target, address }: 
   const state = isLive && view.now && view.now.phase !== "working" ? `${word(attempt.state)} (${view.now.phase})` : attempt.budget ? `${word(attempt.state)} (budget reached)` : word(attempt.state);
   const meta = [state, [attempt.agent, attempt.model ?? item.model].filter(Boolean).join(" "), lasted, cost(attempt.cost + (attempt.sentinels ?? 0), attempt.atLeast), attempt.id !== undefined && `[${attempt.id}]`].filter(Boolean);
   const others = attemptsOf(item);
+  const newest = current(view);
+  const isElsewhere = newest && (newest.item !== place.item || newest.key !== place.key);
   return (
     <section aria-label="The codon">
       <div class="chead" id="codon" tabIndex={-1}>
         <h2><Glyph of={attempt.state} size={16} />{item.name}{where && <span>{where}</span>}</h2>
         <p class="meta">{meta.join(" · ")}</p>
+        {isElsewhere && <a class="follow" href="#/">Follow the newest codon</a>}
         {others.length > 1 && (
           <nav class="tries" aria-label="Attempts">
             {others.slice(-12).map(([key, each]) => <a href={address({ item: place.item, key })} aria-current={key === place.key ? "true" : undefined} aria-label={`${key}, ${item.in ? `iteration ${key.split(".")[0]}, ` : ""}attempt ${key.split(".")[1]}: ${each.state}`}><Glyph of={each.state} size={12} />{key}</a>)}
           </nav>
         )}
       </div>
-      {attempt.why && <p class="cause why">{attempt.why.message ?? attempt.why.kind}{attempt.why.until && ` (until ${local(attempt.why.until)})`}</p>}
+      {attempt.why && <p class={["failed", "crashed"].includes(attempt.state) ? "cause why" : "by why"}>{attempt.why.message ?? attempt.why.kind}{attempt.why.until && ` (until ${local(attempt.why.until)})`}</p>}
       <div class="cod">
         <Commands {...{ connection, view, place }} isLive={isLive} />
         <Facts {...{ connection, view, place }} isLive={isLive} />
@@ -63,6 +66,8 @@ interface PartProps {
 function Commands({ connection, view, place: { attempt }, isLive }: PartProps) {
   if (!connection.mayCommand || connection.link !== "live") return null;
   if (isLive) return <div class="acts"><Actions connection={connection} of={[skip, stop]} isSmall /></div>;
+  // Another attempt than the open one: the run can still be stopped, and is only rolled back while nothing runs.
+  if (view.now) return <div class="acts"><Actions connection={connection} of={[stop]} isSmall /></div>;
   if (!attempt.checkpoint || hasEnded(view.state) || attempt.state !== "completed") return null;
   const later = places(view).filter(({ attempt: each }) => (each.began ?? "") > (attempt.ended ?? attempt.began ?? ""));
   const undone = [...new Set(later.map((each) => view.items?.[each.item]?.name ?? each.item))];

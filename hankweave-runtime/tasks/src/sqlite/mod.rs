@@ -85,7 +85,10 @@ impl Sqlite {
     }
 
     fn job_sender(&self) -> Option<mpsc::Sender<Box<dyn WriterJob>>> {
-        self.job_sender.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.job_sender
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -111,7 +114,10 @@ impl Backend for Sqlite {
     }
 
     async fn close(&self) {
-        self.job_sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.job_sender
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             // It ends when the last one who had asked before has its answer; that it panicked they have been told.
