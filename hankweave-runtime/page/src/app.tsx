@@ -5,7 +5,7 @@ import { type Connection, hasToken } from "./connection";
 import { Hero, sentence } from "./hero";
 import { isWanted, want } from "./notify";
 import type { Transcript } from "./transcript";
-import { type Place, type View, current, find, places } from "./view";
+import { type Place, type View, current, find, lost, places } from "./view";
 import { Timeline } from "./timeline";
 
 /** The address of an attempt, or of a moment in it: `#/CODON.ITERATION.ATTEMPT@SEQ`. */
@@ -33,14 +33,14 @@ const KEYS: [string, string][] = [["j k", "next and previous codon"], ["f", "fol
 
 export function App({ connection, transcript }: { connection: Connection; transcript: Transcript }) {
   const [hasHelp, help] = useState(false);
-  const { view } = connection;
+  const view = connection.link === "lost" && connection.view ? lost(connection.view, connection.lostAt) : connection.view;
   useKeys(connection, () => help((is) => !is));
   const { place, target } = view ? chosen(view) : { place: undefined, target: undefined };
   return (
     <>
       <Bar connection={connection} help={() => help((is) => !is)} />
       <main id="main" tabIndex={-1}>
-        {hasToken ? <Hero connection={connection} /> : <NoToken />}
+        {hasToken ? <Hero connection={connection} view={view} /> : <NoToken />}
         {hasHelp && <Help close={() => help(false)} />}
         {view && <Attention connection={connection} view={view} />}
         {view && <Timeline connection={connection} view={view} chosen={place} address={address} />}

@@ -53,13 +53,12 @@ function subline(connection: Connection): string {
   return `${done} ${done === 1 ? "codon" : "codons"} completed${view.money.spent ? `, ${view.money.atLeast ? "at least " : ""}${usd(view.money.spent)} spent` : ""}. Files and checkpoints are kept.`;
 }
 
-export function Hero({ connection }: { connection: Connection }) {
-  const { view } = connection;
+export function Hero({ connection, view }: { connection: Connection; view: View | undefined }) {
   const state = shownState(connection);
   const isOpen = view !== undefined && !hasEnded(view.state) && state !== "lost";
   useSecond(isOpen);
   const text = sentence(connection);
-  const [before, strong, after] = view ? emphasis(view, text) : ["", "", text];
+  const [before, strong, after] = view && state !== "lost" ? emphasis(view, text) : ["", text, ""];
   const start = isOpen ? since(view) : undefined;
   const ended = view && hasEnded(view.state) && view.since ? `, at ${clock(Date.parse(view.since))}` : "";
   return (
@@ -82,7 +81,7 @@ function Figures({ connection, view }: { connection: Connection; view: View }) {
   const part = limit ? (counted / limit) * 100 : 0;
   const first = places(view)[0]?.attempt.began ?? view.run?.began;
   const ended = hasEnded(view.state) && view.since ? Date.parse(view.since) : undefined;
-  const until = ended ?? connection.now();
+  const until = ended ?? (connection.link === "lost" ? connection.lostAt : connection.now());
   const context = view.now?.context;
   return (
     <dl class="figs">
@@ -92,7 +91,7 @@ function Figures({ connection, view }: { connection: Connection; view: View }) {
         {limit !== undefined && <Meter part={part} isHot={part > 80} />}
       </Fig>
       {first && (
-        <Fig title="Time" note={`${clock(Date.parse(first))} to ${ended === undefined ? "now, " : ""}${clock(until)}`}>
+        <Fig title="Time" note={`${clock(Date.parse(first))} to ${ended === undefined && connection.link === "live" ? "now, " : ""}${clock(until)}`}>
           {seconds(Math.floor((until - Date.parse(first)) / 1000))}
           {view.timeLimitMs !== undefined && <small> of {seconds(view.timeLimitMs / 1000)}</small>}
         </Fig>

@@ -18,6 +18,7 @@ const shapes: Record<string, preact.JSX.Element> = {
   lost: <path d="M2 2l12 12M8 12.6v.1M5.2 9.9a4 4 0 0 1 2-1M3 7.4a7.5 7.5 0 0 1 2-1.3M8 5c2 0 3.7.8 5 2.4" fill="none" stroke="var(--ink2)" stroke-width="1.6" stroke-linecap="round" />,
 };
 shapes.idle = shapes.retry!;
+shapes.unknown = shapes.lost!;
 shapes.crashed = shapes.failed!;
 shapes.restarted = shapes.loop!;
 

@@ -27,9 +27,10 @@ const percent = (n: number) => `${Math.round(n * 100) / 100}%`;
 export function Timeline({ connection, view, chosen, address }: { connection: Connection; view: View; chosen: Place | undefined; address: (place: { item: string; key: string }) => string }) {
   const [zoom, setZoom] = useState<(typeof ZOOMS)[number]>("All");
   const all = places(view);
-  const isOver = hasEnded(view.state);
+  const isLost = connection.link === "lost" && !hasEnded(view.state);
+  const isOver = hasEnded(view.state) || isLost;
   useSecond(!isOver && connection.link === "live");
-  const last = isOver ? time(view.since, connection.now()) : Math.max(connection.now(), time(view.at, 0));
+  const last = isLost ? connection.lostAt : isOver ? time(view.since, connection.now()) : Math.max(connection.now(), time(view.at, 0));
   const first = Math.min(last - 1000, time(all[0]?.attempt.began ?? view.run?.began, last));
   const from = Math.max(first, last - SPANS[zoom]);
   const end = isOver ? 100 : 100 - COMING;

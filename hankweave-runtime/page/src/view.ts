@@ -1,7 +1,8 @@
 // The view of a run as the server sends it: docs/protocol.md, "The view of a run". Absent means "not so" or "not known".
 
 export type RunState = "planned" | "running" | "asking" | "idle" | "completed" | "failed" | "stopped" | "paused" | "crashed";
-export type AttemptState = "running" | "completed" | "failed" | "skipped" | "stopped" | "paused" | "restarted" | "crashed";
+/** `unknown`: it was running when the connection was lost; only the page has this state. */
+export type AttemptState = "unknown" | "running" | "completed" | "failed" | "skipped" | "stopped" | "paused" | "restarted" | "crashed";
 
 export interface Tokens {
   inputTokens: number;
@@ -106,6 +107,16 @@ export interface Place {
   item: string;
   key: string;
   attempt: Attempt;
+}
+
+/** Returns the view of a run that does not answer since `at`: whether its open attempt still runs is unknown. */
+export function lost(view: View, at: number): View {
+  const open = current(view);
+  if (hasEnded(view.state) || open?.attempt.state !== "running") return view;
+  const item = view.items![open.item]!;
+  const attempt: Attempt = { ...open.attempt, state: "unknown", ended: new Date(at).toISOString() };
+  const items = { ...view.items, [open.item]: { ...item, attempts: { ...item.attempts, [open.key]: attempt } } };
+  return { ...view, now: undefined, activity: undefined, problem: undefined, items };
 }
 
 export const hasEnded = (state: RunState): boolean => ["completed", "failed", "stopped", "paused", "crashed"].includes(state);

@@ -92,6 +92,9 @@ fn the_page_follows_a_run_over_a_reload_and_a_server_that_is_killed() {
     running.kill();
     page.until_shows("The run does not answer");
     page.until_shows("no connection");
+    page.until("document.querySelector('.attempt[aria-current]').getAttribute('aria-label').includes('Review it: unknown')");
+    let says = page.evaluate("/running|trying/.test(document.getElementById('main').innerText)");
+    assert_eq!(says, false, "nothing is said to run");
     assert_eq!(page.evaluate("document.title.startsWith('∅')"), true);
     std::fs::write(project.directory().join("go"), "").unwrap();
     let running = project.start(["run", "--headless", "--port", &port]);
