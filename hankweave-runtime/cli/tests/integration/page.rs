@@ -88,16 +88,27 @@ fn the_page_follows_a_run_over_a_reload_and_a_server_that_is_killed() {
     page.until("document.getElementById('transcript')?.innerText.includes('working')");
     page.until("document.getElementById('status').textContent.includes(', since ')");
 
+    // A moment has an address, which holds over a reload.
+    let moment = page.evaluate(
+        "[...document.querySelectorAll('li.m')].find((each) => each.innerText.includes('working')).querySelector('.t').getAttribute('href')",
+    );
+    page.evaluate(&format!("location.hash = {moment}"));
+    page.until("document.querySelector('.m.here')?.innerText.includes('working')");
+    page.reload();
+    page.until("document.querySelector('.m.here')?.innerText.includes('working')");
+    page.press("f");
+    page.until("location.hash === ''");
+
     let port = port(&project.directory()).to_string();
     running.kill();
     page.until_shows("The run does not answer");
     page.until_shows("no connection");
     page.until("document.querySelector('.attempt[aria-current]').getAttribute('aria-label').includes('Review it: unknown')");
-    let says = page.evaluate("/running|trying/.test(document.getElementById('main').innerText)");
-    assert_eq!(says, false, "nothing is said to run");
+    page.until("!/running|trying/.test(document.getElementById('main').innerText)");
     assert_eq!(page.evaluate("document.title.startsWith('∅')"), true);
-    std::fs::write(project.directory().join("go"), "").unwrap();
     let running = project.start(["run", "--headless", "--port", &port]);
+    page.until("document.title.startsWith('▶ Runs Review it')");
+    command(&mut page, "skip");
     page.until_shows("Every codon of the plan is completed");
     page.until("document.title.startsWith('✓ Completed')");
     page.until_shows("hankweave undo");
@@ -134,8 +145,9 @@ fn questions_are_answered_on_the_page_and_every_tab_sees_it() {
             for tab in [&mut page, &mut other] {
                 tab.until("!document.getElementById('approve')");
                 tab.until("document.title.startsWith('… Waits for a command')");
-                let word = tab.evaluate("document.body.innerText.includes('starting')");
-                assert_eq!(word, false, "nothing starts any more");
+                // The title changes at once, and the page with its next drawing.
+                tab.until_shows("Nothing runs until you start it");
+                tab.until("!document.body.innerText.includes('starting')");
             }
             project.run(["stop"]).expect_code(0);
         }
@@ -144,6 +156,31 @@ fn questions_are_answered_on_the_page_and_every_tab_sees_it() {
         let journal = project.run(["journal"]).expect_code(0).stdout.clone();
         assert!(journal.contains("looked at it"), "the reason is kept: {journal}");
     }
+}
+
+/// Takes the place of the browser's notifications, which a browser without a screen does not show, and hides the tab.
+const NOTIFICATIONS: &str = "window.told = []; window.Notification = class {
+    static permission = 'default';
+    static async requestPermission() { return (Notification.permission = 'granted'); }
+    constructor(title, options) { window.told.push([title, options.body]); }
+}; Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' }); 0";
+
+#[test]
+fn a_hidden_tab_notifies_of_a_question_once_the_user_asked_for_that() {
+    let Some(browser) = browser() else { return };
+    let (project, run) = asking();
+    let mut page = Page::open(&browser, &address(&project, "token-readonly"));
+    page.until_shows("Waits for a command");
+    page.evaluate(NOTIFICATIONS);
+    page.click("notify");
+    page.until_shows("Notifies you");
+    project.run(["next"]).expect_code(0);
+    page.until_shows("Deploy to production?");
+    let question = json!(["Waits for you before “Deploy it”", "Deploy to production?"]);
+    page.until(&format!(
+        "JSON.stringify(window.told).includes(JSON.stringify({question}))"
+    ));
+    run.kill();
 }
 
 // covers: WIRE-7
