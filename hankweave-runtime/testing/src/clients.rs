@@ -9,6 +9,7 @@ use crate::agents::{self, Skip};
 /// The versions that the tests were written against.
 const WEBSOCKETS: &str = "websockets==15.0.1";
 const WS: (&str, &str) = ("ws", "8.18.0");
+const AXE: (&str, &str) = ("axe-core", "4.14.1");
 
 /// A call of Python that can import `websockets`.
 ///
@@ -49,6 +50,17 @@ pub fn chromium() -> Result<PathBuf, Skip> {
     let found = names.iter().find(|name| starts(name).is_ok());
     let found = found.ok_or_else(|| Skip("no Chromium is installed".to_owned()))?;
     Ok(PathBuf::from(*found))
+}
+
+/// Returns the script of axe, which finds what keeps people from using a page.
+///
+/// # Errors
+///
+/// Returns [`Skip`] when npm is missing, or the package cannot be had.
+pub fn axe() -> Result<String, Skip> {
+    let folder = agents::install_package(AXE.0, AXE.1)?;
+    let script = folder.join("node_modules/axe-core/axe.min.js");
+    std::fs::read_to_string(&script).map_err(|error| Skip(format!("{}: {error}", script.display())))
 }
 
 fn install_websockets() -> Result<PathBuf, Skip> {

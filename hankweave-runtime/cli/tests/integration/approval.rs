@@ -4,11 +4,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::time::Duration;
 
-use hankweave_testing::{Running, TestProject, clients};
+use hankweave_testing::{Running, TestProject};
 use serde_json::{Value, json};
 
-use crate::devtools::Page;
-use crate::support::{port, project, shell_agent};
+use crate::support::{project, shell_agent};
 use crate::terminal::Terminal;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -238,54 +237,4 @@ fn a_terminal_with_plain_lines_is_asked_once() {
     terminal.press("y");
     assert_eq!(terminal.close(), Some(0));
     assert_eq!(done(&project), "one\ntwo\n");
-}
-
-/// With the mouse, in a real browser.
-// covers: CLI-30
-#[test]
-fn the_buttons_of_the_page_answer() {
-    let browser = match clients::chromium() {
-        Ok(browser) => browser,
-        Err(skip) => return println!("{skip}"),
-    };
-    for (button, code, files) in [("approve", 0, "one\ntwo\n"), ("deny", 3, "one\n")] {
-        let project = asking("two");
-        // Somebody may come who answers, so the run waits.
-        let mut run = project.start(["run", "--headless", "--json", "--no-autostart"]);
-        run.wait_for_line(|line| line.contains("\"server.idle\""));
-        let token = fs::read_to_string(project.directory().join(".hankweave/token")).unwrap();
-        let address = format!(
-            "http://127.0.0.1:{}/#token={}",
-            port(&project.directory()),
-            token.trim_end()
-        );
-        let mut page = Page::open(&browser, &address);
-        page.until("document.body.textContent.includes('RunStarted')");
-        assert_eq!(
-            page.evaluate("document.getElementById('ask').hidden"),
-            true,
-            "nothing waits yet"
-        );
-        project.run(["next"]).expect_code(0);
-        page.until("!document.getElementById('ask').hidden");
-        page.until(
-            "document.body.textContent.includes('deploy waits for an approval: Deploy to production?')",
-        );
-        page.click(button);
-        let mut status = |wanted: &str| {
-            page.until(&format!(
-                "document.getElementById('status').textContent.startsWith('{wanted}')"
-            ));
-        };
-        if code == 0 {
-            run.wait_for_line(|line| line.contains("all-codons-completed"));
-            status("Waits for a command");
-            project.run(["stop"]).expect_code(0);
-            status("Completed");
-        } else {
-            status("Paused (approval needed, or denied)");
-        }
-        run.finish_within(SOON).expect_code(code);
-        assert_eq!(done(&project), files, "{button}");
-    }
 }

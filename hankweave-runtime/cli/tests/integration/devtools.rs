@@ -65,12 +65,51 @@ impl Page {
         let attach = json!({"targetId": target, "flatten": true});
         page.session = page.ask("Target.attachToTarget", attach)["sessionId"].clone();
         page.ask("Page.enable", json!({}));
-        page.is_loaded = false;
-        page.ask("Page.navigate", json!({"url": address}));
-        while !page.is_loaded {
-            page.hear();
-        }
+        page.load("Page.navigate", json!({"url": address}));
         page
+    }
+
+    /// Loads the page again, as by F5.
+    pub(crate) fn reload(&mut self) {
+        self.load("Page.reload", json!({}));
+    }
+
+    fn load(&mut self, method: &str, parameters: Value) {
+        self.is_loaded = false;
+        self.ask(method, parameters);
+        while !self.is_loaded {
+            self.hear();
+        }
+    }
+
+    /// Gives the page the width and height of a window, and light or dark colours.
+    pub(crate) fn resize(&mut self, (width, height): (u32, u32), scheme: &str) {
+        let metrics =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500});
+        self.ask("Emulation.setDeviceMetricsOverride", metrics);
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        self.ask("Emulation.setEmulatedMedia", json!({"features": features}));
+    }
+
+    /// Writes into the field that has the focus.
+    pub(crate) fn write(&mut self, text: &str) {
+        self.ask("Input.insertText", json!({"text": text}));
+    }
+
+    /// Presses a key.
+    pub(crate) fn press(&mut self, key: &str) {
+        for kind in ["keyDown", "keyUp"] {
+            self.ask(
+                "Input.dispatchKeyEvent",
+                json!({"type": kind, "key": key, "text": key}),
+            );
+        }
+    }
+
+    /// Waits until the page shows a text.
+    #[track_caller]
+    pub(crate) fn until_shows(&mut self, text: &str) {
+        self.until(&format!("document.body.innerText.includes({})", json!(text)));
     }
 
     /// Waits until an expression of the page is true.
@@ -82,10 +121,13 @@ impl Page {
         assert_eq!(self.evaluate(&look), true, "{expression}");
     }
 
-    /// Clicks with the mouse on the element with this id.
+    /// Clicks with the mouse on the element with this id, once it is there.
+    #[track_caller]
     pub(crate) fn click(&mut self, id: &str) {
+        self.until(&format!("document.getElementById('{id}')"));
         let middle = format!(
-            "(() => {{ const place = document.getElementById('{id}').getBoundingClientRect();
+            "(() => {{ const element = document.getElementById('{id}'); element.scrollIntoView({{block: 'center'}});
+                const place = element.getBoundingClientRect();
                 return [place.x + place.width / 2, place.y + place.height / 2]; }})()"
         );
         let middle = self.evaluate(&middle);

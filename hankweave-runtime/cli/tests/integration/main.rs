@@ -54,6 +54,7 @@ mod notify;
 mod odd_terminals;
 mod operations;
 mod otel;
+mod page;
 mod picture;
 mod planted;
 mod policy;

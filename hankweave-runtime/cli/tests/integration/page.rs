@@ -1,0 +1,347 @@
+//! The page of a run in a real browser (WIRE-28): what it shows, what it commands, and what it does not let in.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hankweave_testing::{Running, TestProject, clients};
+use serde_json::{Value, json};
+
+use crate::devtools::Page;
+use crate::support::{port, project, shell_agent, writing_agent};
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// Returns the browser, or says why there is none.
+fn browser() -> Option<PathBuf> {
+    clients::chromium().map_err(|skip| println!("{skip}")).ok()
+}
+
+fn address(project: &TestProject, token: &str) -> String {
+    let directory = project.directory();
+    // The tokens are there before the port.
+    let port = port(&directory);
+    let token = std::fs::read_to_string(directory.join(".hankweave").join(token)).unwrap();
+    format!("http://127.0.0.1:{port}/#token={}", token.trim_end())
+}
+
+fn codon(agent: &Value, id: &str, name: &str, prompt: &str) -> Value {
+    json!({"id": id, "name": name, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": prompt,
+        "checkpointedFiles": ["*.txt"]})
+}
+
+/// A run that waits for commands, in a hank whose second codon asks first.
+fn asking() -> (TestProject, Running) {
+    let project = project();
+    let agent = shell_agent(&project);
+    let mut deploy = codon(&agent, "deploy", "Deploy it", "two");
+    deploy["approval"] = json!("Deploy to production?");
+    project.write_hank(&json!({"hank": [codon(&agent, "one", "Build it", "one"), deploy]}));
+    let running = project.start(["run", "--headless", "--json", "--no-autostart"]);
+    (project, running)
+}
+
+fn done(project: &TestProject) -> String {
+    std::fs::read_to_string(project.directory().join("done.txt")).unwrap_or_default()
+}
+
+/// Opens the question of a button, and says yes.
+#[track_caller]
+fn command(page: &mut Page, button: &str) {
+    page.click(button);
+    page.click("sure");
+}
+
+// covers: WIRE-28
+#[test]
+fn the_page_follows_a_run_over_a_reload_and_a_server_that_is_killed() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    let agent = shell_agent(&project);
+    let codons = json!([
+        codon(&agent, "a", "Build it", "one"),
+        codon(&agent, "b", "Review it", "wait for go"),
+        codon(&agent, "c", "Ship it", "three"),
+    ]);
+    project.write_hank(&json!({"hank": codons}));
+    let running = project.start(["run", "--headless", "--no-autostart"]);
+    let mut page = Page::open(&browser, &address(&project, "token"));
+    page.until("document.title.startsWith('… Waits for a command')");
+    assert_eq!(
+        page.evaluate("location.hash"),
+        "",
+        "the token is no longer in the address bar"
+    );
+    command(&mut page, "next");
+    page.until_shows("Waits for a command");
+    page.until(
+        "document.querySelector('.attempt')?.getAttribute('aria-label').includes('Build it: completed')",
+    );
+    page.until_shows("working");
+    let status = project.run(["status"]);
+    assert!(status.expect_code(0).stdout.contains("$0.2500"), "{status}");
+    page.until("document.getElementById('cost').textContent.includes('$0.2500')");
+
+    command(&mut page, "next");
+    page.until("document.title.startsWith('▶ Runs Review it')");
+    page.reload();
+    page.until("document.title.startsWith('▶ Runs Review it')");
+    page.until("document.getElementById('transcript')?.innerText.includes('working')");
+    page.until("document.getElementById('status').textContent.includes(', since ')");
+
+    // A moment has an address, which holds over a reload.
+    let moment = page.evaluate(
+        "[...document.querySelectorAll('li.m')].find((each) => each.innerText.includes('working')).querySelector('.t').getAttribute('href')",
+    );
+    page.evaluate(&format!("location.hash = {moment}"));
+    page.until("document.querySelector('.m.here')?.innerText.includes('working')");
+    page.reload();
+    page.until("document.querySelector('.m.here')?.innerText.includes('working')");
+    page.press("f");
+    page.until("location.hash === ''");
+
+    let port = port(&project.directory()).to_string();
+    running.kill();
+    page.until_shows("The run does not answer");
+    page.until_shows("no connection");
+    page.until("document.querySelector('.attempt[aria-current]').getAttribute('aria-label').includes('Review it: unknown')");
+    page.until("!/running|trying/.test(document.getElementById('main').innerText)");
+    assert_eq!(page.evaluate("document.title.startsWith('∅')"), true);
+    let running = project.start(["run", "--headless", "--port", &port]);
+    page.until("document.title.startsWith('▶ Runs Review it')");
+    command(&mut page, "skip");
+    page.until_shows("Every codon of the plan is completed");
+    page.until("document.title.startsWith('✓ Completed')");
+    page.until_shows("hankweave undo");
+    running.finish_within(SOON).expect_code(0);
+    // What it showed last stays.
+    page.until("document.getElementById('link').textContent !== 'live'");
+    page.until_shows("Every codon of the plan is completed");
+}
+
+// covers: CLI-30, WIRE-28
+#[test]
+fn questions_are_answered_on_the_page_and_every_tab_sees_it() {
+    let Some(browser) = browser() else { return };
+    for (button, code, files) in [("approve", 0, "one\ntwo\n"), ("deny", 3, "one\n")] {
+        let (project, run) = asking();
+        let mut page = Page::open(&browser, &address(&project, "token"));
+        let mut other = Page::open(&browser, &address(&project, "token"));
+        command(&mut page, "next");
+        for tab in [&mut page, &mut other] {
+            tab.until_shows("Deploy to production?");
+            tab.until("document.title.startsWith('? Waits for you before “Deploy it”')");
+            tab.until("document.querySelector('#approve')");
+        }
+        // A key opens the question and answers nothing.
+        page.press(&button[..1]);
+        page.until("document.activeElement?.id === 'sure'");
+        page.click("back");
+        page.click(button);
+        page.evaluate("document.querySelector('textarea').focus()");
+        page.write("looked at it");
+        page.until_shows("--reason 'looked at it'");
+        page.click("sure");
+        if code == 0 {
+            for tab in [&mut page, &mut other] {
+                tab.until("!document.getElementById('approve')");
+                tab.until("document.title.startsWith('… Waits for a command')");
+                // The title changes at once, and the page with its next drawing.
+                tab.until_shows("Nothing runs until you start it");
+                tab.until("!document.body.innerText.includes('starting')");
+            }
+            project.run(["stop"]).expect_code(0);
+        }
+        run.finish_within(SOON).expect_code(code);
+        assert_eq!(done(&project), files, "{button}");
+        let journal = project.run(["journal"]).expect_code(0).stdout.clone();
+        assert!(journal.contains("looked at it"), "the reason is kept: {journal}");
+    }
+}
+
+/// Takes the place of the browser's notifications, which a browser without a screen does not show, and hides the tab.
+const NOTIFICATIONS: &str = "window.told = []; window.Notification = class {
+    static permission = 'default';
+    static async requestPermission() { return (Notification.permission = 'granted'); }
+    constructor(title, options) { window.told.push([title, options.body]); }
+}; Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' }); 0";
+
+#[test]
+fn a_hidden_tab_notifies_of_a_question_once_the_user_asked_for_that() {
+    let Some(browser) = browser() else { return };
+    let (project, run) = asking();
+    let mut page = Page::open(&browser, &address(&project, "token-readonly"));
+    page.until_shows("Waits for a command");
+    page.evaluate(NOTIFICATIONS);
+    page.click("notify");
+    page.until_shows("Notifies you");
+    project.run(["next"]).expect_code(0);
+    page.until_shows("Deploy to production?");
+    let question = json!(["Waits for you before “Deploy it”", "Deploy to production?"]);
+    page.until(&format!(
+        "JSON.stringify(window.told).includes(JSON.stringify({question}))"
+    ));
+    run.kill();
+}
+
+// covers: WIRE-7
+#[test]
+fn an_address_that_only_watches_has_no_buttons_and_says_so_once() {
+    let Some(browser) = browser() else { return };
+    let (project, run) = asking();
+    let mut page = Page::open(&browser, &address(&project, "token-readonly"));
+    page.until_shows("Waits for a command");
+    page.until_shows("This address only watches.");
+    project.run(["next"]).expect_code(0);
+    page.until_shows("Deploy to production?");
+    let buttons = "[...document.querySelectorAll('.btn')].map((button) => button.id)";
+    assert_eq!(page.evaluate(buttons), json!([]));
+    let told = page.evaluate("document.body.innerText.split('This address only watches.').length");
+    assert_eq!(told, 2);
+    run.kill();
+}
+
+#[test]
+fn the_page_lists_the_plan_skips_stops_and_rolls_back() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    let agent = shell_agent(&project);
+    let codons = json!([
+        codon(&agent, "a", "Build it", "one"),
+        codon(&agent, "b", "Review it", "wait for go"),
+        codon(&agent, "c", "Ship it", "three"),
+    ]);
+    project.write_hank(&json!({"hank": codons}));
+    let running = project.start(["run", "--headless", "--no-autostart"]);
+    let mut page = Page::open(&browser, &address(&project, "token"));
+    page.until("document.querySelectorAll('.row.todo').length === 3");
+    command(&mut page, "next");
+    page.until("document.querySelectorAll('.row.todo').length === 2");
+    command(&mut page, "next");
+    page.until_shows("Runs Review it");
+    page.click("skip");
+    page.until_shows("hankweave skip ");
+    page.click("sure");
+    page.until("[...document.querySelectorAll('.attempt')].some((bar) => bar.getAttribute('aria-label').includes('Review it: skipped'))");
+    // The checkpoint of the first codon.
+    page.evaluate("location.hash = '#/a.1.1'");
+    page.click("rollback");
+    page.until_shows("Undoes Review it.");
+    page.until_shows("hankweave rollback --to ");
+    page.click("sure");
+    page.until("document.querySelectorAll('.row.todo').length === 2");
+    command(&mut page, "next");
+    page.until_shows("Runs Review it");
+    command(&mut page, "stop");
+    page.until("document.title.startsWith('■ Stopped')");
+    page.until_shows("hankweave run");
+    running.finish_within(SOON).expect_code(3);
+}
+
+#[test]
+fn the_page_says_what_is_not_known_of_a_cost() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    let agent = writing_agent(&project, "kill -KILL $$");
+    project.write_hank(
+        &json!({"hank": [{"id": "a", "name": "a", "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh", "promptText": "go"}]}),
+    );
+    let mut running = project.start(["run", "--headless", "--no-autostart"]);
+    let mut page = Page::open(&browser, &address(&project, "token-readonly"));
+    project.run(["next"]).expect_code(0);
+    running.wait_for_line(|line| line.contains("failed"));
+    page.until("document.getElementById('cost')?.textContent === 'at least $0.3000'");
+    page.until_shows("≥ $0.3000");
+    running.kill();
+}
+
+#[test]
+fn the_page_shows_what_sentinels_said_last_and_what_they_cost() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    let agent = shell_agent(&project);
+    let watching = |id: &str, script: &str| {
+        json!({"sentinelConfig": {"id": id, "name": id, "answer": "json", "command": ["sh", "-c", script],
+            "trigger": {"type": "event", "on": ["assistant.action"]}, "execution": {"strategy": "immediate"}}})
+    };
+    let dear = r#"cat > /dev/null; echo '{"text": "it <works>", "costDollars": 0.125}'"#;
+    let broken = watching("broken", "cat > /dev/null; exit 3");
+    let mut watched = codon(&agent, "a", "a", "go");
+    watched["sentinels"] = json!([watching("dear", dear), broken]);
+    project.write_hank(&json!({"hank": [watched]}));
+    let mut running = project.start(["run", "--headless", "--no-autostart"]);
+    let mut page = Page::open(&browser, &address(&project, "token-readonly"));
+    project.run(["next"]).expect_code(0);
+    running.wait_for_line(|line| line.contains("a: completed"));
+    page.until("document.getElementById('sentinels')?.innerText.includes('it <works>')");
+    page.until("document.getElementById('sentinels').innerText.includes('$0.1250')");
+    page.until("document.getElementById('sentinels').innerText.includes('the command exited with code 3')");
+    running.kill();
+}
+
+/// Says everything that a page may trip over, and writes a file whose name is markup.
+const HOSTILE: &str = r#"cat > /dev/null
+printf '%s\n' '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}'
+say() { printf '{"type":"assistant","session_id":"s-1","message":{"id":"%s","role":"assistant","model":"shell","content":[%s],"usage":{"input_tokens":1,"output_tokens":1}}}\n' "$1" "$2"; }
+say m-1 '{"type":"text","text":"<img src=x onerror=\"document.title=7\"><script>document.title=8</script> [go](javascript:alert(1))"}'
+say m-2 '{"type":"text","text":"\u001b[31mred\u001b[0m \u202egnp.exe \u0007 **bold** `x<y`"}'
+say m-3 '{"type":"tool_use","id":"t-1","name":"Bash<b>","input":{"command":"echo \"</pre><script>document.title=9</script>\""}}'
+touch '<img src=x onerror=alert(1)>.txt'
+long=$(head -c 3000000 /dev/zero | tr '\0' x)
+say m-4 "{\"type\":\"text\",\"text\":\"$long\"}"
+say m-5 '{"type":"text","text":"the end of it"}'
+exec sleep 600
+"#;
+
+#[test]
+fn agents_cannot_write_into_the_page() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    let agent = json!({"command": ["sh", project.write("hostile.sh", HOSTILE)], "stream": "claude"});
+    let mut hostile = codon(&agent, "a", "<b>Build</b> it", "go");
+    hostile["approval"] = json!("<i>Really</i>?");
+    project.write_hank(&json!({"hank": [hostile]}));
+    let running = project.start(["run", "--headless", "--no-autostart"]);
+    let mut page = Page::open(&browser, &address(&project, "token"));
+    page.until_shows("<i>Really</i>?");
+    command(&mut page, "approve");
+    page.until("document.title.startsWith('▶ Runs <b>Build</b> it')");
+    page.until("document.getElementById('transcript')?.innerText.includes('the end of it')");
+    let all = "document.getElementById('transcript').scrollTop = 0";
+    page.evaluate(all);
+    page.until_shows("<img src=x onerror=");
+    page.until_shows("red ⟨U+202E⟩gnp.exe ⟨U+0007⟩");
+    page.until_shows("Bash<b>");
+    let planted = "document.querySelectorAll('main img, main script, main i i, h1 b b, h2 b, a[href^=javascript]').length";
+    assert_eq!(page.evaluate(planted), 0);
+    let length = page.evaluate("document.getElementById('transcript').innerText.length");
+    assert!(length.as_u64().unwrap() < 100_000, "{length}");
+    running.kill();
+}
+
+#[test]
+fn nothing_on_the_page_keeps_people_out() {
+    let Some(browser) = browser() else { return };
+    let axe = match clients::axe() {
+        Ok(axe) => axe,
+        Err(skip) => return println!("{skip}"),
+    };
+    let (project, run) = asking();
+    let mut page = Page::open(&browser, &address(&project, "token"));
+    page.evaluate(&format!("{axe}; 0"));
+    page.until_shows("Waits for a command");
+    command(&mut page, "next");
+    page.until_shows("Deploy to production?");
+    page.until_shows("working");
+    for size in [(1_440, 900), (390, 844)] {
+        for scheme in ["light", "dark"] {
+            page.resize(size, scheme);
+            let violations = page.evaluate(
+                "axe.run().then((found) => found.violations.map((each) => each.id + ': ' + each.nodes.map((node) => node.html).join(' ')))",
+            );
+            assert_eq!(violations, json!([]), "{size:?} {scheme}");
+            let width = page.evaluate("document.documentElement.scrollWidth <= innerWidth");
+            assert_eq!(width, true, "{size:?}: the page is too wide");
+        }
+    }
+    run.kill();
+}

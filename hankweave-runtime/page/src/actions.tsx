@@ -1,0 +1,112 @@
+// Commands of the page: each asks once in its place and shows the command line that does the same.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Connection } from "./connection";
+import { CommandLine } from "./parts";
+import { quoted } from "./words";
+
+export interface Action {
+  /** Id of its button, and the key that opens its question. */
+  id: string;
+  key?: string;
+  label: string;
+  /** What happens, and what does not. */
+  effect: string;
+  command: string;
+  data?: (reason: string) => object;
+  /** Command line that does the same; `reason` is empty where none was given. */
+  line?: (folder: string, reason: string) => string;
+  takesReason?: boolean;
+  isPrimary?: boolean;
+}
+
+const withReason = (reason: string) => (reason ? { reason } : {});
+const option = (reason: string) => (reason ? ` --reason ${quoted(reason)}` : "");
+
+export function answers(codon: string | undefined): Action[] {
+  const id = codon ? quoted(codon) : "";
+  const data = (reason: string) => ({ ...(codon ? { codonId: codon } : {}), ...withReason(reason) });
+  return [
+    { id: "approve", key: "a", label: "Approve", effect: "The codon starts at once.", command: "codon.approve", data, isPrimary: true, takesReason: true,
+      line: (folder, reason) => `hankweave approve ${id} ${folder}${option(reason)}`.replace(/ +/g, " ") },
+    { id: "deny", key: "d", label: "Deny", effect: "The run ends before the codon; its files and checkpoints are kept.", command: "codon.deny", data, takesReason: true,
+      line: (folder, reason) => `hankweave approve ${id} ${folder} --deny${option(reason)}`.replace(/ +/g, " ") },
+  ];
+}
+
+export const skip: Action = { id: "skip", key: "s", label: "Skip", effect: "The agent is stopped, the codon counts as skipped, and the next one starts. Its files stay.", command: "codon.skip", line: (folder) => `hankweave skip ${folder}` };
+export const redo: Action = { id: "redo", key: "r", label: "Redo", effect: "The newest codon runs again with the files as they are. What was spent stays counted.", command: "codon.redo" };
+export const start: Action = { id: "next", key: "c", label: "Start the next codon", effect: "The next codon of the plan starts.", command: "codon.next", isPrimary: true, line: (folder) => `hankweave next ${folder}` };
+export const stop: Action = { id: "stop", key: "x", label: "Stop", effect: "The run stops in order; the next hankweave run continues it.", command: "server.shutdown", takesReason: true, data: withReason,
+  line: (folder, reason) => `hankweave stop ${folder}${option(reason)}` };
+
+export function rollback(sha: string, effect: string): Action {
+  return { id: "rollback", key: "b", label: "Roll back to here", effect, command: "rollback.toCheckpoint", data: () => ({ checkpointSha: sha, autoRestart: false }),
+    line: (folder) => `hankweave rollback --to ${sha.slice(0, 12)} ${folder}` };
+}
+
+type Status = { is: "asked" } | { is: "sent" } | { is: "refused"; message: string; hint?: string };
+
+/** Buttons, and the question of the one that was pressed. */
+export function Actions({ connection, of, isSmall, withField }: { connection: Connection; of: Action[]; isSmall?: boolean; withField?: boolean }) {
+  const [chosen, choose] = useState<Action | undefined>();
+  const [status, setStatus] = useState<Status>({ is: "asked" });
+  const [reason, setReason] = useState("");
+  const sure = useRef<HTMLButtonElement>(null);
+  const opener = useRef<HTMLElement | null>(null);
+  const action = of.find((each) => each.id === chosen?.id);
+  useEffect(() => {
+    if (action) sure.current?.focus();
+  }, [action?.id]);
+  // A command that the run took up changes the view; its question closes then.
+  const ids = of.map((each) => each.id).join();
+  useEffect(() => choose(undefined), [ids]);
+
+  const open = (each: Action) => (event: Event) => {
+    opener.current = event.currentTarget as HTMLElement;
+    setStatus({ is: "asked" });
+    choose(each);
+  };
+  const back = () => {
+    choose(undefined);
+    setTimeout(() => document.getElementById(opener.current?.id ?? "")?.focus());
+  };
+  const send = async (each: Action) => {
+    setStatus({ is: "sent" });
+    const answer = await connection.command(each.command, each.data?.(reason) ?? {});
+    if (answer.ok) choose(undefined);
+    else setStatus({ is: "refused", message: answer.message, hint: answer.hint });
+  };
+  const folder = quoted(connection.folder || ".");
+  const field = (each: Action | undefined) => (
+    <label>Reason, kept with the answer
+      <textarea name="reason" maxLength={900} placeholder="Optional" value={reason} disabled={each !== undefined && status.is === "sent"} onInput={(event) => setReason(event.currentTarget.value)} />
+    </label>
+  );
+  if (!action) {
+    return (
+      <div class="do">
+        {withField && field(undefined)}
+        <div class="btns">
+          {of.map((each) => (
+            <button type="button" id={each.id} class={`btn${each.isPrimary ? " pri" : ""}${isSmall ? " small" : ""}`} onClick={open(each)} aria-keyshortcuts={each.key}>
+              {each.label}{each.key && <kbd aria-hidden="true">{each.key}</kbd>}
+            </button>
+          ))}
+        </div>
+      </div>
+    );
+  }
+  const line = action.line?.(folder, action.takesReason ? reason : "");
+  return (
+    <div class="do question" role="group" aria-label={`${action.label}?`} onKeyDown={(event) => event.key === "Escape" && back()}>
+      {action.takesReason && field(action)}
+      <p class="note">{action.effect}</p>
+      {line && <CommandLine line={line} />}
+      {status.is === "refused" && <p class="cause" role="alert">{status.message}{status.hint && `; ${status.hint}`}</p>}
+      <div class="btns">
+        <button type="button" id="sure" ref={sure} class="btn pri" disabled={status.is === "sent"} onClick={() => send(action)}>{status.is === "sent" ? "Sent…" : `Yes, ${action.label.toLowerCase()}`}</button>
+        <button type="button" id="back" class="btn" onClick={back}>Back</button>
+      </div>
+    </div>
+  );
+}

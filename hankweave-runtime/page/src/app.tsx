@@ -1,0 +1,128 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Attention } from "./attention";
+import { Codon } from "./codon";
+import { type Connection, hasToken } from "./connection";
+import { Hero, sentence } from "./hero";
+import { isWanted, want } from "./notify";
+import type { Transcript } from "./transcript";
+import { type Place, type View, current, find, lost, places } from "./view";
+import { Timeline } from "./timeline";
+
+/** The address of an attempt, or of a moment in it: `#/CODON.ITERATION.ATTEMPT@SEQ`. */
+export function address(place: { item: string; key: string }, seq?: number): string {
+  return `#/${encodeURIComponent(place.item)}.${place.key}${seq === undefined ? "" : `@${seq}`}`;
+}
+
+export function chosen(view: View): { place: Place | undefined; target: number | undefined } {
+  const match = /^#\/(.+)\.(\d+\.\d+)(?:@(\d+))?$/.exec(location.hash);
+  const item = match && decode(match[1]!);
+  const place = item ? find(view, item, match[2]!) : undefined;
+  if (place) return { place, target: match![3] === undefined ? undefined : Number(match![3]) };
+  return { place: current(view), target: undefined };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+const KEYS: [string, string][] = [["j k", "next and previous codon"], ["f", "follow the newest codon"], ["a d", "approve, deny"], ["s x", "skip, stop"], ["c r", "start the next codon, redo"], ["b", "roll back"], ["y", "copy this address"], ["?", "this help"]];
+
+export function App({ connection, transcript }: { connection: Connection; transcript: Transcript }) {
+  const [hasHelp, help] = useState(false);
+  const view = connection.link === "lost" && connection.view ? lost(connection.view, connection.lostAt) : connection.view;
+  useKeys(connection, () => help((is) => !is));
+  const { place, target } = view ? chosen(view) : { place: undefined, target: undefined };
+  return (
+    <>
+      <Bar connection={connection} help={() => help((is) => !is)} />
+      <main id="main" tabIndex={-1}>
+        {hasToken ? <Hero connection={connection} view={view} /> : <NoToken />}
+        {hasHelp && <Help close={() => help(false)} />}
+        {view && <Attention connection={connection} view={view} />}
+        {view && <Timeline connection={connection} view={view} chosen={place} address={address} />}
+        {view && place && <Codon {...{ connection, view, place, transcript, target, address }} />}
+      </main>
+      <p class="sr" role="status" aria-live="polite">{sentence(connection)}</p>
+    </>
+  );
+}
+
+function NoToken() {
+  return (
+    <section class="hero">
+      <div>
+        <h1><span id="status">The address lacks the token</span></h1>
+        <p class="sub"><code>hankweave page -e DIR</code> prints the whole address, for the directory of the run.</p>
+      </div>
+    </section>
+  );
+}
+
+const LINKS: Record<string, string> = { connecting: "connecting", live: "live", lost: "no connection", ended: "ended" };
+
+function Bar({ connection, help }: { connection: Connection; help: () => void }) {
+  const [wanted, setWanted] = useState<"on" | "off" | "refused">(isWanted() ? "on" : "off");
+  const { view, link, folder } = connection;
+  return (
+    <header>
+      <a class="skip" href={document.getElementById("codon") ? "#codon" : "#main"} onClick={(event) => { event.preventDefault(); (document.getElementById("codon") ?? document.getElementById("main"))?.focus(); }}>Skip to the codon</a>
+      <div class="topbar">
+        <span class="mark">
+          <svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true" fill="none" stroke="var(--accent)" stroke-width="2"><path d="M3 5c5 0 9 10 14 10M3 15c2.2 0 4-1.9 5.7-4.1M17 5c-2.2 0-4 1.9-5.7 4.1" /></svg>
+          <span class="hid">hankweave</span>
+        </span>
+        <span class="crumb">{folder && <><i class="hid" aria-hidden="true">/</i><bdi class="hid" id="place">{folder}</bdi></>}{view?.hank && <><i class="hid" aria-hidden="true">/</i><b>{view.hank.name}</b></>}</span>
+        <span class="fill" />
+        {view && !connection.mayCommand && link === "live" && <span class="ib tag">read-only</span>}
+        <span class={link === "live" ? "conn" : "conn off"} id="link"><i aria-hidden="true" />{hasToken ? LINKS[link] : "no token"}</span>
+        <button type="button" id="notify" class="ib" aria-pressed={wanted === "on"} onClick={async () => setWanted(await want())}>{wanted === "on" ? "Notifies you" : wanted === "refused" ? "Not allowed" : "Notify me"}</button>
+        <button type="button" class="ib hid" aria-label="Keys" onClick={help}>?</button>
+      </div>
+    </header>
+  );
+}
+
+function Help({ close }: { close: () => void }) {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => button.current?.focus(), []);
+  return (
+    <section class="panel help" aria-label="Keys">
+      <dl class="kv">{KEYS.map(([keys, what]) => <><dt>{keys.split(" ").map((key) => <kbd>{key}</kbd>)}</dt><dd>{what}</dd></>)}</dl>
+      <button type="button" ref={button} class="btn small" onClick={close}>Close</button>
+    </section>
+  );
+}
+
+const BUTTONS: Record<string, string> = { a: "approve", d: "deny", s: "skip", r: "redo", x: "stop", b: "rollback", c: "next" };
+
+/** Keys open questions, and never answer them. */
+function useKeys(connection: Connection, help: () => void): void {
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      const { view } = connection;
+      const on = event.target as HTMLElement;
+      if (/INPUT|TEXTAREA|SELECT/.test(on.tagName) || event.ctrlKey || event.metaKey || event.altKey || !view) return;
+      const button = BUTTONS[event.key];
+      if (button) document.getElementById(button)?.click();
+      else if (event.key === "?") help();
+      else if (event.key === "y") void navigator.clipboard?.writeText(location.href);
+      else if (event.key === "f") {
+        history.replaceState(null, "", location.pathname);
+        dispatchEvent(new HashChangeEvent("hashchange"));
+      } else if (event.key === "j" || event.key === "k") {
+        const all = places(view);
+        const { place } = chosen(view);
+        const at = all.findIndex((each) => each.item === place?.item && each.key === place.key);
+        const to = all[at + (event.key === "j" ? 1 : -1)];
+        if (to) location.hash = address(to);
+      } else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+}

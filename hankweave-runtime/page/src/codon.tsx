@@ -1,0 +1,120 @@
+// One attempt of a codon: facts, commands and transcript.
+import { Actions, rollback, skip, stop } from "./actions";
+import { Files } from "./attention";
+import type { Connection } from "./connection";
+import { Log } from "./log";
+import { useSecond } from "./parts";
+import { Glyph, word } from "./shapes";
+import type { Transcript } from "./transcript";
+import { type Place, type View, attemptsOf, current, hasEnded, places } from "./view";
+import { cost, count, local, seconds, took, usd } from "./words";
+
+interface Props {
+  connection: Connection;
+  view: View;
+  place: Place;
+  transcript: Transcript;
+  target: number | undefined;
+  address: (place: { item: string; key: string }, seq?: number) => string;
+}
+
+export function Codon({ connection, view, place, transcript, target, address }: Props) {
+  const { attempt } = place;
+  const item = view.items![place.item]!;
+  const isLive = attempt.state === "running" && !hasEnded(view.state) && connection.link === "live";
+  useSecond(isLive);
+  const loop = item.in ? view.items?.[item.in] : undefined;
+  const [iteration, number] = place.key.split(".");
+  const where = [loop && (loop.most === undefined ? `iteration ${iteration}` : `${iteration} of at most ${loop.most}`), number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
+  const began = attempt.began ? Date.parse(attempt.began) : undefined;
+  const ended = attempt.ended ? Date.parse(attempt.ended) : undefined;
+  const lasted = began === undefined ? "" : isLive ? seconds(Math.floor((connection.now() - began) / 1000)) : took(attempt.durationMs ?? (ended ?? Date.parse(view.at ?? attempt.began!)) - began);
+  const state = isLive && view.now && view.now.phase !== "working" ? `${word(attempt.state)} (${view.now.phase})` : attempt.budget ? `${word(attempt.state)} (budget reached)` : word(attempt.state);
+  const meta = [state, [attempt.agent, attempt.model ?? item.model].filter(Boolean).join(" "), lasted, cost(attempt.cost + (attempt.sentinels ?? 0), attempt.atLeast), attempt.id !== undefined && `[${attempt.id}]`].filter(Boolean);
+  const others = attemptsOf(item);
+  const newest = current(view);
+  const isElsewhere = newest && (newest.item !== place.item || newest.key !== place.key);
+  return (
+    <section aria-label="The codon">
+      <div class="chead" id="codon" tabIndex={-1}>
+        <h2><Glyph of={attempt.state} size={16} />{item.name}{where && <span>{where}</span>}</h2>
+        <p class="meta">{meta.join(" · ")}</p>
+        {isElsewhere && <a class="follow" href="#/">Follow the newest codon</a>}
+        {others.length > 1 && (
+          <nav class="tries" aria-label="Attempts">
+            {others.slice(-12).map(([key, each]) => <a href={address({ item: place.item, key })} aria-current={key === place.key ? "true" : undefined} aria-label={`${key}, ${item.in ? `iteration ${key.split(".")[0]}, ` : ""}attempt ${key.split(".")[1]}: ${each.state}`}><Glyph of={each.state} size={12} />{key}</a>)}
+          </nav>
+        )}
+      </div>
+      {attempt.why && <p class={["failed", "crashed"].includes(attempt.state) ? "cause why" : "by why"}>{attempt.why.message ?? attempt.why.kind}{attempt.why.until && ` (until ${local(attempt.why.until)})`}</p>}
+      <div class="cod">
+        <Commands {...{ connection, view, place }} isLive={isLive} />
+        <Facts {...{ connection, view, place }} isLive={isLive} />
+        <Log transcript={transcript} address={(seq) => address(place, seq)} target={target} isLive={isLive} key={`${place.item}.${place.key}`} />
+      </div>
+    </section>
+  );
+}
+
+interface PartProps {
+  connection: Connection;
+  view: View;
+  place: Place;
+  isLive: boolean;
+}
+
+function Commands({ connection, view, place: { attempt }, isLive }: PartProps) {
+  if (!connection.mayCommand || connection.link !== "live") return null;
+  if (isLive) return <div class="acts"><Actions connection={connection} of={[skip, stop]} isSmall /></div>;
+  // Another attempt than the open one: the run can still be stopped, and is only rolled back while nothing runs.
+  if (view.now) return <div class="acts"><Actions connection={connection} of={[stop]} isSmall /></div>;
+  if (!attempt.checkpoint || hasEnded(view.state) || attempt.state !== "completed") return null;
+  const later = places(view).filter(({ attempt: each }) => (each.began ?? "") > (attempt.ended ?? attempt.began ?? ""));
+  const undone = [...new Set(later.map((each) => view.items?.[each.item]?.name ?? each.item))];
+  const effect = `${undone.length ? `Undoes ${undone.slice(0, 6).join(", ")}${undone.length > 6 ? " and more" : ""}. ` : ""}The files become those after this codon; those in the way are kept in a checkpoint first. What was spent stays counted.`;
+  return <div class="acts"><Actions connection={connection} of={[rollback(attempt.checkpoint, effect)]} isSmall /></div>;
+}
+
+function Facts({ view, place, isLive }: PartProps) {
+  const { attempt } = place;
+  const item = view.items![place.item]!;
+  const from = attempt.seq ?? 0;
+  const until = Math.min(Infinity, ...places(view).flatMap(({ attempt: { seq } }) => (seq !== undefined && seq > from ? [seq] : [])));
+  const hasFiles = Object.values(view.files.newest ?? {}).some((file) => file.seq >= from && file.seq < until);
+  const tokens = attempt.tokens ?? {};
+  const loop = item.in ? view.items?.[item.in] : undefined;
+  const checks = Object.entries({ ...loop?.checks, ...item.checks }).slice(-4);
+  const rows = [["read", tokens.inputTokens], ["from cache", tokens.cacheReadTokens], ["to cache", tokens.cacheCreationTokens], ["written", tokens.outputTokens]] as const;
+  const used = rows.filter(([, n]) => n);
+  const agents = Object.entries((isLive && view.now?.agents) || {});
+  const sentinels = Object.entries(view.sentinels ?? {});
+  const sha = attempt.checkpoint;
+  return (
+    <div class="rail">
+      {agents.length > 0 && <section><h3 class="h3">Sub-agents</h3><ul class="plain">{agents.map(([id, agent]) => <li key={id}><b>{agent.title}</b><br /><span class="dim">{agent.last}</span></li>)}</ul></section>}
+      {hasFiles && <section><h3 class="h3">Changed</h3><Files view={view} from={from} until={until} most={10} /></section>}
+      {checks.length > 0 && (
+        <section>
+          <h3 class="h3">Checks {loop?.until && <small>{loop.until}</small>}</h3>
+          {checks.map(([iteration, check]) => <div class="ck" key={iteration}><Glyph of={check.passed ? "completed" : "failed"} size={13} /><span>{check.says ?? (check.passed ? "passed" : "failed")} {item.in && <span class="dim">after iteration {iteration}</span>}</span></div>)}
+        </section>
+      )}
+      {sentinels.length > 0 && (
+        <section id="sentinels">
+          <h3 class="h3">Sentinels</h3>
+          {sentinels.map(([id, each]) => <div class="ck" key={id}><Glyph of={each.state === "failed" ? "failed" : "sentinel"} size={13} /><span><b>{id}</b> <span class="dim">{each.state}{each.cost ? `, ${usd(each.cost)}` : ""}</span>{each.says && <><br />{each.says}</>}</span></div>)}
+        </section>
+      )}
+      <section>
+        <h3 class="h3">Used <small>{attempt.model ?? item.model ?? ""}</small></h3>
+        <dl class="kv">
+          {used.map(([name, n]) => <><dt>{name}</dt><dd>{count(n!)}</dd></>)}
+          <dt>cost</dt><dd>{attempt.cost || attempt.atLeast ? cost(attempt.cost, attempt.atLeast) : "$0.00"}</dd>
+          {attempt.sentinels ? <><dt>sentinels</dt><dd>{usd(attempt.sentinels)}</dd></> : null}
+          {attempt.rigMs ? <><dt>rig</dt><dd>{took(attempt.rigMs)}</dd></> : null}
+          {sha && <><dt>checkpoint</dt><dd class="mono">{sha.slice(0, 12)}</dd></>}
+        </dl>
+      </section>
+    </div>
+  );
+}

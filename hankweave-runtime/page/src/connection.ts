@@ -1,0 +1,189 @@
+// The connection to the run: the newest view, the events, and commands. After a lost connection it continues after the last event that it got.
+import { type View, merge } from "./view";
+import { visible } from "./words";
+
+export interface JournalEvent {
+  seq: number;
+  timestamp: string;
+  type: string;
+  data: Record<string, unknown>;
+}
+
+/** Connecting, live, lost (it will come back or was killed), or ended in order. */
+export type Link = "connecting" | "live" | "lost" | "ended";
+
+interface Message {
+  type: string;
+  data?: any;
+  seq?: number;
+  timestamp: string;
+  commandId?: string;
+}
+
+type Answer = { ok: true; outcome: string } | { ok: false; message: string; hint?: string };
+
+const SHORTEST_DELAY = 500;
+const LONGEST_DELAY = 10_000;
+
+const token = takeToken();
+
+/** Takes the token out of the address bar, and keeps it for a reload of this tab only. */
+function takeToken(): string | null {
+  const found = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (found) {
+    sessionStorage.setItem("token", found);
+    history.replaceState(null, "", location.pathname);
+  }
+  return found ?? sessionStorage.getItem("token");
+}
+
+export const hasToken = token !== null;
+
+function open(): WebSocket {
+  return new WebSocket(`ws://${location.host}/ws`, ["hankweave", `bearer.${token}`]);
+}
+
+/** Parses a message; its texts are made visible at this one door. */
+function parse(text: string): Message {
+  return JSON.parse(text, (_, value) => (typeof value === "string" ? visible(value) : value));
+}
+
+export class Connection {
+  view: View | undefined;
+  link: Link = "connecting";
+  /** When the connection was lost. */
+  lostAt = 0;
+  mayCommand = false;
+  folder = "";
+  /** Clock of the server less our own. */
+  private skew = 0;
+  private lastSeq: number | undefined;
+  private socket: WebSocket | undefined;
+  private delay = SHORTEST_DELAY;
+  private answers = new Map<string, (answer: Answer) => void>();
+
+  constructor(
+    private readonly changed: () => void,
+    private readonly happened: (event: JournalEvent) => void,
+    private readonly restarted: () => void,
+  ) {
+    if (hasToken) this.connect();
+  }
+
+  now(): number {
+    return Date.now() + this.skew;
+  }
+
+  /** Sends a command; resolves with the answer of the server. */
+  command(type: string, data: object = {}): Promise<Answer> {
+    // Not `randomUUID`: an address of `--listen` is no secure context.
+    const id = `page-${Date.now()}-${Math.random()}`;
+    if (this.link !== "live" || !this.socket) return Promise.resolve({ ok: false, message: "there is no connection to the run" });
+    this.socket.send(JSON.stringify({ id, type, data }));
+    return new Promise((resolve) => this.answers.set(id, resolve));
+  }
+
+  private connect(): void {
+    const socket = open();
+    this.socket = socket;
+    socket.onopen = () => {
+      const data = { mode: "readandwrite", view: true, afterSeq: this.lastSeq };
+      socket.send(JSON.stringify({ type: "handshake", data }));
+    };
+    socket.onmessage = (message) => {
+      this.take(parse(message.data));
+      this.changed();
+    };
+    socket.onclose = (event) => {
+      for (const answer of this.answers.values()) answer({ ok: false, message: "the connection was lost before the answer came" });
+      this.answers.clear();
+      // 1001: the run has ended. 4001: it has, and this client did not get everything.
+      if (event.code === 1001 || event.code === 4001) {
+        this.link = "ended";
+        this.delay = LONGEST_DELAY;
+      } else if (this.link !== "ended") {
+        if (this.link === "live") this.lostAt = this.now();
+        this.link = "lost";
+      }
+      setTimeout(() => this.connect(), this.delay);
+      this.delay = Math.min(this.delay * 2, LONGEST_DELAY);
+      this.changed();
+    };
+  }
+
+  private take(message: Message): void {
+    const { data } = message;
+    switch (message.type) {
+      case "handshake.response":
+        this.mayCommand = data.mode === "readandwrite";
+        this.lastSeq ??= data.lastSeq ?? 0;
+        this.link = "live";
+        this.delay = SHORTEST_DELAY;
+        return;
+      case "server.ready":
+        this.folder = data.executionPath;
+        this.skew = Date.parse(message.timestamp) - Date.now();
+        return;
+      case "view":
+        this.view = data.view;
+        return;
+      case "view.patch":
+        if (this.view?.seq === data.from) this.view = merge(this.view, data.patch) as View;
+        else void this.command("view.get");
+        return;
+      case "command.ack":
+        this.answer(message.commandId, { ok: true, outcome: data.outcome });
+        return;
+      case "error":
+        if (message.seq !== undefined) break;
+        // The history of another directory: start over.
+        if (data.code === "UNKNOWN_SEQ") {
+          this.lastSeq = undefined;
+          this.restarted();
+          this.socket?.close();
+        }
+        this.answer(message.commandId, { ok: false, message: data.message, hint: data.hint });
+        return;
+    }
+    if (message.seq === undefined || message.seq <= (this.lastSeq ?? 0)) return;
+    this.lastSeq = message.seq;
+    this.happened(message as JournalEvent);
+  }
+
+  private answer(id: string | undefined, answer: Answer): void {
+    const resolve = id && this.answers.get(id);
+    if (!resolve) return;
+    this.answers.delete(id);
+    resolve(answer);
+  }
+}
+
+/**
+ * Reads the history after an event over a connection of its own, which ends it when the reader has enough.
+ * Returns a function that stops it.
+ */
+export function readHistory(afterSeq: number, take: (events: JournalEvent[]) => boolean, done: (isWhole: boolean) => void): () => void {
+  const socket = open();
+  let isDone = false;
+  const end = (isWhole: boolean) => {
+    if (isDone) return;
+    isDone = true;
+    socket.close();
+    done(isWhole);
+  };
+  socket.onopen = () => {
+    socket.send(JSON.stringify({ type: "handshake", data: { mode: "readonly", events: false } }));
+    socket.send(JSON.stringify({ id: "history", type: "history.sync", data: { afterSeq } }));
+  };
+  socket.onmessage = (text) => {
+    if (isDone) return;
+    const { type, data } = parse(text.data);
+    if (type === "error") end(false);
+    if (type === "history.batch" && (!take(data.events) || !data.hasMore)) end(true);
+  };
+  socket.onclose = () => end(false);
+  return () => {
+    isDone = true;
+    socket.close();
+  };
+}

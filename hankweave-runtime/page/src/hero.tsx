@@ -1,0 +1,108 @@
+// The sentence, what comes next, and the figures.
+import type { Connection } from "./connection";
+import { Fig, Meter, useSecond } from "./parts";
+import { Glyph, type Shape } from "./shapes";
+import { type View, current, hasEnded, places } from "./view";
+import { clock, count, local, seconds, usd } from "./words";
+
+/** Returns the state that is shown: that of the run, unless nothing is known any more. */
+export function shownState(connection: Connection): Shape {
+  const { view, link } = connection;
+  if (!view) return link === "lost" ? "lost" : "planned";
+  if (link === "lost" && !hasEnded(view.state)) return "lost";
+  const isWaiting = view.state === "running" && !view.now && ["retry", "wait"].includes(view.activity?.kind ?? "");
+  if (view.state === "idle" && view.problem) return "failed";
+  return isWaiting ? "retry" : view.state;
+}
+
+/** Returns the sentence without a clock, for the title and for screen readers. */
+export function sentence(connection: Connection): string {
+  const { view, link } = connection;
+  if (!view) return link === "lost" ? "The run does not answer" : "Connecting";
+  if (shownState(connection) === "lost") return "The run does not answer";
+  if (view.state === "asking") {
+    const codon = view.ask?.codon;
+    const name = codon && view.items?.[codon.replace(/#\d+$/, "")]?.name;
+    return name ? `Waits for you before “${name}”` : "Waits for you";
+  }
+  const failed = view.state === "idle" && view.problem && view.items?.[view.problem.item]?.name;
+  return failed ? `Waits for you: “${failed}” failed` : local(view.headline);
+}
+
+/** Returns the name within the sentence that is set in bold. */
+function emphasis(view: View, text: string): [string, string, string] {
+  const item = view.now?.item ?? view.problem?.item;
+  const name = item && view.items?.[item]?.name;
+  const found = view.state === "running" && name ? name : (/^[A-Z][a-z]+(?: for you)?/.exec(text)?.[0] ?? "");
+  const at = found ? text.indexOf(found) : -1;
+  return at < 0 ? ["", "", text] : [text.slice(0, at), found, text.slice(at + found.length)];
+}
+
+function since(view: View): string | undefined {
+  if (view.state === "running") return current(view)?.attempt.began ?? view.since;
+  return view.state === "asking" || view.state === "idle" ? view.since : undefined;
+}
+
+function subline(connection: Connection): string {
+  const { view, link } = connection;
+  if (!view) return link === "lost" ? "It may have ended. This page asks again every few seconds." : "";
+  if (link === "lost" && !hasEnded(view.state)) return `No answer since ${clock(connection.lostAt, true)}. Last known: ${local(view.headline)}. This page asks again every few seconds.`;
+  if (view.next) return `${view.next}.`.replace(/([.?!…])\.$/, "$1");
+  if (!hasEnded(view.state)) return "";
+  const done = places(view).filter(({ attempt }) => attempt.state === "completed").length;
+  return `${done} ${done === 1 ? "codon" : "codons"} completed${view.money.spent ? `, ${view.money.atLeast ? "at least " : ""}${usd(view.money.spent)} spent` : ""}. Files and checkpoints are kept.`;
+}
+
+export function Hero({ connection, view }: { connection: Connection; view: View | undefined }) {
+  const state = shownState(connection);
+  const isOpen = view !== undefined && !hasEnded(view.state) && state !== "lost";
+  useSecond(isOpen);
+  const text = sentence(connection);
+  const [before, strong, after] = view && state !== "lost" ? emphasis(view, text) : ["", text, ""];
+  const start = isOpen ? since(view) : undefined;
+  const ended = view && hasEnded(view.state) && view.since ? `, at ${clock(Date.parse(view.since))}` : "";
+  return (
+    <section class="hero" aria-label="At a glance">
+      <div>
+        <h1>
+          <Glyph of={state} size={22} />
+          <span id="status">{before}<b>{strong}</b>{after}{start ? <span class="since">, since {seconds(Math.floor((connection.now() - Date.parse(start)) / 1000))}</span> : ended}</span>
+        </h1>
+        <p class="sub">{subline(connection)}</p>
+      </div>
+      {view && <Figures connection={connection} view={view} />}
+    </section>
+  );
+}
+
+function Figures({ connection, view }: { connection: Connection; view: View }) {
+  const { spent, before, limit, atLeast } = view.money;
+  const counted = Math.max(0, spent - before);
+  const part = limit ? (counted / limit) * 100 : 0;
+  const first = places(view)[0]?.attempt.began ?? view.run?.began;
+  const ended = hasEnded(view.state) && view.since ? Date.parse(view.since) : undefined;
+  const until = ended ?? (connection.link === "lost" ? connection.lostAt : connection.now());
+  const context = view.now?.context;
+  return (
+    <dl class="figs">
+      <Fig title="Spent" note={atLeast ? (view.now ? "an answer is open" : "a part is unknown") : before > 0 ? `${usd(spent)} with earlier runs` : limit !== undefined ? `${usd(Math.max(0, limit - counted))} left` : "with sentinels"}>
+        <span id="cost">{atLeast && <small>at least </small>}{usd(limit ? counted : spent)}</span>
+        {limit !== undefined && <small> of {usd(limit)}</small>}
+        {limit !== undefined && <Meter part={part} isHot={part > 80} />}
+      </Fig>
+      {first && (
+        <Fig title="Time" note={`${clock(Date.parse(first))} to ${ended === undefined && connection.link === "live" ? "now, " : ""}${clock(until)}`}>
+          {seconds(Math.floor((until - Date.parse(first)) / 1000))}
+          {view.timeLimitMs !== undefined && <small> of {seconds(view.timeLimitMs / 1000)}</small>}
+        </Fig>
+      )}
+      {context && (
+        <Fig title="Context" note={`${count(context.tokens)} of ${count(context.window)} tokens`}>
+          {Math.round((context.tokens / context.window) * 100)} %
+          <Meter part={(context.tokens / context.window) * 100} isHot={context.tokens / context.window > 0.8} />
+        </Fig>
+      )}
+    </dl>
+  );
+}
+

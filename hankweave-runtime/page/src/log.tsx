@@ -1,0 +1,221 @@
+// The transcript as a virtual list: only the moments near the visible ones are in the document.
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Markdown } from "./markdown";
+import { Arrow } from "./parts";
+import { Glyph } from "./shapes";
+import { type Moment, type ToolUse, type Transcript, subject } from "./transcript";
+import { clock, count, took, usd } from "./words";
+
+const FOLDED_LINES = 12;
+const LONGEST_SHOWN = 6000;
+/** Height of a moment that was never shown, by kind. */
+const ESTIMATES: Record<Moment["kind"], number> = { text: 80, thinking: 32, tool: 44, notice: 32, problem: 32, note: 64, lines: 44 };
+
+interface Opened {
+  isOpen: (id: string, otherwise: boolean) => boolean;
+  toggle: (id: string, to: boolean) => void;
+}
+
+export function Log({ transcript, address, target, isLive }: { transcript: Transcript; address: (seq: number) => string; target: number | undefined; isLive: boolean }) {
+  const box = useRef<HTMLDivElement>(null);
+  const heights = useRef(new Map<number, number>());
+  const folds = useRef(new Map<string, boolean>());
+  const [range, setRange] = useState<[number, number]>([0, 40]);
+  const [isFollowing, follow] = useState(true);
+  const [, redraw] = useState(0);
+  const { moments } = transcript;
+
+  const opened: Opened = {
+    isOpen: (id, otherwise) => folds.current.get(id) ?? otherwise,
+    toggle: (id, to) => {
+      folds.current.set(id, to);
+      redraw((n) => n + 1);
+    },
+  };
+  const height = (moment: Moment) => heights.current.get(moment.seq) ?? ESTIMATES[moment.kind];
+  const sum = (from: number, to: number) => moments.slice(from, to).reduce((all, each) => all + height(each), 0);
+
+  const look = () => {
+    const view = box.current;
+    if (!view) return;
+    let [top, first] = [0, 0];
+    while (first < moments.length && top + height(moments[first]!) < view.scrollTop - view.clientHeight) top += height(moments[first++]!);
+    let last = first;
+    while (last < moments.length && top < view.scrollTop + 2 * view.clientHeight) top += height(moments[last++]!);
+    last = Math.min(last, first + 300);
+    setRange((known) => (known[0] === first && known[1] === last ? known : [first, last]));
+  };
+
+  // Measured heights replace the estimates.
+  useLayoutEffect(() => {
+    const view = box.current;
+    if (!view) return;
+    let isChanged = false;
+    for (const row of view.querySelectorAll<HTMLElement>("[data-seq]")) {
+      const [seq, is] = [Number(row.dataset.seq), row.offsetHeight];
+      isChanged ||= heights.current.get(seq) !== is;
+      heights.current.set(seq, is);
+    }
+    if (heights.current.size > 3 * moments.length + 100) heights.current = new Map(moments.map((each) => [each.seq, height(each)]));
+    if (isFollowing && target === undefined) view.scrollTop = view.scrollHeight;
+    look();
+    if (isChanged) redraw((n) => n + 1);
+  });
+
+  useEffect(() => {
+    const at = target === undefined ? -1 : moments.findIndex((each) => each.seq >= target);
+    if (at < 0 || !box.current) return;
+    follow(false);
+    box.current.scrollTop = sum(0, at) - 80;
+    look();
+  }, [target, transcript.isLoading]);
+
+  const scrolled = () => {
+    const view = box.current!;
+    const isAtEnd = view.scrollTop + view.clientHeight >= view.scrollHeight - 24;
+    follow(isAtEnd);
+    look();
+  };
+  const [first, last] = [Math.min(range[0], moments.length), Math.min(range[1], moments.length)];
+  if (!moments.length) {
+    return <p class="empty dim">{transcript.isLoading ? "Reading the journal…" : transcript.isIncomplete ? "The journal could not be read." : isLive ? "The agent has not said anything yet." : "The journal has nothing of this attempt."}</p>;
+  }
+  return (
+    <div class="logbox">
+      <div class="log" ref={box} onScroll={scrolled} tabIndex={0} role="region" aria-label="Transcript" id="transcript">
+        {transcript.dropped > 0 && <p class="dim dropped">{count(transcript.dropped)} earlier moments are left out here; <code>hankweave logs</code> has them.</p>}
+        <div style={{ height: `${sum(0, first)}px` }} />
+        <ol>
+          {moments.slice(first, last).map((moment) => (
+            <li class={moment.seq === target ? "m here" : "m"} data-seq={moment.seq} key={moment.seq}>
+              <a class="t" href={address(moment.seq)} aria-label={`Address of this moment, ${clock(moment.at, true)}`}>{clock(moment.at, true)}</a>
+              <div class="body"><Body moment={moment} opened={opened} isLive={isLive} /></div>
+            </li>
+          ))}
+        </ol>
+        <div style={{ height: `${sum(last, moments.length)}px` }} />
+        {isLive && <p class="m"><span /><i class="live" aria-hidden="true" /></p>}
+      </div>
+      {!isFollowing && isLive && <button type="button" id="follow" class="btn small newest" onClick={() => { follow(true); box.current!.scrollTop = box.current!.scrollHeight; }}>Newest</button>}
+    </div>
+  );
+}
+
+function Body({ moment, opened, isLive }: { moment: Moment; opened: Opened; isLive: boolean }) {
+  switch (moment.kind) {
+    case "text":
+      return <Long id={`x${moment.seq}`} text={moment.text} opened={opened} draw={(text) => <Markdown text={text} />} />;
+    case "thinking":
+      return (
+        <Fold id={`t${moment.seq}`} opened={opened} kind="th" title={<>Thought<span class="dim first">{moment.text.split("\n")[0]!.slice(0, 120)}</span></>}>
+          <p>{moment.text.slice(0, LONGEST_SHOWN)}</p>
+        </Fold>
+      );
+    case "notice":
+      return <p class="notice">{moment.text}</p>;
+    case "problem":
+      return <p class="notice badc"><Glyph of="failed" size={13} /> {moment.text}</p>;
+    case "note":
+      return (
+        <div role="note" class={`n ${moment.tone}`}>
+          <b><Glyph of={moment.tone === "passed" ? "completed" : moment.tone === "failed" ? "failed" : "sentinel"} size={12} />{moment.who}<small>{moment.cost ? usd(moment.cost) : ""}</small></b>
+          {moment.text.slice(0, LONGEST_SHOWN)}
+        </div>
+      );
+    case "lines":
+      if (moment.lines.length === 1) return <p class="notice"><span class="dim">{moment.title}</span> <bdi class="mono">{moment.lines[0]!.slice(0, 2000)}</bdi></p>;
+      return (
+        <Fold id={`l${moment.seq}`} opened={opened} kind="tool" isOpen={moment.lines.length <= FOLDED_LINES} title={<><span class="nm">{moment.title}</span><span class="sb">{moment.lines.at(-1)}</span><span class="rt">{moment.lines.length === 1 ? "1 line" : `${moment.lines.length} lines`}</span></>}>
+          <Output id={`o${moment.seq}`} text={moment.lines.join("\n")} opened={opened} />
+        </Fold>
+      );
+    case "tool":
+      return <Tool of={moment} opened={opened} isLive={isLive} />;
+  }
+}
+
+function Fold({ id, opened, kind, title, isOpen = false, children }: { id: string; opened: Opened; kind: string; title: preact.ComponentChildren; isOpen?: boolean; children: preact.ComponentChildren }) {
+  const is = opened.isOpen(id, isOpen);
+  return (
+    <div class={kind}>
+      <button type="button" class="fold" aria-expanded={is} onClick={() => opened.toggle(id, !is)}><Arrow />{title}</button>
+      {is && children}
+    </div>
+  );
+}
+
+/** A text that is cut until it is opened. */
+function Long({ id, text, opened, draw }: { id: string; text: string; opened: Opened; draw: (text: string) => preact.JSX.Element }) {
+  const isCut = text.length > LONGEST_SHOWN && !opened.isOpen(id, false);
+  return (
+    <>
+      {draw(isCut ? `${text.slice(0, LONGEST_SHOWN)}…` : text)}
+      {isCut && <button type="button" class="more" onClick={() => opened.toggle(id, true)}>Show all {count(text.length)} characters</button>}
+    </>
+  );
+}
+
+function Output({ id, text, opened, originalLength }: { id: string; text: string; opened: Opened; originalLength?: number }) {
+  const lines = text.replace(/\n+$/, "").split("\n");
+  const isCut = lines.length > FOLDED_LINES && !opened.isOpen(id, false);
+  const shown = (isCut ? lines.slice(-FOLDED_LINES) : lines).map((line) => (line.length > 2000 ? `${line.slice(0, 2000)}…` : line));
+  return (
+    <div class="output">
+      {isCut && <button type="button" class="more" onClick={() => opened.toggle(id, true)}>{lines.length - FOLDED_LINES} lines before</button>}
+      <pre class="out" tabIndex={0} aria-label="Output">{shown.join("\n")}</pre>
+      {originalLength !== undefined && <p class="dim cutnote">Cut: {count(text.length)} of {count(originalLength)} characters; <code>hankweave logs</code> has all.</p>}
+    </div>
+  );
+}
+
+const PLAIN = new Set(["file_path", "path", "command", "pattern", "url", "query", "description"]);
+
+function Tool({ of, opened, isLive }: { of: ToolUse; opened: Opened; isLive: boolean }) {
+  const { input, steps } = of;
+  const isSubAgent = steps.length > 0;
+  const about = subject(input);
+  const edits = changes(input);
+  const rest = edits ? [] : Object.entries(input).filter(([key]) => !PLAIN.has(key));
+  const isWaiting = of.result === undefined && isLive;
+  const state = isWaiting ? <i class="live" aria-label="running" role="img" /> : of.isError ? <span class="badc">failed</span> : null;
+  const title = (
+    <>
+      <span class="nm">{of.name}</span>
+      {isSubAgent || (typeof input.description === "string" && input.command === undefined) ? <span class="sb prose">{String(input.description ?? about)}</span> : <span class="sb">{about.split("\n")[0]}</span>}
+      {isSubAgent && <span class="dim o">sub-agent, {steps.length === 1 ? "1 step" : `${steps.length} steps`}</span>}
+      {edits && <span class="rt"><span class="p">+{edits.added.length}</span><span class="m_">−{edits.removed.length}</span></span>}
+      <span class="rt">{of.ms !== undefined && <span class="o">{took(of.ms)}</span>}{state}</span>
+    </>
+  );
+  return (
+    <Fold id={`u${of.seq}`} opened={opened} kind={of.isError ? "tool bad" : "tool"} isOpen={isSubAgent || of.isError || (edits !== undefined && edits.added.length + edits.removed.length <= FOLDED_LINES)} title={title}>
+      {typeof input.command === "string" && (input.command.includes("\n") || input.command.length > 80) && <pre class="out cmdin" tabIndex={0} aria-label="Command">{input.command}</pre>}
+      {edits && <Edits {...edits} id={`e${of.seq}`} opened={opened} />}
+      {rest.length > 0 && !isSubAgent && <Output id={`i${of.seq}`} text={rest.map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value, null, 1)}`).join("\n")} opened={opened} />}
+      {isSubAgent && <ol class="nested">{steps.map((step) => <li key={step.seq}><Body moment={step} opened={opened} isLive={isLive && of.result === undefined} /></li>)}</ol>}
+      {of.result !== undefined && <Output id={`r${of.seq}`} text={of.result || "(no output)"} opened={opened} originalLength={of.originalLength} />}
+    </Fold>
+  );
+}
+
+/** Returns the lines that an edit removes and adds, where its input has both. */
+function changes(input: Record<string, unknown>): { removed: string[]; added: string[] } | undefined {
+  const lines = (text: string) => text.replace(/\n$/, "").split("\n");
+  const [before, after, content] = [input.old_string, input.new_string, input.content];
+  if (typeof before === "string" && typeof after === "string") {
+    const [removed, added] = [before ? lines(before) : [], after ? lines(after) : []];
+    return { removed, added };
+  }
+  return typeof content === "string" && (input.file_path ?? input.path) !== undefined ? { removed: [], added: lines(content) } : undefined;
+}
+
+function Edits({ removed, added, id, opened }: { removed: string[]; added: string[]; id: string; opened: Opened }) {
+  const all = [...removed.map((line) => ["d", "−", line] as const), ...added.map((line) => ["a", "+", line] as const)];
+  const isCut = all.length > 40 && !opened.isOpen(id, false);
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Change">
+      <table class="dl"><tbody>{(isCut ? all.slice(0, 40) : all).map(([kind, mark, line]) => <tr class={kind}><td class="s">{mark}</td><td>{line.slice(0, 2000)}</td></tr>)}</tbody></table>
+      {isCut && <button type="button" class="more" onClick={() => opened.toggle(id, true)}>{all.length - 40} more lines</button>}
+    </div>
+  );
+}

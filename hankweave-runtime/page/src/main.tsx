@@ -1,0 +1,56 @@
+import { render } from "preact";
+import { App, chosen } from "./app";
+import { Connection } from "./connection";
+import { sentence, shownState } from "./hero";
+import { notify } from "./notify";
+import { icon, titleMark } from "./shapes";
+import { Transcript } from "./transcript";
+import type { View } from "./view";
+import { usd } from "./words";
+
+/** At most so often the page is drawn, in milliseconds. */
+const PAUSE = 50;
+
+const root = document.getElementById("page")!;
+let timer: number | undefined;
+let before: View | undefined;
+let mark = "";
+let link = "";
+
+function draw(): void {
+  timer = undefined;
+  const { view } = connection;
+  if (view) transcript.show(view, chosen(view).place);
+  render(<App connection={connection} transcript={transcript} />, root);
+}
+
+function soon(): void {
+  timer ??= setTimeout(draw, PAUSE);
+}
+
+/** The tab shows the state as well, also while it is hidden. */
+function changed(): void {
+  const { view } = connection;
+  const [state, text] = [shownState(connection), sentence(connection)];
+  const parts = [`${titleMark(state)} ${text}`, view && usd(view.money.spent), view?.hank?.name ?? "hankweave"];
+  document.title = parts.filter(Boolean).join(" · ");
+  if (mark !== state) {
+    document.querySelector<HTMLLinkElement>("#icon")!.href = icon(state);
+    mark = state;
+  }
+  if (view && view !== before) notify(before, view, text, icon(state));
+  before = view;
+  // A history that could not be read is read again over the new connection.
+  if (link !== connection.link && connection.link === "live" && transcript.isIncomplete) transcript.clear();
+  link = connection.link;
+  soon();
+}
+
+const transcript = new Transcript(soon);
+const connection = new Connection(
+  changed,
+  (event) => transcript.take(event),
+  () => transcript.clear(),
+);
+addEventListener("hashchange", soon);
+changed();

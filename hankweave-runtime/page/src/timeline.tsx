@@ -1,0 +1,235 @@
+// The timeline is the plan: one row for each entry, and the iterations of a loop inside the rows of its codons. Left of "now" is to scale, right of it is
+// only the order.
+import { useState } from "preact/hooks";
+import type { Connection } from "./connection";
+import { Choice, useSecond } from "./parts";
+import { Glyph, type Shape, word } from "./shapes";
+import { type Attempt, type Item, type Place, type View, attemptsOf, current, hasEnded, places } from "./view";
+import { clock, cost, seconds, took, usd } from "./words";
+
+const ZOOMS = ["All", "1h", "10m", "1m"] as const;
+const SPANS: Record<(typeof ZOOMS)[number], number> = { All: Infinity, "1h": 3_600_000, "10m": 600_000, "1m": 60_000 };
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400].map((s) => s * 1000);
+/** Share of the width for what is to come. */
+const COMING = 17;
+
+interface Scale {
+  from: number;
+  to: number;
+  /** Where "now" is, in percent. */
+  end: number;
+  x: (ms: number) => number;
+}
+
+const time = (iso: string | undefined, otherwise: number) => (iso ? Date.parse(iso) : otherwise);
+const percent = (n: number) => `${Math.round(n * 100) / 100}%`;
+
+export function Timeline({ connection, view, chosen, address }: { connection: Connection; view: View; chosen: Place | undefined; address: (place: { item: string; key: string }) => string }) {
+  const [zoom, setZoom] = useState<(typeof ZOOMS)[number]>("All");
+  const all = places(view);
+  const isLost = connection.link === "lost" && !hasEnded(view.state);
+  const isOver = hasEnded(view.state) || isLost;
+  useSecond(!isOver && connection.link === "live");
+  const last = isLost ? connection.lostAt : isOver ? time(view.since, connection.now()) : Math.max(connection.now(), time(view.at, 0));
+  const first = Math.min(last - 1000, time(all[0]?.attempt.began ?? view.run?.began, last));
+  const from = Math.max(first, last - SPANS[zoom]);
+  const end = isOver ? 100 : 100 - COMING;
+  const scale: Scale = { from, to: last, end, x: (ms) => ((Math.min(Math.max(ms, from), last) - from) / Math.max(1, last - from)) * end };
+  const step = STEPS.find((each) => (last - from) / each <= 7) ?? STEPS.at(-1)!;
+  const offset = new Date(from).getTimezoneOffset() * 60_000;
+  const ticks: number[] = [];
+  for (let at = Math.ceil((from - offset) / step) * step + offset; at < last; at += step) if (end - scale.x(at) > (isOver ? 2 : 5) && scale.x(at) > 2) ticks.push(at);
+  const grid = (
+    <>
+      {!isOver && <rect x={percent(end)} width={percent(COMING)} height="100%" class="future" />}
+      {ticks.map((at) => <line x1={percent(scale.x(at))} x2={percent(scale.x(at))} y2="100%" class="tick" />)}
+      {!isOver && <line x1={percent(end)} x2={percent(end)} y2="100%" class="nowline" />}
+    </>
+  );
+  const order = (view.order ?? []).flatMap((id) => [id, ...(view.items?.[id]?.order ?? [])]);
+  const done = current(view);
+  const at = done ? order.indexOf(done.item) : -1;
+  const coming = isOver ? [] : order.filter((id, i) => view.items?.[id]?.kind === "codon" && (i > at || isAsked(view, id)));
+  const isFine = step < 60_000;
+  return (
+    <section class="panel tl" aria-label="Timeline">
+      <div class="head">
+        <h2>Timeline</h2>
+        {last - first > 60_000 && <Choice label="Zoom" of={ZOOMS.filter((each) => each === "All" || SPANS[each] < last - first)} chosen={zoom} choose={setZoom} />}
+        <Legend isOver={isOver} />
+      </div>
+      <div class="axis" aria-hidden="true">
+        <span />
+        <div class="trk">
+          <svg width="100%" height="24">
+            {ticks.map((at) => <text x={percent(scale.x(at))} y="16" text-anchor="middle">{clock(at, isFine).replace(/^.* /, "")}</text>)}
+            {!isOver && <text x={percent(end)} y="16" text-anchor="middle" class="nowtext">{clock(last, isFine)}</text>}
+          </svg>
+        </div>
+        <span class="num">time</span><span class="num">cost</span>
+      </div>
+      <div class="rows">
+        {view.omitted?.before ? <p class="omitted dim">{view.omitted.before} earlier codons are not listed</p> : null}
+        {order.map((id) => view.items?.[id] && <Row key={id} id={id} item={view.items[id]!} {...{ view, scale, grid, chosen, coming, address }} />)}
+        {view.omitted?.after ? <p class="omitted dim">{view.omitted.after} later codons are not listed</p> : null}
+      </div>
+      {view.money.spent > 0 && <Money view={view} scale={scale} grid={grid} all={all} />}
+    </section>
+  );
+}
+
+function Legend({ isOver }: { isOver: boolean }) {
+  return (
+    <div class="legend" aria-hidden="true">
+      <span>
+        <svg width="18" height="8">
+          <defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="2" height="5" class="bar" /></pattern></defs>
+          <rect x=".5" y=".5" width="17" height="7" rx="2" class="hatch" />
+        </svg>rig
+      </span>
+      <span><svg width="18" height="8"><rect width="18" height="8" rx="2" class="bar" /></svg>agent</span>
+      <span><svg width="18" height="8"><line x1="0" x2="18" y1="4" y2="4" class="wait" /></svg>wait</span>
+      {!isOver && <span><svg width="18" height="8"><rect x=".5" y=".5" width="17" height="7" rx="2" class="ghost" /></svg>planned, in order</span>}
+    </div>
+  );
+}
+
+const isAsked = (view: View, id: string) => view.ask?.codon?.replace(/#\d+$/, "") === id;
+
+function shapeOf(view: View, id: string, item: Item, newest: Attempt | undefined): Shape {
+  if (isAsked(view, id)) return "asking";
+  if (item.kind === "loop") return "loop";
+  if (!newest) return "planned";
+  const isWaiting = newest.state !== "running" && newest.state !== "completed" && view.activity?.to && view.problem?.item === id && view.state === "running";
+  return isWaiting ? "retry" : newest.state;
+}
+
+interface RowProps {
+  id: string;
+  item: Item;
+  view: View;
+  scale: Scale;
+  grid: preact.JSX.Element;
+  chosen: Place | undefined;
+  coming: string[];
+  address: (place: { item: string; key: string }) => string;
+}
+
+function Row({ id, item, view, scale, grid, chosen, coming, address }: RowProps) {
+  const inside = item.kind === "loop" ? (item.order ?? []).flatMap((each) => attemptsOf(view.items?.[each] ?? item)) : [];
+  const own = attemptsOf(item);
+  const attempts = item.kind === "loop" ? inside : own;
+  const newest = own.at(-1);
+  const spent = attempts.reduce((sum, [, each]) => sum + each.cost + (each.sentinels ?? 0), item.earlier?.cost ?? 0);
+  const atLeast = attempts.some(([, each]) => each.atLeast) || item.earlier?.atLeast;
+  const lasted = attempts.reduce((sum, [, each]) => sum + (each.durationMs ?? time(each.ended, scale.to) - time(each.began, scale.to)), 0);
+  const shape = shapeOf(view, id, item, newest?.[1]);
+  const more = item.kind === "loop" ? position(item) : item.asks && !newest ? "asks you" : "";
+  const isLast = item.in !== undefined && view.items?.[item.in]?.order?.at(-1) === id;
+  const isChosen = chosen?.item === id;
+  const ghost = coming.indexOf(id);
+  const name = <><Glyph of={shape} size={14} /><span class="sr">{word(shape)}: </span><b>{item.name}</b>{more && <em>{more}</em>}</>;
+  const classes = ["row", newest || item.kind === "loop" ? "" : "todo", item.in ? "in" : "", isLast ? "last" : "", isChosen ? "sel" : "", item.kind === "loop" ? "lpr" : ""];
+  return (
+    <div class={classes.filter(Boolean).join(" ")}>
+      {newest ? <a class="nm" href={address({ item: id, key: newest[0] })} aria-current={isChosen ? "true" : undefined}>{name}</a> : <span class="nm">{name}</span>}
+      <div class="trk">
+        <svg width="100%" height="28">
+          {grid}
+          {item.kind === "loop" ? <Iterations view={view} item={item} attempts={inside} scale={scale} /> : own.map(([key, attempt]) => <Bar {...{ id, item, key, position: key, attempt, scale, address }} isChosen={isChosen && chosen?.key === key} />)}
+          <Waits view={view} id={id} scale={scale} />
+          {ghost >= 0 && ghost < 4 && <rect x={percent(scale.end + 1.2 + ghost * 4)} width="3.2%" y="8" height="12" rx="3" class="ghost" />}
+        </svg>
+      </div>
+      <span class="num">{attempts.length ? took(Math.round(lasted / 1000) * 1000 || lasted) : ""}</span>
+      <span class="num">{attempts.length ? cost(spent, atLeast) : ""}</span>
+    </div>
+  );
+}
+
+export function position(item: Item): string {
+  if (item.iteration === undefined) return item.most === undefined ? "" : `at most ${item.most}`;
+  return item.most === undefined ? `iteration ${item.iteration}` : `${item.iteration} of at most ${item.most}`;
+}
+
+function Bar({ id, item, position, attempt, scale, address, isChosen }: { id: string; item: Item; position: string; attempt: Attempt; scale: Scale; address: RowProps["address"]; isChosen: boolean }) {
+  const [from, to] = [time(attempt.began, scale.from), time(attempt.ended, scale.to)];
+  if (to < scale.from) return null;
+  const [iteration, number] = position.split(".");
+  const rigEnd = Math.min(to, from + (attempt.rigMs ?? 0));
+  const [x0, x1, x2] = [scale.x(from), scale.x(rigEnd), scale.x(to)];
+  const where = [item.in && `iteration ${iteration}`, number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
+  const words = [`${item.name}${where && `, ${where}`}: ${attempt.state}`, attempt.why?.message, took(to - from), usd(attempt.cost + (attempt.sentinels ?? 0))].filter(Boolean).join(", ");
+  const tone = attempt.state === "running" ? "run" : ["failed", "crashed"].includes(attempt.state) ? "bad" : "";
+  return (
+    <a href={address({ item: id, key: position })} aria-label={words} aria-current={isChosen ? "true" : undefined} class="attempt">
+      <title>{words}</title>
+      {x1 > x0 && <rect x={percent(x0)} width={percent(x1 - x0)} y="7" height="14" rx="3" class="hatch" />}
+      <rect x={percent(x1)} width={percent(Math.max(0.3, x2 - x1))} y="7" height="14" rx="3" class={`bar ${tone}`} />
+      {item.in && x2 - x1 > 2 && <text x={percent((x1 + x2) / 2)} y="17.5" text-anchor="middle" class={`n ${tone}`}>{iteration}</text>}
+    </a>
+  );
+}
+
+function Iterations({ view, item, attempts, scale }: { view: View; item: Item; attempts: [string, Attempt][]; scale: Scale }) {
+  const spans = new Map<string, [number, number]>();
+  for (const [key, attempt] of attempts) {
+    const iteration = key.split(".")[0]!;
+    const [from, to] = [time(attempt.began, scale.from), time(attempt.ended, scale.to)];
+    const known = spans.get(iteration);
+    spans.set(iteration, known ? [Math.min(known[0], from), Math.max(known[1], to)] : [from, to]);
+  }
+  const checks = Object.entries(item.checks ?? {});
+  return (
+    <>
+      {[...spans].map(([iteration, [from, to]]) => {
+        const isLive = Number(iteration) === item.iteration && view.state === "running";
+        const [x, end] = [scale.x(from), scale.x(to)];
+        return <rect x={percent(x)} width={percent(Math.max(0.4, end - x - 0.3))} y="11" height="3" rx="1.5" class={isLive ? "loop open" : "loop"}><title>{`Iteration ${iteration}`}</title></rect>;
+      })}
+      {checks.map(([iteration, check]) => {
+        const span = spans.get(iteration);
+        return span && <circle cx={percent(Math.max(0.6, scale.x(span[1]) - 0.3))} cy="12.5" r="4.5" class={check.passed ? "check" : "check bad"}><title>{`${item.until ?? "check"}, iteration ${iteration}: ${check.passed ? "passed" : "failed"}${check.says ? `, ${check.says}` : ""}`}</title></circle>;
+      })}
+    </>
+  );
+}
+
+function Waits({ view, id, scale }: { view: View; id: string; scale: Scale }) {
+  return (
+    <>
+      {Object.values(view.waits ?? {}).filter((wait) => wait.item === id).map((wait) => {
+        const [from, to] = [time(wait.from, scale.from), Math.min(time(wait.to, scale.to), scale.to)];
+        if (to <= from) return null;
+        return <line x1={percent(scale.x(from))} x2={percent(scale.x(to))} y1="14" y2="14" class={`wait ${wait.kind}`}><title>{`${wait.kind === "approval" ? "waited for you" : wait.kind === "limit" ? "waited for the usage limit" : "waited to retry"}${wait.why ? `: ${wait.why}` : ""}, ${seconds(Math.round((to - from) / 1000))}`}</title></line>;
+      })}
+    </>
+  );
+}
+
+function Money({ view, scale, grid, all }: { view: View; scale: Scale; grid: preact.JSX.Element; all: Place[] }) {
+  // Money is known at the ends of attempts; a straight line joins them.
+  const total = all.reduce((sum, { attempt }) => sum + attempt.cost + (attempt.sentinels ?? 0), 0);
+  let sum = 0;
+  const points: string[] = [];
+  const point = (ms: number) => points.push(`${scale.x(ms).toFixed(2)},${(36 - (sum / Math.max(total, 1e-9)) * 28).toFixed(2)}`);
+  for (const { attempt } of all) {
+    point(time(attempt.began, scale.from));
+    sum += attempt.cost + (attempt.sentinels ?? 0);
+    point(time(attempt.ended, scale.to));
+  }
+  point(scale.to);
+  return (
+    <div class="row money" aria-hidden="true">
+      <span class="nm dim">Money</span>
+      <div class="trk">
+        <svg width="100%" height="36">{grid}</svg>
+        <svg width="100%" height="36" viewBox="0 0 100 36" preserveAspectRatio="none" class="curve">
+          <polygon points={`0,36 ${points.join(" ")} ${scale.end},36`} />
+          <polyline points={points.join(" ")} vector-effect="non-scaling-stroke" />
+        </svg>
+      </div>
+      <span class="num" /><span class="num"><b>{usd(view.money.spent)}</b></span>
+    </div>
+  );
+}
