@@ -16,8 +16,8 @@ use crate::execution::RemoteExecution;
 /// Path in the tree.
 pub(crate) const FILE: &str = "manifest.json";
 
-/// The one form that this version writes and reads.
-pub(crate) const FORMAT: u64 = 1;
+/// Version of the record on a remote, the only one that is written and read.
+pub const FORMAT: u64 = 1;
 
 /// Files of the state directory stand in the record beneath this.
 pub(crate) const STATE: &str = "state";

@@ -37,6 +37,9 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
+    /// Version of the tables.
+    pub const FORMAT: usize = schema::MIGRATIONS.len();
+
     /// Opens the file, and creates it if it does not exist; its folder must exist. Leases follow the time since the machine's start, which all its processes
     /// share; records have the wall time of `clock`.
     ///
@@ -85,7 +88,10 @@ impl Sqlite {
     }
 
     fn job_sender(&self) -> Option<mpsc::Sender<Box<dyn WriterJob>>> {
-        self.job_sender.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.job_sender
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -111,7 +117,10 @@ impl Backend for Sqlite {
     }
 
     async fn close(&self) {
-        self.job_sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.job_sender
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             // It ends when the last one who had asked before has its answer; that it panicked they have been told.
