@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use hankweave_core::hank::FILE_NAMES;
 use hankweave_core::hank::reserved::{check_written, repository_among};
 use hankweave_core::id::{CheckpointSha, SessionId};
 use hankweave_runtime::GivenOption;
@@ -114,9 +115,10 @@ fn harmless(options: &[Value]) -> Vec<Value> {
 
 /// A hank as it is named on a command line.
 fn place_of(hank: &str) -> &str {
-    match hank {
-        "hank.json" => ".",
-        hank => hank.strip_suffix("/hank.json").unwrap_or(hank),
+    match hank.rsplit_once('/') {
+        Some((folder, file)) if FILE_NAMES.contains(&file) => folder,
+        None if FILE_NAMES.contains(&hank) => ".",
+        _ => hank,
     }
 }
 

@@ -169,7 +169,7 @@ Examples:
 pub(crate) enum Command {
     /// Create a small hank that runs with the built-in scripted agent
     #[command(
-        after_long_help = "Examples:\n  hankweave init my-hank\n  hankweave init my-hank --template claude"
+        after_long_help = "Examples:\n  hankweave init my-hank\n  hankweave init my-hank --template until-green\n  hankweave init my-hank --from ../team/review"
     )]
     Init(InitArgs),
     /// Check that agents, keys, git and disk are ready for a run
@@ -342,7 +342,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Sentinel(SentinelCommand),
     /// Print the JSON Schema of a document
-    #[command(after_long_help = "Examples:\n  hankweave schema hank\n  hankweave schema state")]
+    #[command(
+        after_long_help = "Examples:\n  hankweave schema hank -o hank.schema.json\n  hankweave schema state"
+    )]
     Schema(SchemaArgs),
     /// Draw a state machine from the code
     #[command(after_long_help = "Examples:\n  hankweave diagram codon\n  hankweave diagram run --as dot")]

@@ -97,6 +97,7 @@ mod tasks_by_hand;
 mod tasks_hooks;
 mod tasks_team;
 mod terminal;
+mod templates;
 mod waits;
 mod whole_screen;
 mod version;
