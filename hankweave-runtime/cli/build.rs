@@ -3,6 +3,12 @@
 //! The commit is that of a crate package (`.cargo_vcs_info.json`) or of our own repository, and missing elsewhere. A debug build has none either: it would be
 //! compiled again after each commit. The date is `SOURCE_DATE_EPOCH` or that of the commit, so the same source gives the same program.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a build script runs before there is a world"
+)]
+
 use std::path::Path;
 use std::process::Command;
 

@@ -167,7 +167,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Create a small hank that runs with the built-in scripted agent
+    /// Create a hank from a template, or from a hank that you have
     #[command(
         after_long_help = "Examples:\n  hankweave init my-hank\n  hankweave init my-hank --template until-green\n  hankweave init my-hank --from ../team/review"
     )]

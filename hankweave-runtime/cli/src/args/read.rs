@@ -26,8 +26,8 @@ impl Cli {
         let matches = command.clone().try_get_matches();
         let matches = match matches {
             Ok(matches) => matches,
-            Err(error) if error.kind() == ErrorKind::DisplayVersion && is_verbose(std::env::args_os()) => {
-                let is_json = std::env::args_os().any(|argument| argument == "--json");
+            Err(error) if error.kind() == ErrorKind::DisplayVersion && is_verbose(typed()) => {
+                let is_json = typed().any(|argument| argument == "--json");
                 return Err(VersionRequest { is_json });
             }
             Err(error) => refuse(&error),
@@ -49,6 +49,14 @@ impl Cli {
         }
         Ok(cli)
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command line, which clap reads in the same way"
+)]
+fn typed() -> impl Iterator<Item = OsString> {
+    std::env::args_os()
 }
 
 /// Tells whether the arguments ask for more than the version: clap ends at `--version`, whatever follows it.

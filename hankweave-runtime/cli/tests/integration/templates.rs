@@ -164,7 +164,7 @@ fn an_editor_completes_and_checks_the_hank_of_init() {
         let misspelt = answer["misspelt"].to_string();
         assert!(misspelt.contains("continuationMod is not allowed"), "{answer}");
         assert!(
-            answer["offered"].as_array().unwrap().contains(&json!("budget")),
+            answer["offered"].as_array().unwrap().contains(&json!("check")),
             "{answer}"
         );
     }
