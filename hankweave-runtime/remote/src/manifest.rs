@@ -274,6 +274,20 @@ fn is_allowed(path: &str) -> bool {
 mod tests {
     use super::*;
 
+    // covers: HANK-70
+    #[test]
+    fn a_hank_under_a_usual_name_is_named_by_its_folder() {
+        for (hank, place) in [
+            ("hank.json", "."),
+            ("hank.jsonc", "."),
+            ("a/b/hank.jsonc", "a/b"),
+            ("a/mine.json", "a/mine.json"),
+            ("mine.json", "mine.json"),
+        ] {
+            assert_eq!(place_of(hank), place);
+        }
+    }
+
     // covers: RUN-29
     #[test]
     fn a_record_leads_to_its_three_places_and_nowhere_else() {
