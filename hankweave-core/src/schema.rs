@@ -22,13 +22,13 @@ use crate::wire::{ClientRequest, Direct, JournalEntry, Response, ShaPrefix};
 /// The schema of hank.json.
 #[must_use]
 pub fn hank() -> Value {
-    of::<Hank>("hank.json")
+    for_editors(of::<Hank>("hank.json"))
 }
 
 /// The schema of a sentinel in a file of its own.
 #[must_use]
 pub fn sentinel() -> Value {
-    of::<SentinelConfig>("sentinel")
+    for_editors(of::<SentinelConfig>("sentinel"))
 }
 
 /// The schema of state.json.
@@ -67,13 +67,13 @@ pub fn config() -> Value {
         let schema = json!({"deprecated": true, "description": format!("Has no effect: {why}.")});
         ((*key).to_owned(), schema)
     }));
-    json!({
+    for_editors(json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "hankweave.json",
         "type": "object",
         "properties": properties,
         "additionalProperties": false,
-    })
+    }))
 }
 
 fn value_of(setting: Setting) -> Value {
@@ -176,6 +176,13 @@ impl JsonSchema for AnyEventSchema {
         ];
         json_schema!({"anyOf": forms})
     }
+}
+
+/// Adds the words by which VS Code knows that a file of this schema may hold comments and trailing commas. Others pass over them.
+fn for_editors(mut schema: Value) -> Value {
+    schema["allowComments"] = json!(true);
+    schema["allowTrailingCommas"] = json!(true);
+    schema
 }
 
 fn of<T: JsonSchema>(title: &str) -> Value {

@@ -11,8 +11,8 @@ use crate::shape::{Checker, Shape, ShapeProblem, kind_of, optional};
 /// Documents do not have it yet; a later format would.
 pub(super) const SCHEMA_VERSION_FIELD: &str = "schemaVersion";
 
-/// The only format there is; a document without the field has it (D4).
-pub(super) const SCHEMA_VERSION: u64 = 1;
+/// Version of the format of state.json; a document without the field has it (D4).
+pub const FORMAT: u64 = 1;
 
 /// A finding, with the kind that follows from its place.
 pub(super) fn problem(ShapeProblem { path, message }: ShapeProblem) -> StateProblem {
@@ -40,10 +40,8 @@ pub(super) fn document(checker: &mut Checker, document: &mut Value) {
 }
 
 fn schema_version(checker: &mut Checker, value: &mut Value) {
-    if value.as_u64() != Some(SCHEMA_VERSION) {
-        checker.report(format!(
-            "is {value}, and this version reads {SCHEMA_VERSION} only"
-        ));
+    if value.as_u64() != Some(FORMAT) {
+        checker.report(format!("is {value}, and this version reads {FORMAT} only"));
     }
 }
 

@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use super::check::{SCHEMA_VERSION, SCHEMA_VERSION_FIELD, document, problem};
+use super::check::{FORMAT, SCHEMA_VERSION_FIELD, document, problem};
 use super::outline::Outline;
 use super::tree;
 use super::{HankweaveState, ProblemKind, StateProblem};
@@ -56,7 +56,7 @@ pub fn foreign_version(bytes: &[u8]) -> Option<u64> {
         version: u64,
     }
     let Versioned { version } = serde_json::from_slice(bytes).ok()?;
-    (version != SCHEMA_VERSION).then_some(version)
+    (version != FORMAT).then_some(version)
 }
 
 /// Writes a document the way state.json holds it: two spaces of indentation and a newline at the end.

@@ -15,6 +15,7 @@ mod state;
 mod tree;
 mod warnings;
 
+pub use check::FORMAT;
 pub use checkpoints::{CheckpointFacts, CheckpointTable, KnownCheckpoints};
 pub use codec::{MAX_STATE_BYTES, MAX_STATE_DEPTH, foreign_version, parse, render, render_sized};
 pub use list::{SharedIter, SharedList};

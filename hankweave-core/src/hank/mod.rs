@@ -45,6 +45,9 @@ mod setting;
 #[cfg(feature = "hanks")]
 mod template;
 
+/// Names of a hank's file in its folder, the usual one first.
+pub const FILE_NAMES: [&str; 2] = ["hank.json", "hank.jsonc"];
+
 pub use agent::{AcpAgent, AgentChoice, AgentCommand, agent_for_model};
 pub use budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
 #[cfg(feature = "hanks")]

@@ -18,6 +18,12 @@ mod sentinel;
 mod snapshot;
 mod transition;
 
+/// Version of the protocol. New commands, events and fields leave it as it is; a change that an older client would misread counts it up.
+pub const FORMAT: u64 = 1;
+
+/// Version of the lines of the journal, by the rule of [`FORMAT`].
+pub const JOURNAL_FORMAT: u64 = 1;
+
 /// The close code of a connection whose run has ended before the client had every event; with 1001 it has.
 pub const CLOSED_INCOMPLETE: u16 = 4001;
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use hankweave_core::discovery::STATE_DIR;
+use hankweave_core::hank::FILE_NAMES;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::plan::ExpandError;
 use hankweave_core::thread::TargetError;
@@ -29,11 +30,15 @@ pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
         LoadHankError::NoHankInFolder { folder } => (CliErrorKind::Input, init(folder)),
         LoadHankError::Missing { path } => {
             let folder = match path.file_name() {
-                Some(name) if name == "hank.json" => path.parent().unwrap_or(path),
+                Some(name) if FILE_NAMES.iter().any(|known| name == *known) => path.parent().unwrap_or(path),
                 _ => &path.with_extension(""),
             };
             (CliErrorKind::Input, init(folder))
         }
+        LoadHankError::TwoHanksInFolder { .. } => (
+            CliErrorKind::Input,
+            "name the file that is meant, or remove the other".to_owned(),
+        ),
         LoadHankError::Unreadable { source, .. } if source.is_of_the_system() => (
             CliErrorKind::Io,
             "repair the disk, then type the same again".to_owned(),

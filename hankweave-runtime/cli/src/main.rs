@@ -87,6 +87,7 @@ mod toggle;
 mod tui;
 mod typed;
 mod validate;
+mod version;
 mod worker;
 mod wrap;
 
@@ -100,7 +101,10 @@ use self::exit::CliError;
 
 fn main() -> ExitCode {
     completions::answer();
-    let cli = Cli::read();
+    let cli = match Cli::read() {
+        Ok(cli) => cli,
+        Err(request) => return version::print(&request).unwrap_or_else(|failure| failure.report()),
+    };
     match cli.global.color {
         Color::Auto => {}
         Color::Always => anstream::ColorChoice::Always.write_global(),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hankweave_core::budget::Ceiling;
 use hankweave_core::id::CodonId;
+use hankweave_runtime::hank_files;
 use hankweave_runtime::inspect;
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
@@ -253,6 +254,7 @@ fn remembered(here: &Path, execution: &Path) -> Invocation {
         let found = RealDisk.metadata_followed(path);
         found.is_ok_and(|found| found.kind == FileKind::File)
     };
+    let found_in = |folder: &Path| hank_files::find_in(&RealDisk, folder).ok();
     let real = |path: &Path| RealDisk.real_path(path).ok();
     let at_home = |folder: &Path| real(folder).is_some() && real(folder) == real(execution);
     let last = inspect::last_run(&RealDisk, &ExecutionDir::new(execution.to_owned()));
@@ -273,9 +275,13 @@ fn remembered(here: &Path, execution: &Path) -> Invocation {
         return run;
     }
     let hank = match hank.filter(|hank| is_file(hank)) {
-        Some(hank) if hank.file_name() == Some(OsStr::new("hank.json")) => folder_of(&hank),
+        Some(hank)
+            if found_in(&folder_of(&hank)).is_some_and(|found| found.file_name() == hank.file_name()) =>
+        {
+            folder_of(&hank)
+        }
         Some(hank) => hank,
-        None if is_file(&execution.join("hank.json")) => execution.to_owned(),
+        None if found_in(execution).is_some() => execution.to_owned(),
         // It ran here before anything was remembered: nobody knows where its hank is.
         None => PathBuf::from(UNKNOWN),
     };

@@ -40,6 +40,7 @@ pub use error::RemoteError;
 pub use execution::RemoteExecution;
 pub use fetch::{RemoteListing, list};
 pub use limits::{ArrivalLimits, VARIABLE as MAX_SIZE_VARIABLE, parse_size};
+pub use manifest::FORMAT;
 pub use push::{PushOutcome, PushRequest, Pushed, push};
 pub use snapshot::history;
 pub use url::{absolute, shown};

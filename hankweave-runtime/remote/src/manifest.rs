@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use hankweave_core::hank::FILE_NAMES;
 use hankweave_core::hank::reserved::{check_written, repository_among};
 use hankweave_core::id::{CheckpointSha, SessionId};
 use hankweave_runtime::GivenOption;
@@ -16,8 +17,8 @@ use crate::execution::RemoteExecution;
 /// Path in the tree.
 pub(crate) const FILE: &str = "manifest.json";
 
-/// The one form that this version writes and reads.
-pub(crate) const FORMAT: u64 = 1;
+/// Version of the record on a remote, the only one that is written and read.
+pub const FORMAT: u64 = 1;
 
 /// Files of the state directory stand in the record beneath this.
 pub(crate) const STATE: &str = "state";
@@ -114,9 +115,10 @@ fn harmless(options: &[Value]) -> Vec<Value> {
 
 /// A hank as it is named on a command line.
 fn place_of(hank: &str) -> &str {
-    match hank {
-        "hank.json" => ".",
-        hank => hank.strip_suffix("/hank.json").unwrap_or(hank),
+    match hank.rsplit_once('/') {
+        Some((folder, file)) if FILE_NAMES.contains(&file) => folder,
+        None if FILE_NAMES.contains(&hank) => ".",
+        _ => hank,
     }
 }
 
@@ -271,6 +273,20 @@ fn is_allowed(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // covers: HANK-70
+    #[test]
+    fn a_hank_under_a_usual_name_is_named_by_its_folder() {
+        for (hank, place) in [
+            ("hank.json", "."),
+            ("hank.jsonc", "."),
+            ("a/b/hank.jsonc", "a/b"),
+            ("a/mine.json", "a/mine.json"),
+            ("mine.json", "mine.json"),
+        ] {
+            assert_eq!(place_of(hank), place);
+        }
+    }
 
     // covers: RUN-29
     #[test]

@@ -1,12 +1,13 @@
 //! Loads a hank and reads the files it names.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use hankweave_core::hank::prompt::{PromptMetadata, join, split_front_matter};
 use hankweave_core::hank::{
-    CodonConfig, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind, SentinelEntry,
-    check_prompt, check_sentinel, parse_bytes, paths, references, repeated_sentinels,
+    CodonConfig, FILE_NAMES, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind,
+    SentinelEntry, check_prompt, check_sentinel, parse_bytes, paths, references, repeated_sentinels,
 };
 use hankweave_core::sentinel::SentinelConfig;
 use hankweave_core::sentinel::model::AnswerSchema;
@@ -51,6 +52,12 @@ pub enum LoadHankError {
         /// The folder.
         folder: PathBuf,
     },
+    /// The path is a folder with two hanks.
+    #[error("`{folder}` holds both hank.json and hank.jsonc")]
+    TwoHanksInFolder {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// hank.json cannot be read as a file of a reasonable size, or the system failed to read it or a file that it names.
     #[error("failed to read `{path}`")]
     Unreadable {
@@ -74,7 +81,26 @@ pub struct Prompt {
     pub metadata: PromptMetadata,
 }
 
-/// Loads the hank at `path`, which is a hank.json (under any name) or the folder that holds one.
+/// Finds the file of the hank in `folder`: hank.json or hank.jsonc (HANK-70).
+///
+/// # Errors
+///
+/// [`LoadHankError::NoHankInFolder`] if there is neither, [`LoadHankError::TwoHanksInFolder`] if there are both: nothing says which one is meant.
+pub fn find_in(disk: &dyn Disk, folder: &Path) -> Result<PathBuf, LoadHankError> {
+    let is_there = |file: &PathBuf| {
+        let metadata = disk.metadata_followed(file);
+        !metadata.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    };
+    let mut found = FILE_NAMES.iter().map(|name| folder.join(name)).filter(is_there);
+    let folder = folder.to_owned();
+    match (found.next(), found.next()) {
+        (None, _) => Err(LoadHankError::NoHankInFolder { folder }),
+        (Some(file), None) => Ok(file),
+        (Some(_), Some(_)) => Err(LoadHankError::TwoHanksInFolder { folder }),
+    }
+}
+
+/// Loads the hank at `path`, which is a hank.json (under any name) or the folder that holds a hank.json or hank.jsonc.
 ///
 /// Everything the hank names is looked at. The result can hold errors: see [`LoadedHank::problems`].
 ///
@@ -94,14 +120,11 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
     let metadata = disk.metadata_followed(path);
     let in_folder = metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory);
     let file = if in_folder {
-        path.join("hank.json")
+        find_in(disk, path)?
     } else {
         path.to_owned()
     };
     let bytes = read_named(disk, &file).map_err(|error| match error {
-        RefError::Path(PathError::Missing) if in_folder => LoadHankError::NoHankInFolder {
-            folder: path.to_owned(),
-        },
         RefError::Path(PathError::Missing) => LoadHankError::Missing { path: file.clone() },
         source => LoadHankError::Unreadable {
             path: file.clone(),

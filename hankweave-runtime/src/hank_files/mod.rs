@@ -12,5 +12,5 @@ mod tree;
 mod tests;
 
 pub use beneath::{MAX_FILE_BYTES, RefError, read_named};
-pub use load::{LoadHankError, LoadedHank, Prompt, PromptFileError, load, load_from};
+pub use load::{LoadHankError, LoadedHank, Prompt, PromptFileError, find_in, load, load_from};
 pub use requirements::{MissingRequirement, missing_requirements};

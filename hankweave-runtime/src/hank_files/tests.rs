@@ -51,6 +51,21 @@ fn a_hank_is_found_by_its_folder_and_by_its_file() {
     }
 }
 
+// covers: HANK-70
+#[test]
+fn a_hank_jsonc_is_found_and_two_hanks_are_an_error() {
+    let folder = folder(r#""promptText": "x""#);
+    let path = |name: &str| folder.path().join(name);
+    fs::rename(path("hank.json"), path("hank.jsonc")).unwrap();
+    let loaded = load(folder.path()).unwrap();
+    assert!(loaded.hank.is_some());
+    assert_eq!(loaded.file, path("hank.jsonc"));
+    fs::write(path("hank.json"), "{}").unwrap();
+    let both = load(folder.path());
+    assert!(matches!(both, Err(LoadHankError::TwoHanksInFolder { .. })));
+    assert!(load(&path("hank.jsonc")).unwrap().hank.is_some());
+}
+
 #[test]
 fn what_cannot_be_a_hank_is_told_apart() {
     let folder = tempfile::tempdir().unwrap();

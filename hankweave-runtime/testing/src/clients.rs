@@ -1,4 +1,4 @@
-//! Clients of the WebSocket that others wrote, kept under the target folder, or a reason why there are none.
+//! Clients of the WebSocket and of schemas that others wrote, kept under the target folder, or a reason why there are none.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,6 +10,7 @@ use crate::agents::{self, Skip};
 const WEBSOCKETS: &str = "websockets==15.0.1";
 const WS: (&str, &str) = ("ws", "8.18.0");
 const AXE: (&str, &str) = ("axe-core", "4.14.1");
+const JSON_LANGUAGE: (&str, &str) = ("vscode-json-languageservice", "5.7.2");
 
 /// A call of Python that can import `websockets`.
 ///
@@ -31,8 +32,25 @@ pub fn python() -> Result<Command, Skip> {
 /// Returns [`Skip`] when Node or npm is missing, or the package cannot be had.
 pub fn node() -> Result<Command, Skip> {
     static FOLDER: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
-    let folder = FOLDER
-        .get_or_init(|| agents::install_package(WS.0, WS.1))
+    node_with(&FOLDER, WS)
+}
+
+/// A call of Node that can require the part of VS Code that completes and checks JSON by a schema.
+///
+/// # Errors
+///
+/// Returns [`Skip`] when Node or npm is missing, or the package cannot be had.
+pub fn json_language() -> Result<Command, Skip> {
+    static FOLDER: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
+    node_with(&FOLDER, JSON_LANGUAGE)
+}
+
+fn node_with(
+    folder: &OnceLock<Result<PathBuf, Skip>>,
+    (package, version): (&str, &str),
+) -> Result<Command, Skip> {
+    let folder = folder
+        .get_or_init(|| agents::install_package(package, version))
         .clone()?;
     starts("node")?;
     let mut node = Command::new("node");

@@ -1,6 +1,8 @@
 //! Arguments of commands that print descriptions from the code.
 
-use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
 
 #[derive(Debug, Args)]
 pub(crate) struct DiagramArgs {
@@ -41,6 +43,9 @@ pub(crate) struct SchemaArgs {
     /// Document of the schema
     #[arg(value_enum)]
     pub(crate) document: SchemaName,
+    /// File to write instead of printing; an existing one is replaced
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -14,6 +14,11 @@ pub(crate) struct InitArgs {
     /// Template of the hank
     #[arg(long, value_enum, default_value_t = Template::Scripted)]
     pub(crate) template: Template,
+    /// Folder of a hank to copy instead of a template
+    ///
+    /// Copies what a rig would copy of it: all files but git's and those that its .gitignore names.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "template")]
+    pub(crate) from: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -22,6 +27,18 @@ pub(crate) enum Template {
     Scripted,
     /// One codon for claude
     Claude,
+    /// Fix until the tests pass
+    UntilGreen,
+    /// Write documentation, review and revise it
+    Docs,
+    /// Extract records from a folder of data
+    Extract,
+    /// Plan a migration, approve it, and migrate part by part
+    Migrate,
+    /// Fix, have another vendor's model review, approve, address
+    Review,
+    /// Work off a list of tasks overnight
+    Night,
 }
 
 /// Hank, and the execution directory of its runs.

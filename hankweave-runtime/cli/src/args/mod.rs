@@ -28,7 +28,7 @@ pub(crate) use history::*;
 pub(crate) use live::*;
 pub(crate) use locks::*;
 pub(crate) use machines::*;
-pub(crate) use read::repeated_by;
+pub(crate) use read::{VersionRequest, repeated_by};
 pub(crate) use recorded::*;
 pub(crate) use run::*;
 pub(crate) use state::*;
@@ -167,9 +167,9 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Create a small hank that runs with the built-in scripted agent
+    /// Create a hank from a template, or from a hank that you have
     #[command(
-        after_long_help = "Examples:\n  hankweave init my-hank\n  hankweave init my-hank --template claude"
+        after_long_help = "Examples:\n  hankweave init my-hank\n  hankweave init my-hank --template until-green\n  hankweave init my-hank --from ../team/review"
     )]
     Init(InitArgs),
     /// Check that agents, keys, git and disk are ready for a run
@@ -342,7 +342,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Sentinel(SentinelCommand),
     /// Print the JSON Schema of a document
-    #[command(after_long_help = "Examples:\n  hankweave schema hank\n  hankweave schema state")]
+    #[command(
+        after_long_help = "Examples:\n  hankweave schema hank -o hank.schema.json\n  hankweave schema state"
+    )]
     Schema(SchemaArgs),
     /// Draw a state machine from the code
     #[command(after_long_help = "Examples:\n  hankweave diagram codon\n  hankweave diagram run --as dot")]

@@ -1,5 +1,6 @@
 //! Arguments as parsed: refusals, and the part that an invocation remembers.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::ErrorKind;
@@ -11,13 +12,26 @@ use hankweave_runtime::{GivenOption, Invocation};
 use super::{Cli, Command};
 use crate::screen::print_stderr;
 
+/// Request of `--version --verbose`.
+#[derive(Debug)]
+pub(crate) struct VersionRequest {
+    pub(crate) is_json: bool,
+}
+
 impl Cli {
     /// Reads the command line; ends the program when it is wrong.
-    pub(crate) fn read() -> Self {
+    pub(crate) fn read() -> Result<Self, VersionRequest> {
         let mut command = super::command();
         command.build();
         let matches = command.clone().try_get_matches();
-        let matches = matches.unwrap_or_else(|error| refuse(&error));
+        let matches = match matches {
+            Ok(matches) => matches,
+            Err(error) if error.kind() == ErrorKind::DisplayVersion && is_verbose(typed()) => {
+                let is_json = typed().any(|argument| argument == "--json");
+                return Err(VersionRequest { is_json });
+            }
+            Err(error) => refuse(&error),
+        };
         if let Some((name, other)) = beside_execution(&matches) {
             let message = format!("the argument '{name}' cannot be used with '{other}'");
             refuse(&command.error(ErrorKind::ArgumentConflict, message));
@@ -33,8 +47,25 @@ impl Cli {
                 options: options.unwrap_or_default(),
             };
         }
-        cli
+        Ok(cli)
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command line, which clap reads in the same way"
+)]
+fn typed() -> impl Iterator<Item = OsString> {
+    std::env::args_os()
+}
+
+/// Tells whether the arguments ask for more than the version: clap ends at `--version`, whatever follows it.
+fn is_verbose(arguments: impl Iterator<Item = OsString>) -> bool {
+    arguments.skip(1).any(|argument| {
+        let argument = argument.to_string_lossy();
+        let short = argument.strip_prefix('-').filter(|short| !short.starts_with('-'));
+        argument == "--verbose" || short.is_some_and(|short| short.contains('v'))
+    })
 }
 
 /// Ends the program with what is wrong with what was typed. Help is ours to the last letter; a complaint quotes what may have been pasted.
@@ -139,6 +170,22 @@ fn given(run: &clap::Command, matches: &ArgMatches) -> Vec<GivenOption> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn verbose_may_stand_anywhere_and_in_a_cluster() {
+        let typed = |line: &str| is_verbose(line.split(' ').map(OsString::from));
+        for more in ["h --version --verbose", "h -v --version", "h -Vv", "h -V -vv"] {
+            assert!(typed(more), "{more}");
+        }
+        for less in [
+            "h --version",
+            "h -V",
+            "hankweave-v --version",
+            "h --version --verbos",
+        ] {
+            assert!(!typed(less), "{less}");
+        }
+    }
 
     #[test]
     fn what_was_typed_for_a_run_is_kept_and_what_is_for_once_is_not() {

@@ -11,9 +11,9 @@ use anstyle::{AnsiColor, Style};
 use hankweave_core::hank::{self, Hank, Problem};
 use hankweave_runtime::RunOptions;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
-use hankweave_runtime::hank_files::{self, LoadedHank, missing_requirements};
+use hankweave_runtime::hank_files::{self, LoadHankError, LoadedHank, missing_requirements};
 use hankweave_runtime::preflight::{missing_agents, planned, unready};
-use hankweave_runtime::world::disk::{Disk as _, RealDisk};
+use hankweave_runtime::world::disk::RealDisk;
 use hankweave_runtime::world::environment::Environment;
 use serde::Serialize;
 use serde_json::json;
@@ -71,13 +71,11 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Cli
 
 /// The hank that was named, or the one of this folder, without errors.
 fn read(args: &DoctorArgs) -> Result<Option<LoadedHank>, CliError> {
-    let here = Path::new("hank.json");
-    let path = match &args.hank {
-        Some(path) => path,
-        None if RealDisk.metadata_followed(here).is_ok() => here,
-        None => return Ok(None),
+    let path = args.hank.as_deref().unwrap_or(Path::new("."));
+    let loaded = match hank_files::load(path) {
+        Err(LoadHankError::NoHankInFolder { .. }) if args.hank.is_none() => return Ok(None),
+        loaded => loaded.map_err(|error| hank_failure(&error))?,
     };
-    let loaded = hank_files::load(path).map_err(|error| hank_failure(&error))?;
     if loaded.hank.is_some() && !loaded.problems.has_errors() {
         return Ok(Some(loaded));
     }

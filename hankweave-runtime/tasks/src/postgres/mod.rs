@@ -51,6 +51,9 @@ pub struct Postgres {
 }
 
 impl Postgres {
+    /// Version of the tables.
+    pub const FORMAT: usize = schema::MIGRATIONS.len();
+
     /// Connects to a database by its URL, `postgres://user@host/database`, encrypted as its `sslmode` says (TASK-73), and makes its tables in the schema `hankweave` if they are not there.
     ///
     /// # Errors

@@ -37,6 +37,9 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
+    /// Version of the tables.
+    pub const FORMAT: usize = schema::MIGRATIONS.len();
+
     /// Opens the file, and creates it if it does not exist; its folder must exist. Leases follow the time since the machine's start, which all its processes
     /// share; records have the wall time of `clock`.
     ///

@@ -18,7 +18,7 @@ const APPLICATION: i32 = 0x6861_6E6B;
 const BUSY: Duration = Duration::from_secs(5);
 
 /// Migrations from each version of the tables to the next one; the file stores the number of those applied.
-const MIGRATIONS: [&str; 2] = ["
+pub(super) const MIGRATIONS: [&str; 2] = ["
 CREATE TABLE numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO numbers VALUES ('token', 0), ('forgotten', 0);
 CREATE TABLE tasks (
