@@ -6,7 +6,7 @@ use hankweave_core::view::RunView;
 use hankweave_core::wire::JournalEntry;
 use tokio::sync::watch;
 
-use crate::approval_prompt::{ApprovalPrompt, PromptKey, answer_text};
+use crate::approval_prompt::{ApprovalPrompt, PromptKey};
 use crate::keys::KeyDecoder;
 use crate::screen::{Footer, SafeText, print_stderr};
 use crate::wrap::wrap;
@@ -65,22 +65,12 @@ impl PromptLine {
 
     /// Takes an event in.
     pub(crate) fn take(&self, entry: &JournalEntry) {
-        let mut has_changed = false;
-        let mut answer = None;
-        self.asked.send_if_modified(|asked| {
-            let before = asked.view.answered.as_ref().map(|answered| answered.at);
+        let has_changed = self.asked.send_if_modified(|asked| {
             asked.view.take(entry);
-            has_changed = asked.prompt.follow(&asked.view);
-            let answered = asked.view.answered.as_ref();
-            let answered = answered.filter(|answered| before != Some(answered.at));
-            answer = answered.map(|answered| answer_text(&asked.view, answered, None));
-            has_changed
+            asked.prompt.follow(&asked.view)
         });
         if has_changed {
             self.show();
-        }
-        if let (Some(answer), PromptForm::Foot) = (answer, self.form) {
-            print_stderr(format!("{answer}\n"));
         }
     }
 

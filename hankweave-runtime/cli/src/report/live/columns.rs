@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use console::{Alignment, measure_text_width, pad_str};
+use console::{Alignment, measure_text_width, pad_str, truncate_str};
 use hankweave_core::view::{AttemptView, RunView};
 
 use crate::report::words::{counted, duration, tokens};
@@ -27,7 +27,7 @@ const OPTIONAL: [(usize, usize); 5] = [
     (TOKENS, 20),
     (FILES, 12),
     (MONEY, 12),
-    (POSITION, 12),
+    (POSITION, 10),
 ];
 
 /// Widths of the columns.
@@ -91,13 +91,18 @@ impl Columns {
             (last, Alignment::Left),
             (checkpoint, Alignment::Left),
         ];
-        let mut line = pad_str(name, self.name, Alignment::Left, Some("…")).into_owned();
+        let mut line = cell(name, self.name, Alignment::Left);
         for ((text, alignment), width) in texts.into_iter().zip(self.widths).filter(|(_, width)| *width > 0) {
             line += &" ".repeat(GAP);
-            line += &pad_str(text, width, alignment, Some("…"));
+            line += &cell(text, width, alignment);
         }
         line.trim_end().to_owned()
     }
+}
+
+/// Returns a text in a column of this width. Cut before a wide character it is shorter, and is filled up afterwards.
+fn cell(text: &str, width: usize, alignment: Alignment) -> String {
+    pad_str(&truncate_str(text, width, "…"), width, alignment, None).into_owned()
 }
 
 /// Number of changed files in words; empty where it is not known.
@@ -207,9 +212,9 @@ mod tests {
         assert_eq!(
             [39, 79, 199].map(line),
             [
-                "Review it     2 of at most 10   3m20s",
-                "Review it                  2 of at most 10   3m20s    $0.0231  changed nothing",
-                "Review it                                                      2 of at most 10   3m20s    $0.0231       0 tokens  changed nothing  5e7c33ec384c",
+                "Review it    2 of at most 10    3m20s",
+                "Review it                2 of at most 10    3m20s    $0.0231  changed nothing",
+                "Review it                                                      2 of at most 10    3m20s    $0.0231       0 tokens  changed nothing  5e7c33ec384c",
             ]
         );
         assert_eq!([None, Some(1), Some(12)].map(files), ["", "1 file", "12 files"]);

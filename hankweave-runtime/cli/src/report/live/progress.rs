@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
 
-use hankweave_core::document::{Approval, HankweaveState};
+use hankweave_core::document::HankweaveState;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
@@ -12,6 +12,7 @@ use hankweave_core::view::{RunView, line_of};
 use hankweave_core::wire::{Event, JournalEntry};
 
 use super::{LiveContext, ended};
+use crate::approval_prompt::answer_text;
 use crate::report::words::budget;
 use crate::screen::SafeText;
 
@@ -85,7 +86,6 @@ impl LiveProgress {
     }
 
     fn take(&mut self, entry: &JournalEntry, said: &mut SafeText) -> fmt::Result {
-        let question = self.view.ask.as_ref().map(|ask| ask.question.clone());
         self.view.take(entry);
         match &entry.event {
             Event::StateTransition { transition, .. } => match &**transition {
@@ -96,9 +96,7 @@ impl LiveProgress {
                 StateEvent::CodonTransitioned { codon_id, to, .. } if to.is_terminal() => {
                     ended::write(&self.view, codon_id, &std::mem::take(&mut self.notes), said)
                 }
-                StateEvent::ApprovalSet {
-                    approval: Some(answer),
-                } => write_answer(question.as_deref(), answer, said),
+                StateEvent::ApprovalSet { approval: Some(_) } => write_answer(&self.view, said),
                 _ => Ok(()),
             },
             Event::CheckCompleted { passed, .. } => {
@@ -141,15 +139,11 @@ impl LiveProgress {
     }
 }
 
-/// Writes what was asked, and the answer.
-fn write_answer(question: Option<&str>, answer: &Approval, said: &mut SafeText) -> fmt::Result {
-    let (mark, word) = if answer.granted {
-        ("✓", "approved")
-    } else {
-        ("■", "denied")
+/// Writes the answer to a question, which leaves the foot with it.
+fn write_answer(view: &RunView, said: &mut SafeText) -> fmt::Result {
+    let Some(answered) = &view.answered else {
+        return Ok(());
     };
-    let asked = question.map_or_else(|| answer.codon_id.as_str(), |question| question);
-    let reason = answer.reason.as_ref();
-    let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
-    writeln!(said, "{mark} {asked} {word}{reason}")
+    let mark = if answered.granted { "✓" } else { "■" };
+    writeln!(said, "{mark} {}", answer_text(view, answered, None))
 }
