@@ -68,7 +68,7 @@ fn lasting(line: &str) -> String {
             && word.starts_with(|first: char| first.is_ascii_digit())
             && digits.clone().last() == Some(b's');
         let is_name = word.len() == 12 && digits.clone().all(|byte| byte.is_ascii_hexdigit());
-        let is_moment = word.ends_with('Z') && word.contains('T');
+        let is_moment = word.len() == 5 && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
         let is_spinner = word.chars().all(|c| ('\u{2800}'..'\u{28ff}').contains(&c));
         is_time || is_name || is_moment || is_spinner || word.contains("/runs/")
     };

@@ -159,7 +159,7 @@ fn what_an_agent_says_on_standard_error_alone_is_told_wherever_one_looks() {
         ),
         (
             format!("echo '{init}'; {says}; tail -f /dev/null"),
-            "the agent was silent for 1 s",
+            "the agent was silent for 1s",
         ),
     ] {
         let project = project();

@@ -385,7 +385,7 @@ fn background_work_behind_a_success_is_ended_and_the_codon_completes() {
         let (finished, record) = run_with(&project, &linger, &keys, 0);
         assert_eq!(record["status"], "completed", "{record:#}");
         assert!(finished.stdout.contains(what), "{finished}");
-        let remark = "what its agent left running was ended 1 s after the answer (settleSeconds)";
+        let remark = "what its agent left running was ended 1s after the answer (settleSeconds)";
         let noted = what == "settleSeconds";
         let status = project.run(["status"]).expect_code(0).stdout.clone();
         assert_eq!(
