@@ -69,7 +69,11 @@ const LIBRARY: &[(&str, &str)] = &[
 const COMMAND_LINE: &[(&str, &str)] = &[
     ("browser", ""),
     ("keyboard", ""),
+    ("keys", ""),
+    ("wrap", ""),
     ("screen", ""),
+    ("approval_prompt", "keys screen"),
+    ("prompt_line", "approval_prompt keys screen wrap"),
     ("server_log", ""),
     ("settings", ""),
     ("signals", ""),
@@ -77,7 +81,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("exit", "screen"),
     ("question", "screen"),
     ("left_out", "screen"),
-    ("report", "left_out screen"),
+    ("report", "approval_prompt left_out screen"),
     ("show", "report"),
     ("stopping", "screen"),
     ("logging", "args screen server_log"),
@@ -125,14 +129,17 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "validate",
         "args config exit failures output plan_changes prices report screen state status",
     ),
-    ("tui", "checkpoints keyboard report screen"),
+    (
+        "tui",
+        "approval_prompt checkpoints keyboard keys report screen wrap",
+    ),
     (
         "remote",
-        "args checkpoints exit keyboard logging output recorded report screen signals state tui typed",
+        "approval_prompt args checkpoints exit keyboard logging output prompt_line recorded report screen signals state tui typed",
     ),
     (
         "approve",
-        "args directory exit failures keyboard logging output remote screen status typed",
+        "approval_prompt args directory exit failures keyboard logging output prompt_line remote screen status typed",
     ),
     ("toggle", "approve keyboard remote screen"),
     (
@@ -153,12 +160,12 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "machines",
-        "args config directory exit logging output screen typed",
+        "args config directory exit logging output screen settings typed",
     ),
     ("commands", "rollback screen typed"),
     (
         "run",
-        "approve args browser commands config exit failures keyboard left_out logging notify otel prices question report screen server_log settings show signals stopping toggle typed validate",
+        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel prices prompt_line question report screen server_log settings show signals state stopping toggle typed validate",
     ),
 ];
 

@@ -23,6 +23,9 @@ const EXECUTION_VARIABLE: &str = "HANKWEAVE_EXECUTION";
 /// The file with settings, which is read where one types.
 const SETTINGS_FILE: &str = "hankweave.json";
 
+/// Follows a run whose directory is not known.
+pub(crate) const ATTACH_BY_ADDRESS: &str = "hankweave attach --url URL";
+
 /// Stands for a hank that nobody has noted the place of.
 const UNKNOWN: &str = "HANK";
 

@@ -16,7 +16,7 @@ use crate::args::{ApproveArgs, ExecutionArgs, Global, RollbackArgs, RollbackPoin
 use crate::checkpoints;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::typed::HintCommands;
+use crate::typed::{ATTACH_BY_ADDRESS, HintCommands};
 
 pub(super) use attach::{attach, on_whole_screen};
 pub(super) use page::page;
@@ -132,7 +132,7 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
         }
         ConnectError::Find(FindError::Address(_)) => CliError::from_error(CliErrorKind::Input, error),
         ConnectError::Find(FindError::Elsewhere { .. }) => CliError::from_error(CliErrorKind::Input, error)
-            .hint("nothing was connected to; if you know it, `hankweave attach --url URL` takes its address with the token"),
+            .hint(format!("nothing was connected to; if you know it, `{ATTACH_BY_ADDRESS}` takes its address with the token")),
         ConnectError::Find(FindError::NoPort { .. }) => CliError::from_error(CliErrorKind::Held, error)
             .hint("it is starting, or it is no `run`; try again in a moment"),
         ConnectError::Unauthorized { .. } => CliError::from_error(CliErrorKind::Input, error)
