@@ -18,7 +18,7 @@
 //!             Event::CodonCompleted { cost, .. } => Some(*cost),
 //!             _ => None,
 //!         },
-//!         ServerMessage::Direct(_) | ServerMessage::Unknown { .. } => None,
+//!         _ => None,
 //!     })
 //!     .await?;
 //! println!("{cost:?}");
