@@ -320,7 +320,7 @@ fn what_is_decided_late_in_a_night_takes_as_much_memory_as_early() {
     );
 }
 
-/// What 64 extensions of a plan of so many iterations take, each of which leaves a version for a reader.
+/// Measures 64 extensions of a plan of this many iterations, each of which leaves a version for a reader.
 fn extending(iterations: u32) -> Tally {
     let hank = loop_of(100_000);
     let entry = initial_plan(&hank)[0].clone();

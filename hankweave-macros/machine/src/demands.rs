@@ -1,4 +1,4 @@
-//! What a machine needs of its data, as one trait each, so that what is missing is said once.
+//! Requirements of a machine on its data, as one trait each, so that a missing one is reported once.
 
 use core::fmt::Debug;
 

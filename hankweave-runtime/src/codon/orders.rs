@@ -66,7 +66,7 @@ impl Orders {
     }
 }
 
-/// What people should know about a codon besides its state, for its last record; all clones share it.
+/// Remarks for people about a codon, for its last record; all clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Remarks(Arc<Mutex<Vec<String>>>);
 

@@ -55,7 +55,7 @@ pub struct Hank {
     /// The positions of the values in the text; empty for a hank that was not read from text.
     #[serde(skip)]
     pub places: SourceMap,
-    /// Where its codons and loops were when one was first looked up.
+    /// Positions of its codons and loops when one was first looked up.
     #[serde(skip)]
     pub(crate) positions: HankPositions,
 }

@@ -247,7 +247,7 @@ fn a_folder_says_not_whom_clients_talk_to() {
     here.run(["status"]).expect_code(0);
 }
 
-/// What git and we ourselves read in a record leads nowhere else, and nobody waits for it.
+/// Nothing that git or we read in a record leads anywhere else, and nobody waits for it.
 // covers: CLI-62, RUN-6, RUN-28
 #[test]
 fn a_record_leads_nowhere_else() {

@@ -19,7 +19,7 @@ use crate::screen::SafeText;
 /// Most lines about a codon that wait for its end.
 const NOTES: usize = 20;
 
-/// What was said of the open codon. It is printed below the line of the codon, which comes when it ends.
+/// Lines about the open codon. They are printed below its own line, which comes when it ends.
 #[derive(Debug, Default)]
 pub(super) struct CodonNotes {
     pub(super) lines: VecDeque<String>,
