@@ -57,9 +57,8 @@ export function Actions({ connection, of, isSmall, withField }: { connection: Co
   useEffect(() => {
     if (action) sure.current?.focus();
   }, [action?.id]);
-  // A command that the run took up changes the view; its question closes then.
-  const ids = of.map((each) => each.id).join();
-  useEffect(() => choose(undefined), [ids]);
+  // A question whose command is no longer possible does not come back with it.
+  if (chosen && !action) choose(undefined);
 
   const open = (each: Action) => (event: Event) => {
     opener.current = event.currentTarget as HTMLElement;

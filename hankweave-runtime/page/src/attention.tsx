@@ -75,7 +75,7 @@ function Question({ connection, view, ask }: { connection: Connection; view: Vie
   );
   return (
     <Panel kind="wait" label="Approval" main={main}>
-      {connection.mayCommand ? <Actions connection={connection} of={answers(ask.codon)} withField /> : <CommandLine line={`hankweave approve ${ask.codon ? `${quoted(ask.codon)} ` : ""}${quoted(connection.folder || ".")}`} />}
+      {connection.mayCommand ? <Actions key={ask.codon} connection={connection} of={answers(ask.codon)} withField /> : <CommandLine line={`hankweave approve ${ask.codon ? `${quoted(ask.codon)} ` : ""}${quoted(connection.folder || ".")}`} />}
     </Panel>
   );
 }

@@ -65,7 +65,8 @@ interface PartProps {
 
 function Commands({ connection, view, place: { attempt }, isLive }: PartProps) {
   if (!connection.mayCommand || connection.link !== "live") return null;
-  if (isLive) return <div class="acts"><Actions connection={connection} of={[skip, stop]} isSmall /></div>;
+  // With a key: a question about one codon is never answered for the next.
+  if (isLive) return <div class="acts" key={attempt.began}><Actions connection={connection} of={[skip, stop]} isSmall /></div>;
   // Another attempt than the open one: the run can still be stopped, and is only rolled back while nothing runs.
   if (view.now) return <div class="acts"><Actions connection={connection} of={[stop]} isSmall /></div>;
   if (!attempt.checkpoint || hasEnded(view.state) || attempt.state !== "completed") return null;

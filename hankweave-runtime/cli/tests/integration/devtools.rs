@@ -112,25 +112,40 @@ impl Page {
         self.until(&format!("document.body.innerText.includes({})", json!(text)));
     }
 
-    /// Waits until an expression of the page is true.
+    /// Waits until an expression of the page is true; the text of the page is the message where it never is.
     #[track_caller]
     pub(crate) fn until(&mut self, expression: &str) {
         let look = format!(
-            "new Promise((seen) => {{ const look = () => ({expression}) ? seen(true) : setTimeout(look, 50); look(); }})"
+            "new Promise((seen) => {{ const last = Date.now() + {};
+                const look = () => ({expression}) ? seen(true) : Date.now() > last ? seen(document.body.innerText) : setTimeout(look, 50);
+                look(); }})",
+            PATIENCE.as_millis() / 2
         );
         assert_eq!(self.evaluate(&look), true, "{expression}");
     }
 
-    /// Clicks with the mouse on the element with this id, once it is there.
+    /// Clicks with the mouse on the element with this id, once it is there; again where it moved away meanwhile.
     #[track_caller]
     pub(crate) fn click(&mut self, id: &str) {
-        self.until(&format!("document.getElementById('{id}')"));
-        let middle = format!(
-            "(() => {{ const element = document.getElementById('{id}'); element.scrollIntoView({{block: 'center'}});
+        self.evaluate("window.isClicked = false");
+        for _ in 0..100 {
+            self.until(&format!("document.getElementById('{id}')"));
+            self.press_at_middle(id);
+            if self.evaluate("window.isClicked") == true {
+                return;
+            }
+        }
+        panic!("{id} moves away from each click");
+    }
+
+    fn press_at_middle(&mut self, id: &str) {
+        let middle = self.evaluate(&format!(
+            "(() => {{ const element = document.getElementById('{id}'); if (!element) return [0, 0];
+                element.addEventListener('click', () => window.isClicked = true);
+                element.scrollIntoView({{block: 'center'}});
                 const place = element.getBoundingClientRect();
                 return [place.x + place.width / 2, place.y + place.height / 2]; }})()"
-        );
-        let middle = self.evaluate(&middle);
+        ));
         for kind in ["mousePressed", "mouseReleased"] {
             let event =
                 json!({"type": kind, "x": middle[0], "y": middle[1], "button": "left", "clickCount": 1});
