@@ -155,7 +155,7 @@ pub(crate) struct Serde {
     pub(crate) skip: bool,
 }
 
-/// `#[carry(from, start = .., next = ..)]` or `#[carry_or_ask(from, next = ..)]`.
+/// `#[carry(from, start = .., next = ..)]` or `#[carry_or_ask(from, next = ..)]`, with `try_next` in the place of `next` where there may be none.
 #[derive(Default, Clone)]
 pub(crate) struct Carry {
     /// The field of the source, when it has another name there.
@@ -163,9 +163,17 @@ pub(crate) struct Carry {
     /// The value where the source has none, instead of the default.
     pub(crate) start: Option<Expr>,
     /// Conversion of the value on the way.
-    pub(crate) next: Option<Expr>,
+    pub(crate) next: Option<Next>,
     /// Whether the caller is asked where the source has none.
     pub(crate) ask: bool,
+}
+
+/// Function from the value before a step to the value after it.
+#[derive(Clone)]
+pub(crate) struct Next {
+    pub(crate) function: Expr,
+    /// Whether it returns an `Option`: `try_next`.
+    pub(crate) may_fail: bool,
 }
 
 /// Which setters a live field has.

@@ -11,6 +11,7 @@ mod names;
 mod reach;
 mod spoken;
 mod storable;
+mod total;
 
 use crate::ast::Ast;
 use crate::case::Case;

@@ -44,6 +44,7 @@ pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
         transition,
         state_trait,
         graph,
+        krate,
         ..
     } = &out;
     let (vis, stored, attrs) = (&machine.vis, &machine.stored, &machine.attrs);
@@ -86,6 +87,8 @@ pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
         #[allow(deprecated, reason = "whoever marks a state for others has to generate it")]
         #[allow(clippy::derive_partial_eq_without_eq, reason = "only the declaration knows whether its types are `Eq`")]
         #vis mod #module {
+            // A dependency of the program may be called `core`.
+            use #krate::__private::core as __core;
             use super::*;
             #named
             #(#types)*

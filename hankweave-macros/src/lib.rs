@@ -63,7 +63,8 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | --- | --- |
 /// | none | from the caller |
 /// | `#[carry]`, `#[carry(other)]` | from the field of that name in the state that is left, by `Into`; the default where that state has none |
-/// | `#[carry(other, start = e, next = f)]` | the same, but `e` where that state has none, and `f(value)` where it has one: `next = \|attempt\| attempt + 1`. Where an operator's result does not fit, `apply` refuses the step; a function that `f` calls has to be right for every value, as `saturating_pow` is |
+/// | `#[carry(other, start = e, next = f)]` | the same, but `e` where that state has none, and `f(value)` where it has one: `next = \|attempt\| attempt + 1`. Where an operator's result does not fit, `apply` refuses the step; what panics by its name (`pow`, `unwrap`, an index) is an error |
+/// | `#[carry(other, start = e, try_next = f)]` | the same with an `f` that returns an `Option`; where it is `None`, `apply` refuses the step: `try_next = \|size\| size.checked_pow(2)` |
 /// | `#[carry_or_ask]`, `#[carry_or_ask(other, next = f)]` | from the state that is left, and from the caller where that state has none |
 /// | `#[live]`, `#[live(start = e, add)]` | `e`, or from the caller; later changed by `set_field`, and by `add_field` when `add` is there |
 /// | `#[live(start = e, keeps)]`, `#[live(start = e, restarts)]` | one of the two is said where a state that has the field leads here: its value there, or `e` again |

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::{Attribute, Expr, GenericArgument, Generics, LitStr, Path, PathArguments, Type, Visibility};
 
-use crate::ast::{Derives, Schemas, Setters};
+use crate::ast::{Derives, Next, Schemas, Setters};
 use crate::case::{Case, pascal, text};
 
 /// Methods of every stored value; no shared field can have these names.
@@ -192,7 +192,7 @@ pub(crate) struct Carried {
     /// The value when the source lacks it; the default when there is none.
     pub(crate) start: Option<Expr>,
     /// Function that gets the value; without it the value is converted.
-    pub(crate) next: Option<Expr>,
+    pub(crate) next: Option<Next>,
     /// Whether the caller supplies it when the source lacks it.
     pub(crate) ask: bool,
 }

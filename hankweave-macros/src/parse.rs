@@ -227,10 +227,10 @@ fn typed_derives(paths: &mut [Path]) -> syn::Result<()> {
     for path in paths {
         let name = path.segments.last().map(|last| last.ident.clone());
         *path = match name.as_ref().map(Ident::to_string).as_deref() {
-            Some("Eq") => parse_quote!(::core::cmp::Eq),
-            Some("PartialOrd") => parse_quote!(::core::cmp::PartialOrd),
-            Some("Ord") => parse_quote!(::core::cmp::Ord),
-            Some("Hash") => parse_quote!(::core::hash::Hash),
+            Some("Eq") => parse_quote!(__core::cmp::Eq),
+            Some("PartialOrd") => parse_quote!(__core::cmp::PartialOrd),
+            Some("Ord") => parse_quote!(__core::cmp::Ord),
+            Some("Hash") => parse_quote!(__core::hash::Hash),
             _ => {
                 let message = "the typed value can derive `Eq`, `PartialOrd`, `Ord` and `Hash`: what another crate derives would be written where the value is sealed";
                 return Err(syn::Error::new_spanned(path, message));

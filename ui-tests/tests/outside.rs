@@ -10,7 +10,7 @@ fn a_crate_elsewhere_declares_a_machine_and_passes_the_tests_that_come_with_it()
     let workspace = here.parent().expect("this crate lies in the workspace");
     let source = here.join("outside");
     let elsewhere = tempfile::tempdir().expect("there is room for temporary files");
-    for file in ["src/lib.rs", "tests/whole.rs"] {
+    for file in ["src/lib.rs", "tests/whole.rs", "nothing/src/lib.rs"] {
         let target = elsewhere.path().join(file);
         fs::create_dir_all(target.parent().expect("the file lies in a folder")).expect("the folder is ours");
         fs::copy(source.join(file), target).expect("the file can be copied");
@@ -19,6 +19,12 @@ fn a_crate_elsewhere_declares_a_machine_and_passes_the_tests_that_come_with_it()
     let manifest = fs::read_to_string(source.join("Cargo.toml.in")).expect("the manifest is there");
     let manifest = manifest.replace("@MACHINE@", facade.to_str().expect("the path is text"));
     fs::write(elsewhere.path().join("Cargo.toml"), manifest).expect("the folder is ours");
+    let nothing = "nothing/Cargo.toml";
+    fs::copy(
+        source.join(format!("{nothing}.in")),
+        elsewhere.path().join(nothing),
+    )
+    .expect("the folder is ours");
     // The versions that are downloaded already.
     fs::copy(workspace.join("Cargo.lock"), elsewhere.path().join("Cargo.lock"))
         .expect("the workspace has a lock");

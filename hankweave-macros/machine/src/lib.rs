@@ -44,6 +44,8 @@ pub mod changing {}
 /// Items of other crates for generated code. Not part of the public interface.
 #[doc(hidden)]
 pub mod __private {
+    pub use ::core;
+
     pub use alloc::boxed::Box;
     pub use alloc::format;
     pub use alloc::string::String;

@@ -44,6 +44,11 @@ pub enum Reason {
         /// The stored name of the field.
         field: &'static str,
     },
+    /// The step has no next value for the field: its `try_next` returned nothing.
+    NoNextValue {
+        /// The stored name of the field.
+        field: &'static str,
+    },
     /// The value breaks rules of its state.
     BrokenRules {
         /// Every broken rule; never empty.
@@ -94,6 +99,7 @@ impl<V, E, S: Name> fmt::Display for InvalidTransition<V, E, S> {
                     "`{step}` would make `{field}` larger or smaller than its type can hold"
                 )
             }
+            Reason::NoNextValue { field } => write!(f, "`{step}` has no next value for `{field}`"),
             Reason::BrokenRules { violations } => {
                 write!(f, "`{step}` needs a value that keeps the rules of its state")?;
                 for violation in violations {

@@ -101,12 +101,14 @@ pub enum KnobRecord {
         left: u8,
         #[carry(start = 1, next = |right| { let mut right = right; right >>= right; right + 1 })]
         right: u32,
-        #[carry(start = 1, next = |item| { let mut items = [item]; items[0] += 1; items[0] })]
+        #[carry(start = 1, next = |item| { let mut items = (item, 0); items.0 += 1; items.0 })]
         item: u8,
         #[carry(start = 1, next = |folded| [folded, 1].iter().fold(0, |sum: u8, number| sum + number))]
         folded: u8,
         #[carry(start = 1.5, next = |flipped: f64| -flipped)]
         flipped: f64,
+        #[carry(start = 2, try_next = |squared: u16| (squared + 1).checked_sub(1)?.checked_pow(2))]
+        squared: u16,
     },
     #[terminal]
     Stopped,
@@ -193,7 +195,7 @@ fn every_operator_on_a_number_is_refused_where_its_result_does_not_fit() {
             .apply(KnobTransition::Turn)
             .expect_err("it does not fit");
         assert!(
-            matches!(error.reason, Reason::OutOfRange { field: found } if found == field),
+            matches!(error.reason, Reason::OutOfRange { field: found } | Reason::NoNextValue { field: found } if found == field),
             "{error}"
         );
     };
@@ -202,6 +204,7 @@ fn every_operator_on_a_number_is_refused_where_its_result_does_not_fit() {
     refused("right", |knob| knob.right = 32);
     refused("item", |knob| knob.item = u8::MAX);
     refused("folded", |knob| knob.folded = u8::MAX);
+    refused("squared", |knob| knob.squared = u16::MAX);
     let turned = Knob::new().turn();
     assert_eq!(
         (
@@ -210,10 +213,30 @@ fn every_operator_on_a_number_is_refused_where_its_result_does_not_fit() {
             turned.right,
             turned.item,
             turned.folded,
-            turned.flipped
+            turned.flipped,
+            turned.squared
         ),
-        (-1, 1, 1, 2, 2, -1.5)
+        (-1, 1, 1, 2, 2, -1.5, 4)
     );
+}
+
+#[test]
+fn a_step_without_a_next_value_is_refused_with_value_and_event() {
+    let KnobRecord::Turning(mut turning) = Knob::new().into_record() else {
+        unreachable!("a new knob turns")
+    };
+    turning.squared = 256;
+    let record = KnobRecord::Turning(turning);
+    let error = record
+        .clone()
+        .apply(KnobTransition::Turn)
+        .expect_err("65,536 is too large");
+    assert_eq!(error.reason, Reason::NoNextValue { field: "squared" });
+    assert_eq!(
+        error.to_string(),
+        "invalid transition from Turning: `turn` has no next value for `squared`"
+    );
+    assert_eq!(error.into_parts(), (record, KnobTransition::Turn));
 }
 
 #[test]

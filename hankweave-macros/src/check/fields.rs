@@ -12,7 +12,7 @@ use crate::error::{Errors, did_you_mean};
 use crate::model::{Carried, FieldDef, ValueSource, inside_option};
 
 use super::edges::Edges;
-use super::stored_name;
+use super::{stored_name, total};
 
 /// The fields of all states.
 pub(super) struct Resolved {
@@ -283,7 +283,7 @@ impl Resolver<'_> {
         Carried {
             from: from.clone(),
             start: carry.start.clone(),
-            next: carry.next.clone(),
+            next: (carry.next.clone()).filter(|next| total::check(next, self.ast.types, errors)),
             ask: carry.ask,
         }
     }
@@ -510,7 +510,7 @@ fn field_of(ast: &Ast, field: &ast::FieldSyntax, entry: ValueSource, live: Optio
     let is_option = inside_option(&field.ty).is_some();
     if is_option && !field.serde.skip {
         serde.push(quote::quote!(
-            skip_serializing_if = "::core::option::Option::is_none"
+            skip_serializing_if = "__core::option::Option::is_none"
         ));
     }
     if is_option && field.serde.custom_read && !field.serde.default {

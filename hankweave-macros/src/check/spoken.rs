@@ -49,6 +49,7 @@ fn visit(machine: &mut MachineDef, visitor: &mut impl VisitMut) {
         match &mut field.entry {
             ValueSource::Start(value) | ValueSource::Fixed(value) => visitor.visit_expr_mut(value),
             ValueSource::Carried(Carried { start, next, .. }) => {
+                let next = next.iter_mut().map(|next| &mut next.function);
                 for value in start.iter_mut().chain(next) {
                     visitor.visit_expr_mut(value);
                 }

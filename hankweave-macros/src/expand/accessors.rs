@@ -95,15 +95,15 @@ fn accessor(
         let (state, ident) = (&state.ident, &field.ident);
         match inside_option(&field.ty) {
             Some(_) => quote!(Self::#state(state) => state.#ident.as_ref(),),
-            None => quote!(Self::#state(state) => ::core::option::Option::Some(&state.#ident),),
+            None => quote!(Self::#state(state) => __core::option::Option::Some(&state.#ident),),
         }
     });
-    let others = (states.len() < machine.states.len()).then(|| quote!(_ => ::core::option::Option::None,));
+    let others = (states.len() < machine.states.len()).then(|| quote!(_ => __core::option::Option::None,));
     quote! {
         #docs
         ///
         /// `None` in a state that has none.
-        #vis const fn #name(&self) -> ::core::option::Option<&#ty> {
+        #vis const fn #name(&self) -> __core::option::Option<&#ty> {
             match self {
                 #(#arms)*
                 #others

@@ -39,7 +39,7 @@ pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         .collect();
     let conversions = states.iter().zip(&data).map(|(state, data)| {
         quote! {
-            impl #params ::core::convert::From<#data> for #name #arguments #bounds {
+            impl #params __core::convert::From<#data> for #name #arguments #bounds {
                 fn from(value: #data) -> Self {
                     Self::#state(value)
                 }
@@ -53,7 +53,7 @@ pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
                 fn serialize<Z: #krate::__private::serde::Serializer>(
                     &self,
                     serializer: Z,
-                ) -> ::core::result::Result<Z::Ok, Z::Error> {
+                ) -> __core::result::Result<Z::Ok, Z::Error> {
                     match self {
                         #(Self::#states(value) => #krate::__private::serde::Serialize::serialize(value, serializer),)*
                     }
@@ -87,9 +87,9 @@ pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
                 /// # Errors
                 ///
                 /// Hands the value back untouched when it breaks rules of its state.
-                #vis fn typed(self) -> ::core::result::Result<Typed, Refused> {
-                    ::core::result::Result::Ok(match self.status() {
-                        #(#status::#states => Typed::#states(::core::convert::TryFrom::try_from(self)?),)*
+                #vis fn typed(self) -> __core::result::Result<Typed, Refused> {
+                    __core::result::Result::Ok(match self.status() {
+                        #(#status::#states => Typed::#states(__core::convert::TryFrom::try_from(self)?),)*
                     })
                 }
             }
@@ -127,7 +127,7 @@ pub(super) fn any(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
 pub(super) fn derives(machine: &MachineDef) -> TokenStream {
     if !machine.types {
         let asked = &machine.generated.typed;
-        return quote!(#[derive(::core::fmt::Debug, ::core::cmp::PartialEq #(, #asked)*)]);
+        return quote!(#[derive(__core::fmt::Debug, __core::cmp::PartialEq #(, #asked)*)]);
     }
     let known = ["Debug", "PartialEq"];
     let asked = machine.derives.iter().filter(|path| {

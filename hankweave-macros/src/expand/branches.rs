@@ -71,10 +71,10 @@ fn data(branch: &Branch, machine: &MachineDef, out: &GeneratedNames) -> TokenStr
         let transition = &out.transition;
         quote! {
             #[automatically_derived]
-            impl ::core::convert::From<#asks> for #transition {
+            impl __core::convert::From<#asks> for #transition {
                 fn from(outcome: #asks) -> Self {
                     match outcome {
-                        #(#asks::#targets #patterns => ::core::convert::Into::into(#steps),)*
+                        #(#asks::#targets #patterns => __core::convert::Into::into(#steps),)*
                     }
                 }
             }

@@ -8,21 +8,25 @@ use quote::quote_spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{BinOp, Expr, ExprBinary, ExprUnary, Path, UnOp, parse_quote};
 
+use crate::ast::Next;
 use crate::model::{FieldDef, MachineDef};
 
 /// `next` with checked operators.
-pub(super) struct Next {
+pub(super) struct CheckedNext {
     /// The variable that they note it in.
     pub(super) sums: Ident,
     pub(super) next: Expr,
+    /// Whether it returns an `Option` itself.
+    pub(super) may_fail: bool,
 }
 
-/// Nothing where there is nothing to check, or no event that could ask for it.
-pub(super) fn of_next(next: &Expr, machine: &MachineDef, krate: &Path) -> Option<Next> {
+/// Nothing where there is always a next value, or no event that could ask for it.
+pub(super) fn of_next(next: &Next, machine: &MachineDef, krate: &Path) -> Option<CheckedNext> {
     if machine.types {
         return None;
     }
-    let mut next = next.clone();
+    let may_fail = next.may_fail;
+    let mut next = next.function.clone();
     let mut operators = Operators {
         sums: Ident::new("sums", Span::mixed_site()),
         krate,
@@ -30,7 +34,7 @@ pub(super) fn of_next(next: &Expr, machine: &MachineDef, krate: &Path) -> Option
     };
     operators.visit_expr_mut(&mut next);
     let Operators { sums, found, .. } = operators;
-    found.then_some(Next { sums, next })
+    (found || may_fail).then_some(CheckedNext { sums, next, may_fail })
 }
 
 struct Operators<'a> {

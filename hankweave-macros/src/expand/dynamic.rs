@@ -33,7 +33,7 @@ pub(super) fn execution(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
                 fn serialize<S: #krate::__private::serde::Serializer>(
                     &self,
                     serializer: S,
-                ) -> ::core::result::Result<S::Ok, S::Error> {
+                ) -> __core::result::Result<S::Ok, S::Error> {
                     match self {
                         #(Self::#states(state) => #krate::__private::serde::Serialize::serialize(state, serializer),)*
                     }
@@ -75,7 +75,7 @@ pub(super) fn execution(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
     quote! {
         #(#docs)*
         #(#attrs)*
-        #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #derives)*)]
+        #[derive(__core::fmt::Debug, __core::clone::Clone, __core::cmp::PartialEq #(, #derives)*)]
         #vis enum #stored {
             #(#variants)*
         }
@@ -101,7 +101,7 @@ pub(super) fn execution(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
             ///
             /// Hands the value back untouched, and the event, when the state has no such step, when the value breaks rules of its state, or when a
             /// number would leave the range of its type.
-            #vis fn apply(self, transition: #transition) -> ::core::result::Result<Self, InvalidTransition> {
+            #vis fn apply(self, transition: #transition) -> __core::result::Result<Self, InvalidTransition> {
                 #rules
                 match transition {
                     #(#arms)*
@@ -137,14 +137,14 @@ fn step_arm(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> Toke
         quote! {
             Self::#from(state) => {
                 #limits
-                ::core::result::Result::Ok(Self::#to(Edge::advance(#key, state)))
+                __core::result::Result::Ok(Self::#to(Edge::advance(#key, state)))
             }
         }
     });
     quote! {
         #transition::#pattern => match self {
             #(#arms)*
-            value => ::core::result::Result::Err(value.refuse(#transition::#pattern, #krate::Reason::NoSuchStep)),
+            value => __core::result::Result::Err(value.refuse(#transition::#pattern, #krate::Reason::NoSuchStep)),
         },
     }
 }
@@ -177,10 +177,14 @@ fn limits(
         }
         let function = next_function(target, field, source, machine);
         let name = &field.stored_name;
+        let reason = match next.may_fail {
+            true => quote!(NoNextValue),
+            false => quote!(OutOfRange),
+        };
         Some(quote! {
-            if #function(::core::clone::Clone::clone(&state.#before)).is_none() {
-                let reason = #krate::Reason::OutOfRange { field: #name };
-                return ::core::result::Result::Err(Self::#from(state).refuse(#transition::#pattern, reason));
+            if #function(__core::clone::Clone::clone(&state.#before)).is_none() {
+                let reason = #krate::Reason::#reason { field: #name };
+                return __core::result::Result::Err(Self::#from(state).refuse(#transition::#pattern, reason));
             }
         })
     });
@@ -202,7 +206,7 @@ fn rules(machine: &MachineDef, out: &GeneratedNames) -> Option<TokenStream> {
             let violations = self.validate();
             if !violations.is_empty() {
                 let reason = #krate::Reason::BrokenRules { violations };
-                return ::core::result::Result::Err(self.refuse(transition, reason));
+                return __core::result::Result::Err(self.refuse(transition, reason));
             }
         }
     })
@@ -215,7 +219,7 @@ fn change_arm(change: &LiveField<'_>, machine: &MachineDef, out: &GeneratedNames
     let states = change.states.iter().map(|state| &state.ident);
     let others = (change.states.len() < machine.states.len()).then(|| {
         quote! {
-            other => ::core::result::Result::Err(
+            other => __core::result::Result::Err(
                 other.refuse(#transition::#variant(value), #krate::Reason::NoSuchStep),
             ),
         }
@@ -226,12 +230,12 @@ fn change_arm(change: &LiveField<'_>, machine: &MachineDef, out: &GeneratedNames
         return quote! {
             #transition::#variant(value) => match self {
                 #(Self::#states(mut state) => {
-                    let delta = ::core::clone::Clone::clone(&value);
+                    let delta = __core::clone::Clone::clone(&value);
                     match #sum {
-                        true => ::core::result::Result::Ok(Self::#states(state)),
+                        true => __core::result::Result::Ok(Self::#states(state)),
                         false => {
                             let reason = #krate::Reason::OutOfRange { field: #name };
-                            ::core::result::Result::Err(Self::#states(state).refuse(#transition::#variant(value), reason))
+                            __core::result::Result::Err(Self::#states(state).refuse(#transition::#variant(value), reason))
                         }
                     }
                 })*
@@ -243,7 +247,7 @@ fn change_arm(change: &LiveField<'_>, machine: &MachineDef, out: &GeneratedNames
         #transition::#variant(value) => match self {
             #(Self::#states(mut state) => {
                 state.#field = value;
-                ::core::result::Result::Ok(Self::#states(state))
+                __core::result::Result::Ok(Self::#states(state))
             })*
             #others
         },
@@ -302,7 +306,7 @@ pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStr
         };
         quote! {
             #[automatically_derived]
-            impl ::core::convert::From<#key> for #transition {
+            impl __core::convert::From<#key> for #transition {
                 fn from(#argument: #key) -> Self {
                     #value
                 }
@@ -312,7 +316,7 @@ pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStr
     quote! {
         #[doc = #docs]
         #open
-        #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #asked)*)]
+        #[derive(__core::fmt::Debug, __core::clone::Clone, __core::cmp::PartialEq #(, #asked)*)]
         #vis enum #transition {
             #(#variants)*
             #(#change_variants)*
@@ -348,19 +352,19 @@ fn target(
         .iter()
         .map(|method| match &machine.targets(method)[..] {
             [StateDef { ident, .. }] if one => quote!(#status::#ident),
-            [StateDef { ident, .. }] => quote!(::core::option::Option::Some(#status::#ident)),
-            _ => quote!(::core::option::Option::None),
+            [StateDef { ident, .. }] => quote!(__core::option::Option::Some(#status::#ident)),
+            _ => quote!(__core::option::Option::None),
         });
     let (docs, gives) = match one {
         true => ("The status that the step leads to.", quote!(#status)),
         false => (
             "The status that the step leads to; `None` for the change of a live field, which leaves the status as it is, and for a step that leads elsewhere \
              from another state: `target_from` tells that.",
-            quote!(::core::option::Option<#status>),
+            quote!(__core::option::Option<#status>),
         ),
     };
     let changes =
-        (!changes.is_empty()).then(|| quote!(#(Self::#changes(_))|* => ::core::option::Option::None,));
+        (!changes.is_empty()).then(|| quote!(#(Self::#changes(_))|* => __core::option::Option::None,));
     quote! {
         #[doc = #docs]
         #vis const fn target(&self) -> #gives {
@@ -371,7 +375,7 @@ fn target(
         }
 
         /// The status that the step leads to from this one; `None` where it is no step of that.
-        #vis fn target_from(&self, from: #status) -> ::core::option::Option<#status> {
+        #vis fn target_from(&self, from: #status) -> __core::option::Option<#status> {
             let mut steps = from.steps().iter();
             steps.find(|(step, _)| *step == self.method()).map(|(_, to)| *to)
         }

@@ -31,7 +31,7 @@ pub(super) fn events(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
 
                 #[automatically_derived]
                 impl serde::Serialize for #transition {
-                    fn serialize<S: serde::Serializer>(&self, serializer: S) -> ::core::result::Result<S::Ok, S::Error> {
+                    fn serialize<S: serde::Serializer>(&self, serializer: S) -> __core::result::Result<S::Ok, S::Error> {
                         match *self {
                             #(#writes)*
                         }
@@ -45,10 +45,10 @@ pub(super) fn events(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
                     fn read<'de, D: serde::Deserializer<'de>>(
                         method: &'static str,
                         metadata: D,
-                    ) -> ::core::result::Result<Self, D::Error> {
+                    ) -> __core::result::Result<Self, D::Error> {
                         match method {
                             #(#reads)*
-                            other => ::core::result::Result::Err(serde::de::Error::unknown_variant(other, Self::METHODS)),
+                            other => __core::result::Result::Err(serde::de::Error::unknown_variant(other, Self::METHODS)),
                         }
                     }
                 }
@@ -58,7 +58,7 @@ pub(super) fn events(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
 
                 #[automatically_derived]
                 impl<'de> serde::Deserialize<'de> for #transition {
-                    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> ::core::result::Result<Self, D::Error> {
+                    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> __core::result::Result<Self, D::Error> {
                         stored::read_event(deserializer)
                     }
                 }
@@ -74,13 +74,13 @@ fn step(method: &Method, machine: &MachineDef) -> (TokenStream, TokenStream) {
         Some(_) => (
             quote! {
                 Self::#variant(ref metadata) => {
-                    stored::write_event(#name, ::core::option::Option::Some(stored::write_metadata(metadata)), serializer)
+                    stored::write_event(#name, __core::option::Option::Some(stored::write_metadata(metadata)), serializer)
                 }
             },
             quote!(#name => stored::read_metadata(metadata).map(Self::#variant),),
         ),
         None => (
-            quote!(Self::#variant => stored::write_event(#name, ::core::option::Option::None::<()>, serializer),),
+            quote!(Self::#variant => stored::write_event(#name, __core::option::Option::None::<()>, serializer),),
             quote!(#name => <() as serde::Deserialize>::deserialize(metadata).map(|()| Self::#variant),),
         ),
     }
@@ -95,7 +95,7 @@ fn change(change: &LiveField<'_>) -> (TokenStream, TokenStream) {
         Some(_) => {
             let mirror = mirror_name(change);
             (
-                quote!(#mirror(::core::clone::Clone::clone(value))),
+                quote!(#mirror(__core::clone::Clone::clone(value))),
                 quote!(<#mirror as serde::Deserialize>::deserialize(metadata).map(|mirror| Self::#variant(mirror.0))),
             )
         }
@@ -105,7 +105,7 @@ fn change(change: &LiveField<'_>) -> (TokenStream, TokenStream) {
         ),
     };
     let written =
-        quote_spanned!(here=> stored::write_event(#name, ::core::option::Option::Some(#written), serializer));
+        quote_spanned!(here=> stored::write_event(#name, __core::option::Option::Some(#written), serializer));
     (
         quote!(Self::#variant(ref value) => #written,),
         quote!(#name => #read,),

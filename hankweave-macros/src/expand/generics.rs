@@ -70,11 +70,11 @@ pub(super) fn phantom(fields: &[FieldDef], machine: &MachineDef) -> Option<Type>
         .filter_map(|param| match param {
             GenericParam::Type(param) => {
                 let ident = &param.ident;
-                Some(quote!(::core::marker::PhantomData<#ident>))
+                Some(quote!(__core::marker::PhantomData<#ident>))
             }
             GenericParam::Lifetime(param) => {
                 let lifetime = &param.lifetime;
-                Some(quote!(::core::marker::PhantomData<&#lifetime ()>))
+                Some(quote!(__core::marker::PhantomData<&#lifetime ()>))
             }
             GenericParam::Const(_) => None,
         })

@@ -44,7 +44,7 @@ pub(super) fn statuses(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
     let terminals = machine.states.iter().filter(|state| state.terminal);
     let terminals = terminals.map(|state| {
         let ident = &state.ident;
-        quote!(#status::#ident => ::core::result::Result::Err(status),)
+        quote!(#status::#ident => __core::result::Result::Err(status),)
     });
     quote! {
         #status_enum
@@ -87,20 +87,20 @@ pub(super) fn statuses(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
         }
 
         #[automatically_derived]
-        impl ::core::convert::From<#phase> for #status {
+        impl __core::convert::From<#phase> for #status {
             fn from(phase: #phase) -> Self {
                 phase.status()
             }
         }
 
         #[automatically_derived]
-        impl ::core::convert::TryFrom<#status> for #phase {
+        impl __core::convert::TryFrom<#status> for #phase {
             /// The status, when it is terminal.
             type Error = #status;
 
-            fn try_from(status: #status) -> ::core::result::Result<Self, #status> {
+            fn try_from(status: #status) -> __core::result::Result<Self, #status> {
                 match status {
-                    #(#status::#actives => ::core::result::Result::Ok(Self::#actives),)*
+                    #(#status::#actives => __core::result::Result::Ok(Self::#actives),)*
                     #(#terminals)*
                 }
             }
@@ -131,7 +131,7 @@ fn name_enum(
                 fn serialize<S: #krate::__private::serde::Serializer>(
                     &self,
                     serializer: S,
-                ) -> ::core::result::Result<S::Ok, S::Error> {
+                ) -> __core::result::Result<S::Ok, S::Error> {
                     serializer.serialize_str(self.as_str())
                 }
             }
@@ -140,7 +140,7 @@ fn name_enum(
             impl<'de> #krate::__private::serde::Deserialize<'de> for #name {
                 fn deserialize<D: #krate::__private::serde::Deserializer<'de>>(
                     deserializer: D,
-                ) -> ::core::result::Result<Self, D::Error> {
+                ) -> __core::result::Result<Self, D::Error> {
                     #krate::stored::read_name(deserializer)
                 }
             }
@@ -155,14 +155,14 @@ fn name_enum(
         #unused
         #open
         #[derive(
-            ::core::fmt::Debug,
-            ::core::clone::Clone,
-            ::core::marker::Copy,
-            ::core::cmp::PartialEq,
-            ::core::cmp::Eq,
-            ::core::cmp::PartialOrd,
-            ::core::cmp::Ord,
-            ::core::hash::Hash
+            __core::fmt::Debug,
+            __core::clone::Clone,
+            __core::marker::Copy,
+            __core::cmp::PartialEq,
+            __core::cmp::Eq,
+            __core::cmp::PartialOrd,
+            __core::cmp::Ord,
+            __core::hash::Hash
             #(, #asked)*
         )]
         #vis enum #name {
@@ -182,8 +182,8 @@ fn name_enum(
         }
 
         #[automatically_derived]
-        impl ::core::fmt::Display for #name {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        impl __core::fmt::Display for #name {
+            fn fmt(&self, f: &mut __core::fmt::Formatter<'_>) -> __core::fmt::Result {
                 f.pad(self.as_str())
             }
         }
@@ -212,19 +212,19 @@ fn reading(name: &Ident, states: &[&StateDef], krate: &Path) -> TokenStream {
                 self.as_str()
             }
 
-            fn parse(name: &str) -> ::core::option::Option<Self> {
+            fn parse(name: &str) -> __core::option::Option<Self> {
                 match name {
-                    #(#readable => ::core::option::Option::Some(Self::#idents),)*
-                    _ => ::core::option::Option::None,
+                    #(#readable => __core::option::Option::Some(Self::#idents),)*
+                    _ => __core::option::Option::None,
                 }
             }
         }
 
         #[automatically_derived]
-        impl ::core::str::FromStr for #name {
+        impl __core::str::FromStr for #name {
             type Err = #krate::UnknownName;
 
-            fn from_str(name: &str) -> ::core::result::Result<Self, #krate::UnknownName> {
+            fn from_str(name: &str) -> __core::result::Result<Self, #krate::UnknownName> {
                 <Self as #krate::Name>::parse(name)
                     .ok_or_else(|| #krate::UnknownName::new::<Self>(name))
             }

@@ -23,10 +23,10 @@ pub(super) fn rehydrate(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
         quote! {
             #[automatically_derived]
             impl sealed::State for #ident {
-                fn narrow(stored: #stored) -> ::core::result::Result<Self, #stored> {
+                fn narrow(stored: #stored) -> __core::result::Result<Self, #stored> {
                     match stored {
-                        #stored::#ident(state) => ::core::result::Result::Ok(state),
-                        other => ::core::result::Result::Err(other),
+                        #stored::#ident(state) => __core::result::Result::Ok(state),
+                        other => __core::result::Result::Err(other),
                     }
                 }
             }
@@ -35,15 +35,15 @@ pub(super) fn rehydrate(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
     quote! {
         #(#narrows)*
 
-        impl<S: #state_trait> ::core::convert::TryFrom<#stored> for #typed<S> {
+        impl<S: #state_trait> __core::convert::TryFrom<#stored> for #typed<S> {
             type Error = Refused;
 
-            fn try_from(value: #stored) -> ::core::result::Result<Self, Refused> {
+            fn try_from(value: #stored) -> __core::result::Result<Self, Refused> {
                 let found = value.status();
                 let violations = value.validate();
                 if found == S::STATUS && !violations.is_empty() {
                     let value = #krate::__private::Box::new(value);
-                    return ::core::result::Result::Err(Refused::Invalid { status: found, violations, value });
+                    return __core::result::Result::Err(Refused::Invalid { status: found, violations, value });
                 }
                 S::narrow(value).map(#typed).map_err(|value| Refused::WrongState {
                     expected: S::STATUS,
@@ -125,7 +125,7 @@ fn checks(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> Token
         };
     }
     quote! {
-        <[::core::option::Option<#krate::Violation>; _]>::into_iter([#(#checks),*])
+        <[__core::option::Option<#krate::Violation>; _]>::into_iter([#(#checks),*])
             .flatten()
             #extra
             .collect()

@@ -54,7 +54,7 @@ pub(super) fn schema(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
         } = change.field;
         let here = Span::call_site().located_at(ident.span());
         let ty = match inside_option(ty) {
-            Some(_) => quote!(::core::option::Option<#schema>),
+            Some(_) => quote!(__core::option::Option<#schema>),
             None => quote!(#schema),
         };
         let value = quote_spanned!(here=> generator.subschema_for::<#ty>());
@@ -104,11 +104,11 @@ fn json_schema(name: &Ident, body: TokenStream, krate: &Path) -> TokenStream {
         #[automatically_derived]
         impl schemars::JsonSchema for #name {
             fn schema_name() -> #krate::__private::Cow<'static, str> {
-                ::core::convert::Into::into(#text)
+                __core::convert::Into::into(#text)
             }
 
             fn schema_id() -> #krate::__private::Cow<'static, str> {
-                ::core::convert::Into::into(::core::concat!(::core::module_path!(), "::", #text))
+                __core::convert::Into::into(__core::concat!(__core::module_path!(), "::", #text))
             }
 
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -35,7 +35,7 @@ pub(super) fn self_test(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
     let steps: TokenStream = steps.collect();
     let round_trips = machine.stored_form.then(|| {
         quote! {
-            #[::core::prelude::v1::test]
+            #[__core::prelude::v1::test]
             fn every_stored_value_and_every_event_survives_json() {
                 testing::every_value_round_trips::<#stored>();
             }
@@ -50,7 +50,7 @@ pub(super) fn self_test(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
 
             /// In a module of their own, because a state may have any of these names.
             mod probe {
-                use ::core::marker::PhantomData;
+                use super::__core::marker::PhantomData;
 
                 /// The inherent constant wins where the bound holds; everywhere else the one of this trait is found.
                 pub trait Otherwise {
@@ -76,12 +76,12 @@ pub(super) fn self_test(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
 
             #subject
 
-            #[::core::prelude::v1::test]
+            #[__core::prelude::v1::test]
             fn types_table_and_apply_agree_on_every_pair() {
                 testing::agree_on_every_pair::<#stored>(&[#pairs], &[#steps]);
             }
 
-            #[::core::prelude::v1::test]
+            #[__core::prelude::v1::test]
             fn every_edge_is_the_same_by_types_and_by_events() {
                 testing::walk_every_edge::<#stored>();
             }
@@ -113,10 +113,10 @@ fn subject(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         let argument = machine.metadata(method).next().map(|_| &key);
         quote! {
             (Self::#from(_), #name) => {
-                let typed = || #typed::<#from>::try_from(::core::clone::Clone::clone(&self));
+                let typed = || #typed::<#from>::try_from(__core::clone::Clone::clone(&self));
                 let by_method = typed().ok()?.#ident(#argument);
                 let (by_step, event) = typed().ok()?.step(#key).into_parts();
-                ::core::option::Option::Some((by_method.#into_stored(), by_step.#into_stored(), event))
+                __core::option::Option::Some((by_method.#into_stored(), by_step.#into_stored(), event))
             }
         }
     });
@@ -143,20 +143,20 @@ fn subject(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             fn event(method: &str, n: u32) -> #transition {
                 let _ = n;
                 match method {
-                    #(#names => ::core::convert::Into::into(#keys),)*
-                    other => ::core::panic!("no method `{other}`"),
+                    #(#names => __core::convert::Into::into(#keys),)*
+                    other => __core::panic!("no method `{other}`"),
                 }
             }
 
-            fn dynamic(self, event: #transition) -> ::core::result::Result<Self, Self> {
+            fn dynamic(self, event: #transition) -> __core::result::Result<Self, Self> {
                 self.apply(event).map_err(|refused| *refused.value)
             }
 
-            fn typed(self, method: &str, n: u32) -> ::core::option::Option<(Self, Self, #transition)> {
+            fn typed(self, method: &str, n: u32) -> __core::option::Option<(Self, Self, #transition)> {
                 let _ = n;
                 match (&self, method) {
                     #(#steps)*
-                    _ => ::core::option::Option::None,
+                    _ => __core::option::Option::None,
                 }
             }
         }
@@ -180,12 +180,12 @@ fn stir(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         let (set, record) = (setters(false), setters(true));
         let recorded = (!changed.is_empty()).then(|| {
             quote! {
-                let before = ::core::clone::Clone::clone(&stirred);
+                let before = __core::clone::Clone::clone(&stirred);
                 let mut typed = #typed::<#ident>::try_from(stirred).expect("the state was looked at");
                 let changes = [#(typed.#record(#changed)),*];
                 let stirred = typed.#into_stored();
                 let replayed = changes.into_iter().try_fold(before, |value, change| value.apply(change));
-                ::core::assert_eq!(replayed.as_ref(), ::core::result::Result::Ok(&stirred), "changes as events");
+                __core::assert_eq!(replayed.as_ref(), __core::result::Result::Ok(&stirred), "changes as events");
             }
         });
         Some(quote! {

@@ -31,12 +31,12 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         quote! {
             /// Gives up the typed value for its stored form.
             #vis fn #into_stored(self) -> #stored {
-                ::core::convert::Into::into(self.0)
+                __core::convert::Into::into(self.0)
             }
 
             /// A copy in its stored form; the typed value stays.
             #vis fn #to_stored(&self) -> #stored {
-                ::core::convert::Into::into(::core::clone::Clone::clone(&self.0))
+                __core::convert::Into::into(__core::clone::Clone::clone(&self.0))
             }
         }
     });
@@ -47,7 +47,7 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
                 fn serialize<Z: #krate::__private::serde::Serializer>(
                     &self,
                     serializer: Z,
-                ) -> ::core::result::Result<Z::Ok, Z::Error> {
+                ) -> __core::result::Result<Z::Ok, Z::Error> {
                     #krate::__private::serde::Serialize::serialize(&self.0, serializer)
                 }
             }
@@ -55,7 +55,7 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
             /// There to be refused in the words of the machine.
             #[doc(hidden)]
             impl<'de, S: #state_trait + sealed::Read<'de>> #krate::__private::serde::Deserialize<'de> for #typed<S> {
-                fn deserialize<D: #krate::__private::serde::Deserializer<'de>>(_: D) -> ::core::result::Result<Self, D::Error> {
+                fn deserialize<D: #krate::__private::serde::Deserializer<'de>>(_: D) -> __core::result::Result<Self, D::Error> {
                     never()
                 }
             }
@@ -106,7 +106,7 @@ pub(super) fn typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
 
         #serde
 
-        impl<S: #state_trait> ::core::ops::Deref for #typed<S> {
+        impl<S: #state_trait> __core::ops::Deref for #typed<S> {
             type Target = S;
 
             fn deref(&self) -> &S {
@@ -141,7 +141,7 @@ fn state_impl(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> T
     let into_stored = (!machine.types).then(|| {
         quote! {
             #[automatically_derived]
-            impl ::core::convert::From<#ident> for #stored {
+            impl __core::convert::From<#ident> for #stored {
                 fn from(state: #ident) -> Self {
                     Self::#ident(state)
                 }
@@ -283,7 +283,7 @@ pub(super) fn derives(machine: &MachineDef, is_state: bool) -> TokenStream {
         return quote!(#[derive(#(#asked),*)]);
     }
     let asked = machine.derives.iter().filter(|_| is_state).chain(metadata);
-    quote!(#[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #asked)*)])
+    quote!(#[derive(__core::fmt::Debug, __core::clone::Clone, __core::cmp::PartialEq #(, #asked)*)])
 }
 
 /// A field whose name says all needs no documentation; one that is stored tells under which name.
@@ -371,7 +371,7 @@ pub(super) fn started(state: &StateDef, machine: &MachineDef) -> TokenStream {
 }
 
 fn phantom_value(state: &StateDef, machine: &MachineDef) -> Option<TokenStream> {
-    phantom(&state.fields, machine).map(|_| quote!(of_machine: ::core::default::Default::default(),))
+    phantom(&state.fields, machine).map(|_| quote!(of_machine: __core::default::Default::default(),))
 }
 
 /// The target of a step as an expression: `from` is the source, `self` holds what the caller supplies.
@@ -406,8 +406,8 @@ fn first_value(state: usize, field: &FieldDef, machine: &MachineDef) -> TokenStr
         ValueSource::Start(_)
         | ValueSource::Fixed(_)
         | ValueSource::Carried(Carried { start: Some(_), .. }) => first_call(state, field, machine),
-        _ if inside_option(&field.ty).is_some() => quote_spanned!(here=> ::core::option::Option::None),
-        _ => quote_spanned!(here=> ::core::default::Default::default()),
+        _ if inside_option(&field.ty).is_some() => quote_spanned!(here=> __core::option::Option::None),
+        _ => quote_spanned!(here=> __core::default::Default::default()),
     }
 }
 
@@ -456,8 +456,8 @@ fn converted(value: TokenStream, found: Option<&Type>, field: &FieldDef, here: S
     if is_written(Some(&field.ty)) {
         value
     } else if is_written(inside_option(&field.ty)) {
-        quote_spanned!(here=> ::core::option::Option::Some(#value))
+        quote_spanned!(here=> __core::option::Option::Some(#value))
     } else {
-        quote_spanned!(here=> ::core::convert::Into::into(#value))
+        quote_spanned!(here=> __core::convert::Into::into(#value))
     }
 }

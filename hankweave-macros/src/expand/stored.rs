@@ -61,7 +61,7 @@ pub(super) fn stored(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
                     fn read<'de, A: serde::de::MapAccess<'de>>(
                         status: #status,
                         mut fields: stored::StoredFields<'de, A, Self>,
-                    ) -> ::core::result::Result<Self, A::Error> {
+                    ) -> __core::result::Result<Self, A::Error> {
                         let deserializer = serde::de::value::MapAccessDeserializer::new(&mut fields);
                         match status {
                             #(#reads)*
@@ -77,7 +77,7 @@ pub(super) fn stored(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
 
                 #[automatically_derived]
                 impl<'de> serde::Deserialize<'de> for #stored {
-                    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> ::core::result::Result<Self, D::Error> {
+                    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> __core::result::Result<Self, D::Error> {
                         stored::read(deserializer)
                     }
                 }
@@ -101,7 +101,7 @@ fn early(machine: &MachineDef) -> Option<TokenStream> {
             fn early<'de, D: serde::Deserializer<'de>>(
                 name: &str,
                 value: D,
-            ) -> ::core::result::Result<stored::EarlyValue, D::Error> {
+            ) -> __core::result::Result<stored::EarlyValue, D::Error> {
                 #[allow(unused_imports, reason = "the types of the declaration can be read")]
                 use stored::UnreadableField as _;
                 match name {
@@ -188,9 +188,9 @@ fn writer(index: usize, state: &StateDef, machine: &MachineDef, out: &GeneratedN
 
         #[automatically_derived]
         impl serde::Serialize for #ident {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> ::core::result::Result<S::Ok, S::Error> {
-                if let ::core::option::Option::Some(violation) = #rules(self).first() {
-                    return ::core::result::Result::Err(serde::ser::Error::custom(violation));
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> __core::result::Result<S::Ok, S::Error> {
+                if let __core::option::Option::Some(violation) = #rules(self).first() {
+                    return __core::result::Result::Err(serde::ser::Error::custom(violation));
                 }
                 #name::serialize(self, stored::tagged::<#stored, S>(#status::#ident, serializer))
             }
@@ -255,7 +255,7 @@ fn read(state: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> TokenSt
         Some(FieldDef { ident: extra, .. }) => quote! {{
             let mut state = #mirror::deserialize(deserializer)?;
             state.#extra = fields.into_extra();
-            ::core::result::Result::Ok(Self::#ident(state))
+            __core::result::Result::Ok(Self::#ident(state))
         }},
     };
     quote!(#status::#ident => #body,)

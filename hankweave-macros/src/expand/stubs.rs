@@ -184,7 +184,7 @@ impl<'a> Stubs<'a> {
         let leads = quote! {
             #[doc(hidden)]
             #[automatically_derived]
-            impl #params ::core::ops::Deref for #owner #arguments #clause {
+            impl #params super::__core::ops::Deref for #owner #arguments #clause {
                 type Target = illegal::#name;
 
                 fn deref(&self) -> &illegal::#name {

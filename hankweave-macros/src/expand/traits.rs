@@ -34,14 +34,14 @@ pub(super) fn traits(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
     let notes = machine.states.iter().map(|state| legal_moves(state, machine));
     let no_edge = format!("machine `{typed}` has no edge from `{{Self}}` to `{{To}}`");
     let stored_form =
-        (!machine.types).then(|| quote!(+ ::core::clone::Clone + ::core::convert::Into<#stored>));
+        (!machine.types).then(|| quote!(+ __core::clone::Clone + __core::convert::Into<#stored>));
     let record = (!machine.types).then(|| {
         quote! {
             /// The step as an event.
             fn record(&self) -> #transition;
         }
     });
-    let events = (!machine.types).then(|| quote!(#stored, #transition,));
+    let events = (!machine.types).then(|| quote!(#stored, #transition, __core,));
     let sealed = sealed(machine, out);
     quote! {
         #sealed
@@ -98,7 +98,8 @@ fn sealed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         ..
     } = out;
     let narrow = (!machine.types)
-        .then(|| quote!(fn narrow(stored: super::#stored) -> ::core::result::Result<Self, super::#stored>;));
+        .then(|| quote!(fn narrow(stored: super::#stored) -> __core::result::Result<Self, super::#stored>;));
+    let core = (!machine.types).then(|| quote!(__core,));
     let generic = Generic::new(machine, out).methods();
     let only_declared =
         format!("only the declaration of machine `{typed}` says what its states and steps are");
@@ -124,7 +125,7 @@ fn sealed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         }
 
         mod sealed {
-            use super::{#state_trait, #typed, never};
+            use super::{#core #state_trait, #typed, never};
 
             #[diagnostic::on_unimplemented(message = #only_declared, label = "not a state of the declaration")]
             pub trait State: Sized {

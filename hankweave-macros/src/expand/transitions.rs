@@ -120,7 +120,7 @@ fn edge(
     let record = (!machine.types).then(|| {
         quote! {
             fn record(&self) -> #transition {
-                ::core::convert::Into::into(::core::clone::Clone::clone(self))
+                __core::convert::Into::into(__core::clone::Clone::clone(self))
             }
         }
     });
@@ -266,12 +266,12 @@ fn setters(field: &FieldDef, machine: &MachineDef, out: &GeneratedNames) -> Toke
                 let full = format!("`{ident}` cannot hold the sum; `apply` refuses such an event");
                 let krate = &out.krate;
                 quote! {
-                    let event = ::core::clone::Clone::clone(&delta);
+                    let event = __core::clone::Clone::clone(&delta);
                     #krate::__private::holds(#sum, #full);
                 }
             }
             (true, false) => quote_spanned! {here=>
-                let event = ::core::clone::Clone::clone(&value);
+                let event = __core::clone::Clone::clone(&value);
                 self.0.#ident = value;
             },
             (false, _) => quote_spanned!(here=> self.0.#ident #operator #argument;),

@@ -7,11 +7,12 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Expr, GenericParam, Type};
 
+use crate::ast::Next;
 use crate::case::text;
 use crate::model::{Carried, FieldDef, MachineDef, StateDef, ValueSource};
 
 use super::GeneratedNames;
-use super::checked;
+use super::checked::{self, CheckedNext};
 use super::states::at;
 
 /// One function for each expression of each state.
@@ -36,7 +37,7 @@ fn expression(field: &FieldDef) -> Option<&Expr> {
     }
 }
 
-fn next_of(field: &FieldDef) -> Option<&Expr> {
+fn next_of(field: &FieldDef) -> Option<&Next> {
     match &field.entry {
         ValueSource::Carried(Carried { next, .. }) => next.as_ref(),
         _ => None,
@@ -60,7 +61,7 @@ fn first(state: usize, field: &FieldDef, value: &Expr, machine: &MachineDef) -> 
 fn nexts(
     state: usize,
     field: &FieldDef,
-    next: &Expr,
+    next: &Next,
     machine: &MachineDef,
     out: &GeneratedNames,
 ) -> TokenStream {
@@ -74,6 +75,7 @@ fn nexts(
         let call = at(quote!(#krate::__private::next::<_, #ty>), &field.ident);
         match checked::of_next(next, machine, krate) {
             None => {
+                let next = &next.function;
                 let body = quote_spanned!(here=> #call(value, #next));
                 quote! {
                     #unused
@@ -83,13 +85,19 @@ fn nexts(
                     }
                 }
             }
-            Some(checked::Next { sums, next }) => {
+            Some(CheckedNext { sums, next, may_fail }) => {
+                let result = match may_fail {
+                    true => quote!(__core::option::Option<#ty>),
+                    false => quote!(#ty),
+                };
+                let call = at(quote!(#krate::__private::next::<_, #result>), &field.ident);
                 let next = quote_spanned!(here=> #call(value, #next));
+                let or_none = may_fail.then(|| quote!(?));
                 quote! {
                     #[inline]
-                    fn #name(value: #before) -> ::core::option::Option<#ty> {
+                    fn #name(value: #before) -> __core::option::Option<#ty> {
                         let #sums = #krate::__private::Sums::new();
-                        let next: #ty = #next;
+                        let next: #ty = #next #or_none;
                         #sums.unless_overflown(next)
                     }
                 }
@@ -153,16 +161,15 @@ pub(super) fn next_call(
     let function = next_function(state, field, source, machine);
     let here = Span::call_site().located_at(field.ident.span());
     let call = quote_spanned!(here=> #function(#value));
-    match next_of(field).is_some_and(|next| checked::of_next(next, machine, &out.krate).is_some()) {
-        true => {
-            let message = format!(
-                "the next `{}` does not fit its type; `apply` refuses such a step",
-                field.ident
-            );
-            quote!(#call.expect(#message))
-        }
-        false => call,
-    }
+    let Some(checked) = next_of(field).and_then(|next| checked::of_next(next, machine, &out.krate)) else {
+        return call;
+    };
+    let field = &field.ident;
+    let message = match checked.may_fail {
+        true => format!("there is no next `{field}`; `apply` refuses such a step"),
+        false => format!("the next `{field}` does not fit its type; `apply` refuses such a step"),
+    };
+    quote!(#call.expect(#message))
 }
 
 fn written(ty: &Type) -> String {

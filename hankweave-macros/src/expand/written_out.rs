@@ -19,14 +19,14 @@ pub(super) fn of_typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
     let asked = asked.map(|asked| of_asked(&asked.ident, typed, state_trait));
     quote! {
         #[automatically_derived]
-        impl<S: #state_trait + ::core::fmt::Debug> ::core::fmt::Debug for #typed<S> {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        impl<S: #state_trait + __core::fmt::Debug> __core::fmt::Debug for #typed<S> {
+            fn fmt(&self, f: &mut __core::fmt::Formatter<'_>) -> __core::fmt::Result {
                 f.debug_tuple(#name).field(&self.0).finish()
             }
         }
 
         #[automatically_derived]
-        impl<S: #state_trait + ::core::cmp::PartialEq> ::core::cmp::PartialEq for #typed<S> {
+        impl<S: #state_trait + __core::cmp::PartialEq> __core::cmp::PartialEq for #typed<S> {
             fn eq(&self, other: &Self) -> bool {
                 self.0 == other.0
             }
@@ -39,27 +39,27 @@ pub(super) fn of_typed(machine: &MachineDef, out: &GeneratedNames) -> TokenStrea
 /// One of the traits that `derive(typed(..))` takes.
 fn of_asked(asked: &Ident, typed: &Ident, state_trait: &Ident) -> TokenStream {
     let (path, body) = match asked.to_string().as_str() {
-        "Eq" => (quote!(::core::cmp::Eq), quote!()),
+        "Eq" => (quote!(__core::cmp::Eq), quote!()),
         "PartialOrd" => (
-            quote!(::core::cmp::PartialOrd),
+            quote!(__core::cmp::PartialOrd),
             quote! {
-                fn partial_cmp(&self, other: &Self) -> ::core::option::Option<::core::cmp::Ordering> {
+                fn partial_cmp(&self, other: &Self) -> __core::option::Option<__core::cmp::Ordering> {
                     self.0.partial_cmp(&other.0)
                 }
             },
         ),
         "Ord" => (
-            quote!(::core::cmp::Ord),
+            quote!(__core::cmp::Ord),
             quote! {
-                fn cmp(&self, other: &Self) -> ::core::cmp::Ordering {
+                fn cmp(&self, other: &Self) -> __core::cmp::Ordering {
                     self.0.cmp(&other.0)
                 }
             },
         ),
         _ => (
-            quote!(::core::hash::Hash),
+            quote!(__core::hash::Hash),
             quote! {
-                fn hash<H: ::core::hash::Hasher>(&self, state: &mut H) {
+                fn hash<H: __core::hash::Hasher>(&self, state: &mut H) {
                     self.0.hash(state);
                 }
             },
@@ -79,14 +79,14 @@ pub(super) fn of_step(out: &GeneratedNames) -> TokenStream {
     let name = value.to_string();
     quote! {
         #[automatically_derived]
-        impl<S: #state_trait + ::core::fmt::Debug> ::core::fmt::Debug for Step<S> {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        impl<S: #state_trait + __core::fmt::Debug> __core::fmt::Debug for Step<S> {
+            fn fmt(&self, f: &mut __core::fmt::Formatter<'_>) -> __core::fmt::Result {
                 f.debug_struct("Step").field(#name, &self.#value).field("event", &self.event).finish()
             }
         }
 
         #[automatically_derived]
-        impl<S: #state_trait + ::core::cmp::PartialEq> ::core::cmp::PartialEq for Step<S> {
+        impl<S: #state_trait + __core::cmp::PartialEq> __core::cmp::PartialEq for Step<S> {
             fn eq(&self, other: &Self) -> bool {
                 self.#value == other.#value && self.event == other.event
             }

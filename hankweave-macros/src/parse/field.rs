@@ -4,7 +4,7 @@ use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Expr, Ident, Meta, Token, Visibility};
 
-use crate::ast::{Again, Carry, FieldSyntax, Live, Mark, Serde};
+use crate::ast::{Again, Carry, FieldSyntax, Live, Mark, Next, Serde};
 use crate::error::Errors;
 
 use super::attribute::AttributeTarget;
@@ -39,12 +39,13 @@ fn move_paths(field: &mut FieldSyntax) {
     field.sample.as_mut().into_iter().for_each(paths::of_expr);
     match &mut field.mark {
         Mark::Live(Live { start, carry, .. }) => {
-            let carried = carry
+            start.iter_mut().for_each(paths::of_expr);
+            carry
                 .iter_mut()
-                .flat_map(|carry| carry.start.iter_mut().chain(&mut carry.next));
-            start.iter_mut().chain(carried).for_each(paths::of_expr);
+                .flat_map(Carry::expressions)
+                .for_each(paths::of_expr);
         }
-        Mark::Carry(Carry { start, next, .. }) => start.iter_mut().chain(next).for_each(paths::of_expr),
+        Mark::Carry(carry) => carry.expressions().for_each(paths::of_expr),
         Mark::Fixed(value) => paths::of_expr(value),
         Mark::None | Mark::Extra | Mark::Origin => {}
     }
@@ -125,34 +126,41 @@ impl Parse for Carry {
         }
         while !input.is_empty() {
             let word: Ident = input.parse()?;
-            let value = match word.to_string().as_str() {
-                "start" => &mut carry.start,
-                "next" => &mut carry.next,
-                _ => {
-                    let message = "a carried field takes the name of the field before, a first value and what becomes of it: \
-                                   `#[carry(attempt, start = 1, next = |attempt| attempt + 1)]`";
-                    return Err(syn::Error::new(word.span(), message));
-                }
-            };
+            let key = word.to_string();
+            if !matches!(key.as_str(), "start" | "next" | "try_next") {
+                let message = "a carried field takes the name of the field before, a first value and what becomes of it: \
+                               `#[carry(attempt, start = 1, next = |attempt| attempt + 1)]`";
+                return Err(syn::Error::new(word.span(), message));
+            }
             input.parse::<Token![=]>()?;
-            *value = Some(input.parse()?);
+            let value: Expr = input.parse()?;
+            match key.as_str() {
+                "start" => carry.start = Some(value),
+                _ => carry.next = Some(next(value, key == "try_next")?),
+            }
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }
         }
-        carry.next.as_ref().map_or(Ok(()), is_function)?;
         Ok(carry)
     }
 }
 
+impl Carry {
+    fn expressions(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let next = self.next.iter_mut().map(|next| &mut next.function);
+        self.start.iter_mut().chain(next)
+    }
+}
+
 /// Refuses what is a value and no function of one.
-fn is_function(next: &Expr) -> syn::Result<()> {
-    if !matches!(next, Expr::Lit(_) | Expr::Binary(_) | Expr::Unary(_)) {
-        return Ok(());
+fn next(function: Expr, may_fail: bool) -> syn::Result<Next> {
+    if !matches!(function, Expr::Lit(_) | Expr::Binary(_) | Expr::Unary(_)) {
+        return Ok(Next { function, may_fail });
     }
     let message =
         "the next value is computed from the one before, by a function: `next = |attempt| attempt + 1`";
-    Err(syn::Error::new_spanned(next, message))
+    Err(syn::Error::new_spanned(function, message))
 }
 
 /// A field that comes from the state before and changes in place: `carry` says how it comes, `live` how it changes.
