@@ -60,6 +60,7 @@ mod plan_changes;
 mod prices;
 mod prompt_line;
 mod question;
+mod receipt;
 mod recorded;
 mod registry;
 mod remote;
@@ -178,6 +179,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Logs(args) => logs::logs(&global, &args),
         Command::Journal(args) => journal::journal(&global, &args),
         Command::State(command) => state::state(&global, &command),
+        Command::Report(args) => receipt::report(&global, &args),
         Command::History(args) if args.all => state::history(&global, &args.document),
         Command::History(args) => thread::thread(&global, &args),
         Command::Cost(args) => state::cost(&global, &args),

@@ -33,6 +33,9 @@ pub(crate) struct Notification {
     pub(crate) reason: String,
     /// The command that continues; empty when there is nothing to continue with.
     pub(crate) next: String,
+    /// File with the report of a run that has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 impl Notification {
@@ -49,6 +52,7 @@ impl Notification {
             event,
             reason,
             next: next.to_owned(),
+            report: None,
         })
     }
 }
@@ -142,7 +146,13 @@ impl Notifier {
             let waits = events.values().filter_map(|entry| typed.waiting(&entry.event));
             if let Some((reason, next)) = waits.last() {
                 let (event, next) = ("waiting", next.to_owned());
-                self.send(&Notification { event, reason, next }).await;
+                let news = Notification {
+                    event,
+                    reason,
+                    next,
+                    report: None,
+                };
+                self.send(&news).await;
             }
         }
         std::future::pending().await
@@ -191,6 +201,9 @@ impl Notifier {
             ("HANKWEAVE_NEXT", &news.next),
         ] {
             env.insert(name.into(), value.into());
+        }
+        if let Some(report) = &news.report {
+            env.insert("HANKWEAVE_REPORT".into(), report.into());
         }
         let spec = CommandSpec {
             program: program.to_owned(),

@@ -43,6 +43,7 @@ use crate::otel;
 use crate::prices;
 use crate::prompt_line::PromptForm;
 use crate::question::{self, RecoveryChoice};
+use crate::receipt;
 use crate::report::{LiveContext, Reporter, SummaryContext, headline};
 use crate::screen::{come_back, is_drawable};
 use crate::server_log::ServerLog;
@@ -259,7 +260,7 @@ async fn drive(
     let report = shown.await;
     let outcome = outcome.map_err(|error| run_failure(&error, typed))?;
     let resume = resume(&outcome, typed);
-    let news = Notification::of(&outcome, headline(&outcome), &resume);
+    let mut news = Notification::of(&outcome, headline(&outcome), &resume);
     if let Some(report) = report {
         let log = failed_log(&state(), &directory);
         let ending = SummaryContext {
@@ -272,6 +273,10 @@ async fn drive(
             ..ending(&execution, typed, resume, log)
         };
         report.close(&outcome, &ending);
+    }
+    let written = outcome.run_id.as_ref().and_then(|_| receipt::write(&execution));
+    if let Some(news) = &mut news {
+        news.report = written;
     }
     #[cfg(feature = "otel")]
     if let Some(exporting) = exporting {

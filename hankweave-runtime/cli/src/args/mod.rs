@@ -100,7 +100,8 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Start here",
         &[
-            "init", "doctor", "validate", "run", "status", "logs", "diff", "approve", "stop", "undo",
+            "init", "doctor", "validate", "run", "status", "report", "logs", "diff", "approve", "stop",
+            "undo",
         ],
     ),
     ("Watch and steer", &["attach", "page", "next", "skip"]),
@@ -190,6 +191,14 @@ pub(crate) enum Command {
     /// Show progress, cost and what comes next
     #[command(after_long_help = "Examples:\n  hankweave status my-hank\n  hankweave status my-hank --json")]
     Status(ExecutionArgs),
+    /// Report what a run did, as Markdown
+    ///
+    /// Codons, checks, changed files, money, approvals and the command that continues, from the record alone. Each run that ends leaves it in
+    /// `.hankweave/report.md`.
+    #[command(
+        after_long_help = "Examples:\n  hankweave report my-hank\n  hankweave report --html > report.html"
+    )]
+    Report(ReportArgs),
     /// Print what agents did, by codon
     ///
     /// Rigs and sentinels are printed as well; with -v also thoughts and the results of tools.

@@ -32,6 +32,18 @@ impl DiffArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    pub(crate) execution: ExecutionArgs,
+    /// Print one HTML page
+    #[arg(long)]
+    pub(crate) html: bool,
+    /// Print Markdown, which is the default
+    #[arg(long, conflicts_with = "html")]
+    pub(crate) md: bool,
+}
+
+#[derive(Debug, Args)]
 #[group(id = "speaker", multiple = false, args = ["agent", "rig", "server"])]
 pub(crate) struct LogsArgs {
     /// Codon, in a loop with all its iterations or one, as draft#1 [default: all]

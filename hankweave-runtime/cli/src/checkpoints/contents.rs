@@ -1,5 +1,6 @@
 //! `hankweave diff`: what changed in the files, as git tells it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use anstyle::{AnsiColor, Style};
 use hankweave_core::id::CheckpointSha;
 use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::checkpoint::TreePath;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::{Environment, find_program};
 use serde_json::json;
@@ -17,6 +19,7 @@ use super::unreadable;
 use crate::args::{DiffArgs, Global};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
+use crate::receipt::LineCounts;
 use crate::screen::{SafeText, is_drawable, print};
 
 /// The longest line that is shown in one piece.
@@ -88,6 +91,31 @@ pub(crate) fn compare_file(execution: &Path, base: &CheckpointSha, path: &Path) 
             Ok(first_bytes(command.stderr(Stdio::null()))?.0)
         }
     }
+}
+
+/// Returns the lines that each file gained and lost between two checkpoints; `None` without git, or where it fails. Binary files have none.
+pub(crate) fn changed_lines(
+    execution: &Path,
+    from: &CheckpointSha,
+    to: &CheckpointSha,
+) -> Option<BTreeMap<String, LineCounts>> {
+    let mut command = plain_git(&find_git()?, execution);
+    command.args(DIFF).args(["--numstat", "-z", "--no-renames"]);
+    command
+        .args([from.as_str(), to.as_str(), "--"])
+        .stderr(Stdio::null());
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    let files = output.stdout.split(|byte| *byte == 0);
+    Some(files.filter_map(numbers).collect())
+}
+
+/// Reads `ADDED<tab>REMOVED<tab>PATH`, as git prints it; binary files have `-` for numbers.
+fn numbers(line: &[u8]) -> Option<(String, LineCounts)> {
+    let mut parts = line.splitn(3, |byte| *byte == b'\t');
+    let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse().ok();
+    let (added, removed) = (number()?, number()?);
+    let path = TreePath::new(parts.next()?).ok()?;
+    Some((path.to_string(), LineCounts { added, removed }))
 }
 
 /// Returns the first bytes of a command's output, and whether it succeeded.

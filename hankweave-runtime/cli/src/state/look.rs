@@ -85,6 +85,13 @@ pub(crate) fn is_shortened(execution: &Path) -> Result<bool, CliError> {
     Ok(journal::is_shortened(&segments))
 }
 
+/// Returns the length of the journal of an execution directory, in bytes.
+pub(crate) fn journal_bytes(execution: &Path) -> Result<u64, CliError> {
+    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    let lengths = segments.iter().filter_map(|path| RealDisk.metadata(path).ok());
+    Ok(lengths.map(|found| found.length).sum())
+}
+
 /// Returns the budgets' usage at the end of the newest run that has budgets.
 pub(crate) fn budget_summary(execution: &Path) -> Result<Option<Event>, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));

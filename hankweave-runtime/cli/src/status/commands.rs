@@ -14,7 +14,7 @@ use super::StatusView;
 use crate::typed::CommandEdit;
 
 /// A command, and what it does.
-type SuggestedCommand = (String, String);
+pub(crate) type SuggestedCommand = (String, String);
 
 fn offer(command: String, purpose: impl Into<String>) -> SuggestedCommand {
     (command, purpose.into())
@@ -22,7 +22,7 @@ fn offer(command: String, purpose: impl Into<String>) -> SuggestedCommand {
 
 impl StatusView<'_> {
     /// Returns the commands that can be typed here, with their effects.
-    pub(super) fn commands(&self) -> Vec<SuggestedCommand> {
+    pub(crate) fn commands(&self) -> Vec<SuggestedCommand> {
         let Self {
             state, thread, typed, ..
         } = self;

@@ -17,7 +17,7 @@ use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide_with_replans};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::RunView;
+use hankweave_core::view::{AttemptState, RunView};
 use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 use hankweave_runtime::ExecutionDir;
@@ -32,6 +32,7 @@ use crate::exit::CliError;
 use crate::left_out::LeftOut;
 use crate::output;
 use crate::plan_changes::PlanChanges;
+use crate::report::standing;
 use crate::screen::SafeText;
 use crate::typed::HintCommands;
 
@@ -39,17 +40,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
     let state = crate::state::read_execution(&execution.execution)?;
     let thread = thread::build(&state, None, None);
     let hank = last_hank(&execution.execution);
-    let head = thread::head(&state);
-    let view = StatusView {
-        budget: crate::state::budget_summary(&execution.execution)?,
-        is_shortened: crate::state::is_shortened(&execution.execution)?,
-        warnings: crate::state::record_warnings(&execution.execution, &state),
-        left_out: LeftOut::of(
-            &execution.execution,
-            head.as_ref().map(|head| &head.checkpoint_sha),
-        ),
-        ..StatusView::of(&execution.execution, &state, &thread, hank.as_ref())
-    };
+    let view = StatusView::whole(&execution.execution, &state, &thread, hank.as_ref())?;
     if global.json() {
         let document = json!({
             "currentRunId": state.current_run_id,
@@ -90,8 +81,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
             "plannedCodons": state.execution_plan.len(),
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
-            "costIsLowerBound": state.cost_is_lower_bound()
-                || state.runs.front().is_some_and(|run| view.is_lower_bound(run)),
+            "costIsLowerBound": view.costs_at_least(),
         });
         return output::print_json(&document);
     }
@@ -110,12 +100,12 @@ pub(crate) fn outlook(execution: &Path, state: &HankweaveState, hank: Option<&Ha
 }
 
 /// Output of the command (CLI-14).
-struct StatusView<'a> {
-    state: &'a HankweaveState,
-    thread: &'a ExecutionThread,
+pub(crate) struct StatusView<'a> {
+    pub(crate) state: &'a HankweaveState,
+    pub(crate) thread: &'a ExecutionThread,
     /// View that every reader draws; lines, files and waits are those of a live run's own clients.
-    drawn: RunView,
-    typed: HintCommands,
+    pub(crate) drawn: RunView,
+    pub(crate) typed: HintCommands,
     /// A process works in the directory.
     live: bool,
     /// Activity that the run reports.
@@ -130,14 +120,31 @@ struct StatusView<'a> {
     /// The budget summary of the last run that ended.
     budget: Option<Event>,
     /// Files that belong to the last checkpoint and are not in it.
-    left_out: LeftOut,
+    pub(crate) left_out: LeftOut,
     /// The oldest output of agents was removed from the journal (D6).
-    is_shortened: bool,
+    pub(crate) is_shortened: bool,
     /// Warnings about the record (STATE-34).
-    warnings: Vec<StateWarning>,
+    pub(crate) warnings: Vec<StateWarning>,
 }
 
 impl<'a> StatusView<'a> {
+    /// Reads all that the commands tell of a directory.
+    pub(crate) fn whole(
+        execution: &Path,
+        state: &'a HankweaveState,
+        thread: &'a ExecutionThread,
+        hank: Option<&Hank>,
+    ) -> Result<Self, CliError> {
+        let head = thread::head(state).map(|head| head.checkpoint_sha);
+        Ok(Self {
+            budget: crate::state::budget_summary(execution)?,
+            is_shortened: crate::state::is_shortened(execution)?,
+            warnings: crate::state::record_warnings(execution, state),
+            left_out: LeftOut::of(execution, head.as_ref()),
+            ..Self::of(execution, state, thread, hank)
+        })
+    }
+
     fn of(
         execution: &Path,
         state: &'a HankweaveState,
@@ -211,7 +218,7 @@ impl StatusView<'_> {
     }
 
     /// Time at work of the codons of a run (HANK-35).
-    fn worked(&self, run: &RunRecord) -> Duration {
+    pub(crate) fn worked(&self, run: &RunRecord) -> Duration {
         let of_codon = |codon: &CodonExecution| match codon.end_time() {
             None if self.live => self.elapsed(codon),
             _ => time_at_work(run, codon),
@@ -237,6 +244,21 @@ impl StatusView<'_> {
         run.cost_is_lower_bound() || run.open_codon().is_some_and(works)
     }
 
+    /// Whether more was used in the whole directory than is recorded.
+    pub(crate) fn costs_at_least(&self) -> bool {
+        let newest = self.state.runs.front();
+        self.state.cost_is_lower_bound() || newest.is_some_and(|run| self.is_lower_bound(run))
+    }
+
+    /// State of a codon in one word; one that is open in a directory where nothing works has crashed.
+    pub(crate) fn state_of(&self, codon: &CodonExecution) -> &'static str {
+        let summary = CodonSummary::of(codon);
+        match !codon.is_terminal() && !self.live {
+            true => AttemptState::Crashed.as_str(),
+            false => standing(summary.status, summary.interrupted_by),
+        }
+    }
+
     /// Whether a failure keeps the next run from simply continuing. A run that completed all the same had ignored it (HANK-44).
     fn is_blocked(&self) -> bool {
         let newest = self.thread.codons.first();
@@ -250,7 +272,7 @@ pub(crate) fn decision(execution: &Path, state: &HankweaveState) -> Option<Decis
     Some(decide_with_replans(state, &last_hank(execution)?))
 }
 
-fn last_hank(execution: &Path) -> Option<Hank> {
+pub(crate) fn last_hank(execution: &Path) -> Option<Hank> {
     let dir = ExecutionDir::new(execution.to_owned());
     inspect::last_hank(&RealDisk, &dir).ok()??.hank
 }

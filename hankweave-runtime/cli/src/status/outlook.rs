@@ -9,7 +9,7 @@ use crate::report;
 
 impl StatusView<'_> {
     /// Describes the next codon, or what blocks it.
-    pub(super) fn outlook(&self, run: &RunRecord) -> String {
+    pub(crate) fn outlook(&self, run: &RunRecord) -> String {
         let thread = &self.thread;
         if let Some(open) = run.open_codon() {
             let id = open.codon_id();

@@ -5,13 +5,12 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::document::StateWarning;
-use hankweave_core::view::AttemptState;
 use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 
 use super::StatusView;
 use crate::recorded::SHORTENED;
-use crate::report::{self, at_its_budget, codon_line, id_width, standing, style_of};
+use crate::report::{self, at_its_budget, codon_line, id_width, style_of};
 use crate::screen::{SafeText, local_time};
 
 impl StatusView<'_> {
@@ -69,9 +68,7 @@ impl StatusView<'_> {
             "  this run {} in {}, all runs {}",
             run.spend().display(self.is_lower_bound(run)),
             report::duration(self.worked(run)),
-            state
-                .total_spend()
-                .display(self.is_lower_bound(run) || state.cost_is_lower_bound())
+            state.total_spend().display(self.costs_at_least())
         )?;
         if let Some(Event::BudgetSummary { ceiling, totals, .. }) = &self.budget {
             let budget = report::budget(ceiling, totals);
@@ -129,17 +126,15 @@ impl StatusView<'_> {
 
     /// A codon in one line.
     fn line(&self, codon: &CodonExecution, summary: &CodonSummary) -> String {
-        let cut_off = !codon.is_terminal() && !self.live;
-        let standing = match cut_off {
-            true => AttemptState::Crashed.as_str(),
-            false => standing(summary.status, summary.interrupted_by),
-        };
+        let has_crashed = !codon.is_terminal() && !self.live;
         let elapsed = match codon.end_time() {
             Some(_) => Some(summary.duration),
             // Nobody knows when the process was gone.
-            None if cut_off => None,
+            None if has_crashed => None,
             None => Some(self.elapsed(codon)),
         };
-        codon_line(standing, elapsed, summary).trim_end().to_owned()
+        codon_line(self.state_of(codon), elapsed, summary)
+            .trim_end()
+            .to_owned()
     }
 }

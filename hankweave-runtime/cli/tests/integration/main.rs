@@ -70,6 +70,7 @@ mod real_clients;
 mod real_money;
 mod real_scenarios;
 mod real_stories;
+mod receipt;
 mod record;
 mod reference;
 mod refusals;

@@ -1,0 +1,348 @@
+//! Contents of a report, from the record alone.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::hank::{CodonConfig, Hank, PromptSource};
+use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::time::Timestamp;
+use hankweave_core::view::{RunState, RunView, WaitKind, excerpt};
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::checkpoint::{ChangeKind, GitHistory};
+use serde::Serialize;
+
+use super::heard::{CheckReport, Heard, Occasion};
+use crate::checkpoints::changed_lines;
+use crate::screen::local_time;
+use crate::status::StatusView;
+
+/// Bytes of a prompt in a report.
+const PROMPT: usize = 160;
+
+/// Codons and files that a report lists.
+const LISTED: usize = 200;
+
+/// A run, as it is told to people who were not there (CLI-44).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Receipt {
+    /// Name of the hank, or of the directory.
+    pub(super) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<String>,
+    pub(super) state: RunState,
+    /// State in words, such as `paused (total budget spent)`.
+    pub(super) words: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cause: Option<String>,
+    pub(super) runs: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) began: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ended: Option<Timestamp>,
+    /// Time at work of all runs, in milliseconds.
+    pub(super) worked_ms: u64,
+    pub(super) codons: Vec<CodonReport>,
+    /// Codons that are not listed because there are too many.
+    pub(super) more_codons: usize,
+    /// Codons of the plan that have not started.
+    pub(super) planned: usize,
+    pub(super) files: FilesReport,
+    pub(super) money: MoneyReport,
+    pub(super) occasions: Vec<Occasion>,
+    /// What a person should know besides.
+    pub(super) remarks: Vec<String>,
+    /// Next codon, or what blocks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) outlook: Option<String>,
+    /// Commands that continue, with their effects.
+    pub(super) commands: Vec<(String, String)>,
+}
+
+/// A codon of the report.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CodonReport {
+    pub(super) id: CodonId,
+    pub(super) name: String,
+    /// First line of its prompt, cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) asked: Option<String>,
+    /// State in one word.
+    pub(super) state: String,
+    /// Why it did not succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+    /// Last message of its agent, cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) did: Option<String>,
+    pub(super) attempts: usize,
+    pub(super) worked_ms: u64,
+    pub(super) cost: Usd,
+    pub(super) cost_is_lower_bound: bool,
+    pub(super) tokens: TokenUsage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) files_changed: Option<u64>,
+    pub(super) checks: Vec<CheckReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) remarks: Vec<String>,
+}
+
+/// Files that differ from those before the first codon.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FilesReport {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) from: Option<CheckpointSha>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) to: Option<CheckpointSha>,
+    /// Number of files; `None` where no checkpoint says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) count: Option<usize>,
+    /// The first of them, ordered by path.
+    pub(super) changes: Vec<FileReport>,
+    /// Lines added and removed in all of them; `None` without git.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lines: Option<LineCounts>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct FileReport {
+    pub(super) path: String,
+    pub(super) kind: ChangeKind,
+    /// `None` for binary files.
+    #[serde(flatten)]
+    pub(super) lines: Option<LineCounts>,
+}
+
+/// Lines that a change added and removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct LineCounts {
+    pub(crate) added: u64,
+    pub(crate) removed: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct MoneyReport {
+    pub(super) spent: Usd,
+    pub(super) at_least: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<Usd>,
+    /// Spending by model, sentinels apart.
+    pub(super) by_model: BTreeMap<String, ModelReport>,
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ModelReport {
+    pub(super) cost: Usd,
+    pub(super) at_least: bool,
+    pub(super) tokens: TokenUsage,
+}
+
+impl Receipt {
+    pub(super) fn new(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard: Heard) -> Self {
+        let run = status.state.runs.front();
+        let meta = hank.and_then(|hank| hank.meta.as_ref());
+        let worked = status
+            .state
+            .runs
+            .iter()
+            .map(|run| status.worked(run))
+            .sum::<std::time::Duration>();
+        let codons = codons(status, hank, &heard);
+        let recorded = codons.len();
+        Self {
+            name: meta.map_or_else(|| name_of(execution), |meta| meta.name.clone()),
+            description: meta.and_then(|meta| meta.description.clone()),
+            state: status.drawn.state,
+            words: status.drawn.state_words(),
+            cause: status.drawn.cause.clone(),
+            runs: status.state.runs.len(),
+            began: status.state.runs.iter().last().map(|run| run.start_time),
+            ended: run.and_then(|run| run.end_time),
+            worked_ms: u64::try_from(worked.as_millis()).unwrap_or(u64::MAX),
+            more_codons: recorded.saturating_sub(LISTED),
+            planned: status.state.execution_plan.len().saturating_sub(recorded),
+            // The newest ones say more about where the run stands.
+            codons: codons.into_iter().skip(recorded.saturating_sub(LISTED)).collect(),
+            files: FilesReport::of(execution, status),
+            money: money(status, &heard.view),
+            remarks: remarks(status),
+            outlook: run.map(|run| status.outlook(run)),
+            commands: status.commands(),
+            occasions: with_waits(heard),
+        }
+    }
+}
+
+fn name_of(execution: &Path) -> String {
+    let real = execution.canonicalize().unwrap_or_else(|_| execution.to_owned());
+    real.file_name()
+        .unwrap_or(real.as_os_str())
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Codons that have started, in the order of the plan.
+fn codons(status: &StatusView<'_>, hank: Option<&Hank>, heard: &Heard) -> Vec<CodonReport> {
+    let newest = status.thread.newest_records();
+    let planned = status.state.execution_plan.iter();
+    let started = planned.filter_map(|entry| newest.get(&entry.codon_id).copied());
+    let attempts = status
+        .thread
+        .codons
+        .iter()
+        .fold(BTreeMap::new(), |mut counts, entry| {
+            *counts.entry(entry.codon.codon_id()).or_insert(0) += 1;
+            counts
+        });
+    started
+        .map(|record| {
+            let (id, summary) = (record.codon_id(), hankweave_runtime::CodonSummary::of(record));
+            let config = hank.and_then(|hank| hank.codon(id.configured()));
+            CodonReport {
+                name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
+                asked: config.and_then(asked),
+                state: status.state_of(record).to_owned(),
+                why: summary
+                    .failure
+                    .as_ref()
+                    .and_then(|failure| failure.message.clone()),
+                did: heard.messages.get(id).cloned(),
+                attempts: attempts.get(id).copied().unwrap_or(1),
+                worked_ms: u64::try_from(summary.duration.as_millis()).unwrap_or(u64::MAX),
+                cost: summary.cost,
+                cost_is_lower_bound: summary.cost_is_lower_bound,
+                tokens: summary.tokens,
+                files_changed: summary.files_changed,
+                checks: heard.checks.get(id).cloned().unwrap_or_default(),
+                remarks: summary.remarks,
+                id: id.clone(),
+            }
+        })
+        .collect()
+}
+
+/// First line of a prompt, or the files that hold it.
+fn asked(config: &CodonConfig) -> Option<String> {
+    match &config.prompt {
+        PromptSource::Text(text) => {
+            let line = text.lines().find(|line| !line.trim().is_empty())?;
+            Some(excerpt(line, PROMPT))
+        }
+        PromptSource::Files(files) => Some(excerpt(&files.join(", "), PROMPT)),
+    }
+}
+
+impl FilesReport {
+    fn of(execution: &Path, status: &StatusView<'_>) -> Self {
+        let head = hankweave_core::thread::head(status.state).map(|head| head.checkpoint_sha);
+        let Some((from, to)) = status.drawn.files.base.clone().zip(head) else {
+            return Self::default();
+        };
+        let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
+        let history = GitHistory::open(&repository).ok().flatten();
+        let changes = history.and_then(|history| history.diff(&from, &to).ok());
+        let lines = changed_lines(execution, &from, &to);
+        let listed = changes.iter().flatten().take(LISTED).map(|change| {
+            let path = change.path.to_string();
+            FileReport {
+                lines: lines.as_ref().and_then(|lines| lines.get(&path).copied()),
+                kind: change.kind,
+                path,
+            }
+        });
+        Self {
+            changes: listed.collect(),
+            count: changes.as_ref().map(Vec::len),
+            lines: lines.map(|lines| {
+                lines.values().fold(LineCounts::default(), |sum, one| LineCounts {
+                    added: sum.added.saturating_add(one.added),
+                    removed: sum.removed.saturating_add(one.removed),
+                })
+            }),
+            from: Some(from),
+            to: Some(to),
+        }
+    }
+}
+
+fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
+    let mut by_model: BTreeMap<String, ModelReport> = BTreeMap::new();
+    for item in heard.items.values() {
+        for attempt in item.attempts.values() {
+            let model = attempt
+                .model
+                .as_deref()
+                .or(item.model.as_deref())
+                .unwrap_or("unknown model");
+            let sum = by_model.entry(model.to_owned()).or_default();
+            sum.cost += attempt.cost;
+            sum.at_least |= attempt.at_least;
+            sum.tokens += attempt.tokens;
+        }
+        if let Some(earlier) = item.earlier {
+            let sum = by_model.entry("earlier attempts".to_owned()).or_default();
+            sum.cost += earlier.cost;
+            sum.at_least |= earlier.at_least;
+            sum.tokens += earlier.tokens;
+        }
+    }
+    MoneyReport {
+        spent: status.state.total_spend(),
+        at_least: status.costs_at_least(),
+        limit: heard.money.limit,
+        by_model,
+    }
+}
+
+fn remarks(status: &StatusView<'_>) -> Vec<String> {
+    let left_out = status
+        .left_out
+        .words()
+        .map(|files| format!("Not in the last checkpoint: {files}."));
+    let odd = status
+        .warnings
+        .iter()
+        .map(|warning| format!("Odd record: {}: {}.", warning.path, warning.message));
+    let shortened = status
+        .is_shortened
+        .then(|| format!("Of the journal, {}.", crate::recorded::SHORTENED));
+    left_out.into_iter().chain(odd).chain(shortened).collect()
+}
+
+/// Occasions with the waits among them.
+fn with_waits(heard: Heard) -> Vec<Occasion> {
+    let waits = heard
+        .view
+        .waits
+        .values()
+        .filter(|wait| wait.kind != WaitKind::Approval);
+    let waits = waits.map(|wait| {
+        let who = wait.item.as_deref().unwrap_or("the run");
+        let what = match wait.kind {
+            WaitKind::Limit => "waited for the end of a usage limit",
+            _ => "waited before another attempt",
+        };
+        let until = wait
+            .to
+            .map(|to| format!(" until {}", local_time(to)))
+            .unwrap_or_default();
+        let why = wait
+            .why
+            .as_deref()
+            .map(|why| format!(": {why}"))
+            .unwrap_or_default();
+        Occasion {
+            at: wait.from,
+            what: format!("{who} {what}{until}{why}"),
+        }
+    });
+    let mut occasions: Vec<Occasion> = waits.collect();
+    occasions.extend(heard.occasions);
+    occasions.sort_by_key(|occasion| occasion.at);
+    occasions
+}

@@ -1,0 +1,181 @@
+//! What the journal adds to the state document: words of agents, checks, questions, waits and commands.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::CodonId;
+use hankweave_core::time::Timestamp;
+use hankweave_core::view::{RunView, excerpt};
+use hankweave_core::wire::{AgentAction, Event, JournalEntry};
+use hankweave_runtime::journal::TailLine;
+use serde::Serialize;
+
+use crate::exit::CliError;
+use crate::recorded::{self, JournalRange, LineSink};
+
+/// Bytes of a codon's last message in a report.
+const MESSAGE: usize = 240;
+
+/// Occasions that a report lists, the newest ones.
+const OCCASIONS: usize = 200;
+
+/// Contents of a journal that a report needs.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// View after its last event.
+    pub(super) view: RunView,
+    /// Last message of each codon's agent, cut.
+    pub(super) messages: BTreeMap<CodonId, String>,
+    /// Newest check of each codon, and of the loop that it ends.
+    pub(super) checks: BTreeMap<CodonId, Vec<CheckReport>>,
+    /// Questions, answers, waits and commands in their order.
+    pub(super) occasions: Vec<Occasion>,
+}
+
+/// Result of a check.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CheckReport {
+    /// Command.
+    pub(super) run: String,
+    pub(super) passed: bool,
+    /// How it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+    /// Last line of its output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) says: Option<String>,
+    /// Whether it decides over a loop.
+    pub(super) ends_loop: bool,
+}
+
+/// Something that a person asked, answered or waited for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Occasion {
+    pub(super) at: Timestamp,
+    /// One sentence.
+    pub(super) what: String,
+}
+
+impl Heard {
+    /// Reads the journal of an execution directory; one that is not there says nothing.
+    pub(super) fn of(execution: &Path) -> Result<Self, CliError> {
+        let mut heard = Self::default();
+        let all = JournalRange {
+            after: 0,
+            follow: false,
+            quiet: true,
+        };
+        recorded::read(execution, all, &mut heard)?;
+        Ok(heard)
+    }
+
+    fn take(&mut self, entry: &JournalEntry) {
+        let answered = self.view.answered.clone();
+        self.view.take(entry);
+        match &entry.event {
+            Event::AssistantAction {
+                codon_id,
+                action: AgentAction::Message,
+                content,
+                parent_tool_use_id: None,
+                ..
+            } if !content.trim().is_empty() => {
+                self.messages.insert(codon_id.clone(), excerpt(content, MESSAGE));
+            }
+            Event::CheckCompleted {
+                codon_id,
+                loop_id,
+                run,
+                passed,
+                why,
+                says,
+                ..
+            } => {
+                let check = CheckReport {
+                    run: run.clone(),
+                    passed: *passed,
+                    why: why.clone(),
+                    says: says.clone(),
+                    ends_loop: loop_id.is_some(),
+                };
+                let checks = self.checks.entry(codon_id.clone()).or_default();
+                checks.retain(|known| known.ends_loop != check.ends_loop);
+                checks.push(check);
+            }
+            Event::StateTransition { transition, .. } => self.transition(transition, entry.timestamp),
+            Event::ApprovalRequested { codon_id, question } => {
+                self.note(entry.timestamp, format!("{codon_id} asked: {question}"));
+            }
+            Event::CommandAccepted {
+                command,
+                client_id,
+                codon_id,
+                reason,
+            } => {
+                // An answer is an occasion already: this says who gave it.
+                if answered == self.view.answered {
+                    let codon = codon_id
+                        .as_ref()
+                        .map(|id| format!(" of {id}"))
+                        .unwrap_or_default();
+                    let what = format!("{command}{codon} by {client_id}{}", because(reason.as_deref()));
+                    self.note(entry.timestamp, what);
+                } else if let Some(newest) = self.occasions.last_mut() {
+                    newest.what.push_str(&format!(" (by {client_id})"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn transition(&mut self, event: &StateEvent, at: Timestamp) {
+        match event {
+            StateEvent::RunStarted { .. } => self.note(at, "a run started".to_owned()),
+            StateEvent::RunCompleted { .. } => self.note(at, "the run completed".to_owned()),
+            StateEvent::RunCrashed { .. } => self.note(at, "the run crashed".to_owned()),
+            StateEvent::RunFailed { cause, .. } => {
+                self.note(at, format!("the run ended{}", because(cause.as_deref())));
+            }
+            StateEvent::ApprovalSet {
+                approval: Some(answer),
+            } => {
+                let verb = if answer.granted { "approved" } else { "denied" };
+                let what = format!(
+                    "{} was {verb}{}",
+                    answer.codon_id,
+                    because(answer.reason.as_deref())
+                );
+                self.note(at, what);
+            }
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, at: Timestamp, what: String) {
+        self.occasions.push(Occasion { at, what });
+        if self.occasions.len() > OCCASIONS {
+            self.occasions.remove(0);
+        }
+    }
+}
+
+fn because(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
+}
+
+impl LineSink for Heard {
+    fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
+        // A line of a newer version is no part of this report.
+        if let Ok(entry) = JournalEntry::from_json(line.bytes) {
+            self.take(&entry);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,333 @@
+//! The report as Markdown, readable as the text of a pull request.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use hankweave_core::view::RunState;
+use hankweave_runtime::checkpoint::ChangeKind;
+
+use super::gathered::{CodonReport, FileReport, LineCounts, Receipt};
+use crate::report::{counted, duration, tokens};
+use crate::screen::{local_time, one_line};
+
+/// Files that are listed by name.
+const NAMED_FILES: usize = 40;
+
+/// Returns the report.
+pub(super) fn markdown(receipt: &Receipt) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = receipt.write(&mut text);
+    text
+}
+
+/// Text of others within a line: nothing in it is markup.
+fn plain(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in one_line(text).chars() {
+        if matches!(
+            c,
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '~' | '&'
+        ) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// Text of others as code: a fence that is longer than any within.
+fn code(text: &str) -> String {
+    let text = one_line(text);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let space = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    // A bar would end a cell of a table.
+    format!("{fence}{space}{}{space}{fence}", text.replace('|', "\\|"))
+}
+
+fn time(ms: u64) -> String {
+    duration(Duration::from_millis(ms))
+}
+
+const fn mark(state: RunState) -> &'static str {
+    match state {
+        RunState::Completed => "✓",
+        RunState::Failed | RunState::Crashed => "✗",
+        RunState::Stopped | RunState::Paused | RunState::Asking | RunState::Idle => "◌",
+        RunState::Planned | RunState::Running => "▶",
+    }
+}
+
+impl Receipt {
+    fn write(&self, text: &mut String) -> fmt::Result {
+        writeln!(
+            text,
+            "# {} {}: {}\n",
+            mark(self.state),
+            plain(&self.name),
+            plain(&self.words)
+        )?;
+        if let Some(description) = &self.description {
+            writeln!(text, "{}\n", plain(description))?;
+        }
+        writeln!(text, "{}.\n", self.in_short())?;
+        if let Some(cause) = &self.cause {
+            writeln!(text, "**{}**\n", plain(cause))?;
+        }
+        self.write_codons(text)?;
+        self.write_checks(text)?;
+        self.write_files(text)?;
+        self.write_money(text)?;
+        self.write_occasions(text)?;
+        if !self.remarks.is_empty() {
+            writeln!(text, "## Remarks\n")?;
+            self.remarks
+                .iter()
+                .try_for_each(|remark| writeln!(text, "- {}", plain(remark)))?;
+            writeln!(text)?;
+        }
+        self.write_commands(text)
+    }
+
+    /// `3 of 5 codons, 12 files changed, $0.7500 of $2.00, 3m20s at work, Nov 26 23:01 to 23:05`.
+    fn in_short(&self) -> String {
+        let done = self
+            .codons
+            .iter()
+            .filter(|codon| codon.state == "completed")
+            .count();
+        let all = self.codons.len() + self.planned;
+        let mut parts = vec![format!("{done} of {}", counted(all, "codon"))];
+        if let Some(count) = self.files.count {
+            parts.push(changed(count as u64));
+        }
+        parts.push(self.spent());
+        parts.push(format!("{} at work", time(self.worked_ms)));
+        if let Some(began) = self.began {
+            let until = self.ended.map(|end| format!(" to {}", local_time(end)));
+            parts.push(format!("{}{}", local_time(began), until.unwrap_or_default()));
+        }
+        if self.runs > 1 {
+            parts.push(counted(self.runs, "run"));
+        }
+        parts.join(", ")
+    }
+
+    fn spent(&self) -> String {
+        let spent = self.money.spent.display(self.money.at_least);
+        match self.money.limit {
+            Some(limit) => format!("{spent} of {limit}"),
+            None => spent,
+        }
+    }
+
+    fn write_codons(&self, text: &mut String) -> fmt::Result {
+        writeln!(text, "## Codons\n")?;
+        if self.codons.is_empty() {
+            return writeln!(text, "None has started.\n");
+        }
+        if self.more_codons > 0 {
+            writeln!(text, "{} before these.\n", counted(self.more_codons, "codon"))?;
+        }
+        writeln!(
+            text,
+            "| Codon | State | Time | Cost | Files | What it did |\n| --- | --- | --- | --- | --- | --- |"
+        )?;
+        for codon in &self.codons {
+            let attempts = match codon.attempts {
+                1 => String::new(),
+                count => format!(", {count} attempts"),
+            };
+            writeln!(
+                text,
+                "| {} ({}) | {}{attempts} | {} | {} | {} | {} |",
+                plain(&codon.name),
+                code(codon.id.as_str()),
+                codon.state,
+                time(codon.worked_ms),
+                codon.cost.display(codon.cost_is_lower_bound),
+                codon.files_changed.map_or_else(|| "-".to_owned(), changed),
+                codon.did.as_deref().map_or_else(|| "-".to_owned(), plain),
+            )?;
+        }
+        writeln!(text)?;
+        self.write_prompts(text)?;
+        self.codons
+            .iter()
+            .try_for_each(|codon| codon.write_troubles(text))
+    }
+
+    fn write_prompts(&self, text: &mut String) -> fmt::Result {
+        let mut known = BTreeSet::new();
+        let asked = self
+            .codons
+            .iter()
+            .filter(|codon| known.insert(codon.id.configured()));
+        let asked: Vec<_> = asked
+            .filter_map(|codon| Some((codon, codon.asked.as_deref()?)))
+            .collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        writeln!(text, "What was asked:\n")?;
+        let mut asked = asked.iter();
+        asked.try_for_each(|(codon, asked)| writeln!(text, "- {}: {}", plain(&codon.name), plain(asked)))?;
+        writeln!(text)
+    }
+
+    fn write_checks(&self, text: &mut String) -> fmt::Result {
+        let checks = self
+            .codons
+            .iter()
+            .flat_map(|codon| codon.checks.iter().map(move |check| (codon, check)));
+        for (index, (codon, check)) in checks.enumerate() {
+            if index == 0 {
+                writeln!(text, "## Checks\n")?;
+            }
+            let result = if check.passed { "passed" } else { "failed" };
+            write!(
+                text,
+                "- {}: {} {result}",
+                code(codon.id.as_str()),
+                code(&check.run)
+            )?;
+            if let Some(why) = &check.why {
+                write!(text, " ({})", plain(why))?;
+            }
+            match &check.says {
+                Some(says) => writeln!(text, ": {}", code(says))?,
+                None => writeln!(text)?,
+            }
+        }
+        if self.codons.iter().any(|codon| !codon.checks.is_empty()) {
+            writeln!(text)?;
+        }
+        Ok(())
+    }
+
+    fn write_files(&self, text: &mut String) -> fmt::Result {
+        let Some(count) = self.files.count else {
+            return Ok(());
+        };
+        writeln!(text, "## Files\n")?;
+        if count == 0 {
+            return writeln!(text, "None has changed since the start.\n");
+        }
+        let lines = self
+            .files
+            .lines
+            .map(|lines| format!(", {}", lines_changed(lines)));
+        let lines = lines.unwrap_or_default();
+        writeln!(text, "{} since the start{lines}.\n", changed(count as u64))?;
+        let named = self.files.changes.iter().take(NAMED_FILES);
+        named.clone().try_for_each(|file| file.write(text))?;
+        let more = count.saturating_sub(named.count());
+        if more > 0 {
+            writeln!(text, "- and {} more", counted(more, "file"))?;
+        }
+        writeln!(text)
+    }
+
+    fn write_money(&self, text: &mut String) -> fmt::Result {
+        writeln!(text, "## Money\n\n{} in all.\n", self.spent())?;
+        if self.money.by_model.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            text,
+            "| Model | Cost | Tokens in | from cache | out |\n| --- | --- | --- | --- | --- |"
+        )?;
+        for (model, sum) in &self.money.by_model {
+            let used = sum.tokens;
+            writeln!(
+                text,
+                "| {} | {} | {} | {} | {} |",
+                plain(model),
+                sum.cost.display(sum.at_least),
+                tokens(used.input_tokens + used.cache_creation_tokens),
+                tokens(used.cache_read_tokens),
+                tokens(used.output_tokens),
+            )?;
+        }
+        writeln!(text)
+    }
+
+    fn write_occasions(&self, text: &mut String) -> fmt::Result {
+        if self.occasions.is_empty() {
+            return Ok(());
+        }
+        writeln!(text, "## What happened\n")?;
+        let mut occasions = self.occasions.iter();
+        occasions.try_for_each(|one| writeln!(text, "- {}: {}", local_time(one.at), plain(&one.what)))?;
+        writeln!(text)
+    }
+
+    fn write_commands(&self, text: &mut String) -> fmt::Result {
+        if self.outlook.is_none() && self.commands.is_empty() {
+            return Ok(());
+        }
+        writeln!(text, "## What is next\n")?;
+        if let Some(outlook) = &self.outlook {
+            writeln!(text, "{}.\n", plain(outlook))?;
+        }
+        let mut commands = self.commands.iter();
+        commands.try_for_each(|(command, effect)| writeln!(text, "- {}: {}", code(command), plain(effect)))
+    }
+}
+
+impl CodonReport {
+    /// Why it did not succeed, and what else is odd about it.
+    fn write_troubles(&self, text: &mut String) -> fmt::Result {
+        for trouble in self.why.iter().chain(&self.remarks) {
+            writeln!(text, "> {}: {}\n", plain(&self.name), plain(trouble))?;
+        }
+        Ok(())
+    }
+}
+
+impl FileReport {
+    fn write(&self, text: &mut String) -> fmt::Result {
+        let kind = match self.kind {
+            ChangeKind::Added => "new",
+            ChangeKind::Modified => "changed",
+            ChangeKind::Deleted => "deleted",
+        };
+        let lines = self.lines.map(|lines| format!(", {}", lines_changed(lines)));
+        writeln!(text, "- {} {kind}{}", code(&self.path), lines.unwrap_or_default())
+    }
+}
+
+fn lines_changed(lines: LineCounts) -> String {
+    format!("+{} −{}", lines.added, lines.removed)
+}
+
+fn changed(count: u64) -> String {
+    match count {
+        0 => "changed nothing".to_owned(),
+        1 => "1 file changed".to_owned(),
+        count => format!("{count} files changed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: CLI-44
+    #[test]
+    fn text_of_others_is_no_markup() {
+        assert_eq!(
+            plain("<b>*x* | [y](z)\n#1"),
+            "\\<b\\>\\*x\\* \\| \\[y\\](z)\\\\n\\#1"
+        );
+        assert_eq!(code("a|b"), "`a\\|b`");
+        assert_eq!(code("`` x"), "``` `` x ```");
+        assert_eq!(plain("\u{202e}gnp.exe"), "\\\\u{202e}gnp.exe");
+    }
+}

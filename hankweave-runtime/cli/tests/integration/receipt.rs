@@ -1,0 +1,140 @@
+//! The report of a run: what it says, after each end, and to whom it is offered.
+
+use hankweave_testing::TestProject;
+use serde_json::{Value, json};
+
+use crate::support::{project, shell_agent, writing_agent};
+
+fn codon(agent: &Value, id: &str, prompt: &str) -> Value {
+    json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": prompt,
+        "checkpointedFiles": ["*.txt"]})
+}
+
+fn report(project: &TestProject) -> String {
+    project.run(["report"]).expect_code(0).stdout.clone()
+}
+
+fn read(project: &TestProject, path: &str) -> String {
+    std::fs::read_to_string(project.directory().join(path)).unwrap()
+}
+
+#[track_caller]
+fn assert_has(report: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(report.contains(line), "`{line}` is not in\n{report}");
+    }
+}
+
+// covers: CLI-44
+#[test]
+fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let mut build = codon(&agent, "build", "Build <b>it</b>\nand more");
+    build["check"] = json!({"run": "echo all 3 tests pass"});
+    let mut ship = codon(&agent, "ship", "Ship it");
+    ship["approval"] = json!("Ship it?");
+    let meta = json!({"name": "Release", "version": "1", "description": "Makes a release"});
+    project.write_hank(&json!({"meta": meta, "hank": [build, ship]}));
+    let notify = r#"cat > news; cp "$HANKWEAVE_REPORT" sent.md"#;
+    project
+        .run(["run", "--headless", "--notify", notify])
+        .expect_code(3);
+    let asking = report(&project);
+    assert_has(
+        &asking,
+        &[
+            "# ◌ Release: paused (approval needed, or denied)",
+            "Makes a release",
+            "1 of 2 codons, 1 file changed, $0.2500, ",
+            "| build (`build`) | completed |",
+            "| 1 file changed | working |",
+            "- build: Build \\<b\\>it\\</b\\>",
+            "- `build`: `echo all 3 tests pass` passed",
+            "1 file changed since the start, +2 −0",
+            "- `done.txt` new, +2 −0",
+            "| shell | $0.2500 |",
+            "ship waits for an approval",
+            "hankweave approve ship",
+        ],
+    );
+    // Written by the run, and offered to whoever is told; its commands name the directory.
+    let until_next = |text: &str| text.split("## What is next").next().unwrap().to_owned();
+    let written = read(&project, ".hankweave/report.md");
+    assert_eq!(until_next(&written), until_next(&asking));
+    assert_eq!(read(&project, "sent.md"), written);
+    let news: Value = serde_json::from_str(&read(&project, "news")).unwrap();
+    assert!(
+        news["report"].as_str().unwrap().ends_with(".hankweave/report.md"),
+        "{news}"
+    );
+
+    project
+        .run(["approve", "ship", "--reason", "looks | *good*"])
+        .expect_code(0);
+    project.run(["run", "--headless"]).expect_code(0);
+    let done = report(&project);
+    assert_has(
+        &done,
+        &[
+            "# ✓ Release: completed",
+            "2 of 2 codons",
+            "$0.5000",
+            "2 runs",
+            "ship was approved: looks \\| \\*good\\*",
+            "nothing is left to do",
+        ],
+    );
+    let json = project.run(["report", "--json"]).expect_code(0).json_document();
+    assert_eq!((&json["state"], &json["runs"]), (&json!("completed"), &json!(2)));
+    assert_eq!(json["files"]["lines"], json!({"added": 3, "removed": 0}));
+    assert_eq!(json["codons"][0]["checks"][0]["says"], "all 3 tests pass");
+    let html = project.run(["report", "--html"]).expect_code(0).stdout.clone();
+    assert!(
+        html.starts_with("<!doctype html>") && html.contains("Build &lt;b&gt;it"),
+        "{html}"
+    );
+    assert!(
+        html.contains("<table>") && !html.contains("<b>") && !html.contains("<script"),
+        "{html}"
+    );
+}
+
+// covers: CLI-44
+#[test]
+fn a_report_is_true_after_a_kill_and_before_the_first_run() {
+    let project = project();
+    project.run(["report"]).expect_code(65);
+    let agent = writing_agent(&project, "exec sleep 600");
+    project.write_hank(&json!({"hank": [codon(&agent, "a", "go"), codon(&agent, "b", "later")]}));
+    let mut running = project.start(["run", "--headless"]);
+    running.wait_for_line(|line| line.contains("so far"));
+    running.kill();
+    let report = report(&project);
+    assert_has(
+        &report,
+        &[
+            ": crashed",
+            "0 of 2 codons",
+            "at least $0.3",
+            "| a (`a`) | crashed",
+            "| so far |",
+            "a crashed",
+            "hankweave run",
+        ],
+    );
+}
+
+// covers: CLI-44
+#[test]
+fn a_failure_is_reported_with_its_cause() {
+    let project = project();
+    let agent =
+        json!({"command": ["sh", "-c", "cat > /dev/null; echo broken >&2; exit 7"], "stream": "claude"});
+    project.write_hank(&json!({"hank": [codon(&agent, "a", "go")]}));
+    project.run(["run", "--headless"]).expect_code(1);
+    assert_has(
+        &report(&project),
+        &["# ✗ ", ": failed", "> a: ", "broken", "## What is next"],
+    );
+}
