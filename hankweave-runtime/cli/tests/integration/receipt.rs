@@ -88,7 +88,7 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
     let json = project.run(["report", "--json"]).expect_code(0).json_document();
     assert_eq!((&json["state"], &json["runs"]), (&json!("completed"), &json!(2)));
     assert_eq!(json["files"]["lines"], json!({"added": 3, "removed": 0}));
-    assert_eq!(json["codons"][0]["checks"][0]["says"], "all 3 tests pass");
+    assert_eq!(json["codons"][0]["checks"][0]["passed"], true);
     let html = project.run(["report", "--html"]).expect_code(0).stdout.clone();
     assert!(
         html.starts_with("<!doctype html>") && html.contains("Build &lt;b&gt;it"),
