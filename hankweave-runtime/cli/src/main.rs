@@ -62,6 +62,7 @@ mod prompt_line;
 mod question;
 mod recorded;
 mod registry;
+mod rehearsal;
 mod remote;
 mod replay;
 mod report;

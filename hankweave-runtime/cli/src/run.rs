@@ -1,5 +1,6 @@
 //! `hankweave run`
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
 use hankweave_core::thread;
-use hankweave_runtime::hank_files;
+use hankweave_runtime::hank_files::{self, LoadedHank};
 use hankweave_runtime::instance_lock::Exclusion;
 use hankweave_runtime::state_manager::Subscription;
 use hankweave_runtime::world::World;
@@ -33,7 +34,7 @@ use crate::browser::Browser;
 use crate::commands;
 use crate::config;
 use crate::exit::{CliError, CliErrorKind};
-use crate::failures::{hank_failure, open_failure, run_failure, serve_failure};
+use crate::failures::{hank_failure, hank_with_mistakes, open_failure, run_failure, serve_failure};
 use crate::keyboard::Keyboard;
 use crate::left_out::LeftOut;
 use crate::logging;
@@ -43,6 +44,7 @@ use crate::otel;
 use crate::prices;
 use crate::prompt_line::PromptForm;
 use crate::question::{self, RecoveryChoice};
+use crate::rehearsal::RehearsalCopy;
 use crate::report::{LiveContext, Reporter, SummaryContext, headline};
 use crate::screen::{come_back, is_drawable};
 use crate::server_log::ServerLog;
@@ -68,9 +70,11 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     let world = config::world(&configuration)
         .adopting_orphans()
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
+    let mut copy = args.rehearse.then(|| rehearsal_copy(args, &loaded)).transpose()?;
     let known = LiveContext::of(configuration.ceiling(), loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
-    let builder = match &args.hank.execution {
+    let copied = copy.as_ref().map(RehearsalCopy::path);
+    let builder = match copied.or(args.hank.execution.as_deref()) {
         Some(dir) => builder.execution_dir(dir),
         None => builder,
     };
@@ -81,13 +85,27 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         configuration: &configuration,
         world: &world,
         typed: HintCommands::by(&args.invocation),
-        waits: !configuration.flag(Setting::Autostart),
+        waits: !args.rehearse && !configuration.flag(Setting::Autostart),
+        copy: copy.as_ref().map(RehearsalCopy::path),
+        keeps_copy: Cell::new(false),
     };
     let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
     let ended = runtime.block_on(serve(&start, builder, &log, known));
+    let keeps_copy = start.keeps_copy.get();
+    if let Some(copy) = copy.as_mut().filter(|_| keeps_copy) {
+        copy.keep();
+    }
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
     ended
+}
+
+/// Copies the directory in which a run would work.
+fn rehearsal_copy(args: &RunArgs, loaded: &LoadedHank) -> Result<RehearsalCopy, CliError> {
+    if loaded.problems.has_errors() {
+        return Err(hank_with_mistakes(loaded));
+    }
+    RehearsalCopy::of(args.hank.execution.as_ref().unwrap_or(&loaded.root))
 }
 
 /// How the run behaves, by flags and settings.
@@ -96,6 +114,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
     Ok(RunOptions {
         invocation: Some(args.invocation.clone()),
         fresh: args.new,
+        rehearsal: args.rehearse,
         replan: args.replan,
         strict_state: args.strict_state,
         ignore_rig_failures: configuration.flag(Setting::IgnoreRigFailures),
@@ -103,7 +122,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
             true => Exclusion::Waived,
             false => Exclusion::Required,
         },
-        autostart: configuration.flag(Setting::Autostart),
+        autostart: args.rehearse || configuration.flag(Setting::Autostart),
         answers: can_answer(global, args),
         data: args.hank.data.clone(),
         file_contents: args.file_contents,
@@ -144,6 +163,10 @@ struct Start<'a> {
     typed: HintCommands,
     /// Nothing starts without a command.
     waits: bool,
+    /// Workspace of a rehearsal.
+    copy: Option<&'a Path>,
+    /// Whether it is kept after the end.
+    keeps_copy: Cell<bool>,
 }
 
 async fn serve(
@@ -159,10 +182,18 @@ async fn serve(
         world,
         typed,
         waits,
+        copy,
+        ..
     } = start;
     let report = choose_report(global, args, *waits, known);
     for warning in &configuration.warnings {
         report.notice(warning);
+    }
+    if let Some(copy) = copy {
+        report.notice(&format!(
+            "a rehearsal in a copy, {}: no agent of the hank works, nothing is asked and nothing spent",
+            copy.display()
+        ));
     }
     let shutdown = Shutdown::new();
     let mut watch = pin!(signals::watch(shutdown.clone(), args.on_hangup.into()));
@@ -216,6 +247,7 @@ async fn drive(
     let events = hankweave.subscribe();
     #[cfg(feature = "otel")]
     let exporting = otel::Exporter::new(start.world)
+        .filter(|_| !start.args.rehearse)
         .map(|exporter| AbortOnDropHandle::new(tokio::spawn(exporter.export(hankweave.subscribe()))));
     report.begin(&hankweave.state_reader()());
     let stopping = stopping::answer(
@@ -260,6 +292,7 @@ async fn drive(
     let outcome = outcome.map_err(|error| run_failure(&error, typed))?;
     let resume = resume(&outcome, typed);
     let news = Notification::of(&outcome, headline(&outcome), &resume);
+    start.keeps_copy.set(fails(&outcome));
     if let Some(report) = report {
         let log = failed_log(&state(), &directory);
         let ending = SummaryContext {
@@ -269,6 +302,7 @@ async fn drive(
                 thread::head(&state()).map(|head| head.checkpoint_sha).as_ref(),
             ),
             warnings: crate::state::record_warnings(&execution, &state()),
+            rehearse: typed.rehearse(),
             ..ending(&execution, typed, resume, log)
         };
         report.close(&outcome, &ending);
@@ -305,6 +339,10 @@ impl Start<'_> {
 
     /// Who is told beside the terminal, and what is in the way of that.
     fn notifier(&self, execution: &Path, report: &Reporter) -> Option<Notifier> {
+        // Nobody is to be told of work that was not done.
+        if self.args.rehearse {
+            return None;
+        }
         let how = self.configuration.text(Setting::Notify)?;
         let notifier = Notifier::new(how, self.world, execution);
         if let Some(obstacle) = notifier.obstacle() {
@@ -341,6 +379,7 @@ fn ending<'a>(
         log,
         left_out: LeftOut::default(),
         warnings: Vec::new(),
+        rehearse: String::new(),
     }
 }
 
@@ -473,6 +512,14 @@ fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: LiveContex
     } else {
         Reporter::live(known)
     }
+}
+
+/// Whether something in the hank went wrong, so that a person wants to look at what is there.
+fn fails(outcome: &RunOutcome) -> bool {
+    matches!(
+        outcome.result,
+        RunResult::Failed(_) | RunResult::Unsaved(_) | RunResult::OutputFailed(..)
+    )
 }
 
 /// Unfinished on purpose: the next run continues (CLI-1).

@@ -15,6 +15,16 @@ pub(super) struct Script {
     pub(super) exit_code: Option<u8>,
 }
 
+impl Script {
+    /// Returns the script as a rehearsal plays it: nothing is used and nothing costs.
+    pub(super) fn without_usage(mut self) -> Self {
+        for turn in &mut self.turns {
+            turn.usage = ScriptedUsage::default();
+        }
+        self
+    }
+}
+
 /// One message of the model with its tools, and the faults that follow it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
