@@ -102,8 +102,13 @@ pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
         hank.rehearse();
     }
     let overrides = hank.overrides.clone().unwrap_or_default();
-    let scripted = options.rehearsal.then(|| AgentChoice::Named("scripted".to_owned()));
-    let agent = scripted.as_ref().or(options.agent.as_ref()).or(overrides.agent.as_ref());
+    let scripted = options
+        .rehearsal
+        .then(|| AgentChoice::Named("scripted".to_owned()));
+    let agent = scripted
+        .as_ref()
+        .or(options.agent.as_ref())
+        .or(overrides.agent.as_ref());
     let model = options.model.as_ref().or(overrides.model.as_ref());
     for codon in hank.codons_mut() {
         apply_to(codon, agent, model);

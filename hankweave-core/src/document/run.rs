@@ -70,7 +70,10 @@ impl RunRecord {
     /// Whether it is a rehearsal: no run continues it.
     #[must_use]
     pub const fn is_rehearsal(&self) -> bool {
-        matches!(self.starting_conditions, StartingConditions::Fresh { rehearsal: true, .. })
+        matches!(
+            self.starting_conditions,
+            StartingConditions::Fresh { rehearsal: true, .. }
+        )
     }
 
     /// The life of the run as a value of its machine.

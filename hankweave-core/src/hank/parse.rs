@@ -117,7 +117,10 @@ pub fn check_script(text: &str) -> Problems {
         let offset = line.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
         let message = "is JSON with comments or trailing commas, which the scripted agent does not read";
         let hint = Some("take them out".to_owned());
-        let offset = (0..=offset.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let offset = (0..=offset.min(text.len()))
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap_or(0);
         reader.report(Severity::Error, String::new(), offset, message.to_owned(), hint);
     }
     reader.problems

@@ -22,14 +22,21 @@ impl RehearsalCopy {
     /// Copies everything in `workspace` but the records of runs; without such a folder the copy is empty.
     pub(crate) fn of(workspace: &Path) -> Result<Self, CliError> {
         let failed = |error: io::Error| {
-            let message = format!("failed to copy `{}` for the rehearsal: {error}", workspace.display());
+            let message = format!(
+                "failed to copy `{}` for the rehearsal: {error}",
+                workspace.display()
+            );
             CliError::new(CliErrorKind::Io, message)
                 .hint("TMPDIR names a folder with more room; -e DIR another directory to rehearse in")
         };
         let path = new_folder(&std::env::temp_dir()).map_err(failed)?;
         let copy = Self { path, keep: false };
         match fs::canonicalize(workspace) {
-            Ok(root) => Copying { root: &root, copy: &copy.path }.folder(&root, &copy.path),
+            Ok(root) => Copying {
+                root: &root,
+                copy: &copy.path,
+            }
+            .folder(&root, &copy.path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
@@ -54,7 +61,9 @@ impl Drop for RehearsalCopy {
         }
         if let Err(error) = fs::remove_dir_all(&self.path) {
             let path = self.path.display();
-            print_stderr(format!("note: the copy of the rehearsal stays in {path}: {error}\n"));
+            print_stderr(format!(
+                "note: the copy of the rehearsal stays in {path}: {error}\n"
+            ));
         }
     }
 }
@@ -106,7 +115,10 @@ impl Copying<'_> {
         if kind.is_dir() {
             DirBuilder::new().mode(0o700).create(target)?;
             self.folder(path, target)?;
-            return fs::set_permissions(target, fs::metadata(path).map(|found: Metadata| found.permissions())?);
+            return fs::set_permissions(
+                target,
+                fs::metadata(path).map(|found: Metadata| found.permissions())?,
+            );
         }
         if kind.is_symlink() {
             return symlink(self.rebased(fs::read_link(path)?), target);
@@ -171,7 +183,10 @@ mod tests {
             assert!(fs::symlink_metadata(at(absent)).is_err(), "{absent}");
         }
         assert_eq!(fs::read_to_string(at("read-only/file")).unwrap(), "text");
-        assert_eq!((mode(&at("src/deep/run.sh")), mode(&at("read-only"))), (0o755, 0o500));
+        assert_eq!(
+            (mode(&at("src/deep/run.sh")), mode(&at("read-only"))),
+            (0o755, 0o500)
+        );
         assert_eq!(mode(copy.path()), 0o700);
         assert_eq!(fs::read_link(at("absolute")).unwrap(), at("src"));
         assert_eq!(fs::read_link(at("relative")).unwrap(), Path::new("src"));

@@ -189,12 +189,6 @@ async fn serve(
     for warning in &configuration.warnings {
         report.notice(warning);
     }
-    if let Some(copy) = copy {
-        report.notice(&format!(
-            "a rehearsal in a copy, {}: no agent of the hank works, nothing is asked and nothing spent",
-            copy.display()
-        ));
-    }
     let shutdown = Shutdown::new();
     let mut watch = pin!(signals::watch(shutdown.clone(), args.on_hangup.into()));
     // A stop that is requested while the directory is being opened takes effect afterwards; a second request takes effect at once.
@@ -207,6 +201,12 @@ async fn serve(
     let mut hankweave = opened.map_err(|error| open_failure(&error, typed))?;
     log.open(&world.disk, &hankweave.directory().server_log());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the directory is ours");
+    if let Some(copy) = copy {
+        report.notice(&format!(
+            "a rehearsal in a copy, {}: no agent of the hank works, nothing is asked and nothing spent",
+            copy.display()
+        ));
+    }
     for notice in hankweave.notices() {
         tracing::info!("{notice}");
         report.notice(notice);
@@ -321,7 +321,11 @@ impl Start<'_> {
     /// Tells how one looks at the run and continues with it, and opens the page where that is wanted.
     fn announce(&self, hankweave: &Hankweave, report: &Reporter) -> Option<Browser> {
         if let Some(address) = hankweave.page_address() {
-            report.page(&address, &self.typed.command("page"));
+            let typed = match self.copy {
+                Some(copy) => format!("hankweave page -e {}", path_word(copy)),
+                None => self.typed.command("page"),
+            };
+            report.page(&address, &typed);
         }
         let address = hankweave.read_only_address().filter(|_| self.args.open);
         let browser = address.and_then(|address| open_page(self.world, hankweave, &address, report));

@@ -36,7 +36,11 @@ impl RehearsedSteps {
             text: text.to_owned(),
         };
         // Those of one codon stand together.
-        let is_new = !steps.iter().rev().take_while(|known| known.codon == *codon).any(|known| *known == step);
+        let is_new = !steps
+            .iter()
+            .rev()
+            .take_while(|known| known.codon == *codon)
+            .any(|known| *known == step);
         if is_new {
             steps.push(step);
         }
@@ -53,7 +57,10 @@ impl RehearsedSteps {
 pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
     let original = context.loaded.hank.as_ref().filter(|_| context.options.rehearsal);
     let Some(original) = original else { return };
-    if let Some(place) = entry.loop_context.as_ref().filter(|place| place.codon_index_in_loop == 0)
+    if let Some(place) = entry
+        .loop_context
+        .as_ref()
+        .filter(|place| place.codon_index_in_loop == 0)
         && let Some(most) = (original.find_loop(&place.loop_id)).and_then(|found| found.iterations_left_out())
     {
         report(context, entry, RehearsedKind::Repeat, most).await;
@@ -76,7 +83,11 @@ pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
 
 /// Reports what a real run would do with the results of a codon that has completed.
 pub(crate) async fn report_results(context: &RunContext, entry: &PlanEntry, config: &CodonConfig) {
-    let output = context.options.output.as_ref().filter(|_| context.options.rehearsal);
+    let output = context
+        .options
+        .output
+        .as_ref()
+        .filter(|_| context.options.rehearsal);
     let Some(output) = output else { return };
     for group in &config.output_files {
         for command in &group.before_copy {
@@ -91,7 +102,9 @@ pub(crate) async fn report_results(context: &RunContext, entry: &PlanEntry, conf
 pub(crate) async fn report(context: &RunContext, entry: &PlanEntry, kind: RehearsedKind, text: String) {
     let codon_id = entry.codon_id.clone();
     if context.rehearsed.add(&codon_id, kind, &text) {
-        context.publish(Event::RehearsalStep { codon_id, kind, text }).await;
+        context
+            .publish(Event::RehearsalStep { codon_id, kind, text })
+            .await;
     }
 }
 

@@ -129,7 +129,7 @@ impl SummaryContext<'_> {
         text: &mut SafeText,
     ) -> std::fmt::Result {
         if !steps.is_empty() {
-            writeln!(text, "A real run would not leave out:")?;
+            writeln!(text, "Rehearsed instead of done:")?;
         }
         let shown = &steps[..steps.len().min(MOST_STEPS)];
         let width = id_width(shown.iter().map(|step| &step.codon));
@@ -145,7 +145,11 @@ impl SummaryContext<'_> {
             outcome.result,
             RunResult::Failed(_) | RunResult::Unsaved(_) | RunResult::OutputFailed(..)
         ) {
-            writeln!(text, "  its copy     {} (remove it when you have looked)", self.execution.display())?;
+            writeln!(
+                text,
+                "  its copy     {} (remove it when you have looked)",
+                self.execution.display()
+            )?;
             if let Some(path) = &self.log {
                 writeln!(text, "  its log      {}", path.display())?;
             }
@@ -233,7 +237,10 @@ fn rehearsed(outcome: &RunOutcome, done: usize, all: usize) -> String {
             format!("Rehearsed: {done} of {all} completed; nothing was asked, checked or spent.")
         }
         RunResult::Failed(id) | RunResult::Unsaved(id) | RunResult::OutputFailed(id, _) => {
-            format!("Rehearsal failed at {id}; {} completed before it.", counted(done, "codon"))
+            format!(
+                "Rehearsal failed at {id}; {} completed before it.",
+                counted(done, "codon")
+            )
         }
         RunResult::Paused(pause) => format!("Rehearsal paused at {}: {}.", pause.codon, pause.why),
         RunResult::Stopped(cause) => format!("Rehearsal stopped ({}).", cause.as_str()),

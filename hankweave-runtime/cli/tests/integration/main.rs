@@ -73,6 +73,7 @@ mod real_stories;
 mod record;
 mod reference;
 mod refusals;
+mod rehearsal;
 mod remote;
 mod replay;
 mod resizing;

@@ -112,7 +112,11 @@ impl LiveProgress {
                     self.notes.push(line);
                     return Ok(());
                 }
-                writeln!(said, "{}: {line}", self.view.title(codon_id.configured(), codon_id.iteration()))
+                writeln!(
+                    said,
+                    "{}: {line}",
+                    self.view.title(codon_id.configured(), codon_id.iteration())
+                )
             }
             Event::RollbackStarted {
                 codons_to_process, ..
