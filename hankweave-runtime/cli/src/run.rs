@@ -202,10 +202,7 @@ async fn serve(
     log.open(&world.disk, &hankweave.directory().server_log());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the directory is ours");
     if let Some(copy) = copy {
-        report.notice(&format!(
-            "a rehearsal in a copy, {}: no agent of the hank works, nothing is asked and nothing spent",
-            copy.display()
-        ));
+        report.notice(&format!("a rehearsal, in the copy {}", copy.display()));
     }
     for notice in hankweave.notices() {
         tracing::info!("{notice}");

@@ -133,7 +133,7 @@ fn checks_would_run_approvals_are_given_and_each_loop_makes_one_pass() {
         );
     }
     for words in [
-        "note: a rehearsal in a copy, ",
+        "note: a rehearsal, in the copy ",
         "\nRehearsed: 6 of 6 codons completed; nothing was asked, checked or spent.\n",
         "\nRehearsed instead of done:\n",
         "  deploy   would ask: Deploy to production?\n",
@@ -427,7 +427,7 @@ fn a_rehearsal_is_shown_on_a_terminal() {
     terminal.until("run it ");
     let shown = terminal.history();
     for words in [
-        "step, 1 of at most 1: would ask: Another step?",
+        "\nstep: would ask: Another step?",
         "Deploy to production?",
         "Rehearsed: 6 of 6 codons completed",
     ] {

@@ -112,11 +112,7 @@ impl LiveProgress {
                     self.notes.push(line);
                     return Ok(());
                 }
-                writeln!(
-                    said,
-                    "{}: {line}",
-                    self.view.title(codon_id.configured(), codon_id.iteration())
-                )
+                writeln!(said, "{}: {line}", self.view.name(codon_id.configured()))
             }
             Event::RollbackStarted {
                 codons_to_process, ..
