@@ -27,7 +27,7 @@ fn turn(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     flags(reader, &fields, &["invalidUtf8", "holdStdout", "hang"]);
     fields.optional(reader, "delayMs", strict_integer(0..=u64::MAX));
     number(reader, &fields, "hugeLine", 0..=u64::MAX);
-    number(reader, &fields, "signal", 0..=u64::from(i32::MAX.unsigned_abs()));
+    number(reader, &fields, "signal", 0..=255);
     fields.optional(reader, "tools", list(tool));
     fields.optional(reader, "usage", usage)
 }

@@ -232,7 +232,10 @@ impl Player {
         if turn.hold_stdout {
             leave_behind("exec sleep 3600", Stdio::inherit())?;
         }
-        if let Some(signal) = turn.signal.and_then(Signal::from_named_raw) {
+        if let Some(signal) = turn
+            .signal
+            .and_then(|number| Signal::from_named_raw(number.into()))
+        {
             kill_process(getpid(), signal)?;
         }
         if turn.hang {

@@ -41,7 +41,7 @@ pub(super) struct ScriptedTurn {
     pub(super) spawn_detached: Option<String>,
     pub(super) hold_stdout: bool,
     pub(super) hang: bool,
-    pub(super) signal: Option<i32>,
+    pub(super) signal: Option<u8>,
 }
 
 impl ScriptedTurn {
@@ -168,7 +168,6 @@ mod tests {
             json!(1.5),
             json!(70_000),
             json!("x"),
-            json!([]),
             json!({}),
         ]
         .into();
