@@ -319,7 +319,7 @@ impl Start<'_> {
     fn announce(&self, hankweave: &Hankweave, report: &Reporter) -> Option<Browser> {
         if let Some(address) = hankweave.page_address() {
             let typed = match self.copy {
-                Some(copy) => format!("hankweave page -e {}", path_word(copy)),
+                Some(copy) => self.typed.command_in(copy, "page"),
                 None => self.typed.command("page"),
             };
             report.page(&address, &typed);

@@ -87,6 +87,11 @@ impl HintCommands {
         }
     }
 
+    /// `hankweave ARGUMENTS` about another directory.
+    pub(crate) fn command_in(&self, directory: &Path, arguments: &str) -> String {
+        format!("hankweave {arguments} -e {}", path_word(directory))
+    }
+
     /// The command that continues with what the run had: hank, directory, data, output, limits.
     pub(crate) fn run(&self) -> String {
         self.run_with(&[])
