@@ -62,6 +62,11 @@ mod prompt_line;
 mod question;
 mod recorded;
 mod registry;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the copy is made before there is any run and goes after it; its files keep the permissions of the user's"
+)]
 mod rehearsal;
 mod remote;
 mod replay;

@@ -99,6 +99,10 @@ impl Copying<'_> {
             match self.entry(&path, &target, kind) {
                 // It was there a moment ago; agents and editors remove files at any time.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    let path = path.display();
+                    print_stderr(format!("note: `{path}` cannot be read and is not in the copy\n"));
+                }
                 copied => copied?,
             }
         }

@@ -14,15 +14,17 @@ use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
 use hankweave_core::thread;
+use hankweave_runtime::data::Data;
 use hankweave_runtime::hank_files::{self, LoadedHank};
 use hankweave_runtime::instance_lock::Exclusion;
 use hankweave_runtime::state_manager::Subscription;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::lasting_runtime;
+use hankweave_runtime::world::disk::RealDisk;
 use hankweave_runtime::world::environment::make_new_files_private;
 use hankweave_runtime::{
-    Builder, ExecutionDir, Hankweave, OutputDirectory, Recovery, RunOptions, RunOutcome, RunResult,
-    ServerOptions, Shutdown, StopCause,
+    Builder, ExecutionDir, Hankweave, OpenExecutionError, OutputDirectory, Recovery, RunOptions, RunOutcome,
+    RunResult, ServerOptions, Shutdown, StopCause,
 };
 #[cfg(feature = "otel")]
 use tokio_util::task::AbortOnDropHandle;
@@ -105,7 +107,14 @@ fn rehearsal_copy(args: &RunArgs, loaded: &LoadedHank) -> Result<RehearsalCopy, 
     if loaded.problems.has_errors() {
         return Err(hank_with_mistakes(loaded));
     }
-    RehearsalCopy::of(args.hank.execution.as_ref().unwrap_or(&loaded.root))
+    let workspace = args.hank.execution.as_ref().unwrap_or(&loaded.root);
+    if let Some(data) = &args.hank.data {
+        // Of the copy nothing could be said to be in the way.
+        let typed = HintCommands::by(&args.invocation);
+        Data::find(&RealDisk, data, workspace)
+            .map_err(|error| open_failure(&OpenExecutionError::Data(error), &typed))?;
+    }
+    RehearsalCopy::of(workspace)
 }
 
 /// How the run behaves, by flags and settings.

@@ -147,7 +147,7 @@ fn checks_would_run_approvals_are_given_and_each_loop_makes_one_pass() {
         assert!(!project.home().join(name).exists(), "{name}");
     }
     assert_eq!(files(), before, "nothing is left where runs work");
-    assert_eq!(copies(&project), [PathBuf::new(); 0]);
+    assert!(copies(&project).is_empty());
     project.run(["status"]).expect_code(65);
 }
 
@@ -248,7 +248,7 @@ fn a_run_after_a_rehearsal_begins_at_the_first_codon_and_asks() {
     assert_eq!(done(&directory), "done\ndone\n");
     let cost = project.run(["status", "--json"]).json_document();
     assert_usd(&cost["totalSpend"], 0.6003);
-    assert_eq!(copies(&project), [PathBuf::new(); 0]);
+    assert!(copies(&project).is_empty());
 }
 
 /// A hank whose rig does this in a rehearsal alone.
@@ -377,7 +377,7 @@ fn a_broken_hank_fails_its_rehearsal_with_the_place() {
         let rehearsed = project.run(["run", "--rehearse", "--headless"]);
         let text = &rehearsed.expect_code(65).stderr;
         assert!(text.contains(words), "{words}\n{rehearsed}");
-        assert_eq!(copies(&project), [PathBuf::new(); 0]);
+        assert!(copies(&project).is_empty());
     };
     let copy = json!([{"type": "copy", "copy": {"from": "absent", "to": "there"}}]);
     refused(
