@@ -79,6 +79,7 @@ mod structured;
 )]
 pub mod world;
 
+pub use codon::RehearsedStep;
 pub use embed::{Builder, Hankweave};
 pub use instance_lock::Exclusion;
 pub use invocation::{GivenOption, Invocation};

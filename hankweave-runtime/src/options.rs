@@ -22,6 +22,9 @@ pub struct RunOptions {
     pub model: Option<String>,
     /// Start from the first codon and keep the history.
     pub fresh: bool,
+    /// Rehearse the hank: every codon runs with the scripted agent, rigs run, checks count as passed and approvals as given, and a loop makes one pass. The record
+    /// of a rehearsal is continued by no run, so the directory should be one of its own; one that holds the record of a run is refused.
+    pub rehearsal: bool,
     /// Take what comes after the newest codon from the hank as it is now, instead of from the recorded plan (STATE-45).
     pub replan: bool,
     /// Stop instead of starting over when the recorded history cannot be read (P6).
@@ -76,6 +79,7 @@ impl Default for RunOptions {
             agent: None,
             model: None,
             fresh: false,
+            rehearsal: false,
             replan: false,
             strict_state: false,
             ignore_rig_failures: false,

@@ -53,9 +53,15 @@ pub(crate) fn check(
         let missing: Vec<String> = missing.into_iter().map(|missing| missing.what).collect();
         return Err(PreflightError::Requirements(missing.join(", ")));
     }
+    let mut refused = match options.rehearsal {
+        true => refused_when_real(hank, loaded, options, drivers, world),
+        false => Vec::new(),
+    };
     let hank = planned(hank, options);
-    let mut refused = refused(&hank, options, drivers);
-    refused.extend(unready(&hank, loaded, options, world));
+    if !options.rehearsal {
+        refused.extend(self::refused(&hank, options, drivers));
+        refused.extend(unready(&hank, loaded, options, world));
+    }
     let errors = refused.iter().filter(|problem| problem.level == Severity::Error);
     let lines: Vec<String> = errors.map(|problem| problem.display_in(&file)).collect();
     if !lines.is_empty() {
@@ -70,12 +76,39 @@ pub(crate) fn check(
     Ok(hank)
 }
 
+/// Returns the problems of a rehearsed hank for which a real run would be refused, but for programs and keys that a rehearsal does without.
+fn refused_when_real(
+    hank: &Hank,
+    loaded: &LoadedHank,
+    options: &RunOptions,
+    drivers: &DriverSet,
+    world: &World,
+) -> Vec<Problem> {
+    let options = RunOptions {
+        rehearsal: false,
+        ..options.clone()
+    };
+    let hank = planned(hank, &options);
+    let mut problems = refused(&hank, &options, drivers);
+    problems.extend(long_system_prompts(&hank, loaded, world));
+    problems
+}
+
 /// The hank as a run with these options goes by it.
 #[must_use]
 pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
     let mut hank = hank.clone();
+    if options.rehearsal {
+        hank.rehearse();
+    }
     let overrides = hank.overrides.clone().unwrap_or_default();
-    let agent = options.agent.as_ref().or(overrides.agent.as_ref());
+    let scripted = options
+        .rehearsal
+        .then(|| AgentChoice::Named("scripted".to_owned()));
+    let agent = scripted
+        .as_ref()
+        .or(options.agent.as_ref())
+        .or(overrides.agent.as_ref());
     let model = options.model.as_ref().or(overrides.model.as_ref());
     for codon in hank.codons_mut() {
         apply_to(codon, agent, model);

@@ -163,9 +163,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "args config directory exit logging output screen settings typed",
     ),
     ("commands", "rollback screen typed"),
+    ("rehearsal", "exit screen"),
     (
         "run",
-        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel prices prompt_line question report screen server_log settings show signals state stopping toggle typed validate",
+        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel prices prompt_line question rehearsal report screen server_log settings show signals state stopping toggle typed validate",
     ),
 ];
 

@@ -67,6 +67,15 @@ impl RunRecord {
         codons.find(|codon| !codon.is_terminal())
     }
 
+    /// Whether it is a rehearsal: no run continues it.
+    #[must_use]
+    pub const fn is_rehearsal(&self) -> bool {
+        matches!(
+            self.starting_conditions,
+            StartingConditions::Fresh { rehearsal: true, .. }
+        )
+    }
+
     /// The life of the run as a value of its machine.
     ///
     /// An ended run of a damaged file that lacks its end is taken to have ended when it began.
@@ -113,6 +122,9 @@ pub enum StartingConditions {
         /// The commit of the clean project.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initial_checkpoint_sha: Option<CheckpointSha>,
+        /// A rehearsal, which no run continues; not part of the contract.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        rehearsal: bool,
         /// Names that other versions wrote; kept as they are.
         #[serde(flatten)]
         #[cfg_attr(feature = "schema", schemars(skip))]
@@ -141,8 +153,18 @@ impl StartingConditions {
     pub fn fresh(initial_checkpoint_sha: Option<CheckpointSha>) -> Self {
         Self::Fresh {
             initial_checkpoint_sha,
+            rehearsal: false,
             extra: Extra::default(),
         }
+    }
+
+    /// Returns the conditions of a rehearsal, out of those of a run that begins from nothing.
+    #[must_use]
+    pub fn of_rehearsal(mut self, is_rehearsal: bool) -> Self {
+        if let Self::Fresh { rehearsal, .. } = &mut self {
+            *rehearsal = is_rehearsal;
+        }
+        self
     }
 
     /// A run that continues at `source`.

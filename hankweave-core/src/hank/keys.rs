@@ -165,6 +165,44 @@ pub(super) static SENTINEL: KeyTable = KeyTable::new(
      reportToWebsocket",
 );
 
+/// Keys of a script, with what people write instead of them.
+pub(super) static SCRIPT: KeyTable = KeyTable {
+    kind: "a script",
+    valid: "sessionId turns noInit noResult result exitCode ignoreTerm",
+    known_mistakes: &[("turns", "steps actions messages")],
+};
+pub(super) static SCRIPT_TURN: KeyTable = KeyTable {
+    kind: "a turn",
+    valid: "delayMs thinking text tools usage raw hugeLine invalidUtf8 stderr spawnDetached holdStdout signal hang",
+    known_mistakes: &[
+        ("tools", "write append read bash"),
+        ("text", "say message"),
+        ("delayMs", "sleep* wait*"),
+    ],
+};
+pub(super) static SCRIPT_TOOL: KeyTable = KeyTable {
+    kind: "a tool call",
+    valid: "write append read bash",
+    known_mistakes: &[("write", "edit"), ("bash", "run command shell exec")],
+};
+pub(super) static SCRIPT_WRITE: KeyTable = KeyTable {
+    kind: "this tool",
+    valid: "path content",
+    known_mistakes: &[("path", "file*"), ("content", "text contents")],
+};
+pub(super) static SCRIPT_READ: KeyTable = KeyTable {
+    kind: "`read`",
+    valid: "path",
+    known_mistakes: &[("path", "file*")],
+};
+pub(super) static SCRIPT_BASH: KeyTable = KeyTable {
+    kind: "`bash`",
+    valid: "command",
+    known_mistakes: &[("command", "run cmd")],
+};
+pub(super) static SCRIPT_USAGE: KeyTable = KeyTable::new("`usage`", "input output cacheCreation cacheRead");
+pub(super) static SCRIPT_RESULT: KeyTable = KeyTable::new("`result`", "message status contextExceeded");
+
 #[cfg(test)]
 mod tests {
     use super::*;

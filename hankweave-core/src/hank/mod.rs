@@ -35,6 +35,7 @@ mod reader;
 mod redirects;
 #[cfg(feature = "hanks")]
 mod references;
+mod rehearsal;
 pub mod reserved;
 #[cfg(feature = "hanks")]
 mod runnable;
@@ -58,7 +59,7 @@ pub use document::{
     RigItem, SentinelEntry, SentinelSource, TerminateOn, WorkingDirectory,
 };
 #[cfg(feature = "hanks")]
-pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_sentinel, parse, parse_bytes};
+pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_script, check_sentinel, parse, parse_bytes};
 #[cfg(feature = "hanks")]
 pub use patterns::{PatternError, Patterns};
 #[cfg(feature = "hanks")]
@@ -68,6 +69,7 @@ pub use problem::{Position, Problem, Problems, Severity, SourceMap};
 pub use redirects::redirecting_variables;
 #[cfg(feature = "hanks")]
 pub use references::{Reference, ReferenceKind, copy_targets, references};
+pub use rehearsal::{REHEARSAL_VARIABLE, RehearsedKind};
 #[cfg(feature = "hanks")]
 pub use runnable::{STREAMS, beyond_agents, nearest_models, price_example, uncounted_money, unknown_names};
 #[cfg(feature = "schema")]

@@ -4,12 +4,13 @@ use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde::de::IgnoredAny;
 
 use super::check;
 use super::document::Hank;
 use super::problem::{Problems, Severity, quoted};
 use super::read::sentinel::{self, SentinelFile};
-use super::read::{self, ReadHank};
+use super::read::{self, ReadHank, script};
 use super::reader::{HankReader, JsonNode, child_path};
 
 /// A hank.json may not be larger.
@@ -100,6 +101,29 @@ pub fn check_sentinel(text: &str, path: &str) -> CheckedSentinel {
     let (id, config) = read.unwrap_or_default();
     let config = config.filter(|_| !problems.has_errors());
     CheckedSentinel { id, config, problems }
+}
+
+/// Reads a script of the scripted agent and returns everything that is wrong with it (HANK-74).
+#[must_use]
+pub fn check_script(text: &str) -> Problems {
+    let empty = "a script is an object with `turns`, the list of what the agent says and does";
+    let (mut reader, _) = read_with(text, empty, script::script);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // The agent reads JSON alone, and this reader more than that.
+    if !reader.problems.has_errors()
+        && let Err(error) = serde_json::from_str::<IgnoredAny>(text)
+    {
+        let line = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+        let offset = line.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+        let message = "is JSON with comments or trailing commas, which the scripted agent does not read";
+        let hint = Some("take them out".to_owned());
+        let offset = (0..=offset.min(text.len()))
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap_or(0);
+        reader.report(Severity::Error, String::new(), offset, message.to_owned(), hint);
+    }
+    reader.problems
 }
 
 /// Parses a text and gives its tree to `read`. Without a tree there are only problems; `empty` is the hint

@@ -77,6 +77,20 @@ pub(super) fn integer(
     }
 }
 
+/// A whole number in `range`, written with digits alone: for files that other readers take literally.
+pub(super) fn strict_integer(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<u64> {
+    let expected = match range.end() {
+        &u64::MAX => "a whole number without a point".to_owned(),
+        most => format!("a whole number from {} to {most}, without a point", range.start()),
+    };
+    move |reader, node| {
+        let number = |literal: &str| literal.parse().ok().filter(|number| range.contains(number));
+        reader.number_that(node, &expected, number)
+    }
+}
+
 /// One of a few words.
 pub(super) fn choice<T: Copy>(
     choices: &[(&str, T)],
@@ -349,6 +363,11 @@ pub(super) struct ObjectFields<'n> {
 }
 
 impl<'n> ObjectFields<'n> {
+    /// Number of keys, unknown ones included.
+    pub(super) fn len(&self) -> usize {
+        self.object.properties.len()
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<JsonNode<'n>> {
         let mut properties = self.object.properties.iter();
         let property = properties.find(|property| property.name.as_str() == key)?;

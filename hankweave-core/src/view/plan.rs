@@ -65,6 +65,7 @@ impl RunView {
             max_dollars,
             max_time_ms,
             loops,
+            rehearsal,
         } = event
         else {
             return;
@@ -73,6 +74,7 @@ impl RunView {
             name: excerpt(&hank.name, NAME),
             version: excerpt(&hank.version, NAME),
         });
+        self.rehearsal |= rehearsal;
         (self.money.limit, self.time_limit_ms) = (*max_dollars, *max_time_ms);
         for described in loops {
             if let Some(item) = self.items.get_mut(described.id.as_str()) {

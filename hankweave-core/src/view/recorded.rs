@@ -37,6 +37,7 @@ impl RunView {
                 number: state.runs.len(),
                 began: run.start_time,
             });
+            view.rehearsal = run.is_rehearsal();
             view.interrupted_by = run.interrupted_by;
             view.cause = run.cause.as_deref().map(|cause| excerpt(cause, TITLE));
             view.state = RunState::of_record(run);

@@ -39,6 +39,9 @@ pub struct RunView {
     /// Name of the hank, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hank: Option<HankTitle>,
+    /// It is a rehearsal.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub rehearsal: bool,
     /// State of the run.
     pub state: RunState,
     /// When that state started.
@@ -105,6 +108,7 @@ impl Default for RunView {
             at: None,
             run: None,
             hank: None,
+            rehearsal: false,
             state: RunState::default(),
             since: None,
             interrupted_by: None,

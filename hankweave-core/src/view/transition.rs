@@ -134,6 +134,7 @@ impl RunView {
         self.run = Some(ViewedRun { id, number, began });
         (self.now, self.activity, self.ask, self.problem) = (None, None, None, None);
         (self.interrupted_by, self.cause) = (None, None);
+        self.rehearsal = matches!(conditions, StartingConditions::Fresh { rehearsal: true, .. });
         if let StartingConditions::Fresh { .. } = conditions {
             // What was spent before does not count against its limit, and its history is empty.
             self.money.before = self.money.spent;

@@ -28,7 +28,12 @@ const HEADLINE: usize = 300;
 impl RunView {
     /// Makes the sentences again.
     pub(super) fn reword(&mut self) {
-        self.headline = excerpt(&self.make_headline(), HEADLINE);
+        let headline = self.make_headline();
+        let headline = match self.rehearsal {
+            true => format!("Rehearsal: {headline}"),
+            false => headline,
+        };
+        self.headline = excerpt(&headline, HEADLINE);
         self.next = self.make_next().map(|next| excerpt(&next, HEADLINE));
     }
 
@@ -93,9 +98,13 @@ impl RunView {
     /// Returns the state in words within a sentence: `completed`, `paused (total budget spent)`.
     #[must_use]
     pub fn state_words(&self) -> String {
-        match self.state {
+        let state = match self.state {
             RunState::Paused => format!("paused ({})", self.cause_of_pause()),
             other => other.as_str().to_owned(),
+        };
+        match self.rehearsal {
+            true => format!("{state} (rehearsal)"),
+            false => state,
         }
     }
 
@@ -295,6 +304,7 @@ pub fn line_of(event: &Event) -> Option<String> {
                 format!("check failed: {}", cut(why))
             }
         },
+        Event::RehearsalStep { kind, text, .. } => kind.words(&cut(text)),
         Event::OutputTruncated { length, .. } => {
             format!("a line of {length} bytes is too long to be read; the log has it")
         }

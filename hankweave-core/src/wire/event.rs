@@ -15,7 +15,7 @@ use crate::agent::FailureReason;
 use crate::codon::{BudgetExceeded, CheckpointType, CodonExecution, UnloadReason};
 use crate::cost::{TokenUsage, Usd};
 use crate::event::StateEvent;
-use crate::hank::Allocation;
+use crate::hank::{Allocation, RehearsedKind};
 use crate::id::{CheckpointSha, CodonId, LoopId, RunId, SentinelId, SessionId};
 use crate::shape::Named;
 use crate::time::Timestamp;
@@ -578,6 +578,19 @@ pub enum Event {
         /// Loops in the order of the hank.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         loops: Vec<DescribedLoop>,
+        /// It is a rehearsal: no agent of the hank works, and nothing is asked, checked or spent.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        rehearsal: bool,
+    },
+    /// A rehearsal has left out a step of a real run.
+    #[serde(rename = "rehearsal.step")]
+    RehearsalStep {
+        /// Codon of the step.
+        codon_id: CodonId,
+        /// Kind of step.
+        kind: RehearsedKind,
+        /// Question, command, number of iterations, or sentinel.
+        text: String,
     },
     /// A codon waits for the approval of a user; `server.idle` follows.
     #[serde(rename = "approval.requested")]

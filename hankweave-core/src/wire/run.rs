@@ -75,7 +75,17 @@ impl Event {
             max_dollars: ceiling.max_dollars,
             max_time_ms: time.and_then(|millis| u64::try_from(millis).ok()),
             loops: loops.map(DescribedLoop::from).collect(),
+            rehearsal: false,
         }
+    }
+
+    /// Returns the description of a rehearsal, out of that of a run.
+    #[must_use]
+    pub fn of_rehearsal(mut self, is_rehearsal: bool) -> Self {
+        if let Self::RunDescribed { rehearsal, .. } = &mut self {
+            *rehearsal = is_rehearsal;
+        }
+        self
     }
 }
 

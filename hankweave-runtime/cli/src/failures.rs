@@ -69,13 +69,15 @@ pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> 
         }
         OpenExecutionError::Preflight(PreflightError::Agent { .. }) => {
             CliError::from_error(CliErrorKind::Failed, error).hint(format!(
-                "nothing was written; hankweave doctor tells what is here, and `{}` makes a dry run without any agent program, in a directory of its own",
-                typed.dry_run()
+                "nothing was written; hankweave doctor tells what is here, and `{}` rehearses the hank without any agent program, in a copy of the directory",
+                typed.rehearse()
             ))
         }
         OpenExecutionError::Preflight(PreflightError::Requirements(_)) => {
             CliError::from_error(CliErrorKind::Failed, error).hint("provide it and type the same again; nothing was written")
         }
+        OpenExecutionError::RecordOfRuns { .. } => CliError::from_error(CliErrorKind::Input, error)
+            .hint("rehearse in another directory (-e DIR)"),
         OpenExecutionError::Lock(LockError::Held { .. }) => {
             CliError::from_error(CliErrorKind::Held, error).hint(held(typed))
         }

@@ -63,6 +63,12 @@ mod question;
 mod receipt;
 mod recorded;
 mod registry;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the copy is made before there is any run and goes after it; its files keep the permissions of the user's"
+)]
+mod rehearsal;
 mod remote;
 mod replay;
 mod report;

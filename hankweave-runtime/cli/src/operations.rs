@@ -151,6 +151,7 @@ fn what_went(removed: &Removed) -> String {
 /// Returns the command that started a run.
 const fn command(run: &RunRecord) -> &'static str {
     match &run.starting_conditions {
+        StartingConditions::Fresh { rehearsal: true, .. } => "run --rehearse",
         StartingConditions::Fresh { .. } => "run",
         StartingConditions::Continuation { reason, .. } => match reason {
             Some(ContinuationReason::Retry) => "run, again",

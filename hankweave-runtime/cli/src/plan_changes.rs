@@ -35,13 +35,14 @@ impl PlanChanges {
     pub(crate) fn of(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
         match going_on(state, hank, recovery) {
             None => Self::fresh(state, hank),
+            _ if is_rehearsal(state) => Self::fresh(state, hank),
             Some(going_on) => Self::from_changes(&going_on.changes(hank)),
         }
     }
 
     /// Returns the outlook of a new plan.
     pub(crate) fn anew(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
-        let Some(mut going_on) = going_on(state, hank, recovery) else {
+        let Some(mut going_on) = going_on(state, hank, recovery).filter(|_| !is_rehearsal(state)) else {
             return Self::fresh(state, hank);
         };
         match going_on.replan(hank) {
@@ -91,6 +92,11 @@ impl PlanChanges {
             .iter()
             .try_for_each(|notice| writeln!(text, "note: {notice}"))
     }
+}
+
+/// Whether the newest run is a rehearsal, which no run continues (CLI-74).
+pub(crate) fn is_rehearsal(state: &HankweaveState) -> bool {
+    state.runs.front().is_some_and(|run| run.is_rehearsal())
 }
 
 fn going_on(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Option<ContinuedRun> {

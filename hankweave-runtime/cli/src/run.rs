@@ -1,5 +1,6 @@
 //! `hankweave run`
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -13,15 +14,17 @@ use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
 use hankweave_core::thread;
-use hankweave_runtime::hank_files;
+use hankweave_runtime::data::Data;
+use hankweave_runtime::hank_files::{self, LoadedHank};
 use hankweave_runtime::instance_lock::Exclusion;
 use hankweave_runtime::state_manager::Subscription;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::lasting_runtime;
+use hankweave_runtime::world::disk::RealDisk;
 use hankweave_runtime::world::environment::make_new_files_private;
 use hankweave_runtime::{
-    Builder, ExecutionDir, Hankweave, OutputDirectory, Recovery, RunOptions, RunOutcome, RunResult,
-    ServerOptions, Shutdown, StopCause,
+    Builder, ExecutionDir, Hankweave, OpenExecutionError, OutputDirectory, Recovery, RunOptions, RunOutcome,
+    RunResult, ServerOptions, Shutdown, StopCause,
 };
 #[cfg(feature = "otel")]
 use tokio_util::task::AbortOnDropHandle;
@@ -33,7 +36,7 @@ use crate::browser::Browser;
 use crate::commands;
 use crate::config;
 use crate::exit::{CliError, CliErrorKind};
-use crate::failures::{hank_failure, open_failure, run_failure, serve_failure};
+use crate::failures::{hank_failure, hank_with_mistakes, open_failure, run_failure, serve_failure};
 use crate::keyboard::Keyboard;
 use crate::left_out::LeftOut;
 use crate::logging;
@@ -44,6 +47,7 @@ use crate::prices;
 use crate::prompt_line::PromptForm;
 use crate::question::{self, RecoveryChoice};
 use crate::receipt;
+use crate::rehearsal::RehearsalCopy;
 use crate::report::{LiveContext, Reporter, SummaryContext, headline};
 use crate::screen::{come_back, is_drawable};
 use crate::server_log::ServerLog;
@@ -69,9 +73,11 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     let world = config::world(&configuration)
         .adopting_orphans()
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
+    let mut copy = args.rehearse.then(|| rehearsal_copy(args, &loaded)).transpose()?;
     let known = LiveContext::of(configuration.ceiling(), loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
-    let builder = match &args.hank.execution {
+    let copied = copy.as_ref().map(RehearsalCopy::path);
+    let builder = match copied.or(args.hank.execution.as_deref()) {
         Some(dir) => builder.execution_dir(dir),
         None => builder,
     };
@@ -82,13 +88,34 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         configuration: &configuration,
         world: &world,
         typed: HintCommands::by(&args.invocation),
-        waits: !configuration.flag(Setting::Autostart),
+        waits: !args.rehearse && !configuration.flag(Setting::Autostart),
+        copy: copy.as_ref().map(RehearsalCopy::path),
+        keeps_copy: Cell::new(false),
     };
     let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
     let ended = runtime.block_on(serve(&start, builder, &log, known));
+    let keeps_copy = start.keeps_copy.get();
+    if let Some(copy) = copy.as_mut().filter(|_| keeps_copy) {
+        copy.keep();
+    }
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
     ended
+}
+
+/// Copies the directory in which a run would work.
+fn rehearsal_copy(args: &RunArgs, loaded: &LoadedHank) -> Result<RehearsalCopy, CliError> {
+    if loaded.problems.has_errors() {
+        return Err(hank_with_mistakes(loaded));
+    }
+    let workspace = args.hank.execution.as_ref().unwrap_or(&loaded.root);
+    if let Some(data) = &args.hank.data {
+        // Of the copy nothing could be said to be in the way.
+        let typed = HintCommands::by(&args.invocation);
+        Data::find(&RealDisk, data, workspace)
+            .map_err(|error| open_failure(&OpenExecutionError::Data(error), &typed))?;
+    }
+    RehearsalCopy::of(workspace)
 }
 
 /// How the run behaves, by flags and settings.
@@ -97,6 +124,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
     Ok(RunOptions {
         invocation: Some(args.invocation.clone()),
         fresh: args.new,
+        rehearsal: args.rehearse,
         replan: args.replan,
         strict_state: args.strict_state,
         ignore_rig_failures: configuration.flag(Setting::IgnoreRigFailures),
@@ -104,7 +132,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
             true => Exclusion::Waived,
             false => Exclusion::Required,
         },
-        autostart: configuration.flag(Setting::Autostart),
+        autostart: args.rehearse || configuration.flag(Setting::Autostart),
         answers: can_answer(global, args),
         data: args.hank.data.clone(),
         file_contents: args.file_contents,
@@ -145,6 +173,10 @@ struct Start<'a> {
     typed: HintCommands,
     /// Nothing starts without a command.
     waits: bool,
+    /// Workspace of a rehearsal.
+    copy: Option<&'a Path>,
+    /// Whether it is kept after the end.
+    keeps_copy: Cell<bool>,
 }
 
 async fn serve(
@@ -160,6 +192,8 @@ async fn serve(
         world,
         typed,
         waits,
+        copy,
+        ..
     } = start;
     let report = choose_report(global, args, *waits, known);
     for warning in &configuration.warnings {
@@ -177,6 +211,9 @@ async fn serve(
     let mut hankweave = opened.map_err(|error| open_failure(&error, typed))?;
     log.open(&world.disk, &hankweave.directory().server_log());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the directory is ours");
+    if let Some(copy) = copy {
+        report.notice(&format!("a rehearsal, in the copy {}", copy.display()));
+    }
     for notice in hankweave.notices() {
         tracing::info!("{notice}");
         report.notice(notice);
@@ -217,6 +254,7 @@ async fn drive(
     let events = hankweave.subscribe();
     #[cfg(feature = "otel")]
     let exporting = otel::Exporter::new(start.world)
+        .filter(|_| !start.args.rehearse)
         .map(|exporter| AbortOnDropHandle::new(tokio::spawn(exporter.export(hankweave.subscribe()))));
     report.begin(&hankweave.state_reader()());
     let stopping = stopping::answer(
@@ -261,6 +299,7 @@ async fn drive(
     let outcome = outcome.map_err(|error| run_failure(&error, typed))?;
     let resume = resume(&outcome, typed);
     let mut news = Notification::of(&outcome, headline(&outcome), &resume);
+    start.keeps_copy.set(fails(&outcome));
     if let Some(report) = report {
         let log = failed_log(&state(), &directory);
         let ending = SummaryContext {
@@ -270,6 +309,7 @@ async fn drive(
                 thread::head(&state()).map(|head| head.checkpoint_sha).as_ref(),
             ),
             warnings: crate::state::record_warnings(&execution, &state()),
+            rehearse: typed.rehearse(),
             ..ending(&execution, typed, resume, log)
         };
         report.close(&outcome, &ending);
@@ -292,7 +332,11 @@ impl Start<'_> {
     /// Tells how one looks at the run and continues with it, and opens the page where that is wanted.
     fn announce(&self, hankweave: &Hankweave, report: &Reporter) -> Option<Browser> {
         if let Some(address) = hankweave.page_address() {
-            report.page(&address, &self.typed.command("page"));
+            let typed = match self.copy {
+                Some(copy) => self.typed.command_in(copy, "page"),
+                None => self.typed.command("page"),
+            };
+            report.page(&address, &typed);
         }
         let address = hankweave.read_only_address().filter(|_| self.args.open);
         let browser = address.and_then(|address| open_page(self.world, hankweave, &address, report));
@@ -310,6 +354,10 @@ impl Start<'_> {
 
     /// Who is told beside the terminal, and what is in the way of that.
     fn notifier(&self, execution: &Path, report: &Reporter) -> Option<Notifier> {
+        // Nobody is to be told of work that was not done.
+        if self.args.rehearse {
+            return None;
+        }
         let how = self.configuration.text(Setting::Notify)?;
         let notifier = Notifier::new(how, self.world, execution);
         if let Some(obstacle) = notifier.obstacle() {
@@ -346,6 +394,7 @@ fn ending<'a>(
         log,
         left_out: LeftOut::default(),
         warnings: Vec::new(),
+        rehearse: String::new(),
     }
 }
 
@@ -478,6 +527,14 @@ fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: LiveContex
     } else {
         Reporter::live(known)
     }
+}
+
+/// Whether something in the hank went wrong, so that a person wants to look at what is there.
+fn fails(outcome: &RunOutcome) -> bool {
+    matches!(
+        outcome.result,
+        RunResult::Failed(_) | RunResult::Unsaved(_) | RunResult::OutputFailed(..)
+    )
 }
 
 /// Unfinished on purpose: the next run continues (CLI-1).

@@ -49,8 +49,6 @@ pub(crate) enum CommandEdit<'a> {
     Set(&'a str, &'a str),
     /// A flag or an option is left out.
     Without(&'a str),
-    /// It works in a new directory that is thrown away.
-    ThrownAway,
 }
 
 impl HintCommands {
@@ -89,6 +87,11 @@ impl HintCommands {
         }
     }
 
+    /// `hankweave ARGUMENTS` about another directory.
+    pub(crate) fn command_in(&self, directory: &Path, arguments: &str) -> String {
+        format!("hankweave {arguments} -e {}", path_word(directory))
+    }
+
     /// The command that continues with what the run had: hank, directory, data, output, limits.
     pub(crate) fn run(&self) -> String {
         self.run_with(&[])
@@ -119,15 +122,10 @@ impl HintCommands {
         if !matches!(hank.to_str(), Some("." | "./" | "")) {
             words.push(path_word(&hank));
         }
-        let thrown_away = changes
-            .iter()
-            .any(|change| matches!(change, CommandEdit::ThrownAway));
         let said = run.execution.clone();
         let said = said.or_else(|| self.is_elsewhere.then(|| folder_of(&run.hank)));
-        match said {
-            _ if thrown_away => words.push("-e \"$(mktemp -d)\"".to_owned()),
-            Some(execution) => words.push(format!("-e {}", path_word(&place(&execution)))),
-            None => {}
+        if let Some(execution) = said {
+            words.push(format!("-e {}", path_word(&place(&execution))));
         }
         let takes = repeated_by(subcommand);
         let changed = |option: &&GivenOption| {
@@ -135,7 +133,6 @@ impl HintCommands {
                 CommandEdit::Flag(name) | CommandEdit::Set(name, _) | CommandEdit::Without(name) => {
                     option.name == *name
                 }
-                CommandEdit::ThrownAway => false,
             };
             takes(option) && !changes.iter().any(is_it)
         };
@@ -150,7 +147,7 @@ impl HintCommands {
         words.extend(changes.iter().filter_map(|change| match change {
             CommandEdit::Flag(name) => Some(format!("--{name}")),
             CommandEdit::Set(name, value) => Some(valued(name, value)),
-            CommandEdit::Without(_) | CommandEdit::ThrownAway => None,
+            CommandEdit::Without(_) => None,
         }));
         let command = words.join(" ");
         match moves {
@@ -196,15 +193,15 @@ impl HintCommands {
         }
     }
 
-    /// The command that plays the hank through without its agents, and touches nothing of what the run has.
-    pub(crate) fn dry_run(&self) -> String {
+    /// The command that rehearses the hank without its agents, and touches nothing of what the run has.
+    pub(crate) fn rehearse(&self) -> String {
         self.run_with(&[
-            CommandEdit::ThrownAway,
             CommandEdit::Without("output"),
             CommandEdit::Without("overwrite-output"),
             CommandEdit::Without("no-autostart"),
             CommandEdit::Without("port"),
-            CommandEdit::Set("agent", "scripted"),
+            CommandEdit::Without("agent"),
+            CommandEdit::Flag("rehearse"),
         ])
     }
 
@@ -482,8 +479,8 @@ mod tests {
         ];
         assert_eq!(typed.run_with(&changes), format!("{begin} --max-cost 10 --new"));
         assert_eq!(
-            typed.dry_run(),
-            "hankweave run hank -e \"$(mktemp -d)\" --data 'my data' --max-cost 2.50 --agent scripted"
+            typed.rehearse(),
+            "hankweave run hank -e work --data 'my data' --max-cost 2.50 --rehearse"
         );
         assert_eq!(
             typed.validate(),

@@ -151,6 +151,11 @@ export class Transcript {
         push({ kind: "note", seq, at, who: String(data.run), text: says || (passed ? "passed" : "failed"), tone: passed ? "passed" : "failed" });
         return;
       }
+      case "rehearsal.step": {
+        const begin = { ask: "would ask:", run: "would run:", repeat: "one pass of", extend: "would continue", watch: "would watch:", copy: "would copy:" };
+        push({ kind: "notice", seq, at, text: `${begin[String(data.kind) as keyof typeof begin] ?? "left out:"} ${cut(data.text)}` });
+        return;
+      }
       case "codon.extended":
         push({ kind: "notice", seq, at, text: `the agent continues (extension ${data.extensionNumber})` });
         return;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use hankweave_core::agent::{ExitOutcome, FailureReason};
 use hankweave_core::codon::{Codon, Running};
-use hankweave_core::hank::{RigAction, RigCommand, RigItem, WorkingDirectory};
+use hankweave_core::hank::{RehearsedKind, RigAction, RigCommand, RigItem, WorkingDirectory};
 use hankweave_core::id::LoopId;
 use hankweave_core::view::excerpt;
 use hankweave_core::wire::Event;
@@ -15,6 +15,7 @@ use super::context::{CodonRun, StageResult};
 use super::extend::start_extension;
 use super::finish::settle_costs;
 use super::orders::Interruption;
+use super::rehearsal;
 use super::run::{AgentOutcome, AgentRun};
 use super::set_up;
 use crate::rig::{Rig, RigError, RigEvent};
@@ -101,6 +102,10 @@ pub(super) async fn examine(
     in_time: bool,
     most: usize,
 ) -> Result<(), FailedCheck> {
+    if codon.run.options.rehearsal {
+        rehearsal::report(codon.run, codon.entry, RehearsedKind::Run, run.to_owned()).await;
+        return Ok(());
+    }
     let begun = Instant::now();
     let result = run_once(codon, run, in_time, most).await;
     let failed = result.as_ref().err();

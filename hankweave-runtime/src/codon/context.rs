@@ -15,6 +15,7 @@ use hankweave_core::wire::{self, LeftOutFile};
 use tokio::time::Instant;
 
 use super::orders::{Orders, Remarks};
+use super::rehearsal::RehearsedSteps;
 use super::watch::FileWatcher;
 use crate::checkpoint::CheckpointStore;
 use crate::driver::DriverSet;
@@ -54,6 +55,8 @@ pub(crate) struct RunContext {
     pub(crate) tip: Mutex<Option<CheckpointSha>>,
     /// Files that the newest checkpoint of the run leaves out.
     pub(crate) left_out: Mutex<Vec<LeftOutFile>>,
+    /// Steps that a rehearsal has left out.
+    pub(crate) rehearsed: RehearsedSteps,
     /// The checkpoint of a rig that is in the files already, for the first codon.
     pub(crate) rig: Option<CheckpointSha>,
 }

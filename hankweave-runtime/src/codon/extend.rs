@@ -10,7 +10,7 @@ use super::run::{self, AgentOutcome, AgentRun};
 use super::start;
 
 /// How often a codon is extended at most, unless the hank says otherwise (HANK-48).
-const MOST_EXTENSIONS: u64 = 100;
+pub(super) const MOST_EXTENSIONS: u64 = 100;
 
 /// Extends the codon as often as it asks to be, and returns the work of all its processes.
 pub(super) async fn extend(

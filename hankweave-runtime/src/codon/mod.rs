@@ -22,6 +22,7 @@ mod orders;
 mod prepare;
 mod progress;
 mod proof;
+pub(crate) mod rehearsal;
 mod run;
 mod set_up;
 mod silence;
@@ -33,6 +34,8 @@ pub(crate) use budget::why_paused;
 pub(crate) use context::{CodonEnd, CodonRun, RigNeed, RunContext};
 pub(crate) use orders::{CodonCommand, Orders, Remarks};
 pub(crate) use progress::telling;
+pub use rehearsal::RehearsedStep;
+pub(crate) use rehearsal::RehearsedSteps;
 pub(crate) use set_up::variables;
 pub(crate) use watch::{FileWatcher, tree_now};
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use hankweave_core::hank::prompt::{PromptMetadata, join, split_front_matter};
 use hankweave_core::hank::{
     CodonConfig, FILE_NAMES, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind,
-    SentinelEntry, check_prompt, check_sentinel, parse_bytes, paths, references, repeated_sentinels,
+    SentinelEntry, check_prompt, check_script, check_sentinel, parse_bytes, paths, references,
+    repeated_sentinels,
 };
 use hankweave_core::sentinel::SentinelConfig;
 use hankweave_core::sentinel::model::AnswerSchema;
@@ -300,6 +301,13 @@ fn check(
             sentinels.extend(checked.config.map(|config| (reference.path.to_owned(), config)));
             let problems = checked.problems.iter();
             problems.map(|found| inside(found, hank, reference)).collect()
+        }
+        Ok(text) if reference.kind == ReferenceKind::AgentScript => {
+            let problems = check_script(&text);
+            problems
+                .iter()
+                .map(|found| inside(found, hank, reference))
+                .collect()
         }
         Ok(text) if text.trim().is_empty() => vec![warning("the file is empty")],
         Ok(text) if text.len() > LONG_PROMPT_BYTES => vec![warning("the file is larger than 1 MiB")],

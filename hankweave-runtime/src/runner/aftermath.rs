@@ -153,7 +153,7 @@ impl<'a> CodonFinish<'a> {
 
     /// Whether anything but events follows the end of the codon.
     fn has_work(&self) -> bool {
-        let hands_out = self.options.output.is_some() && !self.config.output_files.is_empty();
+        let hands_out = self.output().is_some() && !self.config.output_files.is_empty();
         let loop_archives = |found: &LoopConfig| !found.archive_on_success.is_empty();
         hands_out || !self.config.archive_on_success.is_empty() || self.own_loop().is_some_and(loop_archives)
     }
@@ -206,9 +206,14 @@ impl<'a> CodonFinish<'a> {
         Ok(())
     }
 
+    /// Directory of results, to which a rehearsal copies nothing.
+    fn output(&self) -> Option<&OutputDirectory> {
+        self.options.output.as_ref().filter(|_| !self.options.rehearsal)
+    }
+
     /// Every group in order: its commands, then its files (HANK-24).
     async fn publish_results(&self) -> Result<(), PublishError> {
-        let Some(output) = &self.options.output else {
+        let Some(output) = self.output() else {
             return Ok(());
         };
         let mut copied = 0;

@@ -178,7 +178,7 @@ fn way_back(state: &HankweaveState, thread: &ExecutionThread) -> SuccessTarget {
 /// Begins at the first codon, with the files as they are.
 async fn fresh(opened: &OpenedExecution, state: &HankweaveState) -> Result<BegunRun, RunError> {
     let sha = initial_checkpoint(opened, state).await?;
-    let conditions = StartingConditions::fresh(Some(sha.clone()));
+    let conditions = StartingConditions::fresh(Some(sha.clone())).of_rehearsal(opened.options.rehearsal);
     Ok(BegunRun {
         run: start_run(opened, state, conditions).await?,
         base: Some(sha),

@@ -10,6 +10,7 @@ use hankweave_core::document::{HankweaveState, RunRecord};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use serde::Serialize;
 
+use crate::codon::RehearsedStep;
 use crate::shutdown::StopCause;
 
 /// How a run ended.
@@ -68,6 +69,8 @@ pub struct RunOutcome {
     pub done: bool,
     /// Reason that was given for a stop.
     pub stop_reason: Option<String>,
+    /// Steps of a real run that were left out; `None` when it was no rehearsal.
+    pub rehearsed: Option<Vec<RehearsedStep>>,
 }
 
 /// How one codon ended.
@@ -123,6 +126,7 @@ impl RunOutcome {
             total_cost_is_lower_bound: state.cost_is_lower_bound(),
             done,
             stop_reason: None,
+            rehearsed: None,
         }
     }
 }

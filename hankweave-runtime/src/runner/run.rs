@@ -20,7 +20,7 @@ use super::heartbeat::Heartbeat;
 use super::outcome::{RunOutcome, RunResult};
 use super::rollback;
 use super::steps::{Autostart, ChosenCodon, RunLoopExit, run_codons};
-use crate::codon::{FileWatcher, RunContext};
+use crate::codon::{FileWatcher, RehearsedSteps, RunContext};
 use crate::error::chain;
 use crate::instance_lock::InstanceLock;
 use crate::presence::ClientCount;
@@ -108,6 +108,7 @@ async fn serve(
         heartbeat.refresh().await;
         let context = context(opened, &begun, shutdown.clone(), presence.clone());
         let described = Event::run_described(&context.hank, context.ceiling());
+        let described = described.of_rehearsal(context.options.rehearsal);
         context.publish(described).await;
         let end = run_until_end(opened, &context, heartbeat, inbox, &mut go, chosen.take()).await;
         heartbeat.lock.set_activity(None);
@@ -117,8 +118,10 @@ async fn serve(
                 let state = possession.manager.snapshot();
                 let outcome = RunOutcome::of(Some(&context.run_id), result, &state, is_done(&context));
                 let stop_reason = shutdown.reason().map(str::to_owned);
+                let rehearsed = context.options.rehearsal.then(|| context.rehearsed.take());
                 return Ok(RunOutcome {
                     stop_reason,
+                    rehearsed,
                     ..outcome
                 });
             }
@@ -192,6 +195,7 @@ fn context(
         run_id: begun.run.run_id.clone(),
         tip: Mutex::new(begun.base.clone()),
         left_out: Mutex::default(),
+        rehearsed: RehearsedSteps::default(),
         rig: begun.rig.clone(),
     }
 }

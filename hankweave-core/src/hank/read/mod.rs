@@ -2,6 +2,7 @@
 
 mod codon;
 mod rig;
+pub(super) mod script;
 pub(super) mod sentinel;
 pub(super) mod settings;
 

@@ -164,7 +164,7 @@ Exit codes:
 
 Examples:
   hankweave run my-hank --max-cost 5 --max-time 8h
-  hankweave run my-hank --agent scripted -e /tmp/rehearsal";
+  hankweave run my-hank --rehearse";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -130,7 +130,7 @@ fn is_repeated(option: &clap::Arg) -> bool {
 }
 
 /// Options of `run` that count for one start only, and what an [`Invocation`] holds apart.
-const NOT_REPEATED: [&str; 8] = [
+const NOT_REPEATED: [&str; 9] = [
     "hank",
     "execution",
     "new",
@@ -138,6 +138,7 @@ const NOT_REPEATED: [&str; 8] = [
     "recover",
     "open",
     "dry_run",
+    "rehearse",
     "headless",
 ];
 

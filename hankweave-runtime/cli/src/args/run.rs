@@ -21,6 +21,12 @@ pub(crate) struct RunArgs {
     /// Show the next codon and limits; start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Rehearse without agents: rigs run, checks pass, approvals are given
+    ///
+    /// Works in a copy of the execution directory, which is removed again. Every codon runs with the scripted agent; a loop makes one pass. What a real run would
+    /// ask, check or start besides is shown.
+    #[arg(long, conflicts_with_all = ["dry_run", "agent", "no_autostart", "replan", "recover"])]
+    pub(crate) rehearse: bool,
     /// Start from the first codon; keep the history
     #[arg(long, help_heading = "Continue")]
     pub(crate) new: bool,

@@ -137,6 +137,9 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
         Event::CheckCompleted { codon_id, .. } => {
             format!("{codon_id}: {}", excerpt(&line_of(event).unwrap_or_default()))
         }
+        Event::RehearsalStep { codon_id, .. } => {
+            format!("{codon_id}: {}", excerpt(&line_of(event).unwrap_or_default()))
+        }
         Event::Info { message } => excerpt(message),
         Event::Error { message, .. } => format!("error: {}", excerpt(message)),
         Event::OutputTruncated { codon_id, length, .. } => {

@@ -9,7 +9,8 @@ use anstyle::Style;
 use hankweave_core::agent::{ErrorClass, FailureKind, FailureReason};
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::document::StateWarning;
-use hankweave_runtime::{CodonSummary, RunOutcome, RunResult};
+use hankweave_core::view::excerpt;
+use hankweave_runtime::{CodonSummary, RehearsedStep, RunOutcome, RunResult};
 
 use super::colours::style_of;
 use super::words::{at_its_budget, codon_line, counted, duration, id_width, standing};
@@ -39,6 +40,8 @@ pub(crate) struct SummaryContext<'a> {
     pub(crate) left_out: LeftOut,
     /// Warnings about the record (STATE-34).
     pub(crate) warnings: Vec<StateWarning>,
+    /// The command that rehearses.
+    pub(crate) rehearse: String,
 }
 
 impl SummaryContext<'_> {
@@ -60,6 +63,9 @@ impl SummaryContext<'_> {
                 .codons
                 .iter()
                 .try_for_each(|codon| write_codon(codon, width, text))?;
+        }
+        if let Some(steps) = &outcome.rehearsed {
+            return self.write_rehearsal(outcome, steps, text);
         }
         if outcome.run_id.is_some() {
             let time: Duration = outcome.codons.iter().map(|codon| codon.duration).sum();
@@ -105,6 +111,53 @@ impl SummaryContext<'_> {
             writeln!(text, "  continue     {}", self.resume)?;
         }
         Ok(())
+    }
+}
+
+/// Most steps that the summary of a rehearsal names.
+const MOST_STEPS: usize = 40;
+
+/// Longest text of a step in the summary of a rehearsal, in bytes.
+const MOST_OF_STEP: usize = 200;
+
+impl SummaryContext<'_> {
+    /// Writes what a real run would have done besides, and what to type next.
+    fn write_rehearsal(
+        &self,
+        outcome: &RunOutcome,
+        steps: &[RehearsedStep],
+        text: &mut SafeText,
+    ) -> std::fmt::Result {
+        if !steps.is_empty() {
+            writeln!(text, "Rehearsed instead of done:")?;
+        }
+        let shown = &steps[..steps.len().min(MOST_STEPS)];
+        let width = id_width(shown.iter().map(|step| &step.codon));
+        for step in shown {
+            let words = step.kind.words(&excerpt(&step.text, MOST_OF_STEP));
+            writeln!(text, "  {:<width$}  {words}", step.codon.as_str())?;
+        }
+        if steps.len() > MOST_STEPS {
+            let more = steps.len() - MOST_STEPS;
+            writeln!(text, "  … and {more} more; --json names all")?;
+        }
+        if matches!(
+            outcome.result,
+            RunResult::Failed(_) | RunResult::Unsaved(_) | RunResult::OutputFailed(..)
+        ) {
+            writeln!(
+                text,
+                "  its copy     {} (remove it when you have looked)",
+                self.execution.display()
+            )?;
+            if let Some(path) = &self.log {
+                writeln!(text, "  its log      {}", path.display())?;
+            }
+        }
+        match outcome.result {
+            RunResult::Completed => writeln!(text, "  run it       {}", self.resume),
+            _ => writeln!(text, "  again        {}", self.rehearse),
+        }
     }
 }
 
@@ -176,6 +229,24 @@ pub(crate) fn write_remarks(codon: &CodonSummary, text: &mut SafeText) -> std::f
     new.try_for_each(|remark| writeln!(text, "    {remark}"))
 }
 
+/// Returns the outcome of a rehearsal in one sentence.
+fn rehearsed(outcome: &RunOutcome, done: usize, all: usize) -> String {
+    let all = counted(all, "codon");
+    match &outcome.result {
+        RunResult::Completed | RunResult::NothingToDo => {
+            format!("Rehearsed: {done} of {all} completed; nothing was asked, checked or spent.")
+        }
+        RunResult::Failed(id) | RunResult::Unsaved(id) | RunResult::OutputFailed(id, _) => {
+            format!(
+                "Rehearsal failed at {id}; {} completed before it.",
+                counted(done, "codon")
+            )
+        }
+        RunResult::Paused(pause) => format!("Rehearsal paused at {}: {}.", pause.codon, pause.why),
+        RunResult::Stopped(cause) => format!("Rehearsal stopped ({}).", cause.as_str()),
+    }
+}
+
 /// Returns the outcome of a run in one sentence.
 pub(crate) fn headline(outcome: &RunOutcome) -> String {
     // A codon that was tried again has several records.
@@ -184,6 +255,9 @@ pub(crate) fn headline(outcome: &RunOutcome) -> String {
     };
     let completed = |codon: &&CodonSummary| codon.status == CodonStatus::Completed;
     let done = ids(&mut outcome.codons.iter().filter(completed));
+    if outcome.rehearsed.is_some() {
+        return rehearsed(outcome, done, ids(&mut outcome.codons.iter()));
+    }
     match &outcome.result {
         RunResult::Completed => {
             let all = counted(ids(&mut outcome.codons.iter()), "codon");

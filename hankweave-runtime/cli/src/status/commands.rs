@@ -32,6 +32,12 @@ impl StatusView<'_> {
         if self.is_working(run) {
             return self.live_commands();
         }
+        if run.is_rehearsal() {
+            return vec![offer(
+                typed.run(),
+                "starts from the first codon; nothing of the rehearsal counts",
+            )];
+        }
         let mut offers = match self.changes.misfits.is_empty() {
             true => self.ways_on(run),
             false => Vec::new(),

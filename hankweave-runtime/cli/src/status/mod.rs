@@ -47,6 +47,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
             "run": state.runs.front().map(|run| json!({
                 "runId": run.run_id,
                 "status": run.status,
+                "rehearsal": run.is_rehearsal(),
                 "interruptedBy": run.interrupted_by,
                 "cause": run.cause,
                 "startTime": run.start_time,
@@ -160,7 +161,9 @@ impl<'a> StatusView<'a> {
             typed: HintCommands::about(execution),
             live: holder.is_some(),
             activity: holder.and_then(|holder| holder.activity),
-            decision: hank.map(|hank| decide_with_replans(state, hank)),
+            decision: hank
+                .filter(|_| !state.runs.front().is_some_and(|run| run.is_rehearsal()))
+                .map(|hank| decide_with_replans(state, hank)),
             changes: changes.unwrap_or_default(),
             now: SystemClock.now(),
             unfinished: unfinished(execution, thread),

@@ -11,6 +11,9 @@ impl StatusView<'_> {
     /// Describes the next codon, or what blocks it.
     pub(crate) fn outlook(&self, run: &RunRecord) -> String {
         let thread = &self.thread;
+        if run.is_rehearsal() && !self.live {
+            return "it was a rehearsal: a run begins at the first codon".to_owned();
+        }
         if let Some(open) = run.open_codon() {
             let id = open.codon_id();
             return match self.live {

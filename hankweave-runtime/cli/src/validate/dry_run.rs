@@ -18,7 +18,7 @@ use super::{ValidationInput, as_text, load_input};
 use crate::args::{Global, RunArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::plan_changes::PlanChanges;
+use crate::plan_changes::{PlanChanges, is_rehearsal};
 use crate::report::duration;
 use crate::state::read_execution;
 use crate::status::outlook;
@@ -27,7 +27,8 @@ use crate::status::outlook;
 pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {
     let looked = load_input(&args.hank, &args.settings)?;
     let execution = args.hank.execution.as_ref().unwrap_or(&looked.loaded.root);
-    let state = read_execution(execution).ok().filter(|_| !args.new);
+    let continues = |state: &HankweaveState| !args.new && !is_rehearsal(state);
+    let state = read_execution(execution).ok().filter(continues);
     let recovery = args.recover.map(Recovery::from);
     let changes = match (&state, &looked.loaded.hank) {
         (Some(state), Some(hank)) if args.replan => PlanChanges::anew(state, hank, recovery),

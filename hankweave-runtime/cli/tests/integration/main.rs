@@ -74,6 +74,7 @@ mod receipt;
 mod record;
 mod reference;
 mod refusals;
+mod rehearsal;
 mod remote;
 mod replay;
 mod resizing;

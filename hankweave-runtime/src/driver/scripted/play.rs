@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use hankweave_core::cost::{ModelUsage, TokenUsage, UsageTotals, Usd, pricing};
+use hankweave_core::hank::REHEARSAL_VARIABLE;
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -68,6 +69,7 @@ fn try_play(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, PlayErr
         .transpose()?;
     let script = match script {
         script if script == Script::default() => dry_run(&prompt),
+        script if std::env::var_os(REHEARSAL_VARIABLE).is_some() => script.without_usage(),
         script => script,
     };
     Player::new(arguments, script, prompt)?.play()
@@ -230,7 +232,10 @@ impl Player {
         if turn.hold_stdout {
             leave_behind("exec sleep 3600", Stdio::inherit())?;
         }
-        if let Some(signal) = turn.signal.and_then(Signal::from_named_raw) {
+        if let Some(signal) = turn
+            .signal
+            .and_then(|number| Signal::from_named_raw(number.into()))
+        {
             kill_process(getpid(), signal)?;
         }
         if turn.hang {

@@ -15,6 +15,16 @@ pub(super) struct Script {
     pub(super) exit_code: Option<u8>,
 }
 
+impl Script {
+    /// Returns the script as a rehearsal plays it: nothing is used and nothing costs.
+    pub(super) fn without_usage(mut self) -> Self {
+        for turn in &mut self.turns {
+            turn.usage = ScriptedUsage::default();
+        }
+        self
+    }
+}
+
 /// One message of the model with its tools, and the faults that follow it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -31,7 +41,7 @@ pub(super) struct ScriptedTurn {
     pub(super) spawn_detached: Option<String>,
     pub(super) hold_stdout: bool,
     pub(super) hang: bool,
-    pub(super) signal: Option<i32>,
+    pub(super) signal: Option<u8>,
 }
 
 impl ScriptedTurn {
@@ -119,6 +129,8 @@ impl ScriptVariables {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hankweave_core::hank::check_script;
+    use serde_json::{Value, json};
 
     #[test]
     fn variables_are_filled_once_and_unknown_ones_stay() {
@@ -132,6 +144,81 @@ mod tests {
             variables.fill("${N} ${PROMPT} ${CWD} ${ITERATION} ${SESSION_TURN} ${HOME} ${", 7),
             "7 say ${N} /w 2 3 ${HOME} ${"
         );
+    }
+
+    /// A script with every key.
+    fn whole() -> Value {
+        let usage = json!({"input": 1, "output": 2, "cacheCreation": 3, "cacheRead": 4});
+        let tools = json!([
+            {"write": {"path": "a", "content": "b"}}, {"append": {"path": "a", "content": "b"}},
+            {"read": {"path": "a"}}, {"bash": {"command": "true"}}
+        ]);
+        let turn = json!({"delayMs": 1, "thinking": "a", "text": "b", "tools": tools, "usage": usage, "raw": "c", "hugeLine": 5, "invalidUtf8": true,
+            "stderr": "d", "spawnDetached": "e", "holdStdout": true, "signal": 15, "hang": true});
+        json!({"sessionId": "s", "turns": [turn], "noInit": true, "noResult": true, "exitCode": 255, "ignoreTerm": true,
+            "result": {"message": "m", "status": 529, "contextExceeded": true}})
+    }
+
+    /// Every script that differs from `script` in one place: a key that is missing, misspelt or empty, a value of another type.
+    fn changed(script: &Value) -> Vec<Value> {
+        let mut all: Vec<Value> = [
+            json!(null),
+            json!(true),
+            json!(-1),
+            json!(1.5),
+            json!(70_000),
+            json!("x"),
+            json!({}),
+        ]
+        .into();
+        match script {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    let mut without = fields.clone();
+                    without.remove(key);
+                    all.push(without.clone().into());
+                    without.insert(format!("{key}s"), value.clone());
+                    all.push(without.into());
+                    all.extend(changed(value).into_iter().map(|other| {
+                        let mut fields = fields.clone();
+                        fields.insert(key.clone(), other);
+                        fields.into()
+                    }));
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    all.extend(changed(item).into_iter().map(|other| {
+                        let mut items = items.clone();
+                        items[index] = other;
+                        items.into()
+                    }));
+                }
+            }
+            _ => {}
+        }
+        all
+    }
+
+    // covers: HANK-74
+    #[test]
+    fn what_validate_accepts_is_what_the_agent_takes() {
+        let whole = whole();
+        assert!(check_script(&whole.to_string()).is_empty());
+        let (mut taken, mut refused) = (0, 0);
+        for script in changed(&whole) {
+            let text = script.to_string();
+            let takes = serde_json::from_str::<Script>(&text);
+            let problems = check_script(&text);
+            assert_eq!(
+                takes.is_ok(),
+                !problems.has_errors(),
+                "{text}\n{takes:?}\n{}",
+                problems.display_in("script")
+            );
+            *(if takes.is_ok() { &mut taken } else { &mut refused }) += 1;
+        }
+        assert!(taken > 20 && refused > 200, "{taken} {refused}");
     }
 
     #[test]

@@ -29,6 +29,12 @@ pub enum OpenExecutionError {
         #[source]
         source: io::Error,
     },
+    /// A rehearsal was to begin in the directory of a run.
+    #[error("failed to rehearse in `{path}`: it holds the record of a run, which a rehearsal must not touch")]
+    RecordOfRuns {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The data cannot be used.
     #[error(transparent)]
     Data(DataError),

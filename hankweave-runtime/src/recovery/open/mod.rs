@@ -92,6 +92,13 @@ pub(crate) async fn open(
     let find = |named: &PathBuf| Data::find(&*world.disk, named, &dir).map_err(OpenExecutionError::Data);
     let data = options.data.as_ref().map(find).transpose()?;
     let (mut possession, lock) = possess(world, &dir, &options, checkpoints, Some(&hank)).await?;
+    match apart(&possession, &options) {
+        Ok(fresh) => options.fresh |= fresh,
+        Err(error) => {
+            possession.give_back(lock).await;
+            return Err(error);
+        }
+    }
     possession.notices.extend(redirections(&hank));
     possession.rig_copies = Arc::new(rig_copies(&loaded, &hank, possession.dir.root()));
     let mut own_files = own_files(&loaded, &hank, possession.dir.root());
@@ -116,6 +123,16 @@ pub(crate) async fn open(
         can_be_replanned: false,
     };
     Ok((opened, lock))
+}
+
+/// Keeps rehearsals apart from runs (CLI-74): whether this one begins from nothing, because it or the newest run is a rehearsal.
+fn apart(possession: &LockedExecution, options: &RunOptions) -> Result<bool, OpenExecutionError> {
+    let state = possession.manager.snapshot();
+    if options.rehearsal && !state.runs.iter().all(|run| run.is_rehearsal()) {
+        let path = possession.dir.root().to_owned();
+        return Err(OpenExecutionError::RecordOfRuns { path });
+    }
+    Ok(options.rehearsal || state.runs.front().is_some_and(|run| run.is_rehearsal()))
 }
 
 /// Remembers the hank for rollbacks that do not name it. Without it they leave what its rigs have copied, which loses

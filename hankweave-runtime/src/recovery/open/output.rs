@@ -14,7 +14,8 @@ pub(super) fn prepare_output(
     options: &mut RunOptions,
     own_files: &mut Vec<String>,
 ) -> Result<(), OpenExecutionError> {
-    let Some(output) = &mut options.output else {
+    let is_rehearsal = options.rehearsal;
+    let Some(output) = options.output.as_mut().filter(|_| !is_rehearsal) else {
         return Ok(());
     };
     let failed = |source| OpenExecutionError::Output {

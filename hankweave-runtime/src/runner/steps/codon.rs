@@ -19,7 +19,9 @@ use super::super::aftermath::{CodonFinish, PublishError};
 use super::super::command::{AcceptedCommand, Inbox, Refusal, RunCommand, RunnerRequest, answer};
 use super::super::error::RunError;
 use crate::arrival;
-use crate::codon::{self, Allowance, CodonCommand, CodonEnd, CodonRun, Orders, Remarks, RigNeed, RunContext};
+use crate::codon::{
+    self, Allowance, CodonCommand, CodonEnd, CodonRun, Orders, Remarks, RigNeed, RunContext, rehearsal,
+};
 use crate::recovery::without_own_files;
 
 /// How a codon went, as far as the loop needs to know.
@@ -110,6 +112,9 @@ pub(super) async fn run_codon(
                 || **newest.codon == walked.clone().measured_like(newest.codon)),
         "the typed codon and the recorded one have parted"
     );
+    if matches!(walked, CodonExecution::Completed(_)) {
+        rehearsal::report_results(context, entry, config).await;
+    }
     Ok(match published {
         Err(why) => CodonResult::Unpublished(why),
         Ok(()) if orders.was_forced() => CodonResult::Forced,

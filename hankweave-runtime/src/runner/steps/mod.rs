@@ -25,7 +25,7 @@ use super::error::RunError;
 use super::heartbeat::Heartbeat;
 use super::outcome::RunResult;
 use super::target::RollbackTarget;
-use crate::codon::RunContext;
+use crate::codon::{RunContext, rehearsal};
 use crate::shutdown::StopCause;
 use crate::state_manager::TransitionError;
 
@@ -156,6 +156,7 @@ pub(super) async fn run_codons(
             NextStep::Try(retry, rig) => (retry.entry, rig.into()),
             NextStep::Asked(..) | NextStep::Blocked(_) | NextStep::Nothing => continue,
         };
+        rehearsal::report_before(context, &entry).await;
         let up = context.world.clock.uptime();
         heartbeat
             .set_activity(up.map(|up| Activity::codon(&entry.codon_id, up)))

@@ -3,6 +3,7 @@
 mod clock;
 mod commands;
 mod nights;
+mod rehearsal;
 mod rollback;
 mod sentinels;
 

@@ -40,6 +40,7 @@ impl EventData {
             "approval.requested" | "budget.summary" | "run.described" | "run.ended" | "server.idle" => {
                 Some("comes while no codon runs; no sentinel sees it")
             }
+            "rehearsal.step" => Some("comes in a rehearsal, which starts no sentinel"),
             name if name.starts_with("rollback.") => Some("comes while no codon runs; no sentinel sees it"),
             name if name.starts_with("sentinel.") => Some("comes from sentinels and is never given to them"),
             _ => None,
@@ -79,7 +80,8 @@ const EVENTS: &[&str] = &[
     "state.transition: transitionType runId codonId transition.type transition.data.** \
      resultingState.currentRunId resultingState.runCount resultingState.totalCost \
      resultingState.totalSpend resultingState.currentRunCost",
-    "run.described: hank.** maxDollars maxTimeMs loops.**",
+    "run.described: hank.** maxDollars maxTimeMs loops.** rehearsal",
+    "rehearsal.step: codonId kind text",
     "run.ended: runId outcome cause",
     "approval.requested: codonId question",
     "check.completed: codonId loopId run passed durationMs why says",

@@ -106,6 +106,14 @@ impl LiveProgress {
                 }
                 Ok(())
             }
+            Event::RehearsalStep { codon_id, .. } => {
+                let line = line_of(&entry.event).unwrap_or_default();
+                if self.view.current().is_some() {
+                    self.notes.push(line);
+                    return Ok(());
+                }
+                writeln!(said, "{}: {line}", self.view.name(codon_id.configured()))
+            }
             Event::RollbackStarted {
                 codons_to_process, ..
             } => {

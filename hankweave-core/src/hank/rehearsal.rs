@@ -1,0 +1,81 @@
+//! A hank as a rehearsal runs it, and the steps that it leaves out (CLI-74).
+
+use serde::{Deserialize, Serialize};
+
+use super::document::{Hank, HankItem, LoopConfig, TerminateOn};
+
+/// Variable of agents and rigs in a rehearsal.
+pub const REHEARSAL_VARIABLE: &str = "HANKWEAVE_REHEARSAL";
+
+/// Kind of a step that a rehearsal leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum RehearsedKind {
+    /// Question to the user, which counts as approved.
+    Ask,
+    /// Command that decides, which counts as passed.
+    Run,
+    /// Iterations of a loop after the first one.
+    Repeat,
+    /// Extensions of a codon.
+    Extend,
+    /// Sentinel, which is not started.
+    Watch,
+    /// Result files, which are not copied.
+    Copy,
+}
+
+impl RehearsedKind {
+    /// Returns the step in words: `would run: cargo test`, `one pass of at most 5`.
+    #[must_use]
+    pub fn words(self, text: &str) -> String {
+        match self {
+            Self::Ask => format!("would ask: {text}"),
+            Self::Run => format!("would run: {text}"),
+            Self::Repeat => format!("one pass of {text}"),
+            Self::Extend => format!("would continue {text}"),
+            Self::Watch => format!("would watch: {text}"),
+            Self::Copy => format!("would copy: {text}"),
+        }
+    }
+}
+
+impl Hank {
+    /// Takes out what a rehearsal leaves out: approvals, sentinels, extensions, and all iterations but one. Checks stay, because their place is after the agent.
+    pub fn rehearse(&mut self) {
+        for codon in self.codons_mut() {
+            codon.approval = None;
+            codon.sentinels.clear();
+            codon.exhaust_with_prompt = None;
+            codon.max_extensions = None;
+            codon.env.insert(REHEARSAL_VARIABLE.to_owned(), "1".to_owned());
+        }
+        for item in &mut self.items {
+            if let HankItem::Loop(found) = item {
+                found.terminate_on = match &found.terminate_on {
+                    TerminateOn::UntilCheckPasses { run, .. } => TerminateOn::UntilCheckPasses {
+                        run: run.clone(),
+                        limit: Some(1),
+                    },
+                    TerminateOn::IterationLimit { .. } | TerminateOn::ContextExceeded => {
+                        TerminateOn::IterationLimit { limit: 1 }
+                    }
+                };
+            }
+        }
+    }
+}
+
+impl LoopConfig {
+    /// Returns the number of iterations for people, where a rehearsal leaves some out: `at most 5`.
+    #[must_use]
+    pub fn iterations_left_out(&self) -> Option<String> {
+        match (&self.terminate_on, self.most_iterations()) {
+            (_, Some(1)) => None,
+            (TerminateOn::IterationLimit { limit }, _) => Some(limit.to_string()),
+            (_, Some(most)) => Some(format!("at most {most}")),
+            (_, None) => Some("as many as the context allows".to_owned()),
+        }
+    }
+}

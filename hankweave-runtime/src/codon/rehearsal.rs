@@ -1,0 +1,124 @@
+//! Steps of a real run that a rehearsal leaves out, reported in their place (CLI-74).
+
+use std::sync::{Mutex, PoisonError};
+
+use hankweave_core::document::PlanEntry;
+use hankweave_core::hank::{CodonConfig, RehearsedKind, SentinelSource};
+use hankweave_core::id::CodonId;
+use hankweave_core::sentinel::SentinelConfig;
+use hankweave_core::wire::Event;
+
+use super::context::RunContext;
+use super::extend::MOST_EXTENSIONS;
+
+/// Step of a real run that a rehearsal has left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RehearsedStep {
+    /// Codon of the step.
+    pub codon: CodonId,
+    /// Kind of step.
+    pub kind: RehearsedKind,
+    /// Question, command, number of iterations, or sentinel.
+    pub text: String,
+}
+
+/// Steps that a rehearsal has left out so far, in order.
+#[derive(Debug, Default)]
+pub(crate) struct RehearsedSteps(Mutex<Vec<RehearsedStep>>);
+
+impl RehearsedSteps {
+    /// Adds a step; whether it is new.
+    fn add(&self, codon: &CodonId, kind: RehearsedKind, text: &str) -> bool {
+        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let step = RehearsedStep {
+            codon: codon.clone(),
+            kind,
+            text: text.to_owned(),
+        };
+        // Those of one codon stand together.
+        let is_new = !steps
+            .iter()
+            .rev()
+            .take_while(|known| known.codon == *codon)
+            .any(|known| *known == step);
+        if is_new {
+            steps.push(step);
+        }
+        is_new
+    }
+
+    /// Takes all steps out.
+    pub(crate) fn take(&self) -> Vec<RehearsedStep> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Reports what a real run would do before and around the agent of this codon: questions, further iterations, extensions and sentinels.
+pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
+    let original = context.loaded.hank.as_ref().filter(|_| context.options.rehearsal);
+    let Some(original) = original else { return };
+    if let Some(place) = entry
+        .loop_context
+        .as_ref()
+        .filter(|place| place.codon_index_in_loop == 0)
+        && let Some(most) = (original.find_loop(&place.loop_id)).and_then(|found| found.iterations_left_out())
+    {
+        report(context, entry, RehearsedKind::Repeat, most).await;
+    }
+    let Some(config) = original.codon(entry.codon_id.configured()) else {
+        return;
+    };
+    if let Some(asked) = &config.approval {
+        report(context, entry, RehearsedKind::Ask, asked.words(&entry.codon_id)).await;
+    }
+    for watched in sentinels(context, config) {
+        report(context, entry, RehearsedKind::Watch, watched).await;
+    }
+    if let Some(prompt) = &config.exhaust_with_prompt {
+        let most = config.max_extensions.unwrap_or(MOST_EXTENSIONS);
+        let text = format!("at most {most} times with: {prompt}");
+        report(context, entry, RehearsedKind::Extend, text).await;
+    }
+}
+
+/// Reports what a real run would do with the results of a codon that has completed.
+pub(crate) async fn report_results(context: &RunContext, entry: &PlanEntry, config: &CodonConfig) {
+    let output = context
+        .options
+        .output
+        .as_ref()
+        .filter(|_| context.options.rehearsal);
+    let Some(output) = output else { return };
+    for group in &config.output_files {
+        for command in &group.before_copy {
+            report(context, entry, RehearsedKind::Run, command.run.clone()).await;
+        }
+        let text = format!("{} to {}", group.copy.join(", "), output.path.display());
+        report(context, entry, RehearsedKind::Copy, text).await;
+    }
+}
+
+/// Reports a step that is left out, and keeps it for the outcome of the run; a codon that is tried again leaves it out once.
+pub(crate) async fn report(context: &RunContext, entry: &PlanEntry, kind: RehearsedKind, text: String) {
+    let codon_id = entry.codon_id.clone();
+    if context.rehearsed.add(&codon_id, kind, &text) {
+        context
+            .publish(Event::RehearsalStep { codon_id, kind, text })
+            .await;
+    }
+}
+
+/// Returns the sentinels of a codon with what they would act on.
+fn sentinels(context: &RunContext, config: &CodonConfig) -> Vec<String> {
+    let named = config.sentinels.iter().map(|entry| {
+        let name = match &entry.sentinel_config {
+            SentinelSource::File(path) => path.as_str(),
+            SentinelSource::Inline(inline) => inline.get("id").and_then(|id| id.as_str()).unwrap_or("?"),
+        };
+        match SentinelConfig::of(entry, &context.loaded.sentinels) {
+            Ok(config) => format!("{}, on {}", config.id, config.in_words()),
+            Err(_) => name.to_owned(),
+        }
+    });
+    named.collect()
+}
