@@ -213,11 +213,9 @@ fn repositories(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let inner = folders.map(|entry| match entry.path() {
-        path if path.ends_with(".hankweave/checkpoints") => {
-            // A run that was killed may only have begun its spare copy.
-            let is_spare = path.components().any(|part| part.as_os_str() == "records");
-            Vec::from_iter((!is_spare || path.join("HEAD").exists()).then_some(path))
-        }
+        // The spare copy of a run that was killed may end in the middle of a change; a start repairs what it puts back from there.
+        path if path.ends_with(".local/state/hankweave/records") => Vec::new(),
+        path if path.ends_with(".hankweave/checkpoints") => vec![path],
         path => repositories(&path),
     });
     inner.flatten().collect()
