@@ -4,6 +4,7 @@ import { Codon } from "./codon";
 import { type Connection, hasToken, isFile } from "./connection";
 import { Hero, sentence } from "./hero";
 import { isWanted, want } from "./notify";
+import { Glyph } from "./shapes";
 import type { Transcript } from "./transcript";
 import { type Place, type View, current, find, lost, places } from "./view";
 import { Timeline } from "./timeline";
@@ -56,7 +57,7 @@ function NoToken() {
   return (
     <section class="hero">
       <div>
-        <h1><span id="status">The address lacks the token</span></h1>
+        <h1><Glyph of="lost" size={22} /><span id="status">The address lacks the token</span></h1>
         <p class="sub"><code>hankweave page -e DIR</code> prints the whole address, for the directory of the run.</p>
       </div>
     </section>

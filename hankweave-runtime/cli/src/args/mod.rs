@@ -227,7 +227,7 @@ pub(crate) enum Command {
     /// Write the page of recorded runs into one file
     ///
     /// The file opens in a browser without a server, and shows the plan, the costs and the newest 32 MiB of the transcripts. It holds what agents said and
-    /// what tools answered, but no token and no path of the directory. A run may be live meanwhile.
+    /// what tools answered, but no token. A run may be live meanwhile.
     #[command(
         after_long_help = "Examples:\n  hankweave view --export night.html my-hank\n  hankweave view --export night.html"
     )]

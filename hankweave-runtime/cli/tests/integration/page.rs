@@ -247,10 +247,14 @@ fn questions_are_answered_on_the_page_and_every_tab_sees_it() {
 }
 
 /// Takes the place of the browser's notifications, which a browser without a screen does not show, and hides the tab.
-const NOTIFICATIONS: &str = "window.told = []; window.Notification = class {
+const NOTIFICATIONS: &str = "window.told = []; window.played = []; window.Notification = class {
     static permission = 'default';
     static async requestPermission() { return (Notification.permission = 'granted'); }
     constructor(title, options) { window.told.push([title, options.body]); }
+}; window.AudioContext = class {
+    currentTime = 0;
+    createGain() { return { gain: {}, connect() {} }; }
+    createOscillator() { return { frequency: {}, connect() {}, start() { window.played.push(this.frequency.value); }, stop() {} }; }
 }; Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' }); 0";
 
 #[test]
@@ -272,6 +276,8 @@ fn a_hidden_tab_notifies_of_a_question_once_the_user_asked_for_that() {
     page.until(&format!(
         "JSON.stringify(window.told).includes(JSON.stringify({question}))"
     ));
+    // The run waited for a command before that.
+    page.until("window.played.slice(-2).join() === '880,660'");
     running.kill();
 }
 
@@ -471,6 +477,50 @@ fn an_exported_page_opens_from_disk_and_runs_nothing_of_its_record() {
     let foreign = "(() => { const script = document.createElement('script'); script.textContent = 'window.isForeign = true';
         document.head.append(script); return window.isForeign ?? false; })()";
     assert_eq!(page.evaluate(foreign), false, "only the page itself runs");
+}
+
+// covers: WIRE-43
+#[test]
+fn a_hundred_thousand_events_are_in_a_page_of_few_rows() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    project.write_hank(&json!({"hank": [codon(&shell_agent(&project), "one", "Build it", "one")]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    let file = project.home().join("night.html");
+    project
+        .run(["view", "--export", file.to_str().unwrap()])
+        .expect_code(0);
+    let html = std::fs::read_to_string(&file).unwrap();
+    let (head, rest) = html.split_once("\"events\":[").unwrap();
+    let (events, rest) = rest.split_once("]}</script>").unwrap();
+    let event: Value = serde_json::from_str::<Vec<Value>>(&format!("[{events}]"))
+        .unwrap()
+        .into_iter()
+        .find(|event| event["type"] == "assistant.action")
+        .unwrap();
+    let first = event["seq"].as_u64().unwrap();
+    let many = (0..100_000).map(|n| {
+        let mut event = event.clone();
+        event["seq"] = json!(first + n);
+        event["data"]["content"] = json!(format!("step {n} of the night"));
+        event.to_string()
+    });
+    let many = many.collect::<Vec<_>>().join(",");
+    std::fs::write(&file, format!("{head}\"events\":[{many}]}}</script>{rest}")).unwrap();
+
+    let mut page = Page::open(&browser, &format!("file://{}", file.display()));
+    page.until_shows("step 99999 of the night");
+    page.until_shows("98.0k earlier moments");
+    let rows = "document.querySelectorAll('li.m').length <= 300";
+    assert_eq!(page.evaluate(rows), true);
+    page.evaluate("document.getElementById('transcript').scrollTop = 0");
+    page.until_shows("step 98000 of the night");
+    assert_eq!(page.evaluate(rows), true);
+    let moment = first + 99_000;
+    page.evaluate(&format!("location.hash = '#/one.1.1@{moment}'"));
+    page.until("document.querySelector('.m.here')?.innerText.includes('step 99000 of')");
+    page.reload();
+    page.until("document.querySelector('.m.here')?.innerText.includes('step 99000 of')");
 }
 
 #[test]
