@@ -164,6 +164,12 @@ impl Hankweave {
         Ok(())
     }
 
+    /// Returns the port of the earlier runs in this directory if another program has it: pages that are open there do not follow this run.
+    #[must_use]
+    pub fn taken_port(&self) -> Option<u16> {
+        self.bound.as_ref().and_then(Bound::taken_port)
+    }
+
     /// Returns the address for clients, once a port was taken.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::id::{CodonId, RunId};
 
+/// The file in the state directory with the port that the server has from run to run.
+pub(crate) const PORT_FILE: &str = "port";
+
 /// The directory in which agents work, with our `.hankweave` inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionDir {
@@ -95,6 +98,12 @@ impl ExecutionDir {
     #[must_use]
     pub fn aftermath(&self) -> PathBuf {
         self.state_dir().join("aftermath.json")
+    }
+
+    /// Returns the path of the note of the server's port (WIRE-42).
+    #[must_use]
+    pub fn port(&self) -> PathBuf {
+        self.state_dir().join(PORT_FILE)
     }
 
     /// Our own log.

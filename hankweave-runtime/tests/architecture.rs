@@ -97,6 +97,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("init", "args exit failures output typed"),
     ("recorded", "directory exit screen"),
     ("journal", "args exit recorded report screen"),
+    ("view", "args directory exit output recorded screen"),
     ("logs", "args directory exit recorded report screen"),
     ("sentinel", "args exit journal recorded report screen"),
     ("state", "args directory exit output report screen typed"),

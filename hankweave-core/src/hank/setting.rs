@@ -39,7 +39,7 @@ pub const CHECKPOINTED_FILE_LIMIT_MB: u64 = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Named)]
 #[serde(rename_all = "camelCase")]
 pub enum Setting {
-    /// The port on which clients connect; 0 means any free one.
+    /// The port on which clients connect; 0 means that of the directory, or the next free one.
     Port,
     /// Whether codons start by themselves.
     Autostart,

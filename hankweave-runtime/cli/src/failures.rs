@@ -158,7 +158,7 @@ fn held(typed: &HintCommands) -> String {
 pub(crate) fn serve_failure(error: &ServeError, typed: &HintCommands) -> CliError {
     match error {
         ServeError::Listen { .. } => CliError::from_error(CliErrorKind::Io, error).hint(format!(
-            "`{}` takes any free port",
+            "`{}` takes the port of the directory, or the next free one",
             typed.run_with(&[CommandEdit::Set("port", "0")])
         )),
         ServeError::BadToken { .. } | ServeError::SameTokens => {

@@ -95,6 +95,7 @@ mod tui;
 mod typed;
 mod validate;
 mod version;
+mod view;
 mod worker;
 mod wrap;
 
@@ -177,6 +178,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Replay(args) => replay::replay(&global, &args),
         Command::Attach(args) => remote::attach(&global, &args),
         Command::Page(args) => remote::page(&global, &args),
+        Command::View(args) => view::view(&global, &args),
         Command::Next(execution) => remote::next(&global, &execution),
         Command::Approve(args) => approve::approve(&global, &args),
         Command::Skip(execution) => remote::skip(&global, &execution),

@@ -338,6 +338,11 @@ impl Start<'_> {
             };
             report.page(&address, &typed);
         }
+        if let Some(port) = hankweave.taken_port() {
+            report.notice(&format!(
+                "another program has port {port}, which this directory had before; a page that is open there does not follow this run"
+            ));
+        }
         let address = hankweave.read_only_address().filter(|_| self.args.open);
         let browser = address.and_then(|address| open_page(self.world, hankweave, &address, report));
         if self.waits {

@@ -1,12 +1,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Attention } from "./attention";
 import { Codon } from "./codon";
-import { type Connection, hasToken } from "./connection";
+import { type Connection, hasToken, isFile } from "./connection";
 import { Hero, sentence } from "./hero";
 import { isWanted, want } from "./notify";
+import { Glyph } from "./shapes";
 import type { Transcript } from "./transcript";
 import { type Place, type View, current, find, lost, places } from "./view";
 import { Timeline } from "./timeline";
+import { clock } from "./words";
 
 /** The address of an attempt, or of a moment in it: `#/CODON.ITERATION.ATTEMPT@SEQ`. */
 export function address(place: { item: string; key: string }, seq?: number): string {
@@ -40,7 +42,7 @@ export function App({ connection, transcript }: { connection: Connection; transc
     <>
       <Bar connection={connection} help={() => help((is) => !is)} />
       <main id="main" tabIndex={-1}>
-        {hasToken ? <Hero connection={connection} view={view} /> : <NoToken />}
+        {hasToken || isFile ? <Hero connection={connection} view={view} /> : <NoToken />}
         {hasHelp && <Help close={() => help(false)} />}
         {view && <Attention connection={connection} view={view} />}
         {view && <Timeline connection={connection} view={view} chosen={place} address={address} />}
@@ -55,14 +57,14 @@ function NoToken() {
   return (
     <section class="hero">
       <div>
-        <h1><span id="status">The address lacks the token</span></h1>
+        <h1><Glyph of="lost" size={22} /><span id="status">The address lacks the token</span></h1>
         <p class="sub"><code>hankweave page -e DIR</code> prints the whole address, for the directory of the run.</p>
       </div>
     </section>
   );
 }
 
-const LINKS: Record<string, string> = { connecting: "connecting", live: "live", lost: "no connection", ended: "ended" };
+const LINKS: Record<string, string> = { connecting: "connecting", live: "live", lost: "no connection", ended: "ended", file: "a file" };
 
 function Bar({ connection, help }: { connection: Connection; help: () => void }) {
   const [wanted, setWanted] = useState<"on" | "off" | "refused">(isWanted() ? "on" : "off");
@@ -78,8 +80,8 @@ function Bar({ connection, help }: { connection: Connection; help: () => void })
         <span class="crumb">{folder && <><i class="hid" aria-hidden="true">/</i><bdi class="hid" id="place">{folder}</bdi></>}{view?.hank && <><i class="hid" aria-hidden="true">/</i><b>{view.hank.name}</b></>}</span>
         <span class="fill" />
         {view && !connection.mayCommand && link === "live" && <span class="ib tag">read-only</span>}
-        <span class={link === "live" ? "conn" : "conn off"} id="link"><i aria-hidden="true" />{hasToken ? LINKS[link] : "no token"}</span>
-        <button type="button" id="notify" class="ib" aria-pressed={wanted === "on"} onClick={async () => setWanted(await want())}>{wanted === "on" ? "Notifies you" : wanted === "refused" ? "Not allowed" : "Notify me"}</button>
+        <span class={link === "live" ? "conn" : "conn off"} id="link"><i aria-hidden="true" />{connection.exportedAt !== undefined ? `as of ${clock(connection.exportedAt)}` : hasToken ? LINKS[link] : "no token"}</span>
+        {!isFile && <button type="button" id="notify" class="ib" aria-pressed={wanted === "on"} onClick={async () => setWanted(await want())}>{wanted === "on" ? "Notifies you" : wanted === "refused" ? "Not allowed" : "Notify me"}</button>}
         <button type="button" class="ib hid" aria-label="Keys" onClick={help}>?</button>
       </div>
     </header>

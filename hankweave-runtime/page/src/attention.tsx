@@ -12,7 +12,7 @@ export function Attention({ connection, view }: { connection: Connection; view: 
   return (
     <>
       {part}
-      {!connection.mayCommand && connection.link !== "connecting" && !hasEnded(view.state) && (
+      {!connection.mayCommand && !["connecting", "file"].includes(connection.link) && !hasEnded(view.state) && (
         <p class="once"><Glyph of="sentinel" size={14} /><span>This address only watches. <code>hankweave page --control</code> prints the one that may also act.</span></p>
       )}
     </>

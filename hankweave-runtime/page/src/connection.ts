@@ -9,8 +9,8 @@ export interface JournalEvent {
   data: Record<string, unknown>;
 }
 
-/** Connecting, live, lost (it will come back or was killed), or ended in order. */
-export type Link = "connecting" | "live" | "lost" | "ended";
+/** Connecting, live, lost (it will come back or was killed), ended in order, or a file that was exported. */
+export type Link = "connecting" | "live" | "lost" | "ended" | "file";
 
 interface Message {
   type: string;
@@ -24,8 +24,29 @@ type Answer = { ok: true; outcome: string } | { ok: false; message: string; hint
 
 const SHORTEST_DELAY = 500;
 const LONGEST_DELAY = 10_000;
+/** The next run in the directory has the same address. */
+const NEXT_RUN_DELAY = 3_000;
 
-const token = takeToken();
+/** An exported record: the view, and events of the transcripts, which are whole after the event `cutAt`. */
+interface ExportedRecord {
+  view: View;
+  at: string;
+  folder: string;
+  cutAt: number;
+  events: JournalEvent[];
+}
+
+const record = exportedRecord();
+
+/** Reads the record of a page that was exported as a file. */
+function exportedRecord(): ExportedRecord | undefined {
+  const text = document.getElementById("record")?.textContent;
+  return text ? (parse(text) as unknown as ExportedRecord) : undefined;
+}
+
+export const isFile = record !== undefined;
+
+const token = isFile ? null : takeToken();
 
 /** Takes the token out of the address bar, and keeps it for a reload of this tab only. */
 function takeToken(): string | null {
@@ -55,6 +76,8 @@ export class Connection {
   lostAt = 0;
   mayCommand = false;
   folder = "";
+  /** When the file was exported. */
+  readonly exportedAt = record && Date.parse(record.at);
   /** Clock of the server less our own. */
   private skew = 0;
   private lastSeq: number | undefined;
@@ -67,11 +90,12 @@ export class Connection {
     private readonly happened: (event: JournalEvent) => void,
     private readonly restarted: () => void,
   ) {
-    if (hasToken) this.connect();
+    if (record) [this.view, this.folder, this.link] = [record.view, record.folder, "file"];
+    else if (hasToken) this.connect();
   }
 
   now(): number {
-    return Date.now() + this.skew;
+    return this.exportedAt ?? Date.now() + this.skew;
   }
 
   /** Sends a command; resolves with the answer of the server. */
@@ -100,12 +124,11 @@ export class Connection {
       // 1001: the run has ended. 4001: it has, and this client did not get everything.
       if (event.code === 1001 || event.code === 4001) {
         this.link = "ended";
-        this.delay = LONGEST_DELAY;
       } else if (this.link !== "ended") {
         if (this.link === "live") this.lostAt = this.now();
         this.link = "lost";
       }
-      setTimeout(() => this.connect(), this.delay);
+      setTimeout(() => this.connect(), this.link === "ended" ? NEXT_RUN_DELAY : this.delay);
       this.delay = Math.min(this.delay * 2, LONGEST_DELAY);
       this.changed();
     };
@@ -163,6 +186,7 @@ export class Connection {
  * Returns a function that stops it.
  */
 export function readHistory(afterSeq: number, take: (events: JournalEvent[]) => boolean, done: (isWhole: boolean) => void): () => void {
+  if (record) return readRecord(record, afterSeq, take, done);
   const socket = open();
   let isDone = false;
   const end = (isWhole: boolean) => {
@@ -186,4 +210,13 @@ export function readHistory(afterSeq: number, take: (events: JournalEvent[]) => 
     isDone = true;
     socket.close();
   };
+}
+
+/** Gives the events of an exported record, once the caller has returned. */
+function readRecord({ events, cutAt }: ExportedRecord, afterSeq: number, take: (events: JournalEvent[]) => boolean, done: (isWhole: boolean) => void): () => void {
+  const timer = setTimeout(() => {
+    take(events.filter(({ seq }) => seq > afterSeq));
+    done(afterSeq >= cutAt);
+  });
+  return () => clearTimeout(timer);
 }

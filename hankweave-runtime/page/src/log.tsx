@@ -1,5 +1,6 @@
 // The transcript as a virtual list: only the moments near the visible ones are in the document.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { isFile } from "./connection";
 import { Markdown } from "./markdown";
 import { Arrow } from "./parts";
 import { Glyph } from "./shapes";
@@ -78,7 +79,7 @@ export function Log({ transcript, address, target, isLive }: { transcript: Trans
   };
   const [first, last] = [Math.min(range[0], moments.length), Math.min(range[1], moments.length)];
   if (!moments.length) {
-    return <p class="empty dim">{transcript.isLoading ? "Reading the journal…" : transcript.isIncomplete ? "The journal could not be read." : isLive ? "The agent has not said anything yet." : "The journal has nothing of this attempt."}</p>;
+    return <p class="empty dim">{transcript.isLoading ? "Reading the journal…" : transcript.isIncomplete ? isFile ? "This file holds newer events only." : "The journal could not be read." : isLive ? "The agent has not said anything yet." : "The journal has nothing of this attempt."}</p>;
   }
   return (
     <div class="logbox">

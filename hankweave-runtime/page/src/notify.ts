@@ -1,4 +1,4 @@
-// Notifications of the browser, only where the user asked for them in this browser.
+// Notifications of the browser with a sound, only where the user asked for them in this browser.
 import type { View } from "./view";
 
 const KEY = "notify";
@@ -18,6 +18,27 @@ export async function want(): Promise<"on" | "off" | "refused"> {
   return "on";
 }
 
+/** Length and pitch of each of the two notes, in seconds and hertz: falling where a person is needed, rising where the run has ended. */
+const NOTE = 0.18;
+const PITCHES = { needed: [880, 660], ended: [660, 880] };
+
+/** Plays two short notes, made here: nothing is loaded. */
+function play(pitches: number[]): void {
+  if (!("AudioContext" in window)) return;
+  const context = new AudioContext();
+  const volume = context.createGain();
+  volume.gain.value = 0.08;
+  volume.connect(context.destination);
+  pitches.forEach((pitch, at) => {
+    const note = context.createOscillator();
+    note.frequency.value = pitch;
+    note.connect(volume);
+    note.start(context.currentTime + at * NOTE);
+    note.stop(context.currentTime + (at + 1) * NOTE);
+    if (at === pitches.length - 1) note.onended = () => void context.close();
+  });
+}
+
 const TELLING = new Set(["asking", "idle", "completed", "failed", "stopped", "paused", "crashed"]);
 
 /** Notifies of a state that needs a person or ends the run. */
@@ -25,6 +46,7 @@ export function notify(before: View | undefined, view: View, sentence: string, i
   // The state that the page begins with is no news.
   if (!before || (before.state === view.state && before.ask?.question === view.ask?.question)) return;
   if (!TELLING.has(view.state) || !isWanted() || document.visibilityState === "visible") return;
+  play(["asking", "idle"].includes(view.state) ? PITCHES.needed : PITCHES.ended);
   const body = view.ask?.question ?? view.cause ?? view.hank?.name ?? "";
   const shown = new Notification(sentence, { body, icon, tag: view.run?.id });
   shown.onclick = () => {

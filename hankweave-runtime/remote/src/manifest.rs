@@ -212,13 +212,14 @@ pub(crate) fn is_sha(text: &str) -> bool {
 
 /// Returns whether an entry of the state directory belongs to this machine alone, or travels in another way: checkpoints, locks, tokens, unfinished work. No version has ever taken it along.
 fn is_of_this_machine(name: &str) -> bool {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 11] = [
         "execution-meta.json",
         "remote.json",
         "tmp",
         "logs",
         "token",
         "token-readonly",
+        "port",
         "server.lock",
         "remote",
         "aftermath.json",

@@ -12,7 +12,7 @@ use hankweave_core::discovery::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use hankweave_core::time::Timestamp;
 
 use super::shield::SHIELD;
-use crate::paths::ExecutionDir;
+use crate::paths::{ExecutionDir, PORT_FILE};
 use crate::world::disk::{self, Disk, FileKind, QuarantinedEntry};
 
 /// Our folders, and what is out of reach without them. The repository of checkpoints repairs itself.
@@ -24,7 +24,7 @@ const FOLDERS: [(&str, &str); 4] = [
 ];
 
 /// Our files, and what is lost without them. state.json has a backup, which the store handles.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
     (
         "state.log",
         "; what happened after state.json was saved last cannot be rebuilt",
@@ -32,6 +32,7 @@ const FILES: [(&str, &str); 8] = [
     ("state.json.bak", "; the backup of state.json starts again"),
     (TOKEN_FILE, ""),
     (READ_ONLY_TOKEN_FILE, ""),
+    (PORT_FILE, "; an open page may not find the next run"),
     ("data.json", ""),
     ("execution-meta.json", ""),
     ("archive-manifest.json", "; the archive has lost its list"),

@@ -24,6 +24,7 @@ mod origin;
 mod outbox;
 mod page;
 mod plain;
+mod port;
 mod replies;
 mod session;
 mod shown_view;
@@ -48,6 +49,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::commands::{Executor, QueuedCommand};
 use self::gate::Gate;
 use self::hub::Hub;
+use self::port::OwnPort;
 use self::replies::Replies;
 use self::token::AccessTokens;
 use crate::error::chain;
@@ -63,6 +65,7 @@ use crate::world::net::Listener;
 
 pub use limits::ServerLimits;
 pub use origin::Origin;
+pub use page::exported_page;
 
 /// How long the server stays for responsive clients when a run has ended by itself, so that they can ask
 /// about it.
@@ -76,7 +79,7 @@ const DELIVERY: Duration = Duration::from_secs(5);
 pub struct ServerOptions {
     /// The address; the loopback by default (WIRE-22).
     pub address: IpAddr,
-    /// The port; 0 means any free one.
+    /// The port; 0 means that of the directory, which stays from run to run, or the next one if it is taken (WIRE-42).
     pub port: u16,
     /// Origins of other pages that may connect, besides our own.
     pub origins: Vec<Origin>,
@@ -130,6 +133,7 @@ pub(crate) struct Bound {
     listener: Box<dyn Listener>,
     tokens: AccessTokens,
     options: ServerOptions,
+    taken_port: Option<u16>,
 }
 
 /// Parts of a run that the server shows and acts on.
@@ -199,16 +203,25 @@ impl Bound {
         let load = move || AccessTokens::load(&outside, &state_dir);
         let tokens = world.blocking.run(load).await?;
         let address = SocketAddr::new(options.address, options.port);
-        let listener = world
-            .net
-            .listen(address)
-            .await
-            .map_err(|source| ServeError::Listen { address, source })?;
+        let listening = match options.port {
+            0 => OwnPort::listen(world, dir, options.address).await,
+            _ => world.net.listen(address).await.map(|listener| OwnPort {
+                listener,
+                taken: None,
+            }),
+        };
+        let own = listening.map_err(|source| ServeError::Listen { address, source })?;
         Ok(Self {
-            listener,
+            listener: own.listener,
             tokens,
             options,
+            taken_port: own.taken,
         })
+    }
+
+    /// Returns the port of the earlier runs in this directory, if it is taken.
+    pub(crate) fn taken_port(&self) -> Option<u16> {
+        self.taken_port
     }
 
     /// Returns the listening address.

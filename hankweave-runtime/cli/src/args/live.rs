@@ -1,6 +1,6 @@
 //! Arguments of commands to a live run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use hankweave_core::id::CodonId;
@@ -35,6 +35,15 @@ pub(crate) struct PageArgs {
     /// Print the address that can also command the run
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) control: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ViewArgs {
+    #[command(flatten)]
+    pub(crate) execution: ExecutionArgs,
+    /// File to write; one that is there is replaced
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) export: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -104,7 +104,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
             "undo",
         ],
     ),
-    ("Watch and steer", &["attach", "page", "next", "skip"]),
+    ("Watch and steer", &["attach", "page", "view", "next", "skip"]),
     ("Go back", &["history", "rollback", "op", "cleanup"]),
     (
         "Look into",
@@ -233,6 +233,14 @@ pub(crate) enum Command {
     /// The address holds a token: it gives its owner the rights of the token. Show it to nobody and keep it in no log.
     #[command(after_long_help = "Examples:\n  hankweave page my-hank\n  hankweave page my-hank --control")]
     Page(PageArgs),
+    /// Write the page of recorded runs into one file
+    ///
+    /// The file opens in a browser without a server, and shows the plan, the costs and the newest 32 MiB of the transcripts. It holds what agents said and
+    /// what tools answered, but no token. A run may be live meanwhile.
+    #[command(
+        after_long_help = "Examples:\n  hankweave view --export night.html my-hank\n  hankweave view --export night.html"
+    )]
+    View(ViewArgs),
     /// Start the next codon of a live run
     Next(ExecutionArgs),
     /// Skip the running codon

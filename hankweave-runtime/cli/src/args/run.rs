@@ -132,9 +132,10 @@ pub(crate) struct SettingArgs {
     /// Model for every codon
     #[arg(long, value_name = "NAME", help_heading = "Agents")]
     pub(crate) model: Option<String>,
-    /// Port for clients [default: any free port] [env: HANKWEAVE_PORT]
+    /// Port for clients [default: that of the directory] [env: HANKWEAVE_PORT]
     ///
-    /// `.hankweave/server.lock` names the port that was taken.
+    /// A directory keeps its port from run to run, in `.hankweave/port`, so that an open page follows the next run; if another program has it, the next free one
+    /// is used. `.hankweave/server.lock` names the port of the live run.
     #[arg(long, value_name = "N", help_heading = "Watch", hide_short_help = true)]
     pub(crate) port: Option<u16>,
     /// Start codons only on command (client, or stdin: `help`)

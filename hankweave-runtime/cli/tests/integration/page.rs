@@ -29,15 +29,49 @@ fn codon(agent: &Value, id: &str, name: &str, prompt: &str) -> Value {
         "checkpointedFiles": ["*.txt"]})
 }
 
-/// A run that waits for commands, in a hank whose second codon asks first.
-fn asking() -> (TestProject, Running) {
-    let project = project();
-    let agent = shell_agent(&project);
-    let mut deploy = codon(&agent, "deploy", "Deploy it", "two");
-    deploy["approval"] = json!("Deploy to production?");
-    project.write_hank(&json!({"hank": [codon(&agent, "one", "Build it", "one"), deploy]}));
-    let running = project.start(["run", "--headless", "--json", "--no-autostart"]);
-    (project, running)
+/// A run with its page. The directory goes with `project`, so a test binds it as long as it needs the others.
+struct Watched {
+    project: TestProject,
+    running: Running,
+    page: Page,
+    browser: PathBuf,
+}
+
+impl Watched {
+    /// Starts a run that waits for commands, and opens its page with the token in this file.
+    fn start(browser: PathBuf, project: TestProject, codons: &Value, token: &str) -> Self {
+        project.write_hank(&json!({"hank": codons}));
+        let running = project.start(["run", "--headless", "--no-autostart"]);
+        let page = Page::open(&browser, &address(&project, token));
+        Self {
+            project,
+            running,
+            page,
+            browser,
+        }
+    }
+
+    /// Three codons, of which the second one waits.
+    fn three(browser: PathBuf) -> Self {
+        let project = project();
+        let agent = shell_agent(&project);
+        let codons = json!([
+            codon(&agent, "a", "Build it", "one"),
+            codon(&agent, "b", "Review it", "wait for go"),
+            codon(&agent, "c", "Ship it", "three"),
+        ]);
+        Self::start(browser, project, &codons, "token")
+    }
+
+    /// Two codons, of which the second one asks first.
+    fn asking(browser: PathBuf, token: &str) -> Self {
+        let project = project();
+        let agent = shell_agent(&project);
+        let mut deploy = codon(&agent, "deploy", "Deploy it", "two");
+        deploy["approval"] = json!("Deploy to production?");
+        let codons = json!([codon(&agent, "one", "Build it", "one"), deploy]);
+        Self::start(browser, project, &codons, token)
+    }
 }
 
 fn done(project: &TestProject) -> String {
@@ -55,16 +89,12 @@ fn command(page: &mut Page, button: &str) {
 #[test]
 fn the_page_follows_a_run_over_a_reload_and_a_server_that_is_killed() {
     let Some(browser) = browser() else { return };
-    let project = project();
-    let agent = shell_agent(&project);
-    let codons = json!([
-        codon(&agent, "a", "Build it", "one"),
-        codon(&agent, "b", "Review it", "wait for go"),
-        codon(&agent, "c", "Ship it", "three"),
-    ]);
-    project.write_hank(&json!({"hank": codons}));
-    let running = project.start(["run", "--headless", "--no-autostart"]);
-    let mut page = Page::open(&browser, &address(&project, "token"));
+    let Watched {
+        project,
+        running,
+        mut page,
+        ..
+    } = Watched::three(browser);
     page.until("document.title.startsWith('… Waits for a command')");
     assert_eq!(
         page.evaluate("location.hash"),
@@ -99,14 +129,13 @@ fn the_page_follows_a_run_over_a_reload_and_a_server_that_is_killed() {
     page.press("f");
     page.until("location.hash === ''");
 
-    let port = port(&project.directory()).to_string();
     running.kill();
     page.until_shows("The run does not answer");
     page.until_shows("no connection");
     page.until("document.querySelector('.attempt[aria-current]').getAttribute('aria-label').includes('Review it: unknown')");
     page.until("!/running|trying/.test(document.getElementById('main').innerText)");
     assert_eq!(page.evaluate("document.title.startsWith('∅')"), true);
-    let running = project.start(["run", "--headless", "--port", &port]);
+    let running = project.start(["run", "--headless"]);
     page.until("document.title.startsWith('▶ Runs Review it')");
     command(&mut page, "skip");
     page.until_shows("Every codon of the plan is completed");
@@ -118,13 +147,72 @@ fn the_page_follows_a_run_over_a_reload_and_a_server_that_is_killed() {
     page.until_shows("Every codon of the plan is completed");
 }
 
+// covers: WIRE-42
+#[test]
+fn an_open_page_goes_on_with_the_next_run() {
+    let Some(browser) = browser() else { return };
+    let Watched {
+        project,
+        running,
+        mut page,
+        ..
+    } = Watched::three(browser);
+    command(&mut page, "next");
+    page.until_shows("$0.2500");
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(SOON).expect_code(3);
+    page.until("document.title.startsWith('■ Stopped')");
+    page.until("document.getElementById('link').textContent === 'ended'");
+
+    let running = project.start(["run", "--headless"]);
+    page.until("document.getElementById('link').textContent === 'live'");
+    page.until("document.title.startsWith('▶ Runs Review it')");
+    page.until("document.getElementById('transcript')?.innerText.includes('working')");
+    command(&mut page, "stop");
+    running.finish_within(SOON).expect_code(3);
+    page.until("document.title.startsWith('■ Stopped')");
+
+    // A port that is named wins, and the directory keeps its own.
+    let noted = || std::fs::read_to_string(project.directory().join(".hankweave/port")).unwrap();
+    let own = noted();
+    let named = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let running = project.start(["run", "--headless", "--port", &named.to_string()]);
+    assert_eq!(port(&project.directory()), named);
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(SOON).expect_code(3);
+    assert_eq!(noted(), own);
+
+    // Another program has the port: the run says so and takes the next one.
+    let _stranger = std::net::TcpListener::bind(format!("127.0.0.1:{}", own.trim_end())).unwrap();
+    let running = project.start(["run", "--headless"]);
+    let next = port(&project.directory());
+    let address = project.run(["page"]).expect_code(0).stdout.clone();
+    assert!(
+        address.starts_with(&format!("http://127.0.0.1:{next}/#")),
+        "{address}"
+    );
+    project.run(["stop"]).expect_code(0);
+    let finished = running.finish_within(SOON);
+    let said = format!("another program has port {}", own.trim_end());
+    assert!(finished.expect_code(3).stderr.contains(&said), "{finished}");
+    assert_eq!(noted(), own);
+}
+
 // covers: CLI-30, WIRE-28
 #[test]
 fn questions_are_answered_on_the_page_and_every_tab_sees_it() {
     let Some(browser) = browser() else { return };
     for (button, code, files) in [("approve", 0, "one\ntwo\n"), ("deny", 3, "one\n")] {
-        let (project, run) = asking();
-        let mut page = Page::open(&browser, &address(&project, "token"));
+        let Watched {
+            project,
+            running,
+            mut page,
+            browser,
+        } = Watched::asking(browser.clone(), "token");
         let mut other = Page::open(&browser, &address(&project, "token"));
         command(&mut page, "next");
         for tab in [&mut page, &mut other] {
@@ -151,7 +239,7 @@ fn questions_are_answered_on_the_page_and_every_tab_sees_it() {
             }
             project.run(["stop"]).expect_code(0);
         }
-        run.finish_within(SOON).expect_code(code);
+        running.finish_within(SOON).expect_code(code);
         assert_eq!(done(&project), files, "{button}");
         let journal = project.run(["journal"]).expect_code(0).stdout.clone();
         assert!(journal.contains("looked at it"), "the reason is kept: {journal}");
@@ -159,17 +247,25 @@ fn questions_are_answered_on_the_page_and_every_tab_sees_it() {
 }
 
 /// Takes the place of the browser's notifications, which a browser without a screen does not show, and hides the tab.
-const NOTIFICATIONS: &str = "window.told = []; window.Notification = class {
+const NOTIFICATIONS: &str = "window.told = []; window.played = []; window.Notification = class {
     static permission = 'default';
     static async requestPermission() { return (Notification.permission = 'granted'); }
     constructor(title, options) { window.told.push([title, options.body]); }
+}; window.AudioContext = class {
+    currentTime = 0;
+    createGain() { return { gain: {}, connect() {} }; }
+    createOscillator() { return { frequency: {}, connect() {}, start() { window.played.push(this.frequency.value); }, stop() {} }; }
 }; Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' }); 0";
 
 #[test]
 fn a_hidden_tab_notifies_of_a_question_once_the_user_asked_for_that() {
     let Some(browser) = browser() else { return };
-    let (project, run) = asking();
-    let mut page = Page::open(&browser, &address(&project, "token-readonly"));
+    let Watched {
+        project,
+        running,
+        mut page,
+        ..
+    } = Watched::asking(browser, "token-readonly");
     page.until_shows("Waits for a command");
     page.evaluate(NOTIFICATIONS);
     page.click("notify");
@@ -180,15 +276,21 @@ fn a_hidden_tab_notifies_of_a_question_once_the_user_asked_for_that() {
     page.until(&format!(
         "JSON.stringify(window.told).includes(JSON.stringify({question}))"
     ));
-    run.kill();
+    // The run waited for a command before that.
+    page.until("window.played.slice(-2).join() === '880,660'");
+    running.kill();
 }
 
 // covers: WIRE-7
 #[test]
 fn an_address_that_only_watches_has_no_buttons_and_says_so_once() {
     let Some(browser) = browser() else { return };
-    let (project, run) = asking();
-    let mut page = Page::open(&browser, &address(&project, "token-readonly"));
+    let Watched {
+        project,
+        running,
+        mut page,
+        ..
+    } = Watched::asking(browser, "token-readonly");
     page.until_shows("Waits for a command");
     page.until_shows("This address only watches.");
     project.run(["next"]).expect_code(0);
@@ -197,22 +299,18 @@ fn an_address_that_only_watches_has_no_buttons_and_says_so_once() {
     assert_eq!(page.evaluate(buttons), json!([]));
     let told = page.evaluate("document.body.innerText.split('This address only watches.').length");
     assert_eq!(told, 2);
-    run.kill();
+    running.kill();
 }
 
 #[test]
 fn the_page_lists_the_plan_skips_stops_and_rolls_back() {
     let Some(browser) = browser() else { return };
-    let project = project();
-    let agent = shell_agent(&project);
-    let codons = json!([
-        codon(&agent, "a", "Build it", "one"),
-        codon(&agent, "b", "Review it", "wait for go"),
-        codon(&agent, "c", "Ship it", "three"),
-    ]);
-    project.write_hank(&json!({"hank": codons}));
-    let running = project.start(["run", "--headless", "--no-autostart"]);
-    let mut page = Page::open(&browser, &address(&project, "token"));
+    let Watched {
+        project: _project,
+        running,
+        mut page,
+        ..
+    } = Watched::three(browser);
     page.until("document.querySelectorAll('.row.todo').length === 3");
     command(&mut page, "next");
     page.until("document.querySelectorAll('.row.todo').length === 2");
@@ -242,11 +340,13 @@ fn the_page_says_what_is_not_known_of_a_cost() {
     let Some(browser) = browser() else { return };
     let project = project();
     let agent = writing_agent(&project, "kill -KILL $$");
-    project.write_hank(
-        &json!({"hank": [{"id": "a", "name": "a", "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh", "promptText": "go"}]}),
-    );
-    let mut running = project.start(["run", "--headless", "--no-autostart"]);
-    let mut page = Page::open(&browser, &address(&project, "token-readonly"));
+    let codons = json!([{"id": "a", "name": "a", "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh", "promptText": "go"}]);
+    let Watched {
+        project,
+        mut running,
+        mut page,
+        ..
+    } = Watched::start(browser, project, &codons, "token-readonly");
     project.run(["next"]).expect_code(0);
     running.wait_for_line(|line| line.contains("failed"));
     page.until("document.getElementById('cost')?.textContent === 'at least $0.3000'");
@@ -267,9 +367,12 @@ fn the_page_shows_what_sentinels_said_last_and_what_they_cost() {
     let broken = watching("broken", "cat > /dev/null; exit 3");
     let mut watched = codon(&agent, "a", "a", "go");
     watched["sentinels"] = json!([watching("dear", dear), broken]);
-    project.write_hank(&json!({"hank": [watched]}));
-    let mut running = project.start(["run", "--headless", "--no-autostart"]);
-    let mut page = Page::open(&browser, &address(&project, "token-readonly"));
+    let Watched {
+        project,
+        mut running,
+        mut page,
+        ..
+    } = Watched::start(browser, project, &json!([watched]), "token-readonly");
     project.run(["next"]).expect_code(0);
     running.wait_for_line(|line| line.contains("a: completed"));
     page.until("document.getElementById('sentinels')?.innerText.includes('it <works>')");
@@ -299,9 +402,12 @@ fn agents_cannot_write_into_the_page() {
     let agent = json!({"command": ["sh", project.write("hostile.sh", HOSTILE)], "stream": "claude"});
     let mut hostile = codon(&agent, "a", "<b>Build</b> it", "go");
     hostile["approval"] = json!("<i>Really</i>?");
-    project.write_hank(&json!({"hank": [hostile]}));
-    let running = project.start(["run", "--headless", "--no-autostart"]);
-    let mut page = Page::open(&browser, &address(&project, "token"));
+    let Watched {
+        project: _project,
+        running,
+        mut page,
+        ..
+    } = Watched::start(browser, project, &json!([hostile]), "token");
     page.until_shows("<i>Really</i>?");
     command(&mut page, "approve");
     page.until("document.title.startsWith('▶ Runs <b>Build</b> it')");
@@ -318,6 +424,105 @@ fn agents_cannot_write_into_the_page() {
     running.kill();
 }
 
+// covers: WIRE-43
+#[test]
+fn an_exported_page_opens_from_disk_and_runs_nothing_of_its_record() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    let agent = json!({"command": ["sh", project.write("hostile.sh", HOSTILE)], "stream": "claude"});
+    let name = "</script><script>document.title=1</script>";
+    let codons = json!([
+        codon(&shell_agent(&project), "one", "Build it", "one"),
+        codon(&agent, "a", name, "go"),
+    ]);
+    project.write_hank(&json!({"hank": codons}));
+    let running = project.start(["run", "--headless"]);
+    let mut live = Page::open(&browser, &address(&project, "token-readonly"));
+    live.until("document.getElementById('transcript')?.innerText.includes('the end of it')");
+    running.kill();
+    let state_dir = project.directory().join(".hankweave");
+    let record = || ["state.json", "state.log"].map(|file| std::fs::read(state_dir.join(file)).ok());
+    let before = record();
+    let file = project.home().join("night.html");
+    let file = file.to_str().unwrap();
+    let told = project.run(["view", "--export", file, "--json"]).json_document();
+    assert_eq!(told["isWhole"], true, "{told}");
+    let inside = state_dir.join("state.json");
+    project
+        .run(["view", "--export", inside.to_str().unwrap()])
+        .expect_code(2);
+    assert!(record() == before, "the record is as it was");
+    let html = std::fs::read_to_string(file).unwrap();
+    for token in ["token", "token-readonly"] {
+        let token = std::fs::read_to_string(state_dir.join(token)).unwrap();
+        assert!(!html.contains(token.trim_end()));
+    }
+
+    let mut page = Page::open(&browser, &format!("file://{file}"));
+    page.until("document.title.startsWith('✕ Crashed') && document.title.includes('$0.2500')");
+    page.until("document.getElementById('transcript')?.innerText.includes('the end of it')");
+    page.until("document.getElementById('link').textContent.startsWith('as of ')");
+    page.until_shows("</script><script>document.title=1</script>");
+    page.evaluate("document.getElementById('transcript').scrollTop = 0");
+    page.until_shows("<img src=x onerror=");
+    let planted =
+        "document.querySelectorAll('main img, main script, h2 b, a[href^=javascript], .btn, #notify').length";
+    assert_eq!(page.evaluate(planted), 0);
+    page.evaluate("location.hash = '#/one.1.1'");
+    page.until("document.getElementById('transcript')?.innerText.includes('working')");
+    page.reload();
+    page.until("document.getElementById('transcript')?.innerText.includes('working')");
+    page.press("f");
+    page.until("document.getElementById('transcript')?.innerText.includes('the end of it')");
+    let foreign = "(() => { const script = document.createElement('script'); script.textContent = 'window.isForeign = true';
+        document.head.append(script); return window.isForeign ?? false; })()";
+    assert_eq!(page.evaluate(foreign), false, "only the page itself runs");
+}
+
+// covers: WIRE-43
+#[test]
+fn a_hundred_thousand_events_are_in_a_page_of_few_rows() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    project.write_hank(&json!({"hank": [codon(&shell_agent(&project), "one", "Build it", "one")]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    let file = project.home().join("night.html");
+    project
+        .run(["view", "--export", file.to_str().unwrap()])
+        .expect_code(0);
+    let html = std::fs::read_to_string(&file).unwrap();
+    let (head, rest) = html.split_once("\"events\":[").unwrap();
+    let (events, rest) = rest.split_once("]}</script>").unwrap();
+    let event: Value = serde_json::from_str::<Vec<Value>>(&format!("[{events}]"))
+        .unwrap()
+        .into_iter()
+        .find(|event| event["type"] == "assistant.action")
+        .unwrap();
+    let first = event["seq"].as_u64().unwrap();
+    let many = (0..100_000).map(|n| {
+        let mut event = event.clone();
+        event["seq"] = json!(first + n);
+        event["data"]["content"] = json!(format!("step {n} of the night"));
+        event.to_string()
+    });
+    let many = many.collect::<Vec<_>>().join(",");
+    std::fs::write(&file, format!("{head}\"events\":[{many}]}}</script>{rest}")).unwrap();
+
+    let mut page = Page::open(&browser, &format!("file://{}", file.display()));
+    page.until_shows("step 99999 of the night");
+    page.until_shows("98.0k earlier moments");
+    let rows = "document.querySelectorAll('li.m').length <= 300";
+    assert_eq!(page.evaluate(rows), true);
+    page.evaluate("document.getElementById('transcript').scrollTop = 0");
+    page.until_shows("step 98000 of the night");
+    assert_eq!(page.evaluate(rows), true);
+    let moment = first + 99_000;
+    page.evaluate(&format!("location.hash = '#/one.1.1@{moment}'"));
+    page.until("document.querySelector('.m.here')?.innerText.includes('step 99000 of')");
+    page.reload();
+    page.until("document.querySelector('.m.here')?.innerText.includes('step 99000 of')");
+}
+
 #[test]
 fn nothing_on_the_page_keeps_people_out() {
     let Some(browser) = browser() else { return };
@@ -325,8 +530,12 @@ fn nothing_on_the_page_keeps_people_out() {
         Ok(axe) => axe,
         Err(skip) => return println!("{skip}"),
     };
-    let (project, run) = asking();
-    let mut page = Page::open(&browser, &address(&project, "token"));
+    let Watched {
+        project: _project,
+        running,
+        mut page,
+        ..
+    } = Watched::asking(browser, "token");
     page.evaluate(&format!("{axe}; 0"));
     page.until_shows("Waits for a command");
     command(&mut page, "next");
@@ -343,5 +552,5 @@ fn nothing_on_the_page_keeps_people_out() {
             assert_eq!(width, true, "{size:?}: the page is too wide");
         }
     }
-    run.kill();
+    running.kill();
 }

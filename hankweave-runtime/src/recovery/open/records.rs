@@ -15,7 +15,7 @@ use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, OpenReport};
 use crate::instance_lock::{InstanceLock, LockWorld};
 use crate::journal::{FileJournal, JournalLimits};
 use crate::options::RunOptions;
-use crate::paths::ExecutionDir;
+use crate::paths::{ExecutionDir, PORT_FILE};
 use crate::state_manager::{self, LoadedState, StateManagerParts, Strictness};
 use crate::store::StateFiles;
 use crate::world::World;
@@ -93,9 +93,9 @@ pub(super) fn open_records(
         path: state_dir.clone(),
         source,
     })?);
-    for token in [TOKEN_FILE, READ_ONLY_TOKEN_FILE] {
-        // Left by a process that was killed while it wrote a token. A disk that fails is noticed below.
-        let _ = remove_if_present(&*world.disk, &with_suffix(&state_dir.join(token), ".tmp"));
+    for file in [TOKEN_FILE, READ_ONLY_TOKEN_FILE, PORT_FILE] {
+        // Left by a process that was killed while it wrote the file. A disk that fails is noticed below.
+        let _ = remove_if_present(&*world.disk, &with_suffix(&state_dir.join(file), ".tmp"));
     }
     if let Some(spare) = spare_of(&*world.disk, &state_dir) {
         spare.begin();

@@ -1,0 +1,165 @@
+//! `hankweave view`
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use hankweave_core::view::RunView;
+use hankweave_core::wire::JournalEntry;
+use hankweave_runtime::exported_page;
+use hankweave_runtime::journal::TailLine;
+use hankweave_runtime::world::clock::{Clock, SystemClock};
+use hankweave_runtime::world::disk::{Disk, RealDisk, replace};
+use serde_json::json;
+
+use crate::args::{Global, ViewArgs};
+use crate::directory::{existing_state_dir, holder};
+use crate::exit::{CliError, CliErrorKind};
+use crate::output;
+use crate::recorded::{self, JournalRange, LineSink};
+use crate::screen::print_stderr;
+
+/// Size limit of the transcripts in a file, in bytes; the newest ones are taken.
+const MAX_EVENTS_BYTES: usize = 32 << 20;
+
+/// Events that the page makes transcripts from.
+const TRANSCRIPT: [&str; 13] = [
+    "assistant.action",
+    "tool.result",
+    "rig.output",
+    "rig.setup.failed",
+    "file.updated",
+    "sentinel.output",
+    "sentinel.error",
+    "check.completed",
+    "codon.extended",
+    "output.truncated",
+    "output.unparsed",
+    "info",
+    "error",
+];
+
+/// Writes the page of the recorded runs as one file. It takes no lock, so a live run continues undisturbed.
+pub(crate) fn view(global: &Global, args: &ViewArgs) -> Result<ExitCode, CliError> {
+    let execution = &args.execution.execution;
+    refuse_record(&existing_state_dir(execution)?, &args.export)?;
+    let mut record = Record::default();
+    let part = JournalRange {
+        after: 0,
+        follow: false,
+        quiet: global.quiet,
+    };
+    recorded::read(execution, part, &mut record)?;
+    if record.view.run.is_none() {
+        let message = format!("`{}` has no recorded run", execution.display());
+        return Err(CliError::new(CliErrorKind::Input, message)
+            .hint("name another directory with -e DIR, or start a run in it"));
+    }
+    if holder(execution).is_none() {
+        record.view.mark_crashed();
+    }
+    if record.cut_at > 0 && !global.quiet {
+        print_stderr(format!(
+            "the file holds the newest {} MiB of the transcripts; older ones are left out, and `hankweave logs` has them\n",
+            MAX_EVENTS_BYTES >> 20
+        ));
+    }
+    let page = exported_page(&record.to_json(execution));
+    let failed = |error: io::Error| {
+        let message = format!("failed to write `{}`: {error}", args.export.display());
+        CliError::new(CliErrorKind::Io, message)
+    };
+    replace(&RealDisk, &args.export, page.as_bytes()).map_err(failed)?;
+    match global.json() {
+        true => output::print_json(&json!({
+            "file": args.export,
+            "bytes": page.len(),
+            "events": record.events.len(),
+            "isWhole": record.cut_at == 0,
+        })),
+        false => {
+            output::print(format!(
+                "{} ({} KiB)\n",
+                args.export.display(),
+                page.len().div_ceil(1_024)
+            ))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Refuses a file in the record of the runs, which only a run writes.
+fn refuse_record(state_dir: &Path, file: &Path) -> Result<(), CliError> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    match (RealDisk.real_path(folder), RealDisk.real_path(state_dir)) {
+        (Ok(folder), Ok(state_dir)) if folder.starts_with(&state_dir) => Err(CliError::new(
+            CliErrorKind::Usage,
+            format!("`{}` is in the record of the runs", file.display()),
+        )
+        .hint("name a file outside of .hankweave")),
+        _ => Ok(()),
+    }
+}
+
+/// View and transcripts of recorded runs.
+#[derive(Default)]
+struct Record {
+    view: RunView,
+    /// Events as they stand in the journal.
+    events: VecDeque<(u64, String)>,
+    bytes: usize,
+    /// Number of the newest event that is left out for the limit; 0 when all are there.
+    cut_at: u64,
+}
+
+impl Record {
+    fn keep(&mut self, seq: u64, event: &str) {
+        self.bytes += event.len();
+        self.events.push_back((seq, event.to_owned()));
+        while self.bytes > MAX_EVENTS_BYTES
+            && let Some((seq, oldest)) = self.events.pop_front()
+        {
+            self.bytes -= oldest.len();
+            self.cut_at = seq;
+        }
+    }
+
+    fn to_json(&self, execution: &Path) -> String {
+        let path = RealDisk.real_path(execution).unwrap_or_default();
+        // The name alone: the file is made to be sent to others.
+        let folder = path.file_name().unwrap_or_default().to_string_lossy();
+        let head = json!({
+            "at": SystemClock.now(),
+            "folder": folder,
+            "cutAt": self.cut_at,
+            "view": self.view.to_json(),
+        });
+        let events: Vec<&str> = self.events.iter().map(|(_, event)| event.as_str()).collect();
+        let head = head.to_string();
+        let open = head.strip_suffix('}').unwrap_or(&head);
+        format!("{open},\"events\":[{}]}}", events.join(","))
+    }
+}
+
+impl LineSink for Record {
+    fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
+        // Events of newer versions say nothing to this one.
+        if let Ok(entry) = JournalEntry::from_json(line.bytes) {
+            self.view.take(&entry);
+            if TRANSCRIPT.contains(&line.kind)
+                && let Ok(event) = str::from_utf8(line.bytes)
+            {
+                self.keep(line.seq, event);
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
