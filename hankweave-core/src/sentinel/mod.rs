@@ -9,6 +9,8 @@ mod condition;
 mod config;
 #[cfg(feature = "hanks")]
 mod engine;
+#[cfg(feature = "hanks")]
+mod file_interest;
 mod life;
 pub mod model;
 #[cfg(feature = "hanks")]
@@ -23,6 +25,8 @@ pub use config::{
 };
 #[cfg(feature = "hanks")]
 pub use engine::{Firing, MOST_BYTES, MOST_EVENTS, MOST_FIRINGS, SentinelEngine};
+#[cfg(feature = "hanks")]
+pub use file_interest::FileInterest;
 pub use life::{Failures, SentinelCounts, Tracked, machine};
 #[cfg(feature = "hanks")]
 pub use trigger::{ObservedEvent, SEQUENCE_MEMORY};

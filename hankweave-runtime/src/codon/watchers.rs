@@ -9,7 +9,7 @@ use hankweave_core::codon::{
 };
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::SentinelSource;
-use hankweave_core::sentinel::Ask;
+use hankweave_core::sentinel::{Ask, FileInterest};
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
@@ -92,6 +92,7 @@ pub(super) async fn load(
     let (watchers, SentinelTotals { states, .. }) = Watchers::start(context, loadable).await;
     starting.set_sentinels(Sentinels::new(states, Usd::ZERO));
     *codon.watchers.lock().unwrap_or_else(PoisonError::into_inner) = Some(watchers);
+    codon.run.watch.begin_unlisted(codon).await;
     Ok(starting)
 }
 
@@ -151,6 +152,12 @@ impl CodonRun<'_> {
             .as_ref()
             .is_some_and(|watchers| watchers.speak_of_contents);
         watched || self.run.options.file_contents
+    }
+
+    /// The changes of files for which sentinels wait, whatever checkpoints hold (SENT-22).
+    pub(super) fn file_interest(&self) -> Option<Arc<FileInterest>> {
+        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        watchers.as_ref()?.file_interest.clone()
     }
 
     fn take_watchers(&self) -> Option<Watchers> {

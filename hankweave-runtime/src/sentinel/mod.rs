@@ -21,7 +21,7 @@ use hankweave_core::cost::Usd;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::hank::{SentinelEntry, SentinelSource};
 use hankweave_core::id::{CodonId, RunId};
-use hankweave_core::sentinel::{Ask, SentinelConfig, SentinelSettings};
+use hankweave_core::sentinel::{Ask, FileInterest, SentinelConfig, SentinelSettings};
 use hankweave_core::wire::SentinelOrigin;
 use tokio::sync::watch;
 use tokio::task::JoinError;
@@ -157,6 +157,8 @@ pub(crate) struct Watchers {
     totals: watch::Receiver<SentinelTotals>,
     /// Whether one of them looks at what stands in files that have changed.
     pub(crate) speak_of_contents: bool,
+    /// The changes of files for which they wait.
+    pub(crate) file_interest: Option<Arc<FileInterest>>,
     task: AbortOnDropHandle<()>,
 }
 
@@ -176,6 +178,8 @@ impl Watchers {
             .flat_map(|loadable| loadable.outputs.in_workspace())
             .collect();
         let speak_of_contents = sentinels.iter().any(Loadable::speaks_of_contents);
+        let triggers = sentinels.iter().map(|loadable| &loadable.config.trigger);
+        let file_interest = FileInterest::of(triggers).map(Arc::new);
         let (totals_sender, totals) = watch::channel(SentinelTotals::default());
         let mut work = SentinelLoop::new(context, sentinels, events, own_files, totals_sender);
         work.load().await;
@@ -187,6 +191,7 @@ impl Watchers {
                 shutdown_sender,
                 totals,
                 speak_of_contents,
+                file_interest,
                 task,
             },
             records,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hankweave_core::sentinel::ObservedEvent;
+use serde_json::Value;
 
 use super::super::SentinelShutdown;
 use super::{Running, SentinelLoop};
@@ -53,8 +54,11 @@ impl SentinelLoop {
         if event.kind == FILE_UPDATED {
             let path = event.data.get("path").and_then(|path| path.as_str());
             let is_own = path.is_some_and(|path| self.own_files.contains(path));
-            self.changed.own |= is_own;
-            self.changed.others |= !is_own;
+            // The tree has only what checkpoints hold.
+            if event.data.get("checkpointed") != Some(&Value::Bool(false)) {
+                self.changed.own |= is_own;
+                self.changed.others |= !is_own;
+            }
             return is_own;
         }
         if event.kind != TREE_UPDATED {

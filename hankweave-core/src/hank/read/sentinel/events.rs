@@ -108,7 +108,7 @@ const EVENTS: &[&str] = &[
     "tool.result: codonId toolUseId toolName result truncated originalLength executionTimeMs isError \
      parentToolUseId",
     // `content` is legal even where events carry a fingerprint instead (HANK-53).
-    "file.updated: path filename content fingerprint size action",
+    "file.updated: path filename content fingerprint size action checkpointed",
     "filetree.updated: tree.**",
     "rig.setup.completed: codonId rigType commandCount durationMs createdCheckpoint",
     "rig.setup.failed: codonId failureType exitCode commandIndex ignored",
