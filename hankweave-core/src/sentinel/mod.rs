@@ -18,7 +18,7 @@ mod trigger;
 
 pub use answer::{AnswerError, Ask, SentinelAnswer};
 pub use config::{
-    AnswerFormat, ConditionConfig, Conversational, EndpointConfig, ErrorHandling, InterestFilter, LlmParams,
+    AnswerFormat, CODON_COMPLETED, ConditionConfig, Conversational, EndpointConfig, ErrorHandling, InterestFilter, LlmParams,
     OnError, Operator, OutputConfig, OutputFormat, OutputPaths, PatternStep, ReportToWebsocket,
     SentinelConfig, SentinelExecution, SentinelSettings, SequenceOptions, StructuredKind, StructuredOutput,
     Texts, Trigger, TrimmingStrategy,

@@ -34,7 +34,7 @@ impl EventData {
             "rig.setup.completed" | "rig.setup.failed" => {
                 Some("comes before the sentinels of its codon begin to watch; none sees it")
             }
-            "codon.completed" | "loop.iteration.completed" | "archive.completed" | "archive.partial" => {
+            "loop.iteration.completed" | "archive.completed" | "archive.partial" => {
                 Some("comes when the sentinels of the codon have ended; none sees it")
             }
             "approval.requested" | "budget.summary" | "run.described" | "run.ended" | "server.idle" => {
