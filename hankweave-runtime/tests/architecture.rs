@@ -98,7 +98,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("recorded", "directory exit screen"),
     ("journal", "args exit recorded report screen"),
     ("logs", "args directory exit recorded report screen"),
-    ("sentinel", "args exit journal recorded report screen"),
+    (
+        "sentinel",
+        "args exit failures journal output recorded report screen",
+    ),
     ("state", "args directory exit output report screen typed"),
     ("plan_changes", "screen"),
     (

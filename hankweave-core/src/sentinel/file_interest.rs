@@ -82,6 +82,10 @@ mod tests {
         assert!(!found.wants("a.py", FileAction::Deleted, None));
         let sequence = json!({"type": "sequence", "interestFilter": {"on": ["file.updated"]},
             "pattern": [{"type": "file.updated"}]});
-        assert!(interest(json!([sequence])).unwrap().wants("x", FileAction::Deleted, None));
+        assert!(
+            interest(json!([sequence]))
+                .unwrap()
+                .wants("x", FileAction::Deleted, None)
+        );
     }
 }

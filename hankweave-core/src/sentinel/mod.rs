@@ -18,10 +18,10 @@ mod trigger;
 
 pub use answer::{AnswerError, Ask, SentinelAnswer};
 pub use config::{
-    AnswerFormat, CODON_COMPLETED, ConditionConfig, Conversational, EndpointConfig, ErrorHandling, InterestFilter, LlmParams,
-    OnError, Operator, OutputConfig, OutputFormat, OutputPaths, PatternStep, ReportToWebsocket,
-    SentinelConfig, SentinelExecution, SentinelSettings, SequenceOptions, StructuredKind, StructuredOutput,
-    Texts, Trigger, TrimmingStrategy,
+    AnswerFormat, CODON_COMPLETED, ConditionConfig, Conversational, EndpointConfig, ErrorHandling,
+    InterestFilter, LlmParams, OnError, Operator, OutputConfig, OutputFormat, OutputPaths, PatternStep,
+    ReportToWebsocket, SentinelConfig, SentinelExecution, SentinelSettings, SequenceOptions, StructuredKind,
+    StructuredOutput, Texts, Trigger, TrimmingStrategy,
 };
 #[cfg(feature = "hanks")]
 pub use engine::{Firing, MOST_BYTES, MOST_EVENTS, MOST_FIRINGS, SentinelEngine};

@@ -293,7 +293,11 @@ impl Walker<'_> {
     fn file(&mut self, parent: impl AsFd, name: &[u8], wish: WalkMode) -> Result<(), Errno> {
         let (selection, in_the_way) = (self.selection, self.selection.in_the_way);
         let mut matches = wish == WalkMode::Default && selection.patterns.matches(&self.path);
-        let unlisted = selection.unlisted && !self.path.split(|&byte| byte == b'/').any(|name| name == UNVISITED);
+        let unlisted = selection.unlisted
+            && !self
+                .path
+                .split(|&byte| byte == b'/')
+                .any(|name| name == UNVISITED);
         let wanted = matches
             || unlisted
             || wish == WalkMode::Everything

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use hankweave_core::agent::{FailureKind, FailureReason};
 use hankweave_core::codon::{
-    Active, Codon, CodonExecution, CompletingSentinels, Initializing, Loaded, Preparing, Running, Sentinels, Starting,
+    Active, Codon, CodonExecution, CompletingSentinels, Initializing, Loaded, Preparing, Running, Sentinels,
+    Starting,
 };
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::SentinelSource;

@@ -235,10 +235,7 @@ impl Watchers {
     }
 
     /// A panic of the task is one of ours: the codon does not end differently because of it, and what was paid stays paid.
-    fn last(
-        &self,
-        ended: Result<Option<SentinelLoop>, JoinError>,
-    ) -> (SentinelTotals, Option<EndWatchers>) {
+    fn last(&self, ended: Result<Option<SentinelLoop>, JoinError>) -> (SentinelTotals, Option<EndWatchers>) {
         let remaining = ended.unwrap_or_else(|error| {
             tracing::error!(%error, "the sentinels of a codon have crashed; please report this bug");
             None

@@ -85,6 +85,7 @@ mod resume;
 mod rollback;
 mod run_screen;
 mod scarce_threads;
+mod sentinel_convert;
 mod sentinel_ends;
 mod sentinel_files;
 mod sentinel_models;

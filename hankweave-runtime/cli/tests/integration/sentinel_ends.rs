@@ -74,16 +74,33 @@ fn a_sentinel_acts_on_the_end_of_its_codon_before_the_next_one_begins_and_its_co
     let record = codon(&state["runs"][0], "a");
     let sentinel = &record["sentinels"]["executed"][0];
     assert_eq!(
-        (&record["status"], &sentinel["status"], &sentinel["unloadReason"], &sentinel["llmCallCount"]),
-        (&json!("completed"), &json!("unloaded"), &json!("codon-complete"), &json!(1))
+        (
+            &record["status"],
+            &sentinel["status"],
+            &sentinel["unloadReason"],
+            &sentinel["llmCallCount"]
+        ),
+        (
+            &json!("completed"),
+            &json!("unloaded"),
+            &json!("codon-complete"),
+            &json!(1)
+        )
     );
     assert_usd(&record["sentinels"]["totalCost"], 0.25);
-    assert_eq!(fs::read_to_string(project.directory().join("notes/end.md")).unwrap(), "success true");
+    assert_eq!(
+        fs::read_to_string(project.directory().join("notes/end.md")).unwrap(),
+        "success true"
+    );
     let cost = project.run(["state", "cost", "--json"]).json_document();
     assert!(cost.to_string().contains("0.25"), "{cost}");
     project.run(["state", "validate"]).expect_code(0);
     // What it has written is in the next checkpoint, and no change of the next codon.
-    assert_eq!(codon(&state["runs"][0], "b")["filesChanged"], json!(1), "{state:#}");
+    assert_eq!(
+        codon(&state["runs"][0], "b")["filesChanged"],
+        json!(1),
+        "{state:#}"
+    );
     let diff = project.run(["diff", "b", "--stat"]).expect_code(0).stdout.clone();
     assert!(diff.contains("notes/end.md"), "{diff}");
 }
@@ -99,7 +116,11 @@ fn the_end_of_a_codon_that_failed_or_was_skipped_is_told_and_that_of_one_that_st
     ] {
         let project = project();
         let agent = json!({"command": ["sh", "-c", "cat > /dev/null; exit 3"], "stream": "claude"});
-        let agent = if prompt == "fail" { agent } else { shell_agent(&project) };
+        let agent = if prompt == "fail" {
+            agent
+        } else {
+            shell_agent(&project)
+        };
         let guard = json!({"sentinelConfig": {"id": "guard", "name": "G", "command": ["sh", "-c", asks(by)], "answer": "json",
             "trigger": {"type": "event", "on": ["assistant.action"]}, "execution": {"strategy": "immediate"}},
             "settings": {"mayAsk": ["skip", "stop", "pause"]}});
@@ -119,7 +140,10 @@ fn the_end_of_a_codon_that_failed_or_was_skipped_is_told_and_that_of_one_that_st
             .collect();
         assert_eq!(told, said.into_iter().collect::<Vec<_>>(), "{by}: {finished}");
         let executed = record["sentinels"]["executed"].as_array().unwrap();
-        assert!(executed.iter().all(|one| one["status"] == "unloaded"), "{record:#}");
+        assert!(
+            executed.iter().all(|one| one["status"] == "unloaded"),
+            "{record:#}"
+        );
         assert_eq!(project.left_behind(), []);
     }
 }
@@ -176,7 +200,13 @@ fn the_budget_of_the_hank_holds_after_the_end_as_well() {
     paused.expect_code(3);
     let state = project.state(&project.directory());
     let record = &state["runs"][0];
-    assert_eq!((&record["interruptedBy"], record["codons"].as_array().unwrap().len()), (&json!("ceiling"), 1));
+    assert_eq!(
+        (
+            &record["interruptedBy"],
+            record["codons"].as_array().unwrap().len()
+        ),
+        (&json!("ceiling"), 1)
+    );
     assert_usd(&codon(record, "a")["sentinels"]["totalCost"], ONE_ANSWER);
     assert_eq!(server.requests().len(), 1);
 }
@@ -200,7 +230,13 @@ fn what_was_asked_about_an_end_is_asked_once_whatever_is_killed() {
     assert!(of(&lines, "sentinel.triggered").is_empty());
     // That it was asked was recorded before it was.
     let record = codon(&state["runs"][1], "a");
-    assert_eq!((&record["status"], &record["sentinels"]["executed"][0]["llmCallCount"]), (&json!("completed"), &json!(1)));
+    assert_eq!(
+        (
+            &record["status"],
+            &record["sentinels"]["executed"][0]["llmCallCount"]
+        ),
+        (&json!("completed"), &json!(1))
+    );
     assert_eq!(codon(&state["runs"][0], "b")["status"], "completed");
     assert_eq!(project.left_behind(), []);
     project.run(["state", "validate"]).expect_code(0);
@@ -238,9 +274,15 @@ fn each_iteration_and_each_attempt_has_its_own_end_and_a_question_comes_after_it
             "codons": [one("a", &agent, watched)]}, asked]}));
     let finished = project.run(["run", "--headless", "--json"]);
     let lines = finished.json_lines();
-    let outputs: Vec<&Value> = of(&lines, "sentinel.output").iter().map(|data| &data["codonId"]).collect();
+    let outputs: Vec<&Value> = of(&lines, "sentinel.output")
+        .iter()
+        .map(|data| &data["codonId"])
+        .collect();
     assert_eq!(outputs, ["a#0", "a#1"], "{finished}");
-    let costs: Vec<&Value> = of(&lines, "loop.iteration.completed").iter().map(|data| &data["costUsd"]).collect();
+    let costs: Vec<&Value> = of(&lines, "loop.iteration.completed")
+        .iter()
+        .map(|data| &data["costUsd"])
+        .collect();
     assert_eq!(costs.len(), 2);
     let state = project.state(&project.directory());
     assert_eq!(state["runs"][0]["interruptedBy"], "approval", "{finished}");
@@ -254,8 +296,11 @@ fn each_iteration_and_each_attempt_has_its_own_end_and_a_question_comes_after_it
 fn the_rehearsal_of_a_sentinel_shows_the_end_as_a_run_does() {
     let project = project();
     let agent = shell_agent(&project);
-    let config = closing("wc -c", json!({"trigger": {"type": "event", "on": ["assistant.action", "codon.completed"]},
-        "execution": {"strategy": "count", "threshold": 900}}));
+    let config = closing(
+        "wc -c",
+        json!({"trigger": {"type": "event", "on": ["assistant.action", "codon.completed"]},
+        "execution": {"strategy": "count", "threshold": 900}}),
+    );
     project.write("closing.json", config.to_string());
     project.write_hank(&json!({"hank": [one("a", &agent, json!([{"sentinelConfig": "closing.json"}]))]}));
     let (finished, _) = run(&project, 0);
@@ -264,8 +309,41 @@ fn the_rehearsal_of_a_sentinel_shows_the_end_as_a_run_does() {
     let firings = rehearsed.expect_code(0).json_lines();
     let kinds: Vec<Vec<&Value>> = firings
         .iter()
-        .map(|firing| firing["events"].as_array().unwrap().iter().map(|event| &event["type"]).collect())
+        .map(|firing| {
+            firing["events"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|event| &event["type"])
+                .collect()
+        })
         .collect();
     assert_eq!(kinds.last().unwrap(), &["codon.completed"]);
     assert_eq!(kinds.len(), 2);
+}
+
+// covers: SENT-23, RUN-22
+#[test]
+fn the_last_word_is_rolled_back_and_replayed_like_others() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let output = json!({"answer": "json", "output": {"file": "notes/end.md"}});
+    let watched = json!([{"sentinelConfig": closing(&says("0.25"), output)}]);
+    project.write_hank(&json!({"hank": [one("a", &agent, watched), one("b", &agent, json!([]))]}));
+    run(&project, 0);
+    let directory = project.directory().to_string_lossy().into_owned();
+    let replayed = project.run(["replay", &directory, "--speed", "max", "--json"]);
+    let last = replayed.expect_code(0).json_lines().pop().unwrap();
+    assert_eq!(last["data"]["difference"], Value::Null);
+    let place = last["data"]["execution"].as_str().unwrap();
+    assert_eq!(
+        project.state(std::path::Path::new(place)),
+        project.state(&project.directory())
+    );
+    // It came after the checkpoint of its codon, and so it goes with what came after that.
+    let note = project.directory().join("notes/end.md");
+    project.run(["rollback", "--codon", "a"]).expect_code(0);
+    assert!(!note.exists());
+    project.run(["undo"]).expect_code(0);
+    assert!(note.exists());
 }

@@ -41,7 +41,10 @@ fn assert_stopped(project: &TestProject, path: &str) {
     let record = codon(&state["runs"][0], "draft");
     assert_eq!(
         (&record["status"], &record["failureReason"]["message"]),
-        (&json!("failed"), &json!("stopped by sentinel guard: it touched .env"))
+        (
+            &json!("failed"),
+            &json!("stopped by sentinel guard: it touched .env")
+        )
     );
     let lines = finished.json_lines();
     let told = of(&lines, "file.updated");
@@ -116,7 +119,8 @@ fn the_guard_of_the_page_stops_the_real_claude() {
         {"text": "I keep the key.", "tools": [{"op": "write", "path": "${CWD}/.env", "content": "KEY=1\n"},
             {"op": "write", "path": "${CWD}/a.py", "content": "1\n"}], "usage": {"input": 100, "output": 5}},
         {"text": "Done.", "usage": {"input": 100, "output": 5}}]);
-    let scenario = json!({"lanes": [{"name": "all", "when": {"user": "Write the first page"}, "turns": turns}]});
+    let scenario =
+        json!({"lanes": [{"name": "all", "when": {"user": "Write the first page"}, "turns": turns}]});
     let server = ModelServer::start(Scenario::try_from(scenario).unwrap()).unwrap();
     let mut project = project();
     project
@@ -140,18 +144,27 @@ fn mode(project: &TestProject, path: &str) -> u32 {
 // covers: SENT-11
 #[test]
 fn answers_in_the_workspace_have_the_umask_of_the_user_and_ours_stay_private() {
-    let script = json!({"turns": [{"text": "I begin.", "tools": [{"write": {"path": "agent.txt", "content": "x"}}]}]});
+    let script =
+        json!({"turns": [{"text": "I begin.", "tools": [{"write": {"path": "agent.txt", "content": "x"}}]}]});
     let sentinel = |id: &str, output: Value| {
         json!({"sentinelConfig": {"id": id, "name": id, "command": ["sh", "-c", "cat > /dev/null; echo x | tee command.txt"],
             "trigger": {"type": "event", "on": ["assistant.action"]}, "execution": {"strategy": "immediate"}, "output": output}})
     };
     let hank = json!({"hank": [{"id": "a", "name": "A", "agent": {"script": "script.json"}, "continuationMode": "fresh", "promptText": "x",
         "sentinels": [sentinel("seen", json!({"file": "notes/all.md", "lastValueFile": "notes/last.md"})), sentinel("own", json!({}))]}]});
-    for (umask, file, folder) in [("022", 0o644, 0o755), ("002", 0o664, 0o775), ("077", 0o600, 0o700), ("777", 0o600, 0o700)] {
+    for (umask, file, folder) in [
+        ("022", 0o644, 0o755),
+        ("002", 0o664, 0o775),
+        ("077", 0o600, 0o700),
+        ("777", 0o600, 0o700),
+    ] {
         let project = TestProject::new("/bin/sh");
         project.write("script.json", script.to_string());
         project.write_hank(&hank);
-        let line = format!("umask {umask}; exec '{}' run . --headless", env!("CARGO_BIN_EXE_hankweave"));
+        let line = format!(
+            "umask {umask}; exec '{}' run . --headless",
+            env!("CARGO_BIN_EXE_hankweave")
+        );
         // An agent that cannot read what it writes has failed; the sentinel has not.
         let finished = project.run(["-c", &line]);
         if umask != "777" {
@@ -163,6 +176,10 @@ fn answers_in_the_workspace_have_the_umask_of_the_user_and_ours_stay_private() {
             assert_eq!(mode(&project, path), file, "umask {umask}: {path}");
         }
         assert_eq!(mode(&project, "notes"), folder, "umask {umask}");
-        assert_eq!(mode(&project, ".hankweave/outputs/own/own-a.md"), 0o600, "umask {umask}");
+        assert_eq!(
+            mode(&project, ".hankweave/outputs/own/own-a.md"),
+            0o600,
+            "umask {umask}"
+        );
     }
 }

@@ -181,7 +181,9 @@ fn condition(reader: &mut HankReader<'_>, node: &JsonNode<'_>, watched: &[Trigge
     let operand = fields.required(reader, "operator", choice(&OPERATORS));
     if node.string_at("path") == Some("path") && watched.iter().all(|event| event.is("file.updated")) {
         let operator = node.string_at("operator").unwrap_or_default();
-        fields.optional(reader, "value", |reader, node| unseen_files(reader, node, operator));
+        fields.optional(reader, "value", |reader, node| {
+            unseen_files(reader, node, operator)
+        });
     }
     fields.required(reader, "value", |reader, node| match operand? {
         Operand::Scalar => scalar(reader, node),

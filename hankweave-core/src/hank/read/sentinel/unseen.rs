@@ -9,7 +9,12 @@ pub(super) const WHY: &str = "no sentinel sees: git folders, `.hankweave`, `read
 /// Whether a condition with this operator and value can only be true of such files, as far as that shows.
 pub(super) fn is_of_unseen_files(operator: &str, value: &str) -> bool {
     match operator {
-        "equals" | "in" => is_outside(value) || names(value).enumerate().any(|(at, name)| is_unseen(name, at == 0)),
+        "equals" | "in" => {
+            is_outside(value)
+                || names(value)
+                    .enumerate()
+                    .any(|(at, name)| is_unseen(name, at == 0))
+        }
         // The first and the last name may be parts of longer ones, if no slash ends them.
         "contains" => inner_names(value).any(|name| is_unseen(name, false)),
         "matches" => has_unseen_name(value),
@@ -42,7 +47,9 @@ fn is_unseen(name: &str, at_root: bool) -> bool {
 /// Whether an expression without alternatives has the whole name of such a folder in it.
 fn has_unseen_name(expression: &str) -> bool {
     let plain = expression.replace("(^|/)", "/").replace("(?:^|/)", "/");
-    let plain = plain.strip_prefix('^').map_or(plain.clone(), |rest| format!("/{rest}"));
+    let plain = plain
+        .strip_prefix('^')
+        .map_or(plain.clone(), |rest| format!("/{rest}"));
     if plain.contains(['|', '(', '[', '?', '*']) {
         return false;
     }
