@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::condition::Condition;
 use super::{ConditionConfig, Trigger};
-use crate::wire::FileAction;
 
 /// The event of a changed file.
 const FILE_UPDATED: &str = "file.updated";
@@ -35,9 +34,9 @@ impl FileInterest {
         (!triggers.is_empty()).then_some(Self { triggers })
     }
 
-    /// Whether a sentinel may wait for this change.
+    /// Whether a sentinel may wait for this change; `action` is its word in the event.
     #[must_use]
-    pub fn wants(&self, path: &str, action: FileAction, size: Option<u64>) -> bool {
+    pub fn wants(&self, path: &str, action: &str, size: Option<u64>) -> bool {
         let filename = path.rsplit('/').next().unwrap_or(path);
         let mut data = json!({"path": path, "filename": filename, "action": action});
         if let Some(size) = size {
@@ -73,19 +72,15 @@ mod tests {
             {"operator": "matches", "path": "path", "value": "(^|/)\\.env$"},
             {"operator": "contains", "path": "content", "value": "KEY"}]});
         let found = interest(json!([secrets])).unwrap();
-        assert!(found.wants("deploy/.env", FileAction::Created, Some(3)));
-        assert!(!found.wants("a.py", FileAction::Created, Some(3)));
+        assert!(found.wants("deploy/.env", "created", Some(3)));
+        assert!(!found.wants("a.py", "created", Some(3)));
         let large = json!({"type": "event", "on": ["*"], "conditions": [
             {"operator": "greaterThan", "path": "size", "value": 100}]});
         let found = interest(json!([secrets, large])).unwrap();
-        assert!(found.wants("a.py", FileAction::Modified, Some(101)));
-        assert!(!found.wants("a.py", FileAction::Deleted, None));
+        assert!(found.wants("a.py", "modified", Some(101)));
+        assert!(!found.wants("a.py", "deleted", None));
         let sequence = json!({"type": "sequence", "interestFilter": {"on": ["file.updated"]},
             "pattern": [{"type": "file.updated"}]});
-        assert!(
-            interest(json!([sequence]))
-                .unwrap()
-                .wants("x", FileAction::Deleted, None)
-        );
+        assert!(interest(json!([sequence])).unwrap().wants("x", "deleted", None));
     }
 }

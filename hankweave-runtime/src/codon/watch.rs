@@ -199,7 +199,7 @@ impl WatchState {
         let store = Arc::clone(&codon.run.checkpoints);
         let mut content = ContentBudget::wanted(codon.tells_contents());
         let compare = move || {
-            let wanted = |path: &str, action, size| interest.wants(path, action, size);
+            let wanted = |path: &str, action, size| interest.wants(path, word(action), size);
             compare(&*store, before.as_deref(), files, &mut content, &wanted)
         };
         let mut survey = codon.run.world.blocking.run(compare).await;
@@ -246,6 +246,15 @@ pub(crate) async fn tree_now(
             tracing::warn!(error = %chain(&error), "the files could not be looked at");
             Vec::new()
         }
+    }
+}
+
+/// The word of a kind of change in its event.
+const fn word(action: FileAction) -> &'static str {
+    match action {
+        FileAction::Created => "created",
+        FileAction::Modified => "modified",
+        FileAction::Deleted => "deleted",
     }
 }
 

@@ -73,7 +73,7 @@ fn read(path: &Path) -> Result<ConvertedFile, CliError> {
         let shown = problems.display_in(&path.display().to_string());
         let message = format!("`{}` is no sentinel\n{}", path.display(), shown.trim_end());
         CliError::new(CliErrorKind::Input, message)
-            .hint("name files that hold one sentinel each; those inside hank.json are changed there, by the hints of `hankweave validate`")
+            .hint("name files that hold one sentinel each; those inside hank.json are changed there")
     })?;
     let mut file = ConvertedFile {
         path: path.to_owned(),
@@ -98,7 +98,7 @@ impl ConvertedFile {
         };
         for file in named {
             let path = parent(&self.path).join(file);
-            if !path.is_file() {
+            if RealDisk.metadata_followed(&path).is_err() {
                 continue;
             }
             let text = read_text(&path)?;

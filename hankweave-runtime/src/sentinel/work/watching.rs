@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::super::SentinelShutdown;
 use super::{Running, SentinelLoop};
-use crate::journal::BatchLine;
 use crate::state_manager::Events;
 
 /// Tells of one file that has changed.
@@ -34,7 +33,7 @@ impl SentinelLoop {
             }
             self.seen = line.seq();
             if self.after_end {
-                self.see_end(line, now);
+                self.see_end(line.kind(), line.text(), now);
                 continue;
             }
             let interested = |one: &Running| one.tracked.is_active() && one.engine.is_interested(line.kind());
@@ -56,11 +55,11 @@ impl SentinelLoop {
     }
 
     /// Shows the end of the codon to those that wait for it, and nothing else: what is published beside it is no work of the agent.
-    fn see_end(&mut self, line: BatchLine<'_>, now: Duration) {
-        if line.kind() != CODON_COMPLETED {
+    fn see_end(&mut self, kind: &str, text: &str, now: Duration) {
+        if kind != CODON_COMPLETED {
             return;
         }
-        let event = ObservedEvent::from_line(line.text());
+        let event = ObservedEvent::from_line(text);
         let codon = Some(self.context.codon.as_str());
         let is_own = |event: &ObservedEvent| event.data.get("codonId").and_then(Value::as_str) == codon;
         let Some(event) = event.filter(is_own).map(Arc::new) else {

@@ -140,12 +140,10 @@ fn unseen_files(reader: &mut HankReader<'_>, node: &JsonNode<'_>, operator: &str
         Value::Array(list) => list.elements.iter().collect(),
         _ => vec![node.value],
     };
-    let texts = elements
+    let mut texts = elements
         .iter()
         .filter_map(|element| Some(element.as_string_lit()?.value.as_ref()));
-    let found = texts
-        .filter(|text| unseen::is_of_unseen_files(operator, text))
-        .next()?;
+    let found = texts.find(|text| unseen::is_of_unseen_files(operator, text))?;
     let message = format!("{} is about files that {}", quoted(found), unseen::WHY);
     reader.warning(node, &message);
     Some(())
