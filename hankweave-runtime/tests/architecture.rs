@@ -99,7 +99,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("journal", "args exit recorded report screen"),
     ("view", "args directory exit output recorded screen"),
     ("logs", "args directory exit recorded report screen"),
-    ("sentinel", "args exit journal recorded report screen"),
+    (
+        "sentinel",
+        "args exit failures journal output recorded report screen",
+    ),
     ("state", "args directory exit output report screen typed"),
     ("plan_changes", "screen"),
     (

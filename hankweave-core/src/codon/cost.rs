@@ -55,6 +55,21 @@ impl CodonExecution {
         self.recorded_sentinels().1
     }
 
+    /// Replaces the figures of the sentinels of a codon that has ended; returns whether it has ended and had any.
+    pub fn finish_sentinels(&mut self, states: &[SentinelState], total_cost: Usd) -> bool {
+        let sentinels = match self {
+            Self::Completed(codon) => &mut codon.sentinels,
+            Self::Failed(codon) => &mut codon.sentinels,
+            Self::Skipped(codon) => &mut codon.sentinels,
+            _ => return false,
+        };
+        let had_any = !sentinels.is_none();
+        if had_any {
+            sentinels.replace(states.to_vec(), total_cost);
+        }
+        had_any
+    }
+
     fn is_counted(&self) -> bool {
         self.status() != CodonStatus::Skipped
     }

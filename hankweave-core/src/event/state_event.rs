@@ -145,6 +145,9 @@ pub enum StateEvent {
         sentinel_states: Vec<SentinelState>,
         /// Total cost of the sentinels, in US dollars.
         total_cost: Usd,
+        /// Whether the codon has ended, and its sentinels have answered to that; absent while it is open.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after_end: Option<bool>,
     },
     /// A checkpoint exists.
     CheckpointCreated {

@@ -10,12 +10,16 @@ mod agent;
 mod budget;
 #[cfg(feature = "hanks")]
 mod check;
+#[cfg(feature = "hanks")]
+mod convert;
 mod document;
 pub mod exclude;
 #[cfg(feature = "hanks")]
 mod keys;
 #[cfg(feature = "hanks")]
 mod lines;
+#[cfg(feature = "hanks")]
+mod old_template;
 #[cfg(feature = "hanks")]
 mod parse;
 #[cfg(feature = "hanks")]
@@ -53,11 +57,15 @@ pub use agent::{AcpAgent, AgentChoice, AgentCommand, agent_for_model};
 pub use budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
 #[cfg(feature = "hanks")]
 pub use check::repeated_sentinels;
+#[cfg(feature = "hanks")]
+pub use convert::{ConversionNote, ConvertedSentinel, convert_sentinel};
 pub use document::{
     ApprovalQuestion, Check, CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, HankMeta, LoopConfig,
     OnFailure, OutputItem, Overrides, PromptSource, Requirements, RetryConfig, RigAction, RigCommand,
     RigItem, SentinelEntry, SentinelSource, TerminateOn, WorkingDirectory,
 };
+#[cfg(feature = "hanks")]
+pub use old_template::{ConvertedPrompt, convert_prompt};
 #[cfg(feature = "hanks")]
 pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_script, check_sentinel, parse, parse_bytes};
 #[cfg(feature = "hanks")]

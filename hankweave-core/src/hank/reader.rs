@@ -348,7 +348,7 @@ impl<'t> HankReader<'t> {
         })
     }
 
-    fn object<'n>(&mut self, node: &JsonNode<'n>) -> Option<&'n Object<'n>> {
+    pub(super) fn object<'n>(&mut self, node: &JsonNode<'n>) -> Option<&'n Object<'n>> {
         match node.value {
             Value::Object(object) => self.accept(node, object),
             _ => self.wrong_type(node, "an object"),

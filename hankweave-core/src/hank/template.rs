@@ -5,6 +5,8 @@ use minijinja::{Environment, ErrorKind, UndefinedBehavior};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::old_template::convert_prompt;
+
 /// Variables of a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,7 +23,7 @@ pub struct PromptContext<'c> {
     pub events: Vec<Value>,
 }
 
-const NAMES: [&str; 5] = ["sentinelId", "runId", "codonId", "trigger", "events"];
+pub(super) const NAMES: [&str; 5] = ["sentinelId", "runId", "codonId", "trigger", "events"];
 
 /// Steps after which a template is taken for one without an end.
 const MOST_STEPS: u64 = 10_000_000;
@@ -43,16 +45,13 @@ pub struct TemplateError {
 /// What is wrong with it. Placeholders of older systems are shown as they are to be written.
 pub fn check_prompt(text: &str) -> Result<(), TemplateError> {
     let found = find_fault(text);
-    found.map_err(|message| {
-        let converted = converted(text).filter(|converted| find_fault(converted).is_ok());
-        TemplateError {
-            message,
-            hint: converted.map(|converted| format!("write {}", Value::from(converted))),
-        }
+    found.map_err(|message| TemplateError {
+        message,
+        hint: convert_prompt(text).map(|converted| format!("write {}", Value::from(converted.text))),
     })
 }
 
-fn find_fault(text: &str) -> Result<(), String> {
+pub(super) fn find_fault(text: &str) -> Result<(), String> {
     if text.contains("<%") {
         return Err("holds `<% … %>`, which no prompt of a sentinel can have; it is a template like `{{ events[0].data }}`".to_owned());
     }
@@ -102,113 +101,6 @@ fn environment() -> Environment<'static> {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(MOST_STEPS));
     environment
-}
-
-/// The text with the placeholders of older systems as they are written here; `None` where that is beyond us.
-fn converted(text: &str) -> Option<String> {
-    let (mut converted, mut open, mut rest) = (String::new(), Vec::new(), text);
-    while let Some((before, after)) = rest.split_once("<%") {
-        let (inner, after) = after.split_once("%>")?;
-        converted.push_str(before);
-        let inner = inner.trim_matches(['-', '_']).trim();
-        match inner.strip_prefix(['=', '~']) {
-            Some(value) => converted.push_str(&format!("{{{{ {} }}}}", expression(value)?)),
-            None => converted.push_str(&format!("{{% {} %}}", statement(inner, &mut open)?)),
-        }
-        rest = after;
-    }
-    converted.push_str(rest);
-    Some(with_fields_of_the_last_event(&converted))
-}
-
-/// `{{field}}` was a field of the last event.
-fn with_fields_of_the_last_event(text: &str) -> String {
-    let (mut converted, mut rest) = (String::new(), text);
-    while let Some((before, after)) = rest.split_once("{{") {
-        let Some((inner, after)) = after.split_once("}}") else {
-            break;
-        };
-        converted.push_str(before);
-        let name = inner.trim();
-        let is_field = !name.is_empty()
-            && !NAMES.contains(&name)
-            && name.split('.').all(|part| {
-                !part.is_empty()
-                    && part
-                        .chars()
-                        .all(|letter| letter.is_alphanumeric() || letter == '_')
-            })
-            && !text.contains("{%");
-        match is_field {
-            true => converted.push_str(&format!("{{{{ (events | last).data.{name} }}}}")),
-            false => converted.push_str(&format!("{{{{{inner}}}}}")),
-        }
-        rest = after;
-    }
-    converted + rest
-}
-
-fn statement(written: &str, open: &mut Vec<&'static str>) -> Option<String> {
-    if let Some(head) = written
-        .strip_prefix("for")
-        .and_then(|rest| rest.trim().strip_prefix('(')?.trim_end().strip_suffix('{'))
-    {
-        let (name, list) = head.trim_end().strip_suffix(')')?.split_once(" of ")?;
-        let name = name.trim().rsplit(' ').next()?;
-        open.push("endfor");
-        return Some(format!("for {name} in {}", expression(list)?));
-    }
-    if let Some((list, function)) = written.split_once(".forEach(") {
-        let name = function
-            .split("=>")
-            .next()?
-            .trim()
-            .trim_matches(['(', ')'])
-            .trim();
-        open.push("endfor");
-        return Some(format!("for {name} in {}", expression(list)?));
-    }
-    if let Some(head) = written.strip_prefix("if") {
-        let condition = head.trim().strip_prefix('(')?.strip_suffix('{')?;
-        open.push("endif");
-        return Some(format!(
-            "if {}",
-            expression(condition.trim_end().strip_suffix(')')?)?
-        ));
-    }
-    match written.split_whitespace().collect::<String>().as_str() {
-        "}else{" => Some("else".to_owned()),
-        "}" | "})" | "});" => open.pop().map(str::to_owned),
-        _ => None,
-    }
-}
-
-/// An expression of JavaScript, as far as prompts have such.
-fn expression(written: &str) -> Option<String> {
-    let written = written.trim().trim_end_matches(';');
-    if let Some(inner) = written.strip_prefix("JSON.stringify(") {
-        let inner = inner.strip_suffix(')')?.split(',').next()?;
-        return Some(format!("{} | tojson", expression(inner)?));
-    }
-    let words = [
-        ("===", "=="),
-        ("!==", "!="),
-        ("&&", "and"),
-        ("||", "or"),
-        (".length", " | length"),
-    ];
-    let plain = words
-        .iter()
-        .fold(written.to_owned(), |text, (from, to)| text.replace(from, to));
-    let mut text = String::new();
-    for (index, part) in plain.split("it.").enumerate() {
-        // `it.` at the end of another word is that word's.
-        if index > 0 && text.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_') {
-            text.push_str("it.");
-        }
-        text.push_str(part);
-    }
-    Some(text)
 }
 
 #[cfg(test)]

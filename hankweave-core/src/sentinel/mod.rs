@@ -9,6 +9,8 @@ mod condition;
 mod config;
 #[cfg(feature = "hanks")]
 mod engine;
+#[cfg(feature = "hanks")]
+mod file_interest;
 mod life;
 pub mod model;
 #[cfg(feature = "hanks")]
@@ -16,13 +18,15 @@ mod trigger;
 
 pub use answer::{AnswerError, Ask, SentinelAnswer};
 pub use config::{
-    AnswerFormat, ConditionConfig, Conversational, EndpointConfig, ErrorHandling, InterestFilter, LlmParams,
-    OnError, Operator, OutputConfig, OutputFormat, OutputPaths, PatternStep, ReportToWebsocket,
-    SentinelConfig, SentinelExecution, SentinelSettings, SequenceOptions, StructuredKind, StructuredOutput,
-    Texts, Trigger, TrimmingStrategy,
+    AnswerFormat, CODON_COMPLETED, ConditionConfig, Conversational, EndpointConfig, ErrorHandling,
+    InterestFilter, LlmParams, OnError, Operator, OutputConfig, OutputFormat, OutputPaths, PatternStep,
+    ReportToWebsocket, SentinelConfig, SentinelExecution, SentinelSettings, SequenceOptions, StructuredKind,
+    StructuredOutput, Texts, Trigger, TrimmingStrategy,
 };
 #[cfg(feature = "hanks")]
 pub use engine::{Firing, MOST_BYTES, MOST_EVENTS, MOST_FIRINGS, SentinelEngine};
+#[cfg(feature = "hanks")]
+pub use file_interest::FileInterest;
 pub use life::{Failures, SentinelCounts, Tracked, machine};
 #[cfg(feature = "hanks")]
 pub use trigger::{ObservedEvent, SEQUENCE_MEMORY};

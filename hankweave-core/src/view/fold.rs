@@ -82,8 +82,13 @@ impl RunView {
             }
             Event::Progress { .. } => self.progress(event, at, seq),
             Event::ServerIdle { reason, message } => self.idle(*reason, message, at, seq),
+            // A file that no checkpoint holds has no diff.
             Event::FileUpdated {
-                path, action, size, ..
+                path,
+                action,
+                size,
+                checkpointed: None | Some(true),
+                ..
             } => self.files.take(path, *action, *size, seq),
             Event::RollbackStarted {
                 codons_to_process, ..

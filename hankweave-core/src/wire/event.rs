@@ -376,6 +376,9 @@ pub enum Event {
         /// Its content, when the run was asked to tell it and it is text of moderate length.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<String>,
+        /// `false` for a file that no checkpoint holds, of which only a sentinel wants to know; absent for the others.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        checkpointed: Option<bool>,
     },
     /// The files of the workspace, after some have changed.
     #[serde(rename = "filetree.updated")]

@@ -445,6 +445,35 @@ fn sentinels_are_replaced_while_the_codon_is_open_and_renamed_when_it_ends() {
     }
 }
 
+// covers: STATE-29
+#[test]
+fn after_its_end_the_sentinels_of_a_codon_may_still_cost_something() {
+    let update = |cost: f64, after: bool| {
+        let sentinel = json!({"id": "s", "model": "m", "loadedAt": "2025-01-04T12:00:00Z", "llmCallCount": 1,
+            "failedLLMCalls": 0, "totalTriggers": 1, "totalCost": cost, "status": "active"});
+        let mut data = json!({"codonId": "a", "sentinelStates": [sentinel], "totalCost": cost});
+        if after {
+            data["afterEnd"] = json!(true);
+        }
+        event("SentinelStatesUpdated", data)
+    };
+    let open = in_status(CodonStatus::Running);
+    refused_as(
+        &open.clone().tell(update(0.25, false)),
+        update(0.5, true),
+        "conflict",
+        &[],
+    );
+    let ended = |story: Story| story.tell(step("running", "skipped", json!({"skippedDuring": "running"})));
+    refused_as(&ended(open.clone()), update(0.5, true), "conflict", &[]);
+    let watched = ended(open.tell(update(0.25, false)));
+    let told = record(&watched.clone().tell(update(0.5, true)));
+    assert_eq!(told["sentinels"]["totalCost"], json!(0.5));
+    assert_eq!(told["sentinels"]["executed"][0]["totalCost"], json!(0.5));
+    assert_eq!(told["status"], "skipped");
+    refused_as(&watched, update(0.5, false), "conflict", &[]);
+}
+
 // covers: STATE-21
 #[test]
 fn after_a_retry_events_mean_the_open_record_and_then_the_newest() {

@@ -5,13 +5,13 @@ use std::io;
 use std::path::Path;
 
 use hankweave_core::discovery::STATE_DIR;
-use hankweave_core::hank::FILE_NAMES;
+use hankweave_core::hank::{FILE_NAMES, Problems};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::plan::ExpandError;
 use hankweave_core::thread::TargetError;
 use hankweave_runtime::checkpoint::RestoreError;
 use hankweave_runtime::data::DataError;
-use hankweave_runtime::hank_files::{LoadHankError, LoadedHank};
+use hankweave_runtime::hank_files::{self, LoadHankError, LoadedHank};
 use hankweave_runtime::instance_lock::LockError;
 use hankweave_runtime::preflight::PreflightError;
 use hankweave_runtime::rig::ArchiveError;
@@ -49,6 +49,38 @@ pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
         ),
     };
     CliError::from_error(kind, error).hint(hint)
+}
+
+/// Loads a hank; the hints about sentinels that an older system wrote name the command that converts them.
+pub(crate) fn load_hank(path: &Path) -> Result<LoadedHank, CliError> {
+    let loaded = hank_files::load(path).map_err(|error| hank_failure(&error))?;
+    Ok(with_conversions(loaded))
+}
+
+/// Adds the command that converts them to the hints about sentinels that an older system wrote.
+pub(crate) fn with_conversions(mut loaded: LoadedHank) -> LoadedHank {
+    if loaded.old_sentinels.is_empty() {
+        return loaded;
+    }
+    let folder = loaded.file.parent().unwrap_or(Path::new(""));
+    let folder = folder.strip_prefix(".").unwrap_or(folder).to_owned();
+    let problems = loaded.problems.iter().cloned().map(|mut problem| {
+        if let (Some(file), Some(hint)) = (loaded.old_sentinels.get(&problem.path), &mut problem.hint) {
+            let joint = if hint.ends_with('?') { " " } else { "; " };
+            hint.push_str(&format!("{joint}{}", conversion_of(&folder.join(file))));
+        }
+        problem
+    });
+    let mut hinted = Problems::default();
+    hinted.extend(problems);
+    loaded.problems = hinted;
+    loaded
+}
+
+/// The command that converts a sentinel of an older system, as a hint.
+pub(crate) fn conversion_of(file: &Path) -> String {
+    let file = path_word(file);
+    format!("`hankweave sentinel convert --write {file}` converts the whole file")
 }
 
 /// A hank was read that cannot be used.

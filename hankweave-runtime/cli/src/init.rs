@@ -11,7 +11,7 @@ use hankweave_runtime::world::disk::{CopyRules, Disk, RealDisk};
 
 use crate::args::{Global, InitArgs, Template};
 use crate::exit::{CliError, CliErrorKind};
-use crate::failures::{hank_failure, hank_with_mistakes};
+use crate::failures::{hank_failure, hank_with_mistakes, load_hank};
 use crate::output;
 use crate::typed::in_folder;
 
@@ -113,7 +113,7 @@ fn refuse_taken(dir: &Path, files: &NewFiles) -> Result<(), CliError> {
 /// Lists the files of the hank in `folder` that a copy of it has (HANK-15). A hank with mistakes is refused.
 fn copies(folder: &Path) -> Result<NewFiles, CliError> {
     let file = hank_files::find_in(&RealDisk, folder).map_err(|error| hank_failure(&error))?;
-    let loaded = hank_files::load(&file).map_err(|error| hank_failure(&error))?;
+    let loaded = load_hank(&file)?;
     if loaded.problems.has_errors() {
         return Err(hank_with_mistakes(&loaded));
     }

@@ -15,7 +15,7 @@ use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
 use hankweave_core::thread;
 use hankweave_runtime::data::Data;
-use hankweave_runtime::hank_files::{self, LoadedHank};
+use hankweave_runtime::hank_files::LoadedHank;
 use hankweave_runtime::instance_lock::Exclusion;
 use hankweave_runtime::state_manager::Subscription;
 use hankweave_runtime::world::World;
@@ -36,7 +36,7 @@ use crate::browser::Browser;
 use crate::commands;
 use crate::config;
 use crate::exit::{CliError, CliErrorKind};
-use crate::failures::{hank_failure, hank_with_mistakes, open_failure, run_failure, serve_failure};
+use crate::failures::{hank_with_mistakes, load_hank, open_failure, run_failure, serve_failure};
 use crate::keyboard::Keyboard;
 use crate::left_out::LeftOut;
 use crate::logging;
@@ -65,7 +65,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     }
     let log = logging::install(global);
     make_new_files_private();
-    let mut loaded = hank_files::load(&args.hank.hank).map_err(|error| hank_failure(&error))?;
+    let mut loaded = load_hank(&args.hank.hank)?;
     let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
     if let Some(hank) = &mut loaded.hank {
         configuration.write_into(hank);

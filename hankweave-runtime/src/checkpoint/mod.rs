@@ -119,6 +119,6 @@ pub use select::MAX_FILE_BYTES;
 pub use store::{
     Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, HistoryError,
     InitialRequest, KnownCheckpoint, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
-    SkipReason, Skipped, SurveyedFile,
+    SkipReason, Skipped, SurveyedFile, WorkspaceSurvey,
 };
 pub use tree::{ChangeKind, InvalidPath, PathChange, TreePath};

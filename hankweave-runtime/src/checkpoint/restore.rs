@@ -67,6 +67,7 @@ pub(super) fn prepare(
         patterns: &patterns,
         tracked: &[&target, left],
         in_the_way: true,
+        unlisted: false,
         most_bytes: u64::MAX,
     };
     let current =

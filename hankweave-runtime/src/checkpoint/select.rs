@@ -34,6 +34,9 @@ const MOST_THREADS: usize = 3;
 /// Largest `.gitignore` that is read, in bytes; the rest of a larger one does not count.
 const MAX_IGNORE_BYTES: u64 = 1 << 20;
 
+/// Folders with so many files of others that nobody is shown those that do not match.
+const UNVISITED: &[u8] = b"node_modules";
+
 /// Says which files are wanted.
 #[derive(Debug)]
 pub(super) struct FileSelection<'a> {
@@ -44,6 +47,8 @@ pub(super) struct FileSelection<'a> {
     /// Also what a restore of the tracked files would replace, and so has to save first: files of any size, a
     /// file in the place of a tracked folder, and everything beneath a folder in the place of a tracked file.
     pub(super) in_the_way: bool,
+    /// Also files of any size that do not match, and ignored ones, outside of [`UNVISITED`] folders and of folders that are ignored as a whole.
+    pub(super) unlisted: bool,
     /// Longest file, in bytes; what is in the way may be of any length.
     pub(super) most_bytes: u64,
 }
@@ -72,6 +77,8 @@ pub(super) struct SelectedFile {
     pub(super) stat: FileStat,
     /// Whether it matches, and is not only there because it is tracked or in the way.
     pub(super) matches: bool,
+    /// Whether a `.gitignore` leaves it out.
+    pub(super) is_ignored: bool,
 }
 
 /// A folder that could not be listed.
@@ -285,8 +292,14 @@ impl Walker<'_> {
 
     fn file(&mut self, parent: impl AsFd, name: &[u8], wish: WalkMode) -> Result<(), Errno> {
         let (selection, in_the_way) = (self.selection, self.selection.in_the_way);
-        let matches = wish == WalkMode::Default && selection.patterns.matches(&self.path);
+        let mut matches = wish == WalkMode::Default && selection.patterns.matches(&self.path);
+        let unlisted = selection.unlisted
+            && !self
+                .path
+                .split(|&byte| byte == b'/')
+                .any(|name| name == UNVISITED);
         let wanted = matches
+            || unlisted
             || wish == WalkMode::Everything
             || selection.tracks(&self.path)
             || in_the_way && selection.tracks_beneath(&self.path);
@@ -306,12 +319,16 @@ impl Walker<'_> {
                 reason: SkipReason::TooLarge,
                 size: Some(stat.size),
             });
-            return Ok(());
+            if !unlisted {
+                return Ok(());
+            }
+            matches = false;
         }
         self.selected.files.push(SelectedFile {
             path: self.current(),
             stat,
             matches,
+            is_ignored: wish == WalkMode::Tracked,
         });
         Ok(())
     }

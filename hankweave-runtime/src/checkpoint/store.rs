@@ -44,6 +44,18 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`CheckpointError`] when the workspace cannot be read.
     fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError>;
 
+    /// Like [`survey`](Self::survey), with the other files of the workspace beside them. A store that cannot tell of these tells of none.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CheckpointError`] when the workspace cannot be read.
+    fn survey_all(&self, patterns: &[String]) -> Result<WorkspaceSurvey, CheckpointError> {
+        Ok(WorkspaceSurvey {
+            listed: self.survey(patterns)?,
+            unlisted: Vec::new(),
+        })
+    }
+
     /// The content of a file; `None` when it is gone, unreadable or larger than `most` bytes.
     fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>>;
 
@@ -215,7 +227,18 @@ impl Checkpoint {
 pub struct SurveyedFile {
     /// Path.
     pub path: TreePath,
+    /// Whether a `.gitignore` leaves it out, as it does with secrets: nobody is told what stands in it.
+    pub is_ignored: bool,
     pub(super) stat: FileStat,
+}
+
+/// All files of the workspace as they were seen, those aside that are never looked at (SENT-22).
+#[derive(Debug, Clone, Default)]
+pub struct WorkspaceSurvey {
+    /// The files that a checkpoint would hold.
+    pub listed: Vec<SurveyedFile>,
+    /// The files that no checkpoint would hold.
+    pub unlisted: Vec<SurveyedFile>,
 }
 
 impl SurveyedFile {

@@ -2,7 +2,7 @@
 
 use super::Patterns;
 use super::select::{FileSelection, SelectedFile, select};
-use super::store::{CheckpointError, SurveyedFile};
+use super::store::{CheckpointError, SurveyedFile, WorkspaceSurvey};
 use super::workspace::{Contents, Workspace};
 
 /// The files that match and are not ignored, in the order of the walk.
@@ -11,28 +11,55 @@ pub(super) fn survey(
     patterns: &Patterns,
     most_bytes: u64,
 ) -> Result<Vec<SurveyedFile>, CheckpointError> {
+    Ok(matching(&walk(workspace, patterns, most_bytes, false)?))
+}
+
+/// All files, those that match and are not ignored apart.
+pub(super) fn survey_all(
+    workspace: &Workspace,
+    patterns: &Patterns,
+    most_bytes: u64,
+) -> Result<WorkspaceSurvey, CheckpointError> {
+    let files = walk(workspace, patterns, most_bytes, true)?;
+    let others = files.iter().filter(|found| !found.matches);
+    Ok(WorkspaceSurvey {
+        unlisted: others.map(surveyed).collect(),
+        listed: matching(&files),
+    })
+}
+
+fn walk(
+    workspace: &Workspace,
+    patterns: &Patterns,
+    most_bytes: u64,
+    unlisted: bool,
+) -> Result<Vec<SelectedFile>, CheckpointError> {
     let selection = FileSelection {
         patterns,
         tracked: &[],
         in_the_way: false,
+        unlisted,
         most_bytes,
     };
     let selected = select(workspace, &selection).map_err(|error| CheckpointError::Workspace {
         path: error.path,
         source: error.source,
     })?;
-    Ok(matching(&selected.files))
+    Ok(selected.files)
 }
 
 /// Those of the files of a walk that match.
 pub(super) fn matching(files: &[SelectedFile]) -> Vec<SurveyedFile> {
     let matching = files.iter().filter(|found| found.matches);
-    matching
-        .map(|found| SurveyedFile {
-            path: found.path.clone(),
-            stat: found.stat,
-        })
-        .collect()
+    matching.map(surveyed).collect()
+}
+
+fn surveyed(found: &SelectedFile) -> SurveyedFile {
+    SurveyedFile {
+        path: found.path.clone(),
+        is_ignored: found.is_ignored,
+        stat: found.stat,
+    }
 }
 
 /// The content of a file; `None` when it is gone, unreadable or larger than `most` bytes.

@@ -23,7 +23,7 @@ use crate::hank_files::LoadedHank;
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
 use crate::presence::ClientCount;
-use crate::sentinel::{Allowance, Watchers};
+use crate::sentinel::{Allowance, EndWatchers, Watchers};
 use crate::shutdown::Shutdown;
 use crate::state_manager::{PersistenceError, StateManager, Ticket, TransitionError};
 use crate::world::World;
@@ -147,6 +147,8 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) orders: Orders,
     /// Its sentinels, as long as they work.
     pub(crate) watchers: Mutex<Option<Watchers>>,
+    /// Those of its sentinels that act on its end.
+    pub(crate) end_watchers: Mutex<Option<EndWatchers>>,
     /// Whether these may ask their models.
     pub(crate) allowance: Arc<Allowance>,
     /// Its agent used more than is known.

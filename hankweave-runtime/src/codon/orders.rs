@@ -108,6 +108,35 @@ impl CodonRun<'_> {
         })
     }
 
+    /// Waits until nobody waits any longer for the sentinels of a codon that has ended: for another command, a stop, or because the disk has failed. The pause
+    /// that one of them has asked for lets the others finish.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub(super) async fn nobody_waits(&self) {
+        let (orders, shutdown) = (&self.orders, &self.run.shutdown);
+        let was_ordered = orders.order.get().is_some();
+        let stopped = async {
+            shutdown.requested().await;
+            if shutdown.cause() == Some(StopCause::Sentinel) {
+                std::future::pending::<()>().await;
+            }
+        };
+        let ordered = async {
+            orders.halt.cancelled().await;
+            if was_ordered || orders.order.get().is_none() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = orders.force.cancelled() => {}
+            () = stopped => {}
+            () = ordered => {}
+            () = self.run.degraded() => {}
+        }
+    }
+
     /// Waits until the codon has to end for a reason outside of its agent.
     ///
     /// # Cancel safety

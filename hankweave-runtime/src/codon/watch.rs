@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hankweave_core::sentinel::FileInterest;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, FileAction, FileNode, file_tree};
 use sha2::{Digest, Sha256};
@@ -16,7 +17,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::context::CodonRun;
-use crate::checkpoint::{CheckpointStore, SurveyedFile, TreePath};
+use crate::checkpoint::{CheckpointStore, SurveyedFile, TreePath, WorkspaceSurvey};
 use crate::error::chain;
 use crate::world::World;
 use crate::world::ids::hex;
@@ -46,6 +47,8 @@ pub(crate) struct FileWatcher(Mutex<WatchState>);
 struct WatchState {
     /// `None` before the first survey.
     files: Option<Arc<FileMap>>,
+    /// The files that no checkpoint holds, while sentinels wait for their changes (SENT-22).
+    unlisted: Option<Arc<FileMap>>,
     /// Which files counted then.
     patterns: Vec<String>,
     /// How many changes were seen, all surveys together.
@@ -72,6 +75,7 @@ struct FileChange {
     size: Option<u64>,
     fingerprint: Option<String>,
     content: Option<String>,
+    checkpointed: Option<bool>,
 }
 
 impl FileWatcher {
@@ -102,16 +106,33 @@ impl FileWatcher {
         let mut seen = self.0.lock().await;
         let begin = Instant::now();
         let (store, patterns) = (Arc::clone(&codon.run.checkpoints), codon.patterns.clone());
-        let walk = codon
-            .run
-            .world
-            .blocking
-            .run(move || store.survey(&patterns))
-            .await;
+        let interest = codon.file_interest();
+        let all = interest.is_some();
+        let walk = move || match all {
+            true => store.survey_all(&patterns),
+            false => store.survey(&patterns).map(|listed| WorkspaceSurvey {
+                listed,
+                unlisted: Vec::new(),
+            }),
+        };
+        let walk = codon.run.world.blocking.run(walk).await;
         seen.due = Some(Instant::now() + INTERVAL.max(begin.elapsed() * SHARE));
         match walk {
-            Ok(files) => seen.take(codon, files).await,
+            Ok(files) => {
+                seen.take(codon, files.listed).await;
+                if let Some(interest) = interest {
+                    seen.take_unlisted(codon, files.unlisted, interest).await;
+                }
+            }
             Err(error) => tracing::warn!(error = %chain(&error), "the files could not be looked at"),
+        }
+    }
+
+    /// Surveys before the agent begins; the files that are there, and no checkpoint holds, are not new to the sentinels.
+    pub(super) async fn begin_unlisted(&self, codon: &CodonRun<'_>) {
+        self.0.lock().await.unlisted = None;
+        if codon.file_interest().is_some() {
+            self.survey(codon).await;
         }
     }
 
@@ -150,25 +171,65 @@ impl WatchState {
         let is_first = before.is_none();
         let store = Arc::clone(&codon.run.checkpoints);
         let mut content = ContentBudget::wanted(codon.tells_contents());
-        let compare = move || compare(&*store, before.as_deref(), files, &mut content);
+        let compare = move || {
+            let all = |_: &str, _, _| true;
+            compare(&*store, before.as_deref(), files, &mut content, &all)
+        };
         let survey = codon.run.world.blocking.run(compare).await;
         let changed = !survey.changes.is_empty();
         self.changes += survey.changes.len() as u64;
         let changed_paths = survey.changes.iter().map(|change| change.path.clone());
         self.touched.extend(changed_paths);
-        let more = survey.changes.len().saturating_sub(MOST_CHANGES);
-        for change in survey.changes.into_iter().take(MOST_CHANGES) {
-            codon.run.publish(change.into_event()).await;
-        }
-        if more > 0 {
-            let message = format!("{more} more files have changed");
-            codon.run.publish(Event::Info { message }).await;
-        }
+        publish(codon, survey.changes, "files have changed").await;
         if changed || is_first {
             let tree = nodes(survey.files.values());
             codon.run.publish(Event::FiletreeUpdated { tree }).await;
         }
         self.files = Some(Arc::new(survey.files));
+    }
+
+    /// Compares the files that no checkpoint holds, and publishes the changes for which sentinels wait. They count for nothing else.
+    async fn take_unlisted(
+        &mut self,
+        codon: &CodonRun<'_>,
+        files: Vec<SurveyedFile>,
+        interest: Arc<FileInterest>,
+    ) {
+        let before = self.unlisted.take();
+        let store = Arc::clone(&codon.run.checkpoints);
+        let mut content = ContentBudget::wanted(codon.tells_contents());
+        let compare = move || {
+            let wanted = |path: &str, action, size| interest.wants(path, word(action), size);
+            compare(&*store, before.as_deref(), files, &mut content, &wanted)
+        };
+        let mut survey = codon.run.world.blocking.run(compare).await;
+        // What checkpoints hold since then was told with their files.
+        let listed = self.files.as_deref();
+        survey
+            .changes
+            .retain(|change| !listed.is_some_and(|listed| listed.contains_key(&change.path)));
+        for change in &mut survey.changes {
+            change.checkpointed = Some(false);
+        }
+        publish(
+            codon,
+            survey.changes,
+            "files that no checkpoint holds have changed",
+        )
+        .await;
+        self.unlisted = Some(Arc::new(survey.files));
+    }
+}
+
+/// Publishes the changes one by one, up to a number; `what` says what the others are.
+async fn publish(codon: &CodonRun<'_>, changes: Vec<FileChange>, what: &str) {
+    let more = changes.len().saturating_sub(MOST_CHANGES);
+    for change in changes.into_iter().take(MOST_CHANGES) {
+        codon.run.publish(change.into_event()).await;
+    }
+    if more > 0 {
+        let message = format!("{more} more {what}");
+        codon.run.publish(Event::Info { message }).await;
     }
 }
 
@@ -188,14 +249,27 @@ pub(crate) async fn tree_now(
     }
 }
 
+/// The word of a kind of change in its event.
+const fn word(action: FileAction) -> &'static str {
+    match action {
+        FileAction::Created => "created",
+        FileAction::Modified => "modified",
+        FileAction::Deleted => "deleted",
+    }
+}
+
+/// Which changes are told, by path, kind and size.
+type Wanted<'w> = &'w (dyn Fn(&str, FileAction, Option<u64>) -> bool + Sync);
+
 fn compare(
     store: &dyn CheckpointStore,
     before: Option<&FileMap>,
     files: Vec<SurveyedFile>,
     content: &mut ContentBudget,
+    wanted: Wanted<'_>,
 ) -> FileSurvey {
     let files = files.into_iter().map(|file| (file.path.clone(), file)).collect();
-    let changes = before.map_or_else(Vec::new, |before| changes(store, before, &files, content));
+    let changes = before.map_or_else(Vec::new, |before| changes(store, before, &files, content, wanted));
     FileSurvey { files, changes }
 }
 
@@ -204,6 +278,7 @@ fn changes(
     before: &FileMap,
     now: &FileMap,
     content: &mut ContentBudget,
+    wanted: Wanted<'_>,
 ) -> Vec<FileChange> {
     let written = now.values().filter_map(|file| {
         let action = match before.get(&file.path) {
@@ -211,12 +286,12 @@ fn changes(
             Some(_) => FileAction::Modified,
             None => FileAction::Created,
         };
-        Some((file, action))
+        wanted(&text(&file.path), action, Some(file.size())).then_some((file, action))
     });
     let mut changes: Vec<FileChange> = Vec::new();
     for (file, action) in written {
-        // Changes that are not published one by one are not read.
-        let bytes = (changes.len() < MOST_CHANGES)
+        // Changes that are not published one by one are not read, and neither is what may be a secret.
+        let bytes = (changes.len() < MOST_CHANGES && !file.is_ignored)
             .then(|| store.content(file, MOST_READ_BYTES))
             .flatten();
         changes.push(FileChange {
@@ -225,15 +300,18 @@ fn changes(
             size: Some(file.size()),
             fingerprint: bytes.as_deref().map(|bytes| hex(&Sha256::digest(bytes))),
             content: bytes.and_then(|bytes| content.take(bytes)),
+            checkpointed: None,
         });
     }
     let gone = before.keys().filter(|path| !now.contains_key(*path));
+    let gone = gone.filter(|path| wanted(&text(path), FileAction::Deleted, None));
     changes.extend(gone.map(|path| FileChange {
         path: path.clone(),
         action: FileAction::Deleted,
         size: None,
         fingerprint: None,
         content: None,
+        checkpointed: None,
     }));
     changes
 }
@@ -273,6 +351,7 @@ impl FileChange {
             size: self.size,
             fingerprint: self.fingerprint,
             content: self.content,
+            checkpointed: self.checkpointed,
         }
     }
 }

@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use hankweave_core::agent::{FailureKind, FailureReason};
 use hankweave_core::codon::{
-    Active, Codon, CompletingSentinels, Initializing, Loaded, Preparing, Running, Sentinels, Starting,
+    Active, Codon, CodonExecution, CompletingSentinels, Initializing, Loaded, Preparing, Running, Sentinels,
+    Starting,
 };
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::SentinelSource;
-use hankweave_core::sentinel::Ask;
+use hankweave_core::sentinel::{Ask, FileInterest};
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
 use super::context::{CodonRun, StageResult};
 use super::orders::CodonCommand;
-use crate::sentinel::{Context, Loadable, SentinelRequest, SentinelTotals, Watchers};
+use crate::sentinel::{Allowance, Context, EndWatchers, Loadable, SentinelRequest, SentinelTotals, Watchers};
 use crate::shutdown::StopCause;
 use crate::state_manager::Ticket;
 
@@ -92,6 +93,7 @@ pub(super) async fn load(
     let (watchers, SentinelTotals { states, .. }) = Watchers::start(context, loadable).await;
     starting.set_sentinels(Sentinels::new(states, Usd::ZERO));
     *codon.watchers.lock().unwrap_or_else(PoisonError::into_inner) = Some(watchers);
+    codon.run.watch.begin_unlisted(codon).await;
     Ok(starting)
 }
 
@@ -153,6 +155,12 @@ impl CodonRun<'_> {
         watched || self.run.options.file_contents
     }
 
+    /// The changes of files for which sentinels wait, whatever checkpoints hold (SENT-22).
+    pub(super) fn file_interest(&self) -> Option<Arc<FileInterest>> {
+        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        watchers.as_ref()?.file_interest.clone()
+    }
+
     fn take_watchers(&self) -> Option<Watchers> {
         self.watchers
             .lock()
@@ -183,13 +191,48 @@ impl CodonRun<'_> {
             }
             Err(_) => watchers.cut().await,
         };
+        let records = self.keep_waiting(records);
         state.set_sentinels(Sentinels::new(records.states, records.cost));
+    }
+
+    /// Keeps those that act on the end of the codon until it has come.
+    fn keep_waiting(&self, (records, remaining): (SentinelTotals, Option<EndWatchers>)) -> SentinelTotals {
+        if remaining.is_some() {
+            *self.end_watchers.lock().unwrap_or_else(PoisonError::into_inner) = remaining;
+        }
+        records
+    }
+
+    /// Lets the sentinels that wait for it act on the end of the codon, for a while. The codon stays as it is, apart from their figures (SENT-23).
+    pub(crate) async fn tell_end(&self, ended: &mut CodonExecution) {
+        let watchers = self
+            .end_watchers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(watchers) = watchers else { return };
+        let (agent, sentinels) = (ended.agent_cost(), ended.sentinel_cost());
+        let allowance = Arc::new(Allowance::after_end(&self.limits, agent, sentinels));
+        // A codon that the stop of its run has ended continues another time, and nobody waits any longer.
+        let is_left = self.run.shutdown.cause().is_some() || self.orders.was_forced();
+        let records = match is_left {
+            true => watchers.dismiss(allowance).await,
+            false => {
+                let deadline = Instant::now() + DRAIN;
+                watchers.act(allowance, deadline, self.nobody_waits()).await
+            }
+        };
+        ended.finish_sentinels(&records.states, records.cost);
+        if !is_left {
+            // What they have written is not of the next codon.
+            self.run.watch.survey(self).await;
+        }
     }
 
     /// Cuts the sentinels short, because the codon ends.
     pub(super) async fn cut_sentinels<S: HasSentinels>(&self, state: &mut Codon<S>) {
         if let Some(watchers) = self.take_watchers() {
-            let records = watchers.cut().await;
+            let records = self.keep_waiting(watchers.cut().await);
             S::note(state, Sentinels::new(records.states, records.cost));
         }
     }

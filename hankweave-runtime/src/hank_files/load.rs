@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use hankweave_core::hank::prompt::{PromptMetadata, join, split_front_matter};
 use hankweave_core::hank::{
     CodonConfig, FILE_NAMES, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind,
-    SentinelEntry, check_prompt, check_script, check_sentinel, parse_bytes, paths, references,
-    repeated_sentinels,
+    SentinelEntry, SentinelSource, check_prompt, check_script, check_sentinel, convert_sentinel, parse_bytes,
+    paths, references, repeated_sentinels,
 };
 use hankweave_core::sentinel::SentinelConfig;
 use hankweave_core::sentinel::model::AnswerSchema;
@@ -35,6 +35,8 @@ pub struct LoadedHank {
     pub problems: Problems,
     /// The sentinels in files of their own that nothing is wrong with, by the paths of the files.
     pub sentinels: BTreeMap<String, Map<String, Value>>,
+    /// Sentinels in files of their own that an older system wrote, or whose prompt files it did: the paths of the files by their places in the hank.
+    pub old_sentinels: BTreeMap<String, String>,
 }
 
 /// Why there is no hank at a path.
@@ -142,7 +144,7 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
         draft,
         mut problems,
     } = parse_bytes(&bytes);
-    let mut sentinels = BTreeMap::new();
+    let (mut sentinels, mut old_sentinels) = (BTreeMap::new(), BTreeMap::new());
     if let Some(hank) = hank.as_ref().or(draft.as_ref()) {
         let mut sentinel_ids = BTreeMap::new();
         for reference in references(hank) {
@@ -161,6 +163,9 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
                 }
             })?,
         );
+        if problems.has_errors() {
+            old_sentinels = written_long_ago(disk, &root, hank);
+        }
     }
     Ok(LoadedHank {
         hank,
@@ -168,7 +173,43 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
         file,
         problems,
         sentinels,
+        old_sentinels,
     })
+}
+
+/// The sentinels in files of their own that `sentinel convert` has something to say about, by their places.
+fn written_long_ago(disk: &dyn Disk, root: &Path, hank: &Hank) -> BTreeMap<String, String> {
+    let mut old = BTreeMap::new();
+    for (at, codon) in hank.located_codons() {
+        for (place, entry) in codon.located_sentinels(&at) {
+            let SentinelSource::File(path) = &entry.sentinel_config else {
+                continue;
+            };
+            let Ok(converted) = read_text(disk, root, path)
+                .map_err(drop)
+                .and_then(|text| convert_sentinel(&text, path).map_err(drop))
+            else {
+                continue;
+            };
+            let is_old = !converted.changed.is_empty() || !converted.lost.is_empty();
+            if is_old || names_old_prompt(disk, root, entry, &converted.text, path) {
+                old.insert(place, path.clone());
+            }
+        }
+    }
+    old
+}
+
+fn names_old_prompt(disk: &dyn Disk, root: &Path, entry: &SentinelEntry, text: &str, path: &str) -> bool {
+    let files = check_sentinel(text, path)
+        .config
+        .map(|config| (path.to_owned(), config));
+    let Ok(config) = SentinelConfig::of(entry, &files.into_iter().collect()) else {
+        return false;
+    };
+    let texts = config.user_prompt_files(entry);
+    let mut texts = texts.iter().filter_map(|file| read_text(disk, root, file).ok());
+    texts.any(|text| check_prompt(&text).is_err_and(|wrong| wrong.hint.is_some()))
 }
 
 impl LoadedHank {

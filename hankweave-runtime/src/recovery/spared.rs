@@ -8,7 +8,7 @@ use hankweave_core::id::CheckpointSha;
 use crate::checkpoint::{
     Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, Counts,
     GitCheckpoints, HistoryError, InitialRequest, PathChange, Protection, RestoreError, RestorePlan,
-    RestoreReport, RestoreRequest, SurveyedFile,
+    RestoreReport, RestoreRequest, SurveyedFile, WorkspaceSurvey,
 };
 use crate::world::disk::Spare;
 
@@ -49,6 +49,10 @@ impl CheckpointStore for SparedCheckpoints {
 
     fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
         self.store.survey(patterns)
+    }
+
+    fn survey_all(&self, patterns: &[String]) -> Result<WorkspaceSurvey, CheckpointError> {
+        self.store.survey_all(patterns)
     }
 
     fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {

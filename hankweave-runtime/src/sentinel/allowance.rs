@@ -45,6 +45,14 @@ impl Allowance {
         }
     }
 
+    /// What is left after the end of a codon that has cost this. No stop closes it: whoever waits for the sentinels cuts them short.
+    pub(crate) fn after_end(limits: &CodonLimits, agent: Usd, sentinels: Usd) -> Self {
+        let allowance = Self::new(limits, &CancellationToken::new());
+        allowance.note_agent(agent);
+        allowance.note_sentinels(sentinels);
+        allowance
+    }
+
     /// Notes what the agent has cost so far.
     pub(crate) fn note_agent(&self, cost: Usd) {
         self.note(|spent| spent.agent = cost);

@@ -1,5 +1,6 @@
 //! Files of a sentinel's answers (SENT-11).
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -12,6 +13,7 @@ use serde_json::json;
 
 use crate::paths::ExecutionDir;
 use crate::world::disk::{Disk, Folder, OpenedEntry};
+use crate::world::environment::umask_of_user;
 
 /// Folder of sentinels' files, inside the state directory.
 const OUTPUTS: &str = "outputs";
@@ -144,7 +146,19 @@ impl SentinelPath {
 
     fn append(&self, disk: &dyn Disk, dir: &ExecutionDir, bytes: &[u8]) -> io::Result<()> {
         let (root, path) = self.open(disk, dir)?;
-        Ok(root.make(path, |folder, name| folder.append_file(name, bytes))?)
+        Ok(root.make(path, |folder, name| self.add(folder, name, bytes))?)
+    }
+
+    /// Adds to the file in its folder. A new file of the workspace is the user's, as those of agents and rigs are; ours stays private.
+    fn add(&self, folder: &dyn Folder, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+        if let (Self::Workspace(_), Some(umask)) = (self, umask_of_user())
+            && is_missing(folder.open(name))
+        {
+            // It has to be added to whatever the umask.
+            let mode = 0o666 & !umask | 0o600;
+            folder.create_file(name, mode, &mut io::empty())?;
+        }
+        folder.append_file(name, bytes)
     }
 
     /// The folder to write beneath, and the path there. Nothing of the workspace that git would read for itself is written.
@@ -175,10 +189,14 @@ impl SentinelPath {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
-            folder.append_file(name, bytes)
+            self.add(folder, name, bytes)
         });
         Ok(put?)
     }
+}
+
+fn is_missing(opened: io::Result<OpenedEntry>) -> bool {
+    opened.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use hankweave_core::cost::Usd;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::hank::{SentinelEntry, SentinelSource};
 use hankweave_core::id::{CodonId, RunId};
-use hankweave_core::sentinel::{Ask, SentinelConfig, SentinelSettings};
+use hankweave_core::sentinel::{Ask, FileInterest, SentinelConfig, SentinelSettings};
 use hankweave_core::wire::SentinelOrigin;
 use tokio::sync::watch;
 use tokio::task::JoinError;
@@ -157,8 +157,14 @@ pub(crate) struct Watchers {
     totals: watch::Receiver<SentinelTotals>,
     /// Whether one of them looks at what stands in files that have changed.
     pub(crate) speak_of_contents: bool,
-    task: AbortOnDropHandle<()>,
+    /// The changes of files for which they wait.
+    pub(crate) file_interest: Option<Arc<FileInterest>>,
+    /// Ends with those that wait for the end of the codon.
+    task: AbortOnDropHandle<Option<SentinelLoop>>,
 }
+
+/// Sentinels that act on the end of their codon, and wait for it.
+pub(crate) struct EndWatchers(SentinelLoop);
 
 /// The last figures of all sentinels of a codon.
 #[derive(Debug, Clone, Default)]
@@ -176,6 +182,8 @@ impl Watchers {
             .flat_map(|loadable| loadable.outputs.in_workspace())
             .collect();
         let speak_of_contents = sentinels.iter().any(Loadable::speaks_of_contents);
+        let triggers = sentinels.iter().map(|loadable| &loadable.config.trigger);
+        let file_interest = FileInterest::of(triggers).map(Arc::new);
         let (totals_sender, totals) = watch::channel(SentinelTotals::default());
         let mut work = SentinelLoop::new(context, sentinels, events, own_files, totals_sender);
         work.load().await;
@@ -187,6 +195,7 @@ impl Watchers {
                 shutdown_sender,
                 totals,
                 speak_of_contents,
+                file_interest,
                 task,
             },
             records,
@@ -204,7 +213,7 @@ impl Watchers {
         until: u64,
         deadline: Instant,
         cut: impl Future<Output = ()>,
-    ) -> SentinelTotals {
+    ) -> (SentinelTotals, Option<EndWatchers>) {
         self.shutdown_sender
             .send_replace(SentinelShutdown::Drain { until, deadline });
         let ended = tokio::select! {
@@ -219,18 +228,56 @@ impl Watchers {
     }
 
     /// Cuts short what they do.
-    pub(crate) async fn cut(mut self) -> SentinelTotals {
+    pub(crate) async fn cut(mut self) -> (SentinelTotals, Option<EndWatchers>) {
         self.shutdown_sender.send_replace(SentinelShutdown::Now);
         let ended = (&mut self.task).await;
         self.last(ended)
     }
 
     /// A panic of the task is one of ours: the codon does not end differently because of it, and what was paid stays paid.
-    fn last(&self, ended: Result<(), JoinError>) -> SentinelTotals {
-        if let Err(error) = ended {
+    fn last(&self, ended: Result<Option<SentinelLoop>, JoinError>) -> (SentinelTotals, Option<EndWatchers>) {
+        let remaining = ended.unwrap_or_else(|error| {
             tracing::error!(%error, "the sentinels of a codon have crashed; please report this bug");
+            None
+        });
+        (self.totals.borrow().clone(), remaining.map(EndWatchers))
+    }
+}
+
+impl EndWatchers {
+    /// Lets them act on the end of their codon until `deadline`, or until `cut` is done. `allowance` says whether models may be asked.
+    pub(crate) async fn act(
+        self,
+        allowance: Arc<Allowance>,
+        deadline: Instant,
+        cut: impl Future<Output = ()>,
+    ) -> SentinelTotals {
+        let watchers = self.at_work(allowance);
+        watchers.drain(u64::MAX, deadline, cut).await.0
+    }
+
+    /// Takes them out of service; nobody waits for them.
+    pub(crate) async fn dismiss(self, allowance: Arc<Allowance>) -> SentinelTotals {
+        self.at_work(allowance).cut().await.0
+    }
+
+    fn at_work(self, allowance: Arc<Allowance>) -> Watchers {
+        let Self(mut work) = self;
+        let totals = work.begin_end(allowance);
+        let (shutdown_sender, shutdown) = watch::channel(SentinelShutdown::None);
+        Watchers {
+            shutdown_sender,
+            totals,
+            speak_of_contents: false,
+            file_interest: None,
+            task: AbortOnDropHandle::new(tokio::spawn(work.run(shutdown))),
         }
-        self.totals.borrow().clone()
+    }
+}
+
+impl fmt::Debug for EndWatchers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndWatchers").finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use hankweave_core::hank::{CodonConfig, Hank, Problem, SentinelEntry, Severity};
 use hankweave_core::sentinel::model::unloaded;
-use hankweave_core::sentinel::{SentinelConfig, SentinelSettings};
+use hankweave_core::sentinel::{Ask, CODON_COMPLETED, SentinelConfig, SentinelSettings};
 
 use super::command;
 use super::files::SentinelFiles;
@@ -35,11 +35,33 @@ fn fault(
     if let Err(why) = SentinelFiles::of(&config, &settings, &codon.id) {
         return Some(unloaded(&config, entry, &why));
     }
-    if config.model.is_some() {
+    if config.model.is_none()
+        && let Err(why) = command::check(&config, &loaded.root, world, &codon.env)
+    {
+        // The rig of the codon may bring the program.
+        let (_, message) = unloaded(&config, entry, &why);
+        return Some((Severity::Warning, message));
+    }
+    let message = too_late(&config, &settings)?;
+    Some((Severity::Warning, message))
+}
+
+/// Whether the hank lets a sentinel do to its codon what it can only ask for when that has ended.
+fn too_late(config: &SentinelConfig, settings: &SentinelSettings) -> Option<String> {
+    let on = config.trigger.on();
+    if on.is_empty() || on.iter().any(|kind| kind != CODON_COMPLETED) {
         return None;
     }
-    let why = command::check(&config, &loaded.root, world, &codon.env).err()?;
-    // The rig of the codon may bring the program.
-    let (_, message) = unloaded(&config, entry, &why);
-    Some((Severity::Warning, message))
+    let id = &config.id;
+    let mut late = settings.may_ask.iter().filter(|ask| **ask != Ask::Pause);
+    match late.next() {
+        Some(ask) => Some(format!(
+            "sentinel {id} acts when its codon has ended, and then `{}` does nothing; grant `pause`, which stops the run before the next codon",
+            ask.as_str()
+        )),
+        None if config.fails_its_codon() => Some(format!(
+            "sentinel {id} acts when its codon has ended, and then `onError: failCodon` does nothing"
+        )),
+        None => None,
+    }
 }

@@ -60,6 +60,7 @@ impl MemoryCheckpoints {
             patterns,
             tracked: &[tracked],
             in_the_way: false,
+            unlisted: false,
             most_bytes: MAX_FILE_BYTES,
         };
         snapshot::take(

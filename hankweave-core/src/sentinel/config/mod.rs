@@ -99,6 +99,9 @@ pub struct SentinelConfig {
     pub report_to_websocket: Option<ReportToWebsocket>,
 }
 
+/// The event of the end of a codon.
+pub const CODON_COMPLETED: &str = "codon.completed";
+
 impl SentinelConfig {
     /// Reads one that the reader of hanks has checked.
     ///
@@ -198,6 +201,12 @@ impl SentinelConfig {
         };
         let asks = conditions.iter().any(|condition| condition.path == "content");
         sees_files && (asks || prompt.contains("content"))
+    }
+
+    /// Whether it acts on the end of its codon, and so after that.
+    #[must_use]
+    pub fn acts_on_end(&self) -> bool {
+        self.trigger.on().iter().any(|kind| kind == CODON_COMPLETED)
     }
 
     /// Returns the model name that is recorded and published.

@@ -136,6 +136,24 @@ impl Reducer<'_> {
         })
     }
 
+    /// The list of a codon that has ended and had sentinels (STATE-29).
+    pub(super) fn finish_sentinels(
+        &mut self,
+        place: RecordPosition,
+        states: &[SentinelState],
+        total_cost: Usd,
+    ) -> Result<Applied, Rejected> {
+        let spend_before = self.codon(place).spend();
+        if !self.codon_mut(place).finish_sentinels(states, total_cost) {
+            return Err(not_working(self.codon(place), "last words of sentinels"));
+        }
+        Ok(Applied {
+            spend_before,
+            spend_after: self.codon(place).spend(),
+            ..Applied::NOTHING
+        })
+    }
+
     /// Records a rig-setup checkpoint (STATE-30).
     ///
     /// Other checkpoints, and those of a codon that has ended, are in the transition that ends it.

@@ -155,9 +155,13 @@ pub(super) fn apply_event(
             codon_id,
             sentinel_states,
             total_cost,
+            after_end,
         } => {
             let place = reducer.place(run_id, codon_id)?;
-            reducer.replace_sentinels(place, sentinel_states, *total_cost)
+            match after_end {
+                Some(true) => reducer.finish_sentinels(place, sentinel_states, *total_cost),
+                _ => reducer.replace_sentinels(place, sentinel_states, *total_cost),
+            }
         }
         StateEvent::CheckpointCreated {
             run_id,

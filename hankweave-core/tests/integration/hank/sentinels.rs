@@ -190,7 +190,6 @@ fn a_trigger_that_can_never_be_met_is_a_warning() {
     trigger(
         r#"{"type": "event", "on": ["codon.completed", "rig.setup.failed", "rollback.started", "server.idle", "codon.started"]}"#,
         &[
-            "trigger.on[0]: comes when the sentinels of the codon have ended; none sees it",
             "trigger.on[1]: comes before the sentinels of its codon begin to watch; none sees it",
             "trigger.on[2]: comes while no codon runs; no sentinel sees it",
             "trigger.on[3]: comes while no codon runs; no sentinel sees it",

@@ -355,7 +355,7 @@ pub(crate) enum Command {
     /// Show model prices and their sources
     #[command(after_long_help = "Examples:\n  hankweave prices\n  hankweave prices claude-sonnet-4-5")]
     Prices(PricesArgs),
-    /// Try a sentinel without a model and without a run
+    /// Try a sentinel without a model and without a run, or convert an old one
     #[command(subcommand)]
     Sentinel(SentinelCommand),
     /// Print the JSON Schema of a document

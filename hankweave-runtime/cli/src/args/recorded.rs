@@ -102,6 +102,24 @@ pub(crate) enum SentinelCommand {
         after_long_help = "Examples:\n  hankweave sentinel test sentinels/guard.json\n  hankweave sentinel test sentinels/guard.json my-hank --codon draft"
     )]
     Test(SentinelTestArgs),
+    /// Convert sentinels that were written for the older system of this name
+    ///
+    /// Prints the new form, or with --write puts it in the place of the old one, with the prompt files that it names. What was changed and what could not be
+    /// carried over is reported with its line. Everything else, comments included, stays as it is.
+    #[command(
+        after_long_help = "Examples:\n  hankweave sentinel convert sentinels/guard.json\n  hankweave sentinel convert --write sentinels/*.json"
+    )]
+    Convert(SentinelConvertArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SentinelConvertArgs {
+    /// Sentinels, each in a file of its own
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Replace the files instead of printing the new form
+    #[arg(long, short)]
+    pub(crate) write: bool,
 }
 
 #[derive(Debug, Args)]

@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::args::{DoctorArgs, Global};
 use crate::config;
 use crate::exit::{CliError, CliErrorKind};
-use crate::failures::hank_failure;
+use crate::failures::{hank_failure, with_conversions};
 use crate::output;
 use crate::report::counted;
 use crate::screen::SafeText;
@@ -74,7 +74,7 @@ fn read(args: &DoctorArgs) -> Result<Option<LoadedHank>, CliError> {
     let path = args.hank.as_deref().unwrap_or(Path::new("."));
     let loaded = match hank_files::load(path) {
         Err(LoadHankError::NoHankInFolder { .. }) if args.hank.is_none() => return Ok(None),
-        loaded => loaded.map_err(|error| hank_failure(&error))?,
+        loaded => with_conversions(loaded.map_err(|error| hank_failure(&error))?),
     };
     if loaded.hank.is_some() && !loaded.problems.has_errors() {
         return Ok(Some(loaded));

@@ -1,6 +1,7 @@
 //! `hankweave sentinel`
 
 mod asked;
+mod convert;
 mod rehearsal;
 
 use std::collections::BTreeMap;
@@ -9,7 +10,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use hankweave_core::hank::{
-    MAX_HANK_BYTES, SentinelEntry, SentinelSource, check_prompt, check_sentinel, prompt::join,
+    MAX_HANK_BYTES, SentinelEntry, SentinelSource, check_prompt, check_sentinel, convert_sentinel,
+    prompt::join,
 };
 use hankweave_core::sentinel::SentinelConfig;
 use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, parent};
@@ -18,12 +20,14 @@ use self::asked::RehearsalOutput;
 use self::rehearsal::Rehearsal;
 use crate::args::{Global, SentinelCommand, SentinelTestArgs};
 use crate::exit::{CliError, CliErrorKind};
+use crate::failures::conversion_of;
 use crate::recorded::{self, JournalRange};
 use crate::screen::print_stderr;
 
 pub(crate) fn sentinel(global: &Global, command: &SentinelCommand) -> Result<ExitCode, CliError> {
     match command {
         SentinelCommand::Test(args) => test(global, args),
+        SentinelCommand::Convert(args) => convert::convert(global, args),
     }
 }
 
@@ -65,14 +69,20 @@ fn read(path: &Path) -> Result<Sentinel, CliError> {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
+    let text = read_text(path)?;
+    let is_old = convert_sentinel(&text, &name).is_ok_and(|converted| !converted.changed.is_empty());
+    let hint = match is_old {
+        true => conversion_of(path),
+        false => "`hankweave schema sentinel` prints what one can say".to_owned(),
+    };
     let wrong = |problems: String| {
         CliError::new(
             CliErrorKind::Input,
             format!("`{}` is no sentinel\n{}", path.display(), problems.trim_end()),
         )
-        .hint("`hankweave schema sentinel` prints what one can say")
+        .hint(hint.clone())
     };
-    let checked = check_sentinel(&read_text(path)?, &name);
+    let checked = check_sentinel(&text, &name);
     let problems = checked.problems.display_in(&name);
     let config = match checked.config {
         Some(config) if !checked.problems.has_errors() => config,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CodonId, RunId};
-use hankweave_core::sentinel::{ObservedEvent, SentinelConfig, SentinelEngine};
+use hankweave_core::sentinel::{CODON_COMPLETED, ObservedEvent, SentinelConfig, SentinelEngine};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::journal::TailLine;
@@ -38,6 +38,8 @@ pub(super) struct WatchedCodon {
     pub(super) codon: CodonId,
     engine: SentinelEngine,
     since: Timestamp,
+    /// The work of the codon has ended, and the sentinel waits for the end that is published.
+    waits_for_end: bool,
 }
 
 /// Effect of a journal line on the watched codon.
@@ -140,7 +142,7 @@ impl<'a> Rehearsal<'a> {
 
     /// Acts on what became due before `now`, at the time at which it did.
     fn wait(&mut self, now: Timestamp) -> io::Result<()> {
-        while let Some(watched) = &mut self.watched {
+        while let Some(watched) = self.watched.as_mut().filter(|watched| !watched.waits_for_end) {
             let due = watched.engine.due().map(|due| (due, watched.since.after(due)));
             let Some((due, at)) = due.filter(|(_, at)| *at <= now) else {
                 break;
@@ -155,6 +157,9 @@ impl<'a> Rehearsal<'a> {
         let Some(watched) = &mut self.watched else {
             return Ok(());
         };
+        if watched.waits_for_end && line.kind != CODON_COMPLETED {
+            return Ok(());
+        }
         let seen = std::str::from_utf8(line.bytes)
             .ok()
             .and_then(ObservedEvent::from_line);
@@ -165,7 +170,31 @@ impl<'a> Rehearsal<'a> {
         if watched.engine.is_interested(&seen.kind) {
             watched.engine.see(&Arc::new(seen), now.since(watched.since));
         }
-        self.act(now)
+        let acted = self.act(now);
+        match self.watched.as_ref().is_some_and(|watched| watched.waits_for_end) {
+            true => self.end(now),
+            false => acted,
+        }
+    }
+
+    /// Acts on what is left, once nothing more comes.
+    fn end(&mut self, now: Timestamp) -> io::Result<()> {
+        if let Some(watched) = &mut self.watched {
+            watched.engine.flush();
+        }
+        let acted = self.act(now);
+        self.watched = None;
+        acted
+    }
+
+    /// Waits for the published end of the codon if the sentinel acts on it. Returns whether it does.
+    fn wait_for_end(&mut self) -> bool {
+        let waits = self.config.acts_on_end();
+        match &mut self.watched {
+            Some(watched) if waits => watched.waits_for_end = true,
+            _ => self.watched = None,
+        }
+        waits
     }
 
     fn act(&mut self, at: Timestamp) -> io::Result<()> {
@@ -195,6 +224,7 @@ impl LineSink for Rehearsal<'_> {
                     codon,
                     engine: SentinelEngine::new(self.config),
                     since: now,
+                    waits_for_end: false,
                 });
                 Ok(())
             }
@@ -205,11 +235,16 @@ impl LineSink for Rehearsal<'_> {
                     watched.engine.flush();
                 }
                 let acted = self.act(now);
-                self.watched = None;
+                self.wait_for_end();
                 acted
             }
             CodonPhase::Ends => {
-                self.watched = None;
+                // What waits is cut short with the codon.
+                if self.wait_for_end()
+                    && let Some(watched) = &mut self.watched
+                {
+                    watched.engine.give_up();
+                }
                 Ok(())
             }
         }

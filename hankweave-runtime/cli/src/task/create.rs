@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
-use hankweave_runtime::hank_files;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_task_model::TaskError;
 use hankweave_task_model::registry::{NewTask, TaskRow};
@@ -14,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::args::{Global, TaskCreateArgs};
 use crate::exit::{CliError, CliErrorKind};
-use crate::failures::{hank_failure, hank_with_mistakes};
+use crate::failures::{hank_with_mistakes, load_hank};
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::one_line;
@@ -113,7 +112,7 @@ fn metadata(given: Option<&str>) -> Result<Map<String, Value>, CliError> {
 
 /// The hank must be one that can run; where the worker is another machine, it must have it at the same place.
 pub(crate) fn order(hank: &Path, data: Option<&Path>, arguments: Vec<String>) -> Result<TaskSpec, CliError> {
-    let loaded = hank_files::load(hank).map_err(|error| hank_failure(&error))?;
+    let loaded = load_hank(hank)?;
     if loaded.hank.is_none() {
         return Err(hank_with_mistakes(&loaded));
     }

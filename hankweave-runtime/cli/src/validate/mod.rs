@@ -17,7 +17,7 @@ use hankweave_core::hank::{Hank, Problem, Severity, copy_targets};
 use hankweave_runtime::RunOptions;
 use hankweave_runtime::data::Data;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
-use hankweave_runtime::hank_files::{self, LoadedHank, missing_requirements};
+use hankweave_runtime::hank_files::{LoadedHank, missing_requirements};
 use hankweave_runtime::preflight::{missing_agents, planned, refused, unready};
 use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::world::environment::Environment;
@@ -28,7 +28,7 @@ use self::view::CodonView;
 use crate::args::{Global, HankArgs, SettingArgs, ValidateArgs};
 use crate::config;
 use crate::exit::CliError;
-use crate::failures::hank_failure;
+use crate::failures::load_hank;
 use crate::output;
 use crate::prices;
 use crate::report::{counted, write_problems};
@@ -63,7 +63,7 @@ impl ValidationInput {
 }
 
 fn load_input(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput, CliError> {
-    let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
+    let mut loaded = load_hank(&args.hank)?;
     let (drivers, ceiling) = plan(&mut loaded, settings)?;
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
     if let Some(hank) = &loaded.hank {

@@ -48,7 +48,51 @@ fn public_sentinels_are_refused_with_what_to_write_instead() {
         for error in errors {
             let hint = error["hint"].as_str().unwrap_or_default();
             assert!(hint.starts_with("write "), "{}: {error:#}", file.display());
+            let command = "`hankweave sentinel convert --write sentinel.json` converts the whole file";
+            assert!(hint.ends_with(command), "{error:#}");
         }
+    }
+}
+
+/// All five: after the conversion each can be used, and the schema that is a program is named as what could not be carried over.
+// covers: SENT-24
+#[test]
+fn public_sentinels_can_be_converted() {
+    let upstream = match upstream() {
+        Ok(upstream) => upstream,
+        Err(skip) => return println!("{skip}"),
+    };
+    let mut project = project();
+    project.set("ANTHROPIC_API_KEY", "any");
+    let mut files = walk(&upstream.parent().unwrap().join("sentinels"));
+    files.push(upstream.join("sentinels/check.json"));
+    assert_eq!(files.len(), 5);
+    for file in files {
+        let prompt = std::fs::read(upstream.join("prompts/check-user.md")).unwrap();
+        project.write("prompts/check-user.md", prompt);
+        project.write("sentinels/one.json", std::fs::read(&file).unwrap());
+        let converted = project.run(["sentinel", "convert", "--write", "sentinels/one.json"]);
+        converted.expect_code(0);
+        let is_schema = file.ends_with("check.json");
+        assert_eq!(
+            converted.stderr.contains("not carried over"),
+            is_schema,
+            "{converted}"
+        );
+        project.write_hank(&json!({"hank": [{"id": "a", "name": "A", "agent": "scripted", "continuationMode": "fresh", "promptText": "x",
+            "sentinels": [{"sentinelConfig": "sentinels/one.json"}]}]}));
+        let told = project.run(["validate", "--json"]).expect_code(0).json_document();
+        assert_eq!(
+            (&told["errors"], &told["warnings"]),
+            (&json!([]), &json!([])),
+            "{}",
+            file.display()
+        );
+        let again = project.run(["sentinel", "convert", "sentinels/one.json"]);
+        assert!(
+            again.expect_code(0).stderr.contains("nothing to convert"),
+            "{again}"
+        );
     }
 }
 

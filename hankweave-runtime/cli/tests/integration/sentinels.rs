@@ -459,7 +459,7 @@ fn a_sentinel_is_tried_over_a_recorded_journal_and_nobody_is_asked() {
     let idle = sentinel(
         "idle",
         "true",
-        json!({"trigger": {"type": "event", "on": ["codon.completed"]}}),
+        json!({"trigger": {"type": "event", "on": ["archive.completed"]}}),
     );
     project.write("idle.json", idle.to_string());
     let idle = test("idle.json", 0);

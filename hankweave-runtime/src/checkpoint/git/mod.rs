@@ -33,7 +33,7 @@ use super::workspace::Workspace;
 use super::{
     Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, Counts, FileProgress,
     HistoryError, InitialRequest, PathChange, Patterns, Protection, RestoreError, RestorePlan, RestoreReport,
-    RestoreRequest, SurveyedFile, clean, message, prune,
+    RestoreRequest, SurveyedFile, WorkspaceSurvey, clean, message, prune,
 };
 
 /// Checkpoints in a bare git repository.
@@ -175,6 +175,11 @@ impl CheckpointStore for GitCheckpoints {
     fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
         let patterns = self.compiled(patterns)?;
         survey::survey(&self.open_workspace()?, &patterns, self.most_bytes)
+    }
+
+    fn survey_all(&self, patterns: &[String]) -> Result<WorkspaceSurvey, CheckpointError> {
+        let patterns = self.compiled(patterns)?;
+        survey::survey_all(&self.open_workspace()?, &patterns, self.most_bytes)
     }
 
     fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {

@@ -65,6 +65,7 @@ impl GitCheckpoints {
             patterns,
             tracked: &[&cache.files],
             in_the_way: false,
+            unlisted: false,
             most_bytes: self.most_bytes,
         };
         let objects =

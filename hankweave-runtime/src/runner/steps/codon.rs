@@ -77,6 +77,7 @@ pub(super) async fn run_codon(
         cost_is_lower_bound: AtomicBool::new(false),
         remarks: Remarks::default(),
         watchers: Mutex::default(),
+        end_watchers: Mutex::default(),
         allowance: Arc::new(Allowance::new(&limits, orders.token())),
         run: context,
         entry,
@@ -97,7 +98,8 @@ pub(super) async fn run_codon(
         let work = async {
             let end = codon::execute(&codon).await?;
             let unsaved = matches!(end, CodonEnd::Unsaved(_));
-            let walked = end.into_execution();
+            let mut walked = end.into_execution();
+            codon.tell_end(&mut walked).await;
             let published = aftermath.run(&walked).await;
             Ok::<_, RunError>((walked, unsaved, published))
         };

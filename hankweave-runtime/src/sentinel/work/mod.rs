@@ -4,6 +4,7 @@ mod turns;
 mod watching;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -20,7 +21,7 @@ use tokio::time::Instant;
 
 use self::turns::{Turn, TurnResult};
 use self::watching::ChangedFiles;
-use super::{Context, Loadable, SentinelBackend, SentinelShutdown, SentinelTotals};
+use super::{Allowance, Context, Loadable, SentinelBackend, SentinelShutdown, SentinelTotals};
 use crate::state_manager::{Delivery, Subscription, Ticket};
 
 /// One sentinel at work.
@@ -67,6 +68,8 @@ pub(super) struct SentinelLoop {
     seen: u64,
     /// Nothing more is listened to.
     stopped: bool,
+    /// The codon has ended, and only that is still acted on.
+    after_end: bool,
 }
 
 impl SentinelLoop {
@@ -104,7 +107,15 @@ impl SentinelLoop {
             loading: None,
             seen: 0,
             stopped: false,
+            after_end: false,
         }
+    }
+
+    /// Waits for the end of the codon from now on; those that do not act on it have been taken out of service.
+    pub(super) fn begin_end(&mut self, allowance: Arc<Allowance>) -> watch::Receiver<SentinelTotals> {
+        self.context.allowance = allowance;
+        (self.after_end, self.stopped, self.ending) = (true, false, SentinelShutdown::None);
+        self.figures.subscribe()
     }
 
     /// Records and publishes that the sentinels watch.
@@ -129,8 +140,8 @@ impl SentinelLoop {
         }
     }
 
-    /// Works until it is told to end.
-    pub(super) async fn run(mut self, mut asked: watch::Receiver<SentinelShutdown>) {
+    /// Works until it is told to end. Returns itself if some wait for the end of the codon.
+    pub(super) async fn run(mut self, mut asked: watch::Receiver<SentinelShutdown>) -> Option<Self> {
         // What was on its way when they were loaded is not theirs to see.
         if let Some(loading) = self.loading.take()
             && let Ok(loaded) = loading.await
@@ -171,7 +182,7 @@ impl SentinelLoop {
                 }
             }
         }
-        self.end().await;
+        self.end().await
     }
 
     /// Whether everything was seen and nothing waits any more.
@@ -197,8 +208,8 @@ impl SentinelLoop {
         }
     }
 
-    /// Takes all out of service; what is not finished is cut short.
-    async fn end(mut self) {
+    /// Takes all out of service that do not wait for the end of the codon; what is not finished is cut short.
+    async fn end(mut self) -> Option<Self> {
         self.waits.clear();
         for index in 0..self.sentinels.len() {
             self.withhold(index);
@@ -211,9 +222,28 @@ impl SentinelLoop {
                 tracing::warn!(sentinel = %id, left, dropped, "a sentinel has not acted on everything");
             }
         }
+        let (mut waits, mut recorded) = (false, None);
         for index in 0..self.sentinels.len() {
-            self.unload(index, UnloadReason::CodonComplete, None).await;
+            let one = &mut self.sentinels[index];
+            if one.tracked.is_active() && !self.after_end && one.loadable.config.acts_on_end() {
+                one.busy = false;
+                one.withheld = 0;
+                one.engine.give_up();
+                waits = true;
+                continue;
+            }
+            let unloaded = self.unload(index, UnloadReason::CodonComplete, None).await;
+            recorded = unloaded.or(recorded);
         }
+        if self.after_end {
+            // What comes next is decided by what they have cost.
+            let recorded = match recorded {
+                Some(recorded) => recorded,
+                None => self.record().await,
+            };
+            let _ = recorded.await;
+        }
+        waits.then_some(self)
     }
 
     /// Gives up what waits for a sentinel whose answers cost something, if nothing may be asked any more. Returns whether that is so.
@@ -254,15 +284,22 @@ impl SentinelLoop {
             codon_id: self.context.codon.clone(),
             sentinel_states: records.states,
             total_cost: records.cost,
+            after_end: self.after_end.then_some(true),
         };
         self.context.manager.transition(event).await
     }
 
-    pub(super) async fn unload(&mut self, index: usize, reason: UnloadReason, error_type: Option<&str>) {
+    /// Takes a sentinel out of service, if it is in service.
+    pub(super) async fn unload(
+        &mut self,
+        index: usize,
+        reason: UnloadReason,
+        error_type: Option<&str>,
+    ) -> Option<Ticket> {
         let now = self.context.world.clock.now();
         let one = &mut self.sentinels[index];
         if !one.tracked.unload(now, reason) {
-            return;
+            return None;
         }
         one.tracked.tally.triggers = one.engine.fired();
         // What waits for a sentinel that is out of service is never asked.
@@ -280,10 +317,11 @@ impl SentinelLoop {
             llm_call_count: tally.calls,
         };
         let told = one.reports.lifecycle.unwrap_or(true);
-        drop(self.record().await);
+        let recorded = self.record().await;
         if told {
             self.context.publish(event).await;
         }
+        Some(recorded)
     }
 }
 

@@ -194,8 +194,8 @@ impl SentinelLoop {
         self.sentinels[index].tracked.tally.cost += cost;
         let recorded = self.record().await;
         if self.sentinels[index].tracked.is_spent() {
-            self.unload(index, UnloadReason::BudgetReached, Some("resource"))
-                .await;
+            let unloaded = self.unload(index, UnloadReason::BudgetReached, Some("resource"));
+            drop(unloaded.await);
         }
         recorded
     }
@@ -231,17 +231,19 @@ impl SentinelLoop {
         let (context, loadable) = (&self.context, &self.sentinels[index].loadable);
         let (id, word) = (&loadable.config.id, ask.as_str());
         let may = loadable.settings.may_ask.contains(&ask);
+        let is_late = self.after_end && ask != Ask::Pause;
         let why = if reason.is_empty() {
             String::new()
         } else {
             format!(": {reason}")
         };
         let message = match may {
+            true if is_late => format!("sentinel {id} asks for `{word}`, but its codon has ended{why}"),
             true => format!("sentinel {id} asks for `{word}`{why}"),
             false => format!("sentinel {id} asks for `{word}`, which the hank does not allow (mayAsk){why}"),
         };
         context.publish(Event::Info { message }).await;
-        if may {
+        if may && !is_late {
             (context.demand)(SentinelRequest::Asked(ask, format!("sentinel {id}{why}")));
         }
     }
@@ -275,8 +277,8 @@ impl SentinelLoop {
         match unloaded {
             Some(reason) => {
                 let kind = (reason == UnloadReason::FatalError).then_some("configuration");
-                self.unload(index, reason, kind).await;
-                if fails {
+                drop(self.unload(index, reason, kind).await);
+                if fails && !self.after_end {
                     (self.context.demand)(SentinelRequest::Failed(format!(
                         "sentinel {id} failed: {message}"
                     )));

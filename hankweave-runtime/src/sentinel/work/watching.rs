@@ -1,8 +1,10 @@
 //! Which events are shown to which sentinels.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use hankweave_core::sentinel::ObservedEvent;
+use hankweave_core::sentinel::{CODON_COMPLETED, ObservedEvent};
+use serde_json::Value;
 
 use super::super::SentinelShutdown;
 use super::{Running, SentinelLoop};
@@ -30,6 +32,10 @@ impl SentinelLoop {
                 continue;
             }
             self.seen = line.seq();
+            if self.after_end {
+                self.see_end(line.kind(), line.text(), now);
+                continue;
+            }
             let interested = |one: &Running| one.tracked.is_active() && one.engine.is_interested(line.kind());
             let tells_of_files = !self.own_files.is_empty() && line.kind() == FILE_UPDATED;
             if !tells_of_files && !self.sentinels.iter().any(interested) {
@@ -48,13 +54,33 @@ impl SentinelLoop {
         self.look_whether_all_is_seen();
     }
 
+    /// Shows the end of the codon to those that wait for it, and nothing else: what is published beside it is no work of the agent.
+    fn see_end(&mut self, kind: &str, text: &str, now: Duration) {
+        if kind != CODON_COMPLETED {
+            return;
+        }
+        let event = ObservedEvent::from_line(text);
+        let codon = Some(self.context.codon.as_str());
+        let is_own = |event: &ObservedEvent| event.data.get("codonId").and_then(Value::as_str) == codon;
+        let Some(event) = event.filter(is_own).map(Arc::new) else {
+            return;
+        };
+        for one in self.sentinels.iter_mut().filter(|one| one.tracked.is_active()) {
+            one.engine.see(&event, now);
+        }
+        self.stop_listening();
+    }
+
     /// Whether it tells of what the sentinels have written: nobody is to act on what it has done itself.
     fn is_their_own_doing(&mut self, event: &ObservedEvent) -> bool {
         if event.kind == FILE_UPDATED {
             let path = event.data.get("path").and_then(|path| path.as_str());
             let is_own = path.is_some_and(|path| self.own_files.contains(path));
-            self.changed.own |= is_own;
-            self.changed.others |= !is_own;
+            // The tree has only what checkpoints hold.
+            if event.data.get("checkpointed") != Some(&Value::Bool(false)) {
+                self.changed.own |= is_own;
+                self.changed.others |= !is_own;
+            }
             return is_own;
         }
         if event.kind != TREE_UPDATED {

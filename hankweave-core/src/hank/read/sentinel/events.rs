@@ -34,7 +34,7 @@ impl EventData {
             "rig.setup.completed" | "rig.setup.failed" => {
                 Some("comes before the sentinels of its codon begin to watch; none sees it")
             }
-            "codon.completed" | "loop.iteration.completed" | "archive.completed" | "archive.partial" => {
+            "loop.iteration.completed" | "archive.completed" | "archive.partial" => {
                 Some("comes when the sentinels of the codon have ended; none sees it")
             }
             "approval.requested" | "budget.summary" | "run.described" | "run.ended" | "server.idle" => {
@@ -110,7 +110,7 @@ const EVENTS: &[&str] = &[
     "tool.result: codonId toolUseId toolName result truncated originalLength executionTimeMs isError \
      parentToolUseId",
     // `content` is legal even where events carry a fingerprint instead (HANK-53).
-    "file.updated: path filename content fingerprint size action",
+    "file.updated: path filename content fingerprint size action checkpointed",
     "filetree.updated: tree.**",
     "rig.setup.completed: codonId rigType commandCount durationMs createdCheckpoint",
     "rig.setup.failed: codonId failureType exitCode commandIndex ignored",

@@ -5,6 +5,7 @@ mod events;
 mod keys;
 mod settings;
 mod trigger;
+mod unseen;
 
 use jsonc_parser::ast::Value;
 

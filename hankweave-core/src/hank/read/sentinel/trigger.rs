@@ -3,7 +3,7 @@
 use jsonc_parser::ast::Value;
 
 use super::events::{self, EventData};
-use super::{keys, tagged};
+use super::{keys, tagged, unseen};
 use crate::hank::keys::did_you_mean;
 use crate::hank::problem::quoted;
 use crate::hank::reader::{
@@ -71,6 +71,10 @@ impl TriggerEvent {
         })
     }
 
+    fn is(self, name: &str) -> bool {
+        matches!(self, Self::Event(event) if event.name == name)
+    }
+
     fn can_have(self, path: &str) -> bool {
         match self {
             Self::Anything => true,
@@ -130,6 +134,21 @@ fn condition_path(reader: &mut HankReader<'_>, node: &JsonNode<'_>, watched: &[T
     reader.refuse_with_hint(node, message, hint)
 }
 
+/// Warns of a condition on a path that no sentinel is ever shown (SENT-22).
+fn unseen_files(reader: &mut HankReader<'_>, node: &JsonNode<'_>, operator: &str) -> Option<()> {
+    let elements = match node.value {
+        Value::Array(list) => list.elements.iter().collect(),
+        _ => vec![node.value],
+    };
+    let mut texts = elements
+        .iter()
+        .filter_map(|element| Some(element.as_string_lit()?.value.as_ref()));
+    let found = texts.find(|text| unseen::is_of_unseen_files(operator, text))?;
+    let message = format!("{} is about files that {}", quoted(found), unseen::WHY);
+    reader.warning(node, &message);
+    Some(())
+}
+
 /// Required value of a condition.
 #[derive(Clone, Copy)]
 enum Operand {
@@ -158,6 +177,12 @@ fn condition(reader: &mut HankReader<'_>, node: &JsonNode<'_>, watched: &[Trigge
         condition_path(reader, node, watched)
     });
     let operand = fields.required(reader, "operator", choice(&OPERATORS));
+    if node.string_at("path") == Some("path") && watched.iter().all(|event| event.is("file.updated")) {
+        let operator = node.string_at("operator").unwrap_or_default();
+        fields.optional(reader, "value", |reader, node| {
+            unseen_files(reader, node, operator)
+        });
+    }
     fields.required(reader, "value", |reader, node| match operand? {
         Operand::Scalar => scalar(reader, node),
         Operand::List => non_empty_list(scalar)(reader, node).map(drop),

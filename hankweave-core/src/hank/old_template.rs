@@ -1,0 +1,166 @@
+//! Prompts in the languages of older systems, as they are written here (SENT-14).
+
+use super::template::{NAMES, find_fault};
+
+/// A prompt that was written for an older system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConvertedPrompt {
+    /// The template.
+    pub text: String,
+    /// What it can no longer say, and what stands there instead.
+    pub lost: Vec<&'static str>,
+}
+
+/// Names of the older systems for which another value stands here.
+const REPLACED: [(&str, &str, Option<&str>); 5] = [
+    ("codon.id", "codonId", None),
+    (
+        "codon.name",
+        "codonId",
+        Some("the name of the codon is not known to prompts; its id stands there"),
+    ),
+    (
+        "codon.description",
+        "codonId",
+        Some("the description of the codon is not known to prompts; its id stands there"),
+    ),
+    (
+        "codon.startTime",
+        "(events | first).timestamp",
+        Some("the start of the codon is not known to prompts; the time of the first event stands there"),
+    ),
+    (
+        "world.currentTime",
+        "(events | last).timestamp",
+        Some("the current time is not known to prompts; the time of the last event stands there"),
+    ),
+];
+
+/// Converts a prompt; `None` where there is nothing to convert, or that is beyond us.
+#[must_use]
+pub fn convert_prompt(text: &str) -> Option<ConvertedPrompt> {
+    let (mut converted, mut lost) = (String::new(), Vec::new());
+    let (mut open, mut rest) = (Vec::new(), text);
+    while let Some((before, after)) = rest.split_once("<%") {
+        let (inner, after) = after.split_once("%>")?;
+        converted.push_str(before);
+        let inner = inner.trim_matches(['-', '_']).trim();
+        match inner.strip_prefix(['=', '~']) {
+            Some(value) => converted.push_str(&format!("{{{{ {} }}}}", expression(value, &mut lost)?)),
+            None => converted.push_str(&format!("{{% {} %}}", statement(inner, &mut open, &mut lost)?)),
+        }
+        rest = after;
+    }
+    converted.push_str(rest);
+    let text = match with_fields_of_the_last_event(&converted) {
+        changed if changed == text => return None,
+        changed => changed,
+    };
+    find_fault(&text)
+        .is_ok()
+        .then_some(ConvertedPrompt { text, lost })
+}
+
+/// `{{field}}` was a field of the last event.
+fn with_fields_of_the_last_event(text: &str) -> String {
+    let (mut converted, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((inner, after)) = after.split_once("}}") else {
+            break;
+        };
+        converted.push_str(before);
+        let name = inner.trim();
+        let is_field = !name.is_empty()
+            && !NAMES.contains(&name)
+            && name.split('.').all(|part| {
+                !part.is_empty()
+                    && part
+                        .chars()
+                        .all(|letter| letter.is_alphanumeric() || letter == '_')
+            })
+            && !text.contains("{%");
+        match is_field {
+            // Without a filter the values would not be JSON.
+            _ if inner == "events" => converted.push_str("{{ events | tojson }}"),
+            true => converted.push_str(&format!("{{{{ (events | last).data.{name} }}}}")),
+            false => converted.push_str(&format!("{{{{{inner}}}}}")),
+        }
+        rest = after;
+    }
+    converted + rest
+}
+
+fn statement(written: &str, open: &mut Vec<&'static str>, lost: &mut Vec<&'static str>) -> Option<String> {
+    if let Some(head) = written
+        .strip_prefix("for")
+        .and_then(|rest| rest.trim().strip_prefix('(')?.trim_end().strip_suffix('{'))
+    {
+        let (name, list) = head.trim_end().strip_suffix(')')?.split_once(" of ")?;
+        let name = name.trim().rsplit(' ').next()?;
+        open.push("endfor");
+        return Some(format!("for {name} in {}", expression(list, lost)?));
+    }
+    if let Some((list, function)) = written.split_once(".forEach(") {
+        let name = function
+            .split("=>")
+            .next()?
+            .trim()
+            .trim_matches(['(', ')'])
+            .trim();
+        open.push("endfor");
+        return Some(format!("for {name} in {}", expression(list, lost)?));
+    }
+    if let Some(head) = written.strip_prefix("if") {
+        let condition = head.trim().strip_prefix('(')?.strip_suffix('{')?;
+        open.push("endif");
+        let condition = expression(condition.trim_end().strip_suffix(')')?, lost)?;
+        return Some(format!("if {condition}"));
+    }
+    if let Some(head) = written.strip_prefix('}').map(str::trim_start)
+        && let Some(head) = head.strip_prefix("else if")
+    {
+        let condition = head.trim().strip_prefix('(')?.strip_suffix('{')?;
+        let condition = expression(condition.trim_end().strip_suffix(')')?, lost)?;
+        return Some(format!("elif {condition}"));
+    }
+    match written.split_whitespace().collect::<String>().as_str() {
+        "}else{" => Some("else".to_owned()),
+        "}" | "})" | "});" => open.pop().map(str::to_owned),
+        _ => None,
+    }
+}
+
+/// An expression of JavaScript, as far as prompts have such.
+fn expression(written: &str, lost: &mut Vec<&'static str>) -> Option<String> {
+    let written = written.trim().trim_end_matches(';');
+    if let Some(inner) = written.strip_prefix("JSON.stringify(") {
+        let inner = inner.strip_suffix(')')?.split(',').next()?;
+        return Some(format!("{} | tojson", expression(inner, lost)?));
+    }
+    let words = [
+        ("===", "=="),
+        ("!==", "!="),
+        ("&&", "and"),
+        ("||", "or"),
+        ("?.", "."),
+        (".length", " | length"),
+    ];
+    let plain = words
+        .iter()
+        .fold(written.to_owned(), |text, (from, to)| text.replace(from, to));
+    let mut text = String::new();
+    for (index, part) in plain.split("it.").enumerate() {
+        // `it.` at the end of another word is that word's.
+        if index > 0 && text.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_') {
+            text.push_str("it.");
+        }
+        text.push_str(part);
+    }
+    for (name, value, loss) in REPLACED {
+        if text.contains(name) {
+            text = text.replace(name, value);
+            lost.extend(loss);
+        }
+    }
+    Some(text)
+}

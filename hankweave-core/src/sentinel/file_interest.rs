@@ -1,0 +1,86 @@
+//! Which changes of files that no checkpoint holds are published, because a sentinel waits for them (SENT-22).
+
+use serde_json::json;
+
+use super::condition::Condition;
+use super::{ConditionConfig, Trigger};
+
+/// The event of a changed file.
+const FILE_UPDATED: &str = "file.updated";
+
+/// The fields of the event that are known before the file is read.
+const KNOWN: [&str; 4] = ["path", "filename", "action", "size"];
+
+/// Changed files for which sentinels wait.
+#[derive(Debug, Clone)]
+pub struct FileInterest {
+    /// The conditions of each trigger, as far as they are about what is known.
+    triggers: Vec<Vec<Condition>>,
+}
+
+impl FileInterest {
+    /// That of the sentinels with these triggers; `None` when none of them waits for changes of files.
+    #[must_use]
+    pub fn of<'t>(triggers: impl IntoIterator<Item = &'t Trigger>) -> Option<Self> {
+        let names_files = |kinds: &[String]| kinds.iter().any(|kind| kind == "*" || kind == FILE_UPDATED);
+        let of_files = triggers.into_iter().filter(|trigger| names_files(trigger.on()));
+        let triggers: Vec<_> = of_files
+            .map(|trigger| match trigger {
+                Trigger::Event { conditions, .. } => known(conditions),
+                // Also what matches no step decides: it comes between.
+                Trigger::Sequence { .. } => Vec::new(),
+            })
+            .collect();
+        (!triggers.is_empty()).then_some(Self { triggers })
+    }
+
+    /// Whether a sentinel may wait for this change; `action` is its word in the event.
+    #[must_use]
+    pub fn wants(&self, path: &str, action: &str, size: Option<u64>) -> bool {
+        let filename = path.rsplit('/').next().unwrap_or(path);
+        let mut data = json!({"path": path, "filename": filename, "action": action});
+        if let Some(size) = size {
+            data["size"] = json!(size);
+        }
+        self.triggers
+            .iter()
+            .any(|conditions| conditions.iter().all(|condition| condition.is_true(&data)))
+    }
+}
+
+fn known(conditions: &[ConditionConfig]) -> Vec<Condition> {
+    let known = conditions
+        .iter()
+        .filter(|condition| KNOWN.contains(&condition.path.as_str()));
+    known.map(Condition::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interest(triggers: serde_json::Value) -> Option<FileInterest> {
+        let triggers: Vec<Trigger> = serde_json::from_value(triggers).unwrap();
+        FileInterest::of(&triggers)
+    }
+
+    // covers: SENT-22
+    #[test]
+    fn only_changes_that_a_trigger_may_want_are_wanted() {
+        assert!(interest(json!([{"type": "event", "on": ["tool.result"]}])).is_none());
+        let secrets = json!({"type": "event", "on": ["file.updated"], "conditions": [
+            {"operator": "matches", "path": "path", "value": "(^|/)\\.env$"},
+            {"operator": "contains", "path": "content", "value": "KEY"}]});
+        let found = interest(json!([secrets])).unwrap();
+        assert!(found.wants("deploy/.env", "created", Some(3)));
+        assert!(!found.wants("a.py", "created", Some(3)));
+        let large = json!({"type": "event", "on": ["*"], "conditions": [
+            {"operator": "greaterThan", "path": "size", "value": 100}]});
+        let found = interest(json!([secrets, large])).unwrap();
+        assert!(found.wants("a.py", "modified", Some(101)));
+        assert!(!found.wants("a.py", "deleted", None));
+        let sequence = json!({"type": "sequence", "interestFilter": {"on": ["file.updated"]},
+            "pattern": [{"type": "file.updated"}]});
+        assert!(interest(json!([sequence])).unwrap().wants("x", "deleted", None));
+    }
+}
