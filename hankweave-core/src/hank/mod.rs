@@ -54,8 +54,8 @@ pub use budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
 pub use check::repeated_sentinels;
 pub use document::{
     ApprovalQuestion, Check, CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, HankMeta, LoopConfig,
-    OnFailure, OutputItem, Overrides, PromptSource, Requirements, RetryConfig, RigAction, RigCommand,
-    RigItem, SentinelEntry, SentinelSource, TerminateOn, WorkingDirectory,
+    OnFailure, OutputItem, Overrides, PromptSource, Requirements, Requires, RetryConfig, RigAction,
+    RigCommand, RigItem, SentinelEntry, SentinelSource, TerminateOn, WorkingDirectory,
 };
 #[cfg(feature = "hanks")]
 pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_sentinel, parse, parse_bytes};

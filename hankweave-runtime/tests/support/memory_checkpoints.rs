@@ -225,6 +225,10 @@ impl CheckpointStore for MemoryCheckpoints {
             .collect())
     }
 
+    fn files(&self, sha: &CheckpointSha) -> Result<Vec<TreePath>, HistoryError> {
+        Ok(self.commits().files(sha)?.paths().cloned().collect())
+    }
+
     fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {
         let commits = self.commits();
         Ok(changes(commits.files(from)?, commits.files(to)?))

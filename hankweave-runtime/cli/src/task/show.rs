@@ -12,6 +12,7 @@ use crate::args::{Global, TaskDecisionsArgs, TaskHistoryArgs};
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
+use crate::report::changed;
 use crate::screen::{local_time, one_line};
 
 /// An amount in a column.
@@ -129,11 +130,15 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         } else {
             "failed"
         };
+        let changed = match changed(codon["filesChanged"].as_u64()) {
+            changed if changed.is_empty() => changed,
+            changed => format!(", {changed}"),
+        };
         add(
             &mut text,
             "codon",
             &json!(format!(
-                "{} {ended}, {}",
+                "{} {ended}, {}{changed}",
                 codon["id"].as_str().unwrap_or_default(),
                 dollars(codon["cost"].as_f64().unwrap_or_default())
             )),

@@ -23,7 +23,7 @@ pub(super) struct ScriptedTurn {
     pub(super) thinking: Option<String>,
     pub(super) text: Option<String>,
     pub(super) tools: Vec<ScriptedTool>,
-    pub(super) usage: ScriptedUsage,
+    pub(super) usage: Option<ScriptedUsage>,
     pub(super) raw: Option<String>,
     pub(super) huge_line: Option<u64>,
     pub(super) invalid_utf8: bool,

@@ -1,0 +1,137 @@
+//! Effects of a codon: those that it must have (HANK-66), and agents that did nothing at all (AGENT-49).
+
+use hankweave_core::agent::ExitOutcome;
+use hankweave_core::cost::TokenUsage;
+use hankweave_core::hank::{AgentChoice, Patterns, Requires};
+use hankweave_core::thread::ThreadTip;
+use hankweave_core::view::excerpt;
+
+use super::context::CodonRun;
+use super::run::AgentRun;
+use super::start_of_work::{Attempts, belongs};
+
+/// Longest part of an answer that a reason has, in bytes.
+const MOST_OF_ANSWER: usize = 200;
+
+/// Effects that a codon must have and does not.
+pub(super) struct MissingEffects {
+    pub(super) why: String,
+}
+
+impl MissingEffects {
+    /// Returns the message for the agent.
+    pub(super) fn prompt(&self) -> String {
+        format!(
+            "Your work was checked, and {} since you began. The task is not done without that. Do it now; if it cannot be done, say what is in the way.",
+            self.why
+        )
+    }
+}
+
+/// Returns the effects that the codon lacks.
+pub(super) async fn missing(codon: &CodonRun<'_>) -> Option<MissingEffects> {
+    let required = codon.run.hank.required_of(codon.config)?;
+    if !required.needs_files() {
+        return None;
+    }
+    codon.run.watch.survey(codon).await;
+    let changed = codon.run.watch.changed(codon).await?;
+    let paths = || changed.iter().map(|path| path.as_bytes());
+    let why = match required {
+        Requires::Nothing => return None,
+        Requires::Changes => changed.is_empty().then(|| "it changed nothing".to_owned()),
+        Requires::Patterns(_) if changed.is_empty() => Some("it changed nothing".to_owned()),
+        Requires::Patterns(patterns) => {
+            unmatched(patterns, paths).map(|pattern| format!("no file that matches `{pattern}` has changed"))
+        }
+    };
+    why.map(|why| MissingEffects { why })
+}
+
+/// Returns the first pattern that matches none of the paths.
+fn unmatched<'p, 'f, I: Iterator<Item = &'f [u8]>>(
+    patterns: &'p [String],
+    paths: impl Fn() -> I,
+) -> Option<&'p str> {
+    let (out, wanted): (Vec<&String>, Vec<&String>) =
+        patterns.iter().partition(|pattern| pattern.starts_with('!'));
+    let is_missed = |pattern: &&&String| {
+        let list: Vec<&String> = std::iter::once(**pattern).chain(out.iter().copied()).collect();
+        // Its spelling was checked when the hank was read.
+        let Ok(found) = Patterns::parse(&list) else {
+            return false;
+        };
+        !paths().any(|path| found.matches(path))
+    };
+    wanted.iter().find(is_missed).map(|pattern| pattern.as_str())
+}
+
+/// Whether the agent can be told to go on in its session.
+pub(super) fn can_continue(codon: &CodonRun<'_>) -> bool {
+    let driver = codon.run.drivers.get(codon.config.agent_name());
+    driver.is_some_and(|driver| driver.capabilities().resume)
+}
+
+/// Why a success is none: the agent states that it used no token, it called no tool, and no file changed. `None` for an agent that says nothing about
+/// what it used, and where a check shows what was done.
+pub(super) async fn nothing_done(
+    codon: &CodonRun<'_>,
+    work: &AgentRun,
+    exit: &ExitOutcome,
+) -> Option<String> {
+    let is_meant = codon.run.hank.required_of(codon.config) == Some(&Requires::Nothing);
+    let is_idle =
+        exit.verdict.is_success() && exit.states_no_usage && exit.usage.is_nothing() && !work.used_tool;
+    if !is_idle || is_meant || codon.config.check.is_some() || used_before(codon) {
+        return None;
+    }
+    codon.run.watch.survey(codon).await;
+    let files = match codon.run.watch.files_changed(codon).await {
+        Some(0) => ", and changed no file",
+        // Nobody sees what a program that is no model does to files that are not watched.
+        None if matches!(codon.config.agent, Some(AgentChoice::Command(_))) => return None,
+        None => "",
+        Some(_) => return None,
+    };
+    let answer = work.answer.as_ref().map_or(String::new(), |answer| {
+        let line = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!(" It answered: {}", excerpt(&line, MOST_OF_ANSWER))
+    });
+    Some(format!(
+        "the agent used no token and no tool{files}, so it did not work on its prompt.{answer} (See that the prompt is no command of the agent's own, such as a line that begins with `/`; \"requires\": \"nothing\" lets the codon pass all the same.)"
+    ))
+}
+
+/// Whether an earlier attempt of the codon used tokens.
+fn used_before(codon: &CodonRun<'_>) -> bool {
+    let state = codon.run.manager.snapshot();
+    let thread = ThreadTip::of(&state);
+    let attempts = thread.codons().map(|entry| entry.codon);
+    let mut attempts = attempts.take_while(|attempt| belongs(codon, attempt, Attempts::All));
+    attempts.any(|attempt| attempt.agent_tokens() != TokenUsage::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first_unmatched(patterns: &[&str], paths: &[&str]) -> Option<String> {
+        let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+        unmatched(&patterns, || paths.iter().map(|path| path.as_bytes())).map(str::to_owned)
+    }
+
+    // covers: HANK-66
+    #[test]
+    fn each_pattern_needs_a_file_of_its_own_that_is_not_taken_out() {
+        let missed = |patterns: &[&str], paths: &[&str]| first_unmatched(patterns, paths);
+        assert_eq!(missed(&["src/**"], &["src/a.rs"]), None);
+        assert_eq!(
+            missed(&["src/**", "docs/**"], &["src/a.rs"]).as_deref(),
+            Some("docs/**")
+        );
+        assert_eq!(
+            missed(&["src/**", "!**/*.lock"], &["src/a.lock"]).as_deref(),
+            Some("src/**")
+        );
+    }
+}
