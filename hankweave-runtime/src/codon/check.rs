@@ -54,7 +54,12 @@ pub(super) async fn check(
             work.outcome = failed(missed, exit);
             break;
         }
-        report_next(codon, format!("the agent continues (try {retry} of {retries})")).await;
+        let goes_on = format!("the agent continues (try {retry} of {retries})");
+        let next = match missed.is_told {
+            true => goes_on,
+            false => format!("{}; {goes_on}", missed.why),
+        };
+        report_next(codon, next).await;
         settle_costs(codon, &mut running, &exit).await;
         (running, work) = start_extension(codon, running, work, missed.prompt).await?;
     }
@@ -66,6 +71,8 @@ struct Miss {
     why: String,
     /// Message for the agent.
     prompt: String,
+    /// An event has told it.
+    is_told: bool,
     /// How often the agent may continue after one.
     retries: u64,
     /// The time of the codon is over.
@@ -80,6 +87,7 @@ async fn miss(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome, may_go_
         return Some(Miss {
             why,
             prompt: String::new(),
+            is_told: false,
             retries: 0,
             is_over: false,
         });
@@ -87,7 +95,8 @@ async fn miss(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome, may_go_
     if let Some(missing) = effects::missing(codon).await {
         return Some(Miss {
             prompt: missing.prompt(),
-            why: missing.why,
+            why: missing.why(),
+            is_told: false,
             retries: if effects::can_continue(codon) { retries } else { 0 },
             is_over: false,
         });
@@ -98,6 +107,7 @@ async fn miss(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome, may_go_
     Some(Miss {
         prompt: missed.prompt(),
         why: missed.why,
+        is_told: true,
         retries,
         is_over: missed.is_over,
     })

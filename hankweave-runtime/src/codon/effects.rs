@@ -2,7 +2,7 @@
 
 use hankweave_core::agent::ExitOutcome;
 use hankweave_core::cost::TokenUsage;
-use hankweave_core::hank::{AgentChoice, Patterns, Requires};
+use hankweave_core::hank::{Patterns, Requires};
 use hankweave_core::thread::ThreadTip;
 use hankweave_core::view::excerpt;
 
@@ -14,16 +14,35 @@ use super::start_of_work::{Attempts, belongs};
 const MOST_OF_ANSWER: usize = 200;
 
 /// Effects that a codon must have and does not.
-pub(super) struct MissingEffects {
-    pub(super) why: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum MissingEffects {
+    /// No file has changed.
+    AnyChange,
+    /// No file has changed that matches this pattern.
+    ChangeOf(String),
 }
 
 impl MissingEffects {
+    /// Returns the reason, in words.
+    pub(super) fn why(&self) -> String {
+        match self {
+            Self::AnyChange => "it changed nothing, and it has to (`requires`)".to_owned(),
+            Self::ChangeOf(pattern) => {
+                format!("it changed no file that matches `{pattern}`, and it has to (`requires`)")
+            }
+        }
+    }
+
     /// Returns the message for the agent.
     pub(super) fn prompt(&self) -> String {
+        let missing = match self {
+            Self::AnyChange => "no file has changed since you began".to_owned(),
+            Self::ChangeOf(pattern) => {
+                format!("no file that matches `{pattern}` has changed since you began")
+            }
+        };
         format!(
-            "Your work was checked, and {} since you began. The task is not done without that. Do it now; if it cannot be done, say what is in the way.",
-            self.why
+            "Your work was checked, and {missing}. The task is not done without that. Do it now; if it cannot be done, say what is in the way."
         )
     }
 }
@@ -37,15 +56,15 @@ pub(super) async fn missing(codon: &CodonRun<'_>) -> Option<MissingEffects> {
     codon.run.watch.survey(codon).await;
     let changed = codon.run.watch.changed(codon).await?;
     let paths = || changed.iter().map(|path| path.as_bytes());
-    let why = match required {
-        Requires::Nothing => return None,
-        Requires::Changes => changed.is_empty().then(|| "it changed nothing".to_owned()),
-        Requires::Patterns(_) if changed.is_empty() => Some("it changed nothing".to_owned()),
+    match required {
+        Requires::Nothing => None,
+        _ if changed.is_empty() => Some(MissingEffects::AnyChange),
+        Requires::Changes => None,
         Requires::Patterns(patterns) => {
-            unmatched(patterns, paths).map(|pattern| format!("no file that matches `{pattern}` has changed"))
+            let missed = unmatched(patterns, paths)?;
+            Some(MissingEffects::ChangeOf(missed.to_owned()))
         }
-    };
-    why.map(|why| MissingEffects { why })
+    }
 }
 
 /// Returns the first pattern that matches none of the paths.
@@ -87,18 +106,16 @@ pub(super) async fn nothing_done(
     }
     codon.run.watch.survey(codon).await;
     let files = match codon.run.watch.files_changed(codon).await {
-        Some(0) => ", and changed no file",
-        // Nobody sees what a program that is no model does to files that are not watched.
-        None if matches!(codon.config.agent, Some(AgentChoice::Command(_))) => return None,
-        None => "",
+        Some(0) => "used no token and no tool, and changed no file",
+        None => "used no token and no tool",
         Some(_) => return None,
     };
     let answer = work.answer.as_ref().map_or(String::new(), |answer| {
         let line = answer.split_whitespace().collect::<Vec<_>>().join(" ");
-        format!(" It answered: {}", excerpt(&line, MOST_OF_ANSWER))
+        format!("; it answered: {}", excerpt(&line, MOST_OF_ANSWER))
     });
     Some(format!(
-        "the agent used no token and no tool{files}, so it did not work on its prompt.{answer} (See that the prompt is no command of the agent's own, such as a line that begins with `/`; \"requires\": \"nothing\" lets the codon pass all the same.)"
+        "the agent did nothing: it {files}{answer}. A prompt that is a command of the agent's own, such as a line that begins with `/`, ends so. `\"requires\": \"nothing\"` lets the codon pass"
     ))
 }
 

@@ -105,13 +105,12 @@ async fn report_stall(codon: &CodonRun<'_>, stall: Option<&LoopStall>) {
         return;
     };
     let printed = match stall.output {
-        Some(_) => " and the check printed the same as before",
+        Some(_) => ", and its check printed the same",
         None => "",
     };
-    let number = stall.iterations;
-    report_next(
-        codon,
-        format!("this iteration changed nothing{printed} ({number} of {most} until the loop is stuck)"),
-    )
-    .await;
+    let repeats = match stall.iterations {
+        number if number < most => format!("repeats itself ({number} of {most} times)"),
+        _ => "is stuck".to_owned(),
+    };
+    report_next(codon, format!("the loop {repeats}: nothing changed{printed}")).await;
 }

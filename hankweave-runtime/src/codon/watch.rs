@@ -156,7 +156,9 @@ impl FileWatcher {
 
     /// Returns the files that differ from the start of the codon; `None` when none are watched or they are not known.
     pub(super) async fn changed(&self, codon: &CodonRun<'_>) -> Option<BTreeSet<TreePath>> {
-        if codon.patterns.is_empty() {
+        // A list that only takes files out matches nothing; an empty one means every file (HANK-17).
+        let is_out = |pattern: &String| pattern.starts_with('!');
+        if !codon.patterns.is_empty() && codon.patterns.iter().all(is_out) {
             return None;
         }
         let seen = self.0.lock().await;

@@ -4,7 +4,6 @@ mod budgets;
 mod continuation;
 mod ids;
 mod loops;
-mod requires;
 mod sentinels;
 
 pub(super) use ids::ids;
@@ -18,7 +17,6 @@ pub(super) fn neighbours(hank: &Hank) -> Vec<Problem> {
     let mut problems = continuation::check(hank);
     problems.extend(loops::check(hank));
     problems.extend(budgets::check(hank));
-    problems.extend(requires::check(hank));
     problems.extend(idle_limits(hank));
     problems
 }

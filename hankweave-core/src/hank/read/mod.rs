@@ -209,9 +209,11 @@ fn reference(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String>
 fn requires(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Requires> {
     let hint = r#"write "changes", "nothing" or patterns such as ["src/**"]"#;
     match node.value {
-        Value::Array(_) => {
+        Value::Array(array) => {
             let patterns = globs(reader, node)?;
-            if patterns.iter().all(|pattern| pattern.starts_with('!')) {
+            // One that cannot be read was reported.
+            let is_whole = patterns.len() == array.elements.len();
+            if is_whole && patterns.iter().all(|pattern| pattern.starts_with('!')) {
                 return reader.refuse_with_hint(node, "must have a pattern that takes files in", hint);
             }
             Some(Requires::Patterns(patterns))

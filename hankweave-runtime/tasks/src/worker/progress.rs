@@ -167,7 +167,9 @@ fn pause(interrupted_by: Option<&str>) -> Option<&'static str> {
         "ceiling" => Some("paused: the total budget is spent"),
         "usage-limit" => Some("paused: the usage limit of the provider is reached"),
         "approval" => Some("paused: an approval is needed"),
-        "stuck" => Some("paused: a loop is stuck, for nothing changed and its check printed the same as before"),
+        "stuck" => {
+            Some("paused: a loop is stuck, for nothing changed and its check printed the same as before")
+        }
         _ => None,
     }
 }
