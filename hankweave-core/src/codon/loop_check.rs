@@ -73,14 +73,12 @@ fn is_time(after: &str) -> bool {
 /// Whether this is `h:mm`, `hh:mm:ss` or the like, and not the line and column of a place.
 fn is_time_of_day(number: &str) -> bool {
     let parts: Vec<&str> = number.trim_end_matches([':', ',', '.']).split(':').collect();
-    let is_part = |part: &&str| {
-        part.split(['.', ','])
-            .next()
-            .is_some_and(|whole| whole.len() == 2)
+    let digits = |part: &str| part.split(['.', ',']).next().map_or(0, str::len);
+    let [hours, minutes @ ..] = parts.as_slice() else {
+        return false;
     };
-    matches!(parts.len(), 2 | 3)
-        && parts.iter().skip(1).all(|part| is_part(&part))
-        && parts.first().is_some_and(|first| matches!(first.len(), 1 | 2))
+    let has_minutes = matches!(minutes.len(), 1 | 2) && minutes.iter().all(|part| digits(part) == 2);
+    has_minutes && matches!(hours.len(), 1 | 2)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::select::{FileSelection, MAX_FILE_BYTES};
 use super::snapshot::{self, WorkspaceSnapshot};
 use super::stat_cache::StatCache;
 use super::survey;
-use super::tree::{Listing, changes};
+use super::tree::{Listing, TreePath, changes};
 use super::workspace::Workspace;
 use super::{
     Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, Counts, FileProgress,

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use hankweave_core::codon::{CheckpointType, CodonStatus, UnloadReason};
 use hankweave_core::event::StateEvent;
-use hankweave_core::view::{line_of, subject};
+use hankweave_core::view::{changed, line_of, subject};
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
-use super::live::columns::changed;
 use super::words::{answer, at_its_budget, budget, duration, excerpt, standing};
 use crate::left_out::named;
 

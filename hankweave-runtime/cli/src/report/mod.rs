@@ -22,7 +22,6 @@ use self::plain::Plain;
 use crate::screen::{JsonLines, print_stderr};
 pub(crate) use colours::{style_of, style_of_attempt, write_problems};
 pub(crate) use event_text::event_text;
-pub(crate) use live::columns::changed;
 pub(crate) use live::{LiveContext, restoring};
 pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline, write_remarks};

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
+use hankweave_core::view::changed;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::{TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{AgentDecision, LogQuery};
@@ -12,7 +13,6 @@ use crate::args::{Global, TaskDecisionsArgs, TaskHistoryArgs};
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
-use crate::report::changed;
 use crate::screen::{local_time, one_line};
 
 /// An amount in a column.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use anstyle::{AnsiColor, Color, Effects};
 use console::{Alignment, measure_text_width, pad_str};
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{AttemptState, WatchStatus};
+use hankweave_core::view::{AttemptState, WatchStatus, changed};
 use hankweave_core::wire::FileAction;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -17,7 +17,7 @@ use super::attention::Viewer;
 use super::model::{CodonRow, RunModel};
 use super::ring::holds;
 use super::view::{HELP, Overlay, PARTS, Pane, View};
-use crate::report::{changed, duration, style_of_attempt, tokens};
+use crate::report::{duration, style_of_attempt, tokens};
 use crate::screen::local_time;
 use crate::wrap::wrap;
 

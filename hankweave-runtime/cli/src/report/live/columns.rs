@@ -114,14 +114,6 @@ pub(in crate::report) fn files(changed: Option<u64>) -> String {
     }
 }
 
-/// Number of changed files as a predicate: `changed 3 files`, `changed nothing`; empty where it is not known.
-pub(crate) fn changed(files_changed: Option<u64>) -> String {
-    match files_changed {
-        Some(1..) => format!("changed {}", files(files_changed)),
-        Some(0) | None => files(files_changed),
-    }
-}
-
 fn widest_position(view: &RunView, id: &str) -> Option<usize> {
     let within = view.items.get(id)?.within.as_ref()?;
     // A loop without a known limit may go round often.
