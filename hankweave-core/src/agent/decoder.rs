@@ -120,6 +120,7 @@ impl ProcessEnd {
             exit: self.exit,
             verdict,
             unless_shown: None,
+            states_no_usage: false,
             usage,
             result_received,
             stderr_tail: self.stderr_tail,

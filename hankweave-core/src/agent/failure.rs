@@ -103,6 +103,8 @@ pub enum InterruptedBy {
     Sentinel,
     /// The agent could not continue with its session, so the codon begins again.
     LostSession,
+    /// A loop repeats itself: nothing changed, and its check printed what it had printed before.
+    Stuck,
 }
 
 impl InterruptedBy {
@@ -111,7 +113,7 @@ impl InterruptedBy {
     pub const fn is_pause(self) -> bool {
         matches!(
             self,
-            Self::Ceiling | Self::UsageLimit | Self::Approval | Self::Sentinel
+            Self::Ceiling | Self::UsageLimit | Self::Approval | Self::Sentinel | Self::Stuck
         )
     }
 }

@@ -16,6 +16,8 @@ pub struct ExitOutcome {
     /// Verdict on a success that the agent does not claim itself, unless something shows it: a check that passes, or a changed file
     /// (AGENT-24).
     pub unless_shown: Option<Verdict>,
+    /// Whether the agent itself states that it used no token. One that says nothing about what it used states nothing (AGENT-49).
+    pub states_no_usage: bool,
     /// Usage of this process, without earlier processes of a resumed session.
     pub usage: UsageTotals,
     /// Whether the agent printed its closing message (`resultMessageReceived`).
@@ -34,6 +36,7 @@ impl ExitOutcome {
             exit,
             verdict,
             unless_shown: None,
+            states_no_usage: false,
             usage: UsageTotals::default(),
             result_received: true,
             stderr_tail: String::new(),

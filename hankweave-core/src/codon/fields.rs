@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{BudgetExceeded, CheckpointType, CodonExecution, Fail, LoopCheck, SentinelState};
+use super::{BudgetExceeded, CheckpointType, CodonExecution, Fail, LoopCheck, LoopStall, SentinelState};
 use crate::agent::{FailureReason, InterruptedBy};
 use crate::id::CheckpointSha;
 use crate::time::Timestamp;
@@ -26,6 +26,9 @@ const DURATION: &str = "durationMs";
 
 /// The key under which an ended record keeps what people should know besides its state.
 const REMARKS: &str = "remarks";
+
+/// Key of how long the loop has repeated itself.
+const LOOP_STALL: &str = "loopStall";
 
 /// Key of the number of files that differ from the start of the codon.
 const FILES_CHANGED: &str = "filesChanged";
@@ -92,6 +95,17 @@ impl CodonExecution {
     /// Notes what the check of its loop said.
     pub(crate) fn set_loop_check(&mut self, check: Value) {
         self.extra_mut().insert(LOOP_CHECK, check);
+    }
+
+    /// Returns how long the loop of the codon has repeated itself; `None` when that was not looked at.
+    #[must_use]
+    pub fn loop_stall(&self) -> Option<LoopStall> {
+        serde_json::from_value(self.extra().get(LOOP_STALL)?.clone()).ok()
+    }
+
+    /// Notes how long its loop has repeated itself.
+    pub(crate) fn set_loop_stall(&mut self, stall: Value) {
+        self.extra_mut().insert(LOOP_STALL, stall);
     }
 
     /// Returns what people should know besides the state of the codon: background work that was ended, the request of a sentinel.

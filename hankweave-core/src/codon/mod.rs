@@ -11,7 +11,7 @@ mod sentinels;
 
 pub use checkpoint::CheckpointType;
 pub use exceeded::BudgetExceeded;
-pub use loop_check::LoopCheck;
+pub use loop_check::{LoopCheck, LoopStall, without_times};
 pub use machine::codon::*;
 pub use place::LoopContext;
 pub use sentinels::{

@@ -43,6 +43,12 @@ pub struct UsageTotals {
 }
 
 impl UsageTotals {
+    /// Whether it is known that nothing was used.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.tokens == TokenUsage::ZERO && self.cost == Usd::ZERO && !self.lower_bound
+    }
+
     /// Adds the usage of one model.
     pub fn add(&mut self, model: &str, usage: ModelUsage) {
         self.tokens += usage.tokens;

@@ -10,7 +10,7 @@ use super::encode_metadata;
 use crate::agent::InterruptedBy;
 use crate::codon::{
     BudgetExceeded, CheckpointType, CodonPhase, CodonStatus, CodonTransition, LoopCheck, LoopContext,
-    SentinelState,
+    LoopStall, SentinelState,
 };
 use crate::cost::{TokenUsage, Usd};
 use crate::document::{
@@ -301,6 +301,16 @@ impl StateEvent {
             Ok(value) => self.with_note("loopCheck", value),
             // A truth value and a text always are JSON.
             Err(error) => unreachable!("{check:?} is not written: {error}"),
+        }
+    }
+
+    /// Notes on the end of a codon how long its loop has repeated itself; other events stay as they are.
+    #[must_use]
+    pub fn with_loop_stall(self, stall: &LoopStall) -> Self {
+        match serde_json::to_value(stall) {
+            Ok(value) => self.with_note("loopStall", value),
+            // A number and a text always are JSON.
+            Err(error) => unreachable!("{stall:?} is not written: {error}"),
         }
     }
 

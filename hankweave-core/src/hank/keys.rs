@@ -81,7 +81,7 @@ pub(super) static ROOT: KeyTable = KeyTable {
 pub(super) static META: KeyTable = KeyTable::new("`meta`", "name version description author");
 pub(super) static OVERRIDES: KeyTable = KeyTable::new(
     "`overrides`",
-    "agent model dataHashTimeLimit checkpointedFileLimitMb sentinel shimIdleTimeout settleSeconds budget",
+    "agent model dataHashTimeLimit checkpointedFileLimitMb sentinel shimIdleTimeout settleSeconds requires budget",
 );
 pub(super) static SENTINEL_DEFAULTS: KeyTable = KeyTable::new(
     "`sentinel`",
@@ -94,9 +94,10 @@ pub(super) static CODON: KeyTable = KeyTable {
     kind: "a codon",
     valid: "type id name description agent model continuationMode promptFile promptText \
             appendSystemPromptFile appendSystemPromptText rigSetup checkpointedFiles env outputFiles \
-            sentinels archiveOnSuccess onFailure retryConfig exhaustWithPrompt maxExtensions check \
+            sentinels archiveOnSuccess onFailure retryConfig exhaustWithPrompt maxExtensions check requires \
             autoCompact shimIdleTimeout settleSeconds budget approval",
     known_mistakes: &[
+        ("requires", "require requireChanges mustChange*"),
         ("approval", "approve* askFirst requiresApproval gate"),
         ("appendSystemPromptFile", "systemPromptFile*"),
         ("appendSystemPromptText", "systemPrompt*"),
@@ -115,8 +116,12 @@ pub(super) static CODON: KeyTable = KeyTable {
 };
 pub(super) static LOOP: KeyTable = KeyTable {
     kind: "a loop",
-    valid: "type id name description terminateOn codons budget archiveOnSuccess",
-    known_mistakes: &[("codons", "strand hank"), ("terminateOn", "iterations limit")],
+    valid: "type id name description terminateOn codons budget stalledAfter archiveOnSuccess",
+    known_mistakes: &[
+        ("codons", "strand hank"),
+        ("stalledAfter", "stalled* stuckAfter"),
+        ("terminateOn", "iterations limit"),
+    ],
 };
 pub(super) static AGENT_COMMAND: KeyTable = KeyTable::new("an agent command", "command stream");
 pub(super) static AGENT_ACP: KeyTable = KeyTable::new("an agent that speaks ACP", "acp permissions auth");

@@ -58,6 +58,17 @@ pub(super) fn approval(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Effects that a codon must have.
+pub(super) fn requires(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "Effects that a codon must have to be a success: \"changes\" (a checkpointed file has changed since it began), patterns of which each must match such a file, or \"nothing\".",
+        "anyOf": [
+            {"enum": ["nothing", "changes"]},
+            {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+        ],
+    })
+}
+
 pub(super) fn global_system_prompt(_: &mut SchemaGenerator) -> Schema {
     one_of("globalSystemPromptFile", "globalSystemPromptText")
 }

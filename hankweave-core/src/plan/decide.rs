@@ -6,7 +6,7 @@ use super::policy::{FailureAction, consequence, usage_limit};
 use super::{ExpandError, LoopSignal, LoopStep, Retry, UsageLimit, advance_loop_at};
 use crate::codon::{CodonExecution, Failed};
 use crate::document::{HankweaveState, PlanEntry, PlanExtension};
-use crate::hank::{Hank, OnFailure};
+use crate::hank::{Hank, LoopConfig, OnFailure};
 use crate::id::CodonId;
 use crate::thread::{ExecutionThread, ThreadTip, resumed_session};
 
@@ -36,6 +36,8 @@ pub enum BlockedBy {
     FailedCodon(CodonId),
     /// Somebody was asked whether this codon may begin, and denied it.
     Denied(CodonId),
+    /// The loop of this codon, with which its next iteration begins, only repeats itself: nothing changes, and its check prints the same.
+    Stuck(CodonId),
     /// The run continues one that the document does not hold, so its position is unknown.
     MissingParent,
     /// The plan does not match the hank, because hank.json was changed (STATE-45).
@@ -49,9 +51,27 @@ pub enum BlockedBy {
 #[must_use]
 pub fn decide(state: &HankweaveState, hank: &Hank) -> Decision {
     match continue_plan(state, &ThreadTip::of(state), hank) {
+        Decision::Start(entry) if is_stuck(state, hank, &entry) => {
+            Decision::Blocked(BlockedBy::Stuck(entry.codon_id))
+        }
         Decision::Start(entry) => ask(state, hank, entry),
         other => other,
     }
+}
+
+/// Whether a loop only repeats itself, so that the user has to look before its next iteration, which begins with `next` (STATE-69). A later run goes
+/// on with that.
+fn is_stuck(state: &HankweaveState, hank: &Hank, next: &PlanEntry) -> bool {
+    let Some(newest) = state.runs.front().and_then(|run| run.codons.last()) else {
+        return false;
+    };
+    let (Some(ended), Some(begins)) = (newest.loop_context(), &next.loop_context) else {
+        return false;
+    };
+    let most = hank.find_loop(&ended.loop_id).and_then(LoopConfig::stalled_after);
+    let is_next = begins.loop_id == ended.loop_id && begins.iteration > ended.iteration;
+    let stall = newest.loop_stall().map_or(0, |stall| stall.iterations);
+    is_next && most.is_some_and(|most| stall >= most)
 }
 
 /// Decides again after every [`Extend`](Decision::Extend): the final step of a run.
@@ -67,6 +87,24 @@ pub fn decide_with_replans(state: &HankweaveState, hank: &Hank) -> Decision {
             settled => return settled,
         }
     }
+}
+
+/// Returns why the loop of the codon is stuck, for people, after the newest codon of the document.
+#[must_use]
+pub fn stuck_words(state: &HankweaveState, next: &CodonId) -> Option<String> {
+    let newest = ThreadTip::of(state).newest()?.codon.loop_stall()?;
+    let loop_id = &state.planned(next)?.loop_context.as_ref()?.loop_id;
+    let times = match newest.iterations {
+        1 => "1 iteration".to_owned(),
+        times => format!("{times} iterations in a row"),
+    };
+    let printed = match newest.output {
+        Some(_) => ", and its check printed the same as before",
+        None => "",
+    };
+    Some(format!(
+        "loop `{loop_id}` is stuck: {times} changed nothing{printed}"
+    ))
 }
 
 /// Whether the codon may begin (STATE-65).

@@ -1,11 +1,12 @@
 //! The result of one iteration of a loop.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::policy::{FailureAction, consequence};
 use super::{LoopEnd, LoopSignal, LoopStep, advance_loop_at};
-use crate::codon::{CodonExecution, LoopCheck, LoopContext};
+use crate::codon::{CodonExecution, LoopCheck, LoopContext, LoopStall};
 use crate::cost::{TokenUsage, Usd};
 use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::{Hank, TerminateOn};
@@ -140,7 +141,45 @@ impl HankweaveState {
     }
 }
 
+impl HankweaveState {
+    /// Returns how long the loop of `entry` has repeated itself before its iteration, and whether the other codons of that iteration changed nothing.
+    #[must_use]
+    pub fn stall_before(&self, entry: &PlanEntry) -> (Option<LoopStall>, bool) {
+        let Some(context) = &entry.loop_context else {
+            return (None, false);
+        };
+        let thread = ThreadTip::of(self);
+        // The newest record of a codon says how many files it changed since its start, in all its attempts.
+        let mut seen = HashSet::from([entry.codon_id.clone()]);
+        let mut changed_nothing = true;
+        for codon in thread.codons().map(|entry| entry.codon.as_ref()) {
+            let Some(place) = codon
+                .loop_context()
+                .as_ref()
+                .filter(|place| place.loop_id == context.loop_id)
+            else {
+                return (None, changed_nothing);
+            };
+            if place.iteration < context.iteration {
+                return (codon.loop_stall(), changed_nothing);
+            }
+            if seen.insert(codon.codon_id().clone()) {
+                changed_nothing &= codon.files_changed() == Some(0);
+            }
+        }
+        (None, changed_nothing)
+    }
+}
+
 impl PlanEntry {
+    /// Whether this is the last codon of an iteration.
+    #[must_use]
+    pub fn ends_iteration(&self, hank: &Hank) -> bool {
+        let context = self.loop_context.as_ref();
+        let found = context.and_then(|context| Some((hank.find_loop(&context.loop_id)?, context)));
+        found.is_some_and(|(found, context)| context.codon_index_in_loop as usize + 1 == found.codons.len())
+    }
+
     /// The command that ends the loop of this codon when it passes, if the codon is the last one of its iteration or `ends_loop` in another way,
     /// and whether no iteration can follow.
     #[must_use]

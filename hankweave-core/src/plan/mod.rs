@@ -16,7 +16,7 @@ mod policy;
 mod replan;
 
 pub use changes::HankChanges;
-pub use decide::{BlockedBy, Decision, decide, decide_with_replans, obstacle};
+pub use decide::{BlockedBy, Decision, decide, decide_with_replans, obstacle, stuck_words};
 use expand::advance_loop_at;
 pub use expand::{
     ExpandError, LoopEnd, LoopSignal, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan,

@@ -102,7 +102,8 @@ impl AttemptState {
                     InterruptedBy::Ceiling
                     | InterruptedBy::UsageLimit
                     | InterruptedBy::Approval
-                    | InterruptedBy::Sentinel,
+                    | InterruptedBy::Sentinel
+                    | InterruptedBy::Stuck,
                 ),
             ) => Self::Paused,
             (

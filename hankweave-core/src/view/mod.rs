@@ -31,6 +31,6 @@ pub use run_view::{
     RunState, RunView, ViewedRun,
 };
 pub use sentinel::{SentinelView, WatchStatus};
-pub use text::excerpt;
+pub use text::{changed, excerpt};
 pub use wait::{WaitKind, WaitView};
 pub use words::{line_of, subject, title_of_tool_use};

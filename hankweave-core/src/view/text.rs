@@ -42,6 +42,17 @@ pub(super) fn answer(content: &Value) -> String {
         .map_or_else(|| content.to_string(), str::to_owned)
 }
 
+/// Returns how many files a codon changed, as a predicate: `changed 3 files`, `changed nothing`; empty where it is not known.
+#[must_use]
+pub fn changed(files_changed: Option<u64>) -> String {
+    match files_changed {
+        None => String::new(),
+        Some(0) => "changed nothing".to_owned(),
+        Some(1) => "changed 1 file".to_owned(),
+        Some(count) => format!("changed {count} files"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

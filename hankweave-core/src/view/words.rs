@@ -113,6 +113,7 @@ impl RunView {
             Some(InterruptedBy::Ceiling) => "total budget spent".to_owned(),
             Some(InterruptedBy::Approval) => "approval needed, or denied".to_owned(),
             Some(InterruptedBy::Sentinel) => "asked for by a sentinel".to_owned(),
+            Some(InterruptedBy::Stuck) => "stuck".to_owned(),
             Some(InterruptedBy::UsageLimit) => self.limit_ends().map_or_else(
                 || "usage limit".to_owned(),
                 |ends| format!("usage limit until {ends}"),

@@ -7,7 +7,7 @@ import { useSecond } from "./parts";
 import { Glyph, word } from "./shapes";
 import type { Transcript } from "./transcript";
 import { type Place, type View, attemptsOf, current, hasEnded, places } from "./view";
-import { cost, count, local, seconds, took, usd } from "./words";
+import { changed, cost, count, local, seconds, took, usd } from "./words";
 
 interface Props {
   connection: Connection;
@@ -30,7 +30,7 @@ export function Codon({ connection, view, place, transcript, target, address }: 
   const ended = attempt.ended ? Date.parse(attempt.ended) : undefined;
   const lasted = began === undefined ? "" : isLive ? seconds(Math.floor((connection.now() - began) / 1000)) : took(attempt.durationMs ?? (ended ?? Date.parse(view.at ?? attempt.began!)) - began);
   const state = isLive && view.now && view.now.phase !== "working" ? `${word(attempt.state)} (${view.now.phase})` : attempt.budget ? `${word(attempt.state)} (budget reached)` : word(attempt.state);
-  const meta = [state, [attempt.agent, attempt.model ?? item.model].filter(Boolean).join(" "), lasted, cost(attempt.cost + (attempt.sentinels ?? 0), attempt.atLeast), attempt.id !== undefined && `[${attempt.id}]`].filter(Boolean);
+  const meta = [state, [attempt.agent, attempt.model ?? item.model].filter(Boolean).join(" "), lasted, cost(attempt.cost + (attempt.sentinels ?? 0), attempt.atLeast), changed(attempt.filesChanged), attempt.id !== undefined && `[${attempt.id}]`].filter(Boolean);
   const others = attemptsOf(item);
   const newest = current(view);
   const isElsewhere = newest && (newest.item !== place.item || newest.key !== place.key);

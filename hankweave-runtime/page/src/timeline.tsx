@@ -5,7 +5,7 @@ import type { Connection } from "./connection";
 import { Choice, useSecond } from "./parts";
 import { Glyph, type Shape, word } from "./shapes";
 import { type Attempt, type Item, type Place, type View, attemptsOf, current, hasEnded, places } from "./view";
-import { clock, cost, seconds, took, usd } from "./words";
+import { changed, clock, cost, seconds, took, usd } from "./words";
 
 const ZOOMS = ["All", "1h", "10m", "1m"] as const;
 const SPANS: Record<(typeof ZOOMS)[number], number> = { All: Infinity, "1h": 3_600_000, "10m": 600_000, "1m": 60_000 };
@@ -159,7 +159,7 @@ function Bar({ id, item, position, attempt, scale, address, isChosen }: { id: st
   const rigEnd = Math.min(to, from + (attempt.rigMs ?? 0));
   const [x0, x1, x2] = [scale.x(from), scale.x(rigEnd), scale.x(to)];
   const where = [item.in && `iteration ${iteration}`, number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
-  const words = [`${item.name}${where && `, ${where}`}: ${attempt.state}`, attempt.why?.message, took(to - from), usd(attempt.cost + (attempt.sentinels ?? 0))].filter(Boolean).join(", ");
+  const words = [`${item.name}${where && `, ${where}`}: ${attempt.state}`, attempt.why?.message, took(to - from), usd(attempt.cost + (attempt.sentinels ?? 0)), changed(attempt.filesChanged)].filter(Boolean).join(", ");
   const tone = attempt.state === "running" ? "run" : ["failed", "crashed"].includes(attempt.state) ? "bad" : "";
   return (
     <a href={address({ item: id, key: position })} aria-label={words} aria-current={isChosen ? "true" : undefined} class="attempt">

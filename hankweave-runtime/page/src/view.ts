@@ -28,6 +28,7 @@ export interface Attempt {
   agent?: string;
   model?: string;
   checkpoint?: string;
+  filesChanged?: number;
   undone?: boolean;
 }
 

@@ -63,6 +63,9 @@ export function bytes(n: number): string {
 
 export const plural = (n: number, word: string): string => `${n} ${word}${n === 1 ? "" : "s"}`;
 
+/** Returns how many files a codon changed; empty where that is not known. */
+export const changed = (files: number | undefined): string => (files === undefined ? "" : files === 0 ? "changed nothing" : `changed ${plural(files, "file")}`);
+
 /** Quotes an argument for a shell, if it needs that. */
 export function quoted(argument: string): string {
   return /^[\w@%+=:,./#-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`;

@@ -223,6 +223,11 @@ impl CheckpointStore for SimCheckpoints {
         Ok(missing.cloned().collect())
     }
 
+    fn files(&self, sha: &CheckpointSha) -> Result<Vec<TreePath>, HistoryError> {
+        let commits = self.vault.commits();
+        Ok(commits.tree(sha)?.keys().map(|path| tree_path(path)).collect())
+    }
+
     fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {
         let commits = self.vault.commits();
         let (from, to) = (commits.tree(from)?, commits.tree(to)?);

@@ -95,6 +95,13 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
         Ok(known)
     }
 
+    /// Returns the files of a checkpoint, ordered by path.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when it does not exist or cannot be read.
+    fn files(&self, sha: &CheckpointSha) -> Result<Vec<TreePath>, HistoryError>;
+
     /// Returns the changes of files between `from` and `to`, ordered by path.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
-//! Checks: a codon is complete only when the command of its check passes (HANK-61, WIRE-41).
+//! Checks: a codon is complete only when it had the effects that it must have (HANK-66) and the command of its check passes (HANK-61, WIRE-41).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use hankweave_core::agent::{ExitOutcome, FailureReason};
-use hankweave_core::codon::{Codon, Running};
+use hankweave_core::codon::{Codon, Running, without_times};
 use hankweave_core::hank::{RehearsedKind, RigAction, RigCommand, RigItem, WorkingDirectory};
 use hankweave_core::id::LoopId;
 use hankweave_core::view::excerpt;
@@ -12,6 +12,7 @@ use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
 use super::context::{CodonRun, StageResult};
+use super::effects;
 use super::extend::start_extension;
 use super::finish::settle_costs;
 use super::orders::Interruption;
@@ -29,24 +30,23 @@ const MOST_BYTES: usize = 16 << 10;
 /// Longest line of the output that an event has, in bytes.
 const MOST_OF_LINE: usize = 400;
 
-/// Runs the check of the codon, and lets its agent continue as long as its work does not pass and tries are left.
+/// How often the agent continues when effects are missing and there is no check.
+const REMINDERS: u64 = 1;
+
+/// Looks for the effects that the codon must have, runs its check, and lets its agent continue as long as its work does not pass and tries are left.
 pub(super) async fn check(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,
     mut work: AgentRun,
 ) -> StageResult<(Codon<Running>, AgentRun)> {
-    let Some(check) = &codon.config.check else {
-        return Ok((running, work));
-    };
-    let retries = check.retries.unwrap_or(RETRIES);
     for retry in 1.. {
         let Some((exit, may_go_on)) = work.checkable(codon) else {
             break;
         };
-        let missed = match examine(codon, &check.run, None, may_go_on, MOST_BYTES).await {
-            Ok(()) => break,
-            Err(missed) => missed,
+        let Some(missed) = miss(codon, &work, &exit, may_go_on).await else {
+            break;
         };
+        let retries = missed.retries;
         if let Some(why) = codon.interruption() {
             work.outcome = AgentOutcome::Stopped(why, exit);
             break;
@@ -55,14 +55,66 @@ pub(super) async fn check(
             work.outcome = failed(missed, exit);
             break;
         }
-        report_next(codon, format!("the agent continues (try {retry} of {retries})")).await;
+        let goes_on = format!("the agent continues (try {retry} of {retries})");
+        let next = match missed.is_told {
+            true => goes_on,
+            false => format!("{}; {goes_on}", missed.why),
+        };
+        report_next(codon, next).await;
         settle_costs(codon, &mut running, &exit).await;
-        (running, work) = start_extension(codon, running, work, missed.prompt()).await?;
+        (running, work) = start_extension(codon, running, work, missed.prompt).await?;
     }
     Ok((running, work))
 }
 
-fn failed(missed: FailedCheck, exit: ExitOutcome) -> AgentOutcome {
+/// Why the work does not pass.
+struct Miss {
+    why: String,
+    /// Message for the agent.
+    prompt: String,
+    /// An event has told it.
+    is_told: bool,
+    /// How often the agent may continue after one.
+    retries: u64,
+    /// The time of the codon is over.
+    is_over: bool,
+}
+
+/// Returns why the work does not pass; `None` when it does.
+async fn miss(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome, may_go_on: bool) -> Option<Miss> {
+    let check = codon.config.check.as_ref();
+    let retries = check.map_or(REMINDERS, |check| check.retries.unwrap_or(RETRIES));
+    if let Some(why) = effects::nothing_done(codon, work, exit).await {
+        return Some(Miss {
+            why,
+            prompt: String::new(),
+            is_told: false,
+            retries: 0,
+            is_over: false,
+        });
+    }
+    if let Some(missing) = effects::missing(codon).await {
+        return Some(Miss {
+            prompt: missing.prompt(),
+            why: missing.why(),
+            is_told: false,
+            retries: if effects::can_continue(codon) { retries } else { 0 },
+            is_over: false,
+        });
+    }
+    let missed = examine(codon, &check?.run, None, may_go_on, MOST_BYTES)
+        .await
+        .err()?;
+    Some(Miss {
+        prompt: missed.prompt(),
+        why: missed.why,
+        is_told: true,
+        retries,
+        is_over: missed.is_over,
+    })
+}
+
+fn failed(missed: Miss, exit: ExitOutcome) -> AgentOutcome {
     // Another try would have no time left.
     let reason = FailureReason::unknown(!missed.is_over, missed.why);
     AgentOutcome::Stopped(Interruption::Failure(reason), exit)
@@ -85,6 +137,11 @@ pub(super) struct FailedCheck {
 }
 
 impl FailedCheck {
+    /// How the command ended and the end of its output, without what differs from one time to the next by itself.
+    pub(super) fn outcome(&self) -> String {
+        without_times(&format!("{}\n{}", self.how, self.printed.text()))
+    }
+
     /// Returns the message for the agent.
     pub(super) fn prompt(&self) -> String {
         let (why, printed) = (&self.why, self.printed.text());

@@ -9,7 +9,7 @@ use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
 use hankweave_core::codon::Active as _;
 use hankweave_core::codon::{
     BudgetExceeded, CheckpointType, Codon, Complete, Completed, Edge, Executed, Fail, Failed, LoopCheck,
-    Preparing, SentinelState, Sentinels, Skip, Skipped,
+    LoopStall, Preparing, SentinelState, Sentinels, Skip, Skipped,
 };
 use hankweave_core::cost::Usd;
 use hankweave_core::event::StateEvent;
@@ -32,6 +32,7 @@ pub(super) struct EndDetails {
     pub(super) context_exceeded: bool,
     pub(super) budget_exceeded: Option<BudgetExceeded>,
     pub(super) loop_check: Option<LoopCheck>,
+    pub(super) loop_stall: Option<LoopStall>,
 }
 
 impl EndDetails {
@@ -56,6 +57,9 @@ impl EndDetails {
         }
         if let Some(check) = &self.loop_check {
             event = event.with_loop_check(check);
+        }
+        if let Some(stall) = &self.loop_stall {
+            event = event.with_loop_stall(stall);
         }
         event
     }

@@ -70,6 +70,7 @@ where
     let full = |context_exceeded| EndDetails {
         context_exceeded: context_exceeded && codon.waits_for_context(),
         loop_check: work.loop_check.clone(),
+        loop_stall: work.loop_stall.clone(),
         ..EndDetails::default()
     };
     match exit.verdict.clone() {

@@ -28,6 +28,10 @@ pub(super) struct AgentEventHandler<'a> {
     tells_messages: bool,
     /// The agent has shortened its conversation.
     pub(super) compacted: bool,
+    /// The agent, or a sub-agent of it, has called a tool.
+    pub(super) used_tool: bool,
+    /// Its last answer.
+    pub(super) answer: Option<String>,
     /// The agent has answered and done nothing itself since; processes that it started may still work.
     pub(super) has_answered: bool,
     /// When the events that are handled now had arrived.
@@ -62,6 +66,8 @@ impl<'a> AgentEventHandler<'a> {
             meter,
             before,
             compacted: false,
+            used_tool: false,
+            answer: None,
             has_answered: false,
             now: Instant::now(),
         }
@@ -129,6 +135,7 @@ impl<'a> AgentEventHandler<'a> {
                 let UsageTotals { cost, tokens, .. } = &self.before;
                 let (cost, tokens) = (*cost + result.usage.cost, *tokens + result.usage.tokens);
                 self.meter.set_totals(cost, tokens);
+                self.answer = Some(result.text).filter(|text| !text.trim().is_empty());
                 if result.budget_exhausted {
                     self.meter.spent();
                 }
@@ -150,6 +157,7 @@ impl<'a> AgentEventHandler<'a> {
     async fn note(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::ToolUse { id, name, .. } => {
+                self.used_tool = true;
                 self.open_tools.insert(id.clone(), (name.clone(), self.now));
             }
             AgentEvent::Compacted => self.compacted = true,

@@ -1,15 +1,22 @@
-//! Loops until a check passes: after the last codon of an iteration the command of the loop runs (HANK-62).
+//! Loops until a check passes: after the last codon of an iteration the command of the loop runs (HANK-62). It is also noted whether the loop only
+//! repeats itself (STATE-69).
 
 use hankweave_core::agent::FailureReason;
-use hankweave_core::codon::LoopCheck;
+use hankweave_core::codon::{LoopCheck, LoopStall};
+use hankweave_core::hank::LoopConfig;
+use sha2::{Digest, Sha256};
 
 use super::check::{examine, report_next};
 use super::context::CodonRun;
 use super::orders::Interruption;
 use super::run::{AgentOutcome, AgentRun};
+use crate::world::ids::hex;
 
 /// How much of what a command printed is kept in state.json for the next iteration.
 const MOST_BYTES: usize = 4 << 10;
+
+/// What the next iteration is told when the last one had no effect.
+const REPEATED: &str = "No file has changed in the iteration before this one, and the check printed the same as before. Try another way, or say what is in the way.";
 
 /// Runs the check of the loop when it is due. When no iteration can follow, a codon whose loop has not passed has failed.
 pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
@@ -17,7 +24,11 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
         return;
     };
     let ends_loop = work.exceeded(&exit.usage).is_some();
+    // Before the check, whose command may write files itself.
+    let repeats = Repeats::seen(codon).await;
     let Some((run, is_last)) = codon.entry.due_check(&codon.run.hank, ends_loop) else {
+        work.loop_stall = repeats.map(|repeats| repeats.stall(None));
+        report_stall(codon, work.loop_stall.as_ref()).await;
         return;
     };
     let of = codon.entry.loop_context.as_ref().map(|place| &place.loop_id);
@@ -34,10 +45,72 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
             work.outcome = AgentOutcome::Stopped(Interruption::Failure(reason), exit);
             return;
         }
-        Err(missed) => Some(missed.prompt()),
+        Err(missed) => {
+            let output = hex(&Sha256::digest(missed.outcome()));
+            work.loop_stall = repeats.map(|repeats| repeats.stall(Some(output)));
+            Some(missed.prompt())
+        }
     };
+    report_stall(codon, work.loop_stall.as_ref()).await;
+    let is_repeated = work.loop_stall.as_ref().is_some_and(|stall| stall.iterations > 0);
     work.loop_check = Some(LoopCheck {
         passed: says.is_none(),
-        says,
+        says: says.map(|says| {
+            if is_repeated {
+                format!("{says}\n\n{REPEATED}")
+            } else {
+                says
+            }
+        }),
     });
+}
+
+/// What an iteration is compared with.
+struct Repeats {
+    before: Option<LoopStall>,
+    changed_nothing: bool,
+}
+
+impl Repeats {
+    /// Compares the iteration that ends with this codon; `None` when it does not end one, or nobody wants to know.
+    async fn seen(codon: &CodonRun<'_>) -> Option<Self> {
+        limit(codon)?;
+        if !codon.entry.ends_iteration(&codon.run.hank) {
+            return None;
+        }
+        let (before, others_changed_nothing) = codon.run.manager.snapshot().stall_before(codon.entry);
+        codon.run.watch.survey(codon).await;
+        let changed_nothing = others_changed_nothing && codon.run.watch.files_changed(codon).await == Some(0);
+        Some(Self {
+            before,
+            changed_nothing,
+        })
+    }
+
+    fn stall(self, output: Option<String>) -> LoopStall {
+        LoopStall::after(self.before.as_ref(), self.changed_nothing, output)
+    }
+}
+
+/// Iterations after which the loop of the codon is stuck.
+fn limit(codon: &CodonRun<'_>) -> Option<u32> {
+    let context = codon.entry.loop_context.as_ref()?;
+    let found = codon.run.hank.find_loop(&context.loop_id);
+    found.and_then(LoopConfig::stalled_after)
+}
+
+/// Reports an iteration that repeats the one before it.
+async fn report_stall(codon: &CodonRun<'_>, stall: Option<&LoopStall>) {
+    let (Some(stall), Some(most)) = (stall.filter(|stall| stall.iterations > 0), limit(codon)) else {
+        return;
+    };
+    let printed = match stall.output {
+        Some(_) => ", and its check printed the same",
+        None => "",
+    };
+    let repeats = match stall.iterations {
+        number if number < most => format!("repeats itself ({number} of {most} times)"),
+        _ => "is stuck".to_owned(),
+    };
+    report_next(codon, format!("the loop {repeats}: nothing changed{printed}")).await;
 }

@@ -10,6 +10,7 @@
 mod budget;
 mod check;
 mod context;
+mod effects;
 mod end;
 mod extend;
 mod finish;
@@ -27,6 +28,7 @@ mod run;
 mod set_up;
 mod silence;
 mod start;
+mod start_of_work;
 mod watch;
 mod watchers;
 
@@ -65,6 +67,7 @@ async fn run_stages(codon: &CodonRun<'_>) -> StageResult<CodonEnd> {
     let preparing = budget::begin(codon, open::open(codon).await?).await?;
     codon.run.watch.begin(codon).await;
     let starting = prepare::prepare(codon, preparing).await?;
+    codon.run.watch.begin_work(codon).await;
     let starting = watchers::load(codon, starting).await?;
     let proof = FileBaseline::begin(codon).await;
     let (initializing, agent) = start::start(codon, starting).await?;

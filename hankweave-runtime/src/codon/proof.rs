@@ -6,11 +6,10 @@
 use std::sync::PoisonError;
 
 use hankweave_core::agent::ExitOutcome;
-use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CheckpointSha;
-use hankweave_core::thread::{self, ThreadCodon};
 
 use super::context::CodonRun;
+use super::start_of_work::{Attempts, start_of_work};
 use crate::checkpoint::RestoreRequest;
 
 /// The files as they were before the agent began.
@@ -35,7 +34,10 @@ impl FileBaseline {
         let state = codon.run.manager.snapshot();
         Self {
             changes_before: Some(codon.run.watch.changes_now(codon).await),
-            began_at: codon.in_own_session.then(|| beginning(codon, &state)).flatten(),
+            began_at: codon
+                .in_own_session
+                .then(|| start_of_work(codon, &state, Attempts::InSession))
+                .flatten(),
         }
     }
 
@@ -81,30 +83,4 @@ impl FileBaseline {
         };
         codon.run.world.blocking.run(look).await
     }
-}
-
-/// The checkpoint of the files with which the first attempt in this session began.
-fn beginning(codon: &CodonRun<'_>, state: &HankweaveState) -> Option<CheckpointSha> {
-    let thread = thread::build(state, None, None);
-    let is_attempt = |entry: &&ThreadCodon| {
-        let session = entry.codon.agent_session_id();
-        // This attempt has not named its session yet.
-        let is_it = session.is_none_or(|session| Some(session) == codon.session.as_ref());
-        entry.codon.codon_id() == &codon.entry.codon_id && is_it
-    };
-    let attempts = thread.codons.iter().take_while(is_attempt).count();
-    let first = thread.codons.get(attempts.checked_sub(1)?)?;
-    if let Some(rig) = first.codon.rig_setup_checkpoint() {
-        return Some(rig.clone());
-    }
-    if first.codon_index_in_run > 0 {
-        let (_, end) = thread.codons.get(attempts)?.codon.end_checkpoint()?;
-        return Some(end.clone());
-    }
-    let run = state.runs.iter().find(|run| run.run_id == first.run_id)?;
-    let named = run
-        .starting_conditions
-        .checkpoint()
-        .filter(|sha| !sha.as_str().is_empty());
-    named.or(state.initial_checkpoint.as_ref()).cloned()
 }

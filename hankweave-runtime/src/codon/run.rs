@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason, Verdict};
 use hankweave_core::budget::Meter;
-use hankweave_core::codon::{BudgetExceeded, Codon, LoopCheck, Running};
+use hankweave_core::codon::{BudgetExceeded, Codon, LoopCheck, LoopStall, Running};
 use hankweave_core::cost::{UsageTotals, Usd};
 use hankweave_core::hank::{OnExceeded, price_example};
 use hankweave_core::time::short_duration;
@@ -48,6 +48,7 @@ pub(super) enum AgentOutcome {
 pub(super) struct EarlierUsage {
     meter: Meter,
     usage: UsageTotals,
+    used_tool: bool,
     proof: FileBaseline,
 }
 
@@ -57,6 +58,7 @@ impl EarlierUsage {
         Self {
             meter: Meter::new(codon.limits),
             usage: UsageTotals::default(),
+            used_tool: false,
             proof,
         }
     }
@@ -74,8 +76,14 @@ pub(super) struct AgentRun {
     elapsed: Duration,
     /// The limit for which the agent was stopped.
     reached: Option<BudgetExceeded>,
+    /// The agent has called a tool.
+    pub(super) used_tool: bool,
+    /// Its last answer.
+    pub(super) answer: Option<String>,
     /// Result of the loop's check.
     pub(super) loop_check: Option<LoopCheck>,
+    /// How long the loop has repeated itself.
+    pub(super) loop_stall: Option<LoopStall>,
 }
 
 impl AgentRun {
@@ -120,6 +128,7 @@ impl AgentRun {
         EarlierUsage {
             meter: self.meter,
             usage,
+            used_tool: self.used_tool,
             proof: self.proof,
         }
     }
@@ -147,7 +156,7 @@ pub(super) async fn run(
     mut agent: RunningAgent,
     so_far: EarlierUsage,
 ) -> StageResult<(Codon<Running>, AgentRun)> {
-    let proof = so_far.proof;
+    let (proof, used_tool) = (so_far.proof, so_far.used_tool);
     let mut listener = AgentEventHandler::new(codon, running, so_far.meter, so_far.usage.clone());
     let mut silence = Silence::of(codon);
     let time_is_over = codon.time_is_over();
@@ -226,7 +235,10 @@ pub(super) async fn run(
         proof,
         elapsed: codon.begun.elapsed(),
         reached,
+        used_tool: used_tool || listener.used_tool,
+        answer: listener.answer,
         loop_check: None,
+        loop_stall: None,
     };
     Ok((listener.running, work))
 }

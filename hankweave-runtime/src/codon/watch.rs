@@ -6,9 +6,11 @@
 //! surveyed again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use hankweave_core::hank::Patterns;
+use hankweave_core::id::CheckpointSha;
 use hankweave_core::sentinel::FileInterest;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, FileAction, FileNode, file_tree};
@@ -17,7 +19,8 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::context::CodonRun;
-use crate::checkpoint::{CheckpointStore, SurveyedFile, TreePath, WorkspaceSurvey};
+use super::start_of_work::{Attempts, start_of_work, was_attempted};
+use crate::checkpoint::{CheckpointStore, RestoreRequest, SurveyedFile, TreePath, WorkspaceSurvey};
 use crate::error::chain;
 use crate::world::World;
 use crate::world::ids::hex;
@@ -56,6 +59,10 @@ struct WatchState {
     /// The files at the start of the codon, and those that have changed since.
     at_start: Option<Arc<FileMap>>,
     touched: BTreeSet<TreePath>,
+    /// The checkpoint of the files at the start of the codon.
+    base: Option<CheckpointSha>,
+    /// Files that earlier attempts of the codon have changed.
+    changed_before: BTreeSet<TreePath>,
     /// When the next survey is due.
     due: Option<Instant>,
 }
@@ -98,6 +105,32 @@ impl FileWatcher {
         let mut seen = self.0.lock().await;
         seen.at_start = seen.files.clone();
         seen.touched.clear();
+        (seen.base, seen.changed_before) = (None, BTreeSet::new());
+    }
+
+    /// Counts changes from here on, behind the rig. What earlier attempts of the codon have changed counts as well.
+    pub(super) async fn begin_work(&self, codon: &CodonRun<'_>) {
+        let state = codon.run.manager.snapshot();
+        let is_first = !was_attempted(codon, &state);
+        let tip = codon
+            .run
+            .tip
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let base = match is_first {
+            true => tip,
+            false => start_of_work(codon, &state, Attempts::All),
+        };
+        let mut seen = self.0.lock().await;
+        seen.at_start = seen.files.clone();
+        seen.touched.clear();
+        seen.base.clone_from(&base);
+        if let (false, Some(base), Some(files)) = (is_first, base, seen.files.clone()) {
+            let differences = Differences::of(codon, base, files);
+            let found = codon.run.world.blocking.run(move || differences.find()).await;
+            seen.changed_before = found.unwrap_or_default();
+        }
     }
 
     /// Surveys and publishes what has changed. The first survey, and one with other patterns, only publishes
@@ -142,18 +175,79 @@ impl FileWatcher {
         self.0.lock().await.changes
     }
 
-    /// Returns how many files differ from the start of the codon; `None` when none are watched or they are not known.
-    pub(super) async fn files_changed(&self, codon: &CodonRun<'_>) -> Option<u64> {
+    /// Returns the files that differ from the start of the codon; `None` when none are watched or they are not known.
+    pub(super) async fn changed(&self, codon: &CodonRun<'_>) -> Option<BTreeSet<TreePath>> {
+        // A list that only takes files out matches nothing; an empty one means every file (HANK-17).
+        let is_out = |pattern: &String| pattern.starts_with('!');
+        if !codon.patterns.is_empty() && codon.patterns.iter().all(is_out) {
+            return None;
+        }
         let seen = self.0.lock().await;
         let (before, now) = seen.at_start.as_ref().zip(seen.files.as_ref())?;
         let is_changed = |path: &&TreePath| before.get(*path) != now.get(*path);
-        let changed = seen.touched.iter().filter(is_changed).count();
-        (!codon.patterns.is_empty()).then_some(changed as u64)
+        let mut changed: BTreeSet<TreePath> = seen.touched.iter().filter(is_changed).cloned().collect();
+        // A file that was written again with what it held has not changed.
+        if let (Some(base), false) = (seen.base.clone(), changed.is_empty()) {
+            let differences = Differences::of(codon, base, now.clone());
+            if let Some(differing) = codon.run.world.blocking.run(move || differences.find()).await {
+                changed.retain(|path| differing.contains(path) || !now.contains_key(path));
+            }
+        }
+        changed.extend(seen.changed_before.iter().cloned());
+        Some(changed)
+    }
+
+    /// Returns how many files differ from the start of the codon; `None` when none are watched or they are not known.
+    pub(super) async fn files_changed(&self, codon: &CodonRun<'_>) -> Option<u64> {
+        Some(self.changed(codon).await?.len() as u64)
     }
 
     /// Takes over the files that a checkpoint has just seen.
     pub(super) async fn learn(&self, codon: &CodonRun<'_>, files: Vec<SurveyedFile>) {
         self.0.lock().await.take(codon, files).await;
+    }
+}
+
+/// Comparison of the workspace with a checkpoint.
+struct Differences {
+    store: Arc<dyn CheckpointStore>,
+    base: CheckpointSha,
+    files: Arc<FileMap>,
+    patterns: Vec<String>,
+    at: Timestamp,
+}
+
+impl Differences {
+    fn of(codon: &CodonRun<'_>, base: CheckpointSha, files: Arc<FileMap>) -> Self {
+        Self {
+            store: Arc::clone(&codon.run.checkpoints),
+            base,
+            files,
+            patterns: codon.patterns.clone(),
+            at: codon.run.world.clock.now(),
+        }
+    }
+
+    /// Returns the watched files whose contents differ from the checkpoint, or that are new or gone; `None` when it cannot be read.
+    fn find(self) -> Option<BTreeSet<TreePath>> {
+        let request = RestoreRequest {
+            target: self.base.clone(),
+            left: None,
+            safety: None,
+            at: self.at,
+        };
+        let unread =
+            |error: String| tracing::warn!(error, "the files could not be compared with a checkpoint");
+        let known = self.store.files(&self.base);
+        let known = known.map_err(|error| unread(chain(&error))).ok()?;
+        let known: BTreeSet<TreePath> = known.into_iter().collect();
+        let plan = self.store.plan_restore(&request);
+        let plan = plan.map_err(|error| unread(chain(&error))).ok()?;
+        let watched = Patterns::parse(&self.patterns).ok()?;
+        let is_watched = |path: &TreePath| self.files.contains_key(path) || watched.matches(path.as_bytes());
+        let differing = plan.write.into_iter().filter(is_watched);
+        let new = self.files.keys().filter(|path| !known.contains(*path)).cloned();
+        Some(differing.chain(new).collect())
     }
 }
 

@@ -8,7 +8,7 @@ use hankweave_core::id::CheckpointSha;
 use crate::checkpoint::{
     Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, Counts,
     GitCheckpoints, HistoryError, InitialRequest, PathChange, Protection, RestoreError, RestorePlan,
-    RestoreReport, RestoreRequest, SurveyedFile, WorkspaceSurvey,
+    RestoreReport, RestoreRequest, SurveyedFile, TreePath, WorkspaceSurvey,
 };
 use crate::world::disk::Spare;
 
@@ -77,6 +77,10 @@ impl CheckpointStore for SparedCheckpoints {
 
     fn restorable(&self, shas: &[CheckpointSha]) -> Result<CheckpointsBySha, HistoryError> {
         self.reading().restorable(shas)
+    }
+
+    fn files(&self, sha: &CheckpointSha) -> Result<Vec<TreePath>, HistoryError> {
+        self.reading().files(sha)
     }
 
     fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {

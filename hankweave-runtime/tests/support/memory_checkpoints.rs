@@ -15,7 +15,7 @@ use super::select::{FileSelection, MAX_FILE_BYTES};
 use super::snapshot::{self, WorkspaceSnapshot};
 use super::stat_cache::StatCache;
 use super::survey;
-use super::tree::{Listing, changes};
+use super::tree::{Listing, TreePath, changes};
 use super::workspace::Workspace;
 use super::{
     Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, Counts, FileProgress,
@@ -224,6 +224,10 @@ impl CheckpointStore for MemoryCheckpoints {
             .filter(|sha| !commits.known.contains_key(*sha))
             .cloned()
             .collect())
+    }
+
+    fn files(&self, sha: &CheckpointSha) -> Result<Vec<TreePath>, HistoryError> {
+        Ok(self.commits().files(sha)?.paths().cloned().collect())
     }
 
     fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {

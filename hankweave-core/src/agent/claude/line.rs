@@ -151,6 +151,11 @@ struct ServerToolUse {
 }
 
 impl Usage {
+    /// Whether it has a number of tokens, and all are 0.
+    pub(super) fn states_nothing(&self) -> bool {
+        self.input_tokens.0.is_some() && self.output_tokens.0.is_some() && self.billed().is_nothing()
+    }
+
     pub(super) fn billed(&self) -> Billed {
         let cached = self.cache_creation.0.as_ref();
         let tools = self.server_tool_use.0.as_ref();

@@ -357,7 +357,11 @@ impl AgentDecoder for ClaudeDecoder {
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
         let verdict = self.verdict(&end);
-        end.outcome(verdict, self.totals_at_end(), self.deciding.is_some())
+        let totals = self.totals_at_end();
+        ExitOutcome {
+            states_no_usage: self.usage.states_nothing() && totals.is_nothing(),
+            ..end.outcome(verdict, totals, self.deciding.is_some())
+        }
     }
 
     fn usage(&self) -> UsageTotals {

@@ -28,6 +28,8 @@ pub(super) struct ClaudeUsage {
     summed_up: bool,
     /// A sub-agent has begun an answer, so that the one before it is in its transcript.
     helped: bool,
+    /// The last result has a number of tokens, and it is 0.
+    stated_nothing: bool,
 }
 
 impl ClaudeUsage {
@@ -43,6 +45,7 @@ impl ClaudeUsage {
             given_up: false,
             summed_up: false,
             helped: false,
+            stated_nothing: false,
         }
     }
 
@@ -79,6 +82,11 @@ impl ClaudeUsage {
         let mut totals = self.counted.totals();
         totals.lower_bound = self.is_lower_bound();
         totals
+    }
+
+    /// Whether the process itself says that it used nothing, as it does after a prompt that it took for a command of its own.
+    pub(super) fn states_nothing(&self) -> bool {
+        self.stated_nothing
     }
 
     fn is_lower_bound(&self) -> bool {
@@ -155,6 +163,7 @@ impl ClaudeUsage {
 
     /// A result; `lost` says that a request was broken off before it.
     pub(super) fn result(&mut self, line: &mut StreamLine<'_>, model: Option<&str>, lost: bool) {
+        self.stated_nothing = line.usage.0.as_ref().is_some_and(Usage::states_nothing);
         let reported = self.reported(line, model);
         self.counted.result(reported);
         self.given_up |= self.asking && lost;

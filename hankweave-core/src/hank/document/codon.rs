@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::prompt::{self, PromptSource};
+use super::requires::Requires;
 use super::rig::{OutputItem, RigItem};
 use crate::hank::agent::{AgentChoice, agent_for_model};
 use crate::hank::budget::CodonBudget;
@@ -78,6 +79,10 @@ pub struct CodonConfig {
     /// A command that has to pass before the codon is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<Check>,
+    /// Effects that it must have to be a success: `"changes"`, patterns of files that must have changed, or `"nothing"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::hank::schema::requires"))]
+    pub requires: Option<Requires>,
     /// Whether the agent may compact its context; false when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -29,6 +29,10 @@ pub struct LoopConfig {
     /// Limits of all iterations together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<ContainerBudget>,
+    /// Iterations in a row that change no file and whose check prints what it printed before, after which the loop is stuck and the run pauses; 0
+    /// to 100, and 0 means never. 2 when absent where a check ends the loop, else 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stalled_after: Option<u32>,
     /// Globs of the files that are moved away when the loop has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub archive_on_success: Vec<String>,
@@ -47,7 +51,20 @@ impl LoopConfig {
             TerminateOn::ContextExceeded => None,
         }
     }
+
+    /// Returns the number of iterations that repeat themselves after which it is stuck; `None` when that is never looked at.
+    #[must_use]
+    pub fn stalled_after(&self) -> Option<u32> {
+        let default = match self.terminate_on {
+            TerminateOn::UntilCheckPasses { .. } => STALLED_AFTER,
+            TerminateOn::IterationLimit { .. } | TerminateOn::ContextExceeded => 0,
+        };
+        Some(self.stalled_after.unwrap_or(default)).filter(|most| *most > 0)
+    }
 }
+
+/// Iterations that repeat themselves after which a loop with a check is stuck, unless the hank says otherwise.
+const STALLED_AFTER: u32 = 2;
 
 /// How often a loop goes round until its check passes, unless the hank says otherwise.
 const CHECKED_ITERATIONS: u32 = 10;

@@ -4,6 +4,7 @@ mod codon;
 mod loop_config;
 mod positions;
 mod prompt;
+mod requires;
 mod rig;
 
 use serde::Serialize;
@@ -20,6 +21,7 @@ pub use codon::{
 };
 pub use loop_config::{LoopConfig, TerminateOn};
 pub use prompt::PromptSource;
+pub use requires::Requires;
 pub use rig::{CopyStep, OutputItem, RigAction, RigCommand, RigItem, WorkingDirectory};
 
 /// A whole hank.json.
@@ -133,6 +135,10 @@ pub struct Overrides {
     /// without a figure of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<u64>,
+    /// Effects that codons must have that require nothing of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::requires"))]
+    pub requires: Option<Requires>,
     /// Limits of all codons together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<ContainerBudget>,

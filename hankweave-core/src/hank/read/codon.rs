@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jsonc_parser::ast::Value;
 
 use super::{
-    at_least_one, globs, model, name_item, on_exceeded, prompt_source, reference, rig, seconds_of_silence,
-    seconds_to_settle, sentinel, settings,
+    at_least_one, globs, model, name_item, on_exceeded, prompt_source, reference, requires, rig,
+    seconds_of_silence, seconds_to_settle, sentinel, settings,
 };
 use crate::agent::{Permission, Permissions};
 use crate::hank::agent::{AcpAgent, AgentChoice, AgentCommand};
@@ -57,6 +57,7 @@ pub(super) fn codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<
         exhaust_with_prompt: fields.optional(reader, "exhaustWithPrompt", HankReader::non_empty),
         max_extensions: fields.optional(reader, "maxExtensions", at_least_one),
         check: fields.optional(reader, "check", check),
+        requires: fields.optional(reader, "requires", requires),
         auto_compact: fields.optional(reader, "autoCompact", HankReader::boolean),
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
         settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),

@@ -11,7 +11,7 @@ pub(super) use codon::agent_of_all;
 use jsonc_parser::ast::Value;
 
 use super::budget::OnExceeded;
-use super::document::{CodonConfig, Hank, HankItem, LoopConfig, PromptSource, TerminateOn};
+use super::document::{CodonConfig, Hank, HankItem, LoopConfig, PromptSource, Requires, TerminateOn};
 use super::keys;
 use super::paths;
 use super::problem::quoted;
@@ -30,6 +30,9 @@ pub(super) struct ReadHank {
 
 /// Iterations are counted in ids of at most nine digits.
 const MAX_ITERATIONS: u64 = 1_000_000_000;
+
+/// The highest `stalledAfter`.
+const MAX_STALLED_ITERATIONS: u64 = 100;
 
 /// The highest limit of an `untilCheckPasses` loop: what each of its checks said stays in state.json.
 const MAX_CHECKED_ITERATIONS: u64 = 100;
@@ -103,6 +106,7 @@ fn loop_config(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<LoopC
     let inner_codon = |reader: &mut HankReader<'_>, node: &JsonNode<'_>| Some(inner_codon(reader, node));
     let codons = fields.required(reader, "codons", non_empty_list(inner_codon));
     let budget = fields.optional(reader, "budget", settings::container_budget);
+    let stalled_after = fields.optional(reader, "stalledAfter", integer(0..=MAX_STALLED_ITERATIONS));
     let archive_on_success = fields.or_default(reader, "archiveOnSuccess", globs);
     Some(LoopConfig {
         id: id?,
@@ -111,6 +115,7 @@ fn loop_config(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<LoopC
         terminate_on: terminate_on?,
         codons: codons?.into_iter().collect::<Option<_>>()?,
         budget,
+        stalled_after: stalled_after.and_then(|most| u32::try_from(most).ok()),
         archive_on_success,
     })
 }
@@ -199,6 +204,34 @@ fn reference(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String>
         Ok(_) => Ok(()),
         Err(rule) => Err(format!("`{path}` {rule}")),
     })(reader, node)
+}
+
+/// Reads `"nothing"`, `"changes"` or patterns, of which at least one takes files in.
+fn requires(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Requires> {
+    let hint = r#"write "changes", "nothing" or patterns such as ["src/**"]"#;
+    match node.value {
+        Value::Array(array) => {
+            let patterns = globs(reader, node)?;
+            // One that cannot be read was reported.
+            let is_whole = patterns.len() == array.elements.len();
+            if is_whole && patterns.iter().all(|pattern| pattern.starts_with('!')) {
+                return reader.refuse_with_hint(node, "must have a pattern that takes files in", hint);
+            }
+            Some(Requires::Patterns(patterns))
+        }
+        Value::StringLit(_) => match reader.string(node)?.as_str() {
+            "nothing" => Some(Requires::Nothing),
+            "changes" => Some(Requires::Changes),
+            other => {
+                let message = format!(
+                    "must be changes, nothing or a list of patterns, not {}",
+                    quoted(other)
+                );
+                reader.refuse_with_hint(node, message, hint)
+            }
+        },
+        _ => reader.refuse_with_hint(node, "must be changes, nothing or a list of patterns", hint),
+    }
 }
 
 fn globs(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<String>> {

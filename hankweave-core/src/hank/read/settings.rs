@@ -1,7 +1,8 @@
 //! Parts of a hank besides the list of codons: meta, overrides, requirements and the budgets of containers.
 
 use super::{
-    agent_of_all, at_least_one, file_limit, model, on_exceeded, seconds_of_silence, seconds_to_settle,
+    agent_of_all, at_least_one, file_limit, model, on_exceeded, requires, seconds_of_silence,
+    seconds_to_settle,
 };
 use crate::cost::Usd;
 use crate::hank::budget::{Allocation, ContainerBudget};
@@ -43,6 +44,7 @@ pub(super) fn overrides(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Opt
         }),
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
         settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
+        requires: fields.optional(reader, "requires", requires),
         budget: fields.optional(reader, "budget", container_budget),
     })
 }

@@ -53,6 +53,9 @@ impl Reducer<'_> {
         if let Some(check) = metadata.and_then(|metadata| metadata.get("loopCheck")) {
             changed.set_loop_check(check.clone());
         }
+        if let Some(stall) = metadata.and_then(|metadata| metadata.get("loopStall")) {
+            changed.set_loop_stall(stall.clone());
+        }
         if let Some(metadata) = metadata.filter(|_| changed.is_terminal()) {
             changed.set_measured(metadata);
             if let Some(remarks) = metadata.get("remarks") {

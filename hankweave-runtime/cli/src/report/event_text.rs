@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use hankweave_core::codon::{CheckpointType, CodonStatus, UnloadReason};
 use hankweave_core::event::StateEvent;
-use hankweave_core::view::{line_of, subject};
+use hankweave_core::view::{changed, line_of, subject};
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
-use super::live::columns::files;
 use super::words::{answer, at_its_budget, budget, duration, excerpt, standing};
 use crate::left_out::named;
 
@@ -192,7 +191,7 @@ fn end(event: &Event) -> Option<String> {
     });
     let spent = *cost + sentinel_cost.unwrap_or_default();
     let cost = spent.display(*cost_is_lower_bound == Some(true));
-    let files = files_changed.map_or(String::new(), |_| format!(", {}", files(*files_changed)));
+    let files = files_changed.map_or(String::new(), |_| format!(", {}", changed(*files_changed)));
     Some(format!(
         "{codon_id}: {outcome} after {time}, {cost}{files}{budget}{why}"
     ))

@@ -224,7 +224,12 @@ impl Configuration {
     /// Writes into a hank what its runs read there, as the layers above and below it say.
     pub(crate) fn write_into(&self, hank: &mut Hank) {
         let before = hank.overrides.take();
-        let (sentinel, budget) = before.map_or((None, None), |before| (before.sentinel, before.budget));
+        let Overrides {
+            sentinel,
+            requires,
+            budget,
+            ..
+        } = before.unwrap_or_default();
         let overrides = Overrides {
             agent: self.agent().cloned(),
             model: self.text(Setting::Model).map(str::to_owned),
@@ -233,6 +238,7 @@ impl Configuration {
             shim_idle_timeout: self.number(Setting::ShimIdleTimeout),
             settle_seconds: self.number(Setting::SettleSeconds),
             sentinel,
+            requires,
             budget,
         };
         hank.overrides = Some(overrides);

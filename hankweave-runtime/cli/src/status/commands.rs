@@ -94,6 +94,12 @@ impl StatusView<'_> {
             let deny = typed.command(&format!("approve {id} --deny"));
             let deny = (!denied).then(|| offer(deny, "says that it may not"));
             [approve].into_iter().chain(deny).collect()
+        } else if let Some(next) = self.stuck() {
+            let goes_on = format!("continues with {next}, one iteration at a time while nothing changes");
+            vec![
+                offer(typed.run(), goes_on),
+                offer(typed.command("logs"), "shows what its agent said"),
+            ]
         } else if let Some(next) = self.next() {
             let goes_on = typed.run_with_more(self.more(), self.patience(), None);
             vec![offer(goes_on, format!("continues with {next}"))]

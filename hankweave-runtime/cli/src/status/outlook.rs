@@ -2,7 +2,7 @@
 
 use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
-use hankweave_core::plan::{BlockedBy, Decision};
+use hankweave_core::plan::{BlockedBy, Decision, stuck_words};
 
 use super::StatusView;
 use crate::report;
@@ -29,6 +29,10 @@ impl StatusView<'_> {
             Some((id, true)) => return self.denied(id),
             None => {}
         }
+        if let Some(id) = self.stuck() {
+            let why = stuck_words(self.state, id).unwrap_or_else(|| "a loop is stuck".to_owned());
+            return format!("{why}; next: {id}");
+        }
         if let Some(next) = self.next() {
             return format!("next: {next}");
         }
@@ -41,6 +45,14 @@ impl StatusView<'_> {
             Some(newest) if self.is_blocked() => format!("blocked: {newest} failed"),
             Some(_) if thread.failed => "the plan has ended".to_owned(),
             Some(_) | None => "nothing is left to do".to_owned(),
+        }
+    }
+
+    /// Returns the codon with which a loop would continue that is stuck.
+    pub(super) fn stuck(&self) -> Option<&CodonId> {
+        match self.decision.as_ref()? {
+            Decision::Blocked(BlockedBy::Stuck(id)) => Some(id),
+            _ => None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
+use hankweave_core::view::changed;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::{TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{AgentDecision, LogQuery};
@@ -129,11 +130,15 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         } else {
             "failed"
         };
+        let changed = match changed(codon["filesChanged"].as_u64()) {
+            changed if changed.is_empty() => changed,
+            changed => format!(", {changed}"),
+        };
         add(
             &mut text,
             "codon",
             &json!(format!(
-                "{} {ended}, {}",
+                "{} {ended}, {}{changed}",
                 codon["id"].as_str().unwrap_or_default(),
                 dollars(codon["cost"].as_f64().unwrap_or_default())
             )),

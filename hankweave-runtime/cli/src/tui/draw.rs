@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use anstyle::{AnsiColor, Color, Effects};
 use console::{Alignment, measure_text_width, pad_str};
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{AttemptState, WatchStatus};
+use hankweave_core::view::{AttemptState, WatchStatus, changed};
 use hankweave_core::wire::FileAction;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -29,6 +29,12 @@ const LEAST_PLAN: u16 = 28;
 
 /// Columns of the costs beside a title.
 const COSTS: usize = 30;
+
+/// Columns of the number of changed files, where there is room for them.
+const CHANGED: usize = 18;
+
+/// Least columns of a title beside the changed files.
+const TITLE: usize = 20;
 
 /// Columns of the plan for a mark and a time.
 const FIGURES: usize = 12;
@@ -212,7 +218,11 @@ fn files(view: &View, model: &RunModel) -> Vec<Line<'static>> {
 }
 
 fn costs(view: &View, model: &RunModel, width: usize, now: Timestamp) -> Vec<Line<'static>> {
-    let titles = widest(model.attempts()).clamp(8, width.saturating_sub(COSTS).max(8));
+    let figures = match width > TITLE + COSTS + CHANGED {
+        true => COSTS + CHANGED,
+        false => COSTS,
+    };
+    let titles = widest(model.attempts()).clamp(8, width.saturating_sub(figures).max(8));
     let line = |title: &str, time: &str, tokens: &str, cost: &str| {
         format!("{} {time:>10} {tokens:>8} {cost:>9}", padded(title, titles))
     };
@@ -222,7 +232,9 @@ fn costs(view: &View, model: &RunModel, width: usize, now: Timestamp) -> Vec<Lin
     let rows = model.attempts().map(|row| {
         let time = row.lived(now).map_or_else(String::new, duration);
         let used = row.attempt.map_or(0, |(_, attempt)| attempt.tokens.total());
-        line(&row.title, &time, &tokens(used), &row.cost())
+        let changed = changed(row.attempt.and_then(|(_, attempt)| attempt.files_changed));
+        let line = line(&row.title, &time, &tokens(used), &row.cost());
+        format!("{line}  {changed}").trim_end().to_owned()
     });
     listed(view, head, all.chain(rows))
 }

@@ -589,3 +589,30 @@ fn sub_agents_of_codex_cost_what_was_served_also_after_a_kill() {
         assert_eq!(codon(killed, "work")["costIsLowerBound"], true, "{state:#}");
     }
 }
+
+/// An agent that only talks is told in its session that nothing changed, also when its run was stopped in between: what it did before counts.
+// covers: HANK-66
+#[test]
+fn real_agents_are_told_in_their_session_that_they_changed_nothing() {
+    for agent in RealAgent::all() {
+        let says = |text: &str| json!({"text": text, "usage": {"input": 10, "output": 5}});
+        let command = "echo hello > note.txt";
+        let writes = json!({"text": "Now I do it.", "usage": {"input": 10, "output": 5},
+            "tools": [{"op": "bash", "command": command, "description": "Write the note"}]});
+        let (project, server) = agent.stage(json!({"lanes": [
+            {"name": "told", "when": {"user": "no file has changed since you began"}, "turns": [writes, says("Done.")]},
+            {"name": "talks", "when": {"user": "TALK"}, "turns": [says("I would need more information.")]}]}));
+        let mut only = agent.codon("only", "fresh", "TALK");
+        only["requires"] = "changes".into();
+        project.write_hank(&json!({"hank": [only]}));
+        project.run(["run", "--headless"]).expect_code(0);
+        let state = project.state(&project.directory());
+        let record = codon(&state["runs"][0], "only");
+        assert_eq!(
+            (&record["status"], &record["filesChanged"]),
+            (&json!("completed"), &json!(1)),
+            "{record:#}"
+        );
+        agent.assert_at_most(&project, &server);
+    }
+}

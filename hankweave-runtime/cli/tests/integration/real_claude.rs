@@ -201,3 +201,52 @@ fn tokens(input: u64, output: u64, cache_creation: u64, cache_read: u64) -> Valu
         "cacheCreationTokens": cache_creation, "cacheReadTokens": cache_read,
     })
 }
+
+/// A prompt that is a command of claude's own reaches no model; one that only talks changes nothing, and is told so in its session.
+// covers: AGENT-49, HANK-66
+#[test]
+fn what_the_real_claude_did_not_do_is_no_success() {
+    let claude = match agents::claude() {
+        Ok(claude) => claude,
+        Err(skip) => return println!("{skip}"),
+    };
+    let says = |text: &str| json!({"text": text, "usage": {"input": 10, "output": 5}});
+    let writes = json!({"text": "Now I do it.", "usage": {"input": 10, "output": 5},
+        "tools": [{"op": "write", "path": "${CWD}/note.txt", "content": "hello\n"}]});
+    let scenario = json!({"lanes": [
+        {"name": "told", "when": {"user": "no file has changed since you began"}, "turns": [writes, says("Done.")]},
+        {"name": "talks", "when": {"user": "TALK"}, "turns": [says("I would need more information.")]}]});
+    let server = ModelServer::start(Scenario::try_from(scenario).unwrap()).unwrap();
+    let mut project = project();
+    project.set("HANKWEAVE_CLAUDE_PATH", claude);
+    let mut hank = hank(&server.url());
+    let codons = hank["hank"].as_array_mut().unwrap();
+    codons.truncate(2);
+    codons[0]["promptText"] = "/help me with the tests".into();
+    codons[0]["onFailure"] = "ignore".into();
+    codons[1]["promptText"] = "TALK".into();
+    codons[1]["requires"] = json!(["*.txt"]);
+    codons[1]["continuationMode"] = "fresh".into();
+    project.write_hank(&hank);
+
+    project.run(["run", "--headless"]).expect_code(0);
+
+    let state = project.state(&project.directory());
+    let run = &state["runs"][0];
+    let swallowed = codon(run, "work");
+    assert_eq!(swallowed["status"], "failed", "{swallowed:#}");
+    let why = swallowed["failureReason"]["message"].as_str().unwrap();
+    assert!(
+        why.contains("used no token and no tool, and changed no file"),
+        "{why}"
+    );
+    let told = codon(run, "resume");
+    assert_eq!(
+        (&told["status"], &told["filesChanged"]),
+        (&json!("completed"), &json!(1)),
+        "{told:#}"
+    );
+    // Three answers of 10 and 5 tokens at 3 and 15 dollars per million.
+    assert_usd(&told["finalCost"], 3.0 * (10.0 * 3.0 + 5.0 * 15.0) / 1e6);
+    assert_eq!(server.requests().len(), 3, "the command reached no model");
+}

@@ -33,7 +33,7 @@ use super::workspace::Workspace;
 use super::{
     Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, Counts, FileProgress,
     HistoryError, InitialRequest, PathChange, Patterns, Protection, RestoreError, RestorePlan, RestoreReport,
-    RestoreRequest, SurveyedFile, WorkspaceSurvey, clean, message, prune,
+    RestoreRequest, SurveyedFile, TreePath, WorkspaceSurvey, clean, message, prune,
 };
 
 /// Checkpoints in a bare git repository.
@@ -200,6 +200,10 @@ impl CheckpointStore for GitCheckpoints {
 
     fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError> {
         self.history.verify(shas)
+    }
+
+    fn files(&self, sha: &CheckpointSha) -> Result<Vec<TreePath>, HistoryError> {
+        self.history.files(sha)
     }
 
     fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {

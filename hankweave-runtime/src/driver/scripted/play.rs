@@ -133,6 +133,8 @@ struct Player {
     session: ScriptedSession,
     stream: ScriptedStream,
     usage: UsageTotals,
+    /// A turn says what it used.
+    states_usage: bool,
     last_text: String,
 }
 
@@ -155,6 +157,7 @@ impl Player {
             session,
             script,
             usage: UsageTotals::default(),
+            states_usage: false,
             last_text: String::new(),
         })
     }
@@ -185,7 +188,9 @@ impl Player {
 
     fn message(&mut self, turn: &ScriptedTurn, number: usize) -> io::Result<()> {
         let id = format!("msg_{}_{number}", self.session.prompts);
-        let tokens = TokenUsage::from(turn.usage);
+        let usage = turn.usage.unwrap_or_default();
+        self.states_usage |= turn.usage.is_some();
+        let tokens = TokenUsage::from(usage);
         let price = pricing::price(&self.stream.model, &tokens);
         self.usage.lower_bound |= price.is_none() && tokens != TokenUsage::ZERO;
         let cost = price.unwrap_or(Usd::ZERO);
@@ -193,19 +198,19 @@ impl Player {
         if let Some(thinking) = &turn.thinking {
             let thinking = self.variables.fill(thinking, number);
             self.stream
-                .block(&id, turn.usage, json!({"type": "thinking", "thinking": thinking}))?;
+                .block(&id, usage, json!({"type": "thinking", "thinking": thinking}))?;
         }
         if let Some(text) = &turn.text {
             self.last_text = self.variables.fill(text, number);
             let block = json!({"type": "text", "text": self.last_text});
-            self.stream.block(&id, turn.usage, block)?;
+            self.stream.block(&id, usage, block)?;
         }
         for (index, tool) in turn.tools.iter().enumerate() {
             let tool = tool.filled(|text| self.variables.fill(text, number));
             let (name, input) = tool.call();
             let call = format!("toolu_{}_{number}_{index}", self.session.prompts);
             let block = json!({"type": "tool_use", "id": call, "name": name, "input": input});
-            self.stream.block(&id, turn.usage, block)?;
+            self.stream.block(&id, usage, block)?;
             let answer = tool.run();
             self.stream.tool_result(&call, &answer.text, answer.is_error)?;
         }
@@ -255,8 +260,12 @@ impl Player {
             }
             Some(failure) => failure.message.clone(),
         };
-        self.stream
-            .result(&text, failure, &self.usage, &self.session.totals())
+        self.stream.result(
+            &text,
+            failure,
+            (&self.usage, self.states_usage),
+            &self.session.totals(),
+        )
     }
 }
 

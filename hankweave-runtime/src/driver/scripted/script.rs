@@ -19,7 +19,7 @@ impl Script {
     /// Returns the script as a rehearsal plays it: nothing is used and nothing costs.
     pub(super) fn without_usage(mut self) -> Self {
         for turn in &mut self.turns {
-            turn.usage = ScriptedUsage::default();
+            turn.usage = None;
         }
         self
     }
@@ -33,7 +33,7 @@ pub(super) struct ScriptedTurn {
     pub(super) thinking: Option<String>,
     pub(super) text: Option<String>,
     pub(super) tools: Vec<ScriptedTool>,
-    pub(super) usage: ScriptedUsage,
+    pub(super) usage: Option<ScriptedUsage>,
     pub(super) raw: Option<String>,
     pub(super) huge_line: Option<u64>,
     pub(super) invalid_utf8: bool,

@@ -37,12 +37,12 @@ impl ScriptedStream {
         self.line(json!({"type": "user", "message": message, "parent_tool_use_id": null}))
     }
 
-    /// The closing line: `own` is this process, `session` all processes of the session, as with claude. It states no money for a model without a price.
+    /// The closing line: `own` is this process, whose tokens it states only if the script does, `session` all processes of the session, as with claude. It states no money for a model without a price.
     pub(super) fn result(
         &self,
         text: &str,
         failure: Option<&ScriptedError>,
-        own: &UsageTotals,
+        (own, states_usage): (&UsageTotals, bool),
         session: &UsageTotals,
     ) -> io::Result<()> {
         let terminal_reason = match failure {
@@ -51,7 +51,7 @@ impl ScriptedStream {
             Some(_) => "api_error",
         };
         self.line(json!({
-            "usage": api_usage(own.tokens),
+            "usage": states_usage.then(|| api_usage(own.tokens)),
             "total_cost_usd": (!session.lower_bound).then_some(session.cost),
             "modelUsage": model_usage(session),
             "model_usage_since_last_result": model_usage(own),

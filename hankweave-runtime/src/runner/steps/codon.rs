@@ -139,6 +139,7 @@ fn has_notes(codon: &CodonExecution) -> bool {
         || codon.context_exceeded()
         || codon.agent_cost_is_lower_bound()
         || codon.loop_check().is_some()
+        || codon.loop_stall().is_some()
         || !codon.remarks().is_empty()
 }
 

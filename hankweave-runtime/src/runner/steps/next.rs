@@ -5,7 +5,7 @@ use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::document::{HankweaveState, PlanEntry, PlanExtension};
 use hankweave_core::id::{CheckpointSha, CodonId};
-use hankweave_core::plan::{BlockedBy, Decision, ExpandError, Retry, decide};
+use hankweave_core::plan::{BlockedBy, Decision, ExpandError, Retry, decide, stuck_words};
 use hankweave_core::thread::ThreadTip;
 use hankweave_core::wire::IdleReason;
 
@@ -71,6 +71,7 @@ pub(super) fn decided(
                 false => StepDecision::Over(approval::pause(entry.codon_id, question)),
             }
         }
+        Decision::Blocked(BlockedBy::Stuck(id)) => StepDecision::Over(stuck(state, id)),
         Decision::Blocked(BlockedBy::Denied(id)) => StepDecision::Over(approval::denied(state, id)),
         Decision::Retry(retry) => StepDecision::Next(NextStep::Try(retry, finished_rig(context, thread))),
         Decision::Done if context.options.autostart => StepDecision::Over(RunResult::Completed),
@@ -83,6 +84,17 @@ pub(super) fn decided(
         Decision::Blocked(BlockedBy::MissingParent) => return Err(RunError::MissingParent),
         // Only this loop starts codons, and each has ended before the next decision.
         Decision::Wait => return Err(RunError::CodonLeftOpen),
+    })
+}
+
+/// The end of a run whose loop repeats itself, before the iteration that begins with this codon.
+fn stuck(state: &HankweaveState, codon: CodonId) -> RunResult {
+    RunResult::Paused(Pause {
+        why: stuck_words(state, &codon).unwrap_or_default(),
+        codon,
+        by: InterruptedBy::Stuck,
+        more: Ceiling::default(),
+        patience: None,
     })
 }
 

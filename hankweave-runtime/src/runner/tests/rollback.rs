@@ -71,6 +71,9 @@ impl CheckpointStore for Troubled {
     fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError> {
         self.store.verify(shas)
     }
+    fn files(&self, sha: &CheckpointSha) -> Result<Vec<TreePath>, HistoryError> {
+        self.store.files(sha)
+    }
     fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {
         self.store.diff(from, to)
     }

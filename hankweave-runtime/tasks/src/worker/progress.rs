@@ -121,9 +121,13 @@ impl TaskProgress {
         self.cost += cost;
         self.cost_is_lower_bound |= data["costIsLowerBound"] == true;
         self.running = None;
-        let data = json!({
+        let mut ended = json!({
             "id": codon, "success": success, "cost": cost, "duration": data["duration"],
         });
+        if let Some(files) = data["filesChanged"].as_u64() {
+            ended["filesChanged"] = files.into();
+        }
+        let data = ended;
         self.codons.push(data.clone());
         Milestone::Ended { codon, success, data }
     }
@@ -163,6 +167,9 @@ fn pause(interrupted_by: Option<&str>) -> Option<&'static str> {
         "ceiling" => Some("paused: the total budget is spent"),
         "usage-limit" => Some("paused: the usage limit of the provider is reached"),
         "approval" => Some("paused: an approval is needed"),
+        "stuck" => {
+            Some("paused: a loop is stuck, for nothing changed and its check printed the same as before")
+        }
         _ => None,
     }
 }

@@ -1,0 +1,44 @@
+//! Effects that a codon must have to be a success (HANK-66).
+
+use serde::{Serialize, Serializer};
+
+use super::Hank;
+use super::codon::CodonConfig;
+
+/// Effects that a codon must have to be a success.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Requires {
+    /// None, not even a token or a tool.
+    Nothing,
+    /// A checkpointed file that has changed since the codon began.
+    Changes,
+    /// For each pattern a checkpointed file that has changed since the codon began; a pattern with `!` takes files out.
+    Patterns(Vec<String>),
+}
+
+impl Serialize for Requires {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Nothing => serializer.serialize_str("nothing"),
+            Self::Changes => serializer.serialize_str("changes"),
+            Self::Patterns(patterns) => patterns.serialize(serializer),
+        }
+    }
+}
+
+impl Requires {
+    /// Whether changed files are required.
+    #[must_use]
+    pub fn needs_files(&self) -> bool {
+        *self != Self::Nothing
+    }
+}
+
+impl Hank {
+    /// Returns the requirement of a codon: its own, else that of the whole hank.
+    #[must_use]
+    pub fn required_of<'h>(&'h self, codon: &'h CodonConfig) -> Option<&'h Requires> {
+        let everywhere = || self.overrides.as_ref()?.requires.as_ref();
+        codon.requires.as_ref().or_else(everywhere)
+    }
+}

@@ -1,0 +1,154 @@
+//! Effects of a codon: those that it must have (HANK-66), and agents that did nothing at all (AGENT-49).
+
+use hankweave_core::agent::ExitOutcome;
+use hankweave_core::cost::TokenUsage;
+use hankweave_core::hank::{Patterns, Requires};
+use hankweave_core::thread::ThreadTip;
+use hankweave_core::view::excerpt;
+
+use super::context::CodonRun;
+use super::run::AgentRun;
+use super::start_of_work::{Attempts, belongs};
+
+/// Longest part of an answer that a reason has, in bytes.
+const MOST_OF_ANSWER: usize = 200;
+
+/// Effects that a codon must have and does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum MissingEffects {
+    /// No file has changed.
+    AnyChange,
+    /// No file has changed that matches this pattern.
+    ChangeOf(String),
+}
+
+impl MissingEffects {
+    /// Returns the reason, in words.
+    pub(super) fn why(&self) -> String {
+        match self {
+            Self::AnyChange => "it changed nothing, and it has to (`requires`)".to_owned(),
+            Self::ChangeOf(pattern) => {
+                format!("it changed no file that matches `{pattern}`, and it has to (`requires`)")
+            }
+        }
+    }
+
+    /// Returns the message for the agent.
+    pub(super) fn prompt(&self) -> String {
+        let missing = match self {
+            Self::AnyChange => "no file has changed since you began".to_owned(),
+            Self::ChangeOf(pattern) => {
+                format!("no file that matches `{pattern}` has changed since you began")
+            }
+        };
+        format!(
+            "Your work was checked, and {missing}. The task is not done without that. Do it now; if it cannot be done, say what is in the way."
+        )
+    }
+}
+
+/// Returns the effects that the codon lacks.
+pub(super) async fn missing(codon: &CodonRun<'_>) -> Option<MissingEffects> {
+    let required = codon.run.hank.required_of(codon.config)?;
+    if !required.needs_files() {
+        return None;
+    }
+    codon.run.watch.survey(codon).await;
+    let changed = codon.run.watch.changed(codon).await?;
+    let paths = || changed.iter().map(|path| path.as_bytes());
+    match required {
+        Requires::Nothing => None,
+        _ if changed.is_empty() => Some(MissingEffects::AnyChange),
+        Requires::Changes => None,
+        Requires::Patterns(patterns) => {
+            let missed = unmatched(patterns, paths)?;
+            Some(MissingEffects::ChangeOf(missed.to_owned()))
+        }
+    }
+}
+
+/// Returns the first pattern that matches none of the paths.
+fn unmatched<'p, 'f, I: Iterator<Item = &'f [u8]>>(
+    patterns: &'p [String],
+    paths: impl Fn() -> I,
+) -> Option<&'p str> {
+    let (out, wanted): (Vec<&String>, Vec<&String>) =
+        patterns.iter().partition(|pattern| pattern.starts_with('!'));
+    let is_missed = |pattern: &&&String| {
+        let list: Vec<&String> = std::iter::once(**pattern).chain(out.iter().copied()).collect();
+        // Its spelling was checked when the hank was read.
+        let Ok(found) = Patterns::parse(&list) else {
+            return false;
+        };
+        !paths().any(|path| found.matches(path))
+    };
+    wanted.iter().find(is_missed).map(|pattern| pattern.as_str())
+}
+
+/// Whether the agent can be told to go on in its session.
+pub(super) fn can_continue(codon: &CodonRun<'_>) -> bool {
+    let driver = codon.run.drivers.get(codon.config.agent_name());
+    driver.is_some_and(|driver| driver.capabilities().resume)
+}
+
+/// Why a success is none: the agent states that it used no token, it called no tool, and no file changed. `None` for an agent that says nothing about
+/// what it used, and where a check shows what was done.
+pub(super) async fn nothing_done(
+    codon: &CodonRun<'_>,
+    work: &AgentRun,
+    exit: &ExitOutcome,
+) -> Option<String> {
+    let is_meant = codon.run.hank.required_of(codon.config) == Some(&Requires::Nothing);
+    let is_idle =
+        exit.verdict.is_success() && exit.states_no_usage && exit.usage.is_nothing() && !work.used_tool;
+    if !is_idle || is_meant || codon.config.check.is_some() || used_before(codon) {
+        return None;
+    }
+    codon.run.watch.survey(codon).await;
+    let files = match codon.run.watch.files_changed(codon).await {
+        Some(0) => "used no token and no tool, and changed no file",
+        None => "used no token and no tool",
+        Some(_) => return None,
+    };
+    let answer = work.answer.as_ref().map_or(String::new(), |answer| {
+        let line = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("; it answered: {}", excerpt(&line, MOST_OF_ANSWER))
+    });
+    Some(format!(
+        "the agent did nothing: it {files}{answer}. A prompt that is a command of the agent's own, such as a line that begins with `/`, ends so. `\"requires\": \"nothing\"` lets the codon pass"
+    ))
+}
+
+/// Whether an earlier attempt of the codon used tokens.
+fn used_before(codon: &CodonRun<'_>) -> bool {
+    let state = codon.run.manager.snapshot();
+    let thread = ThreadTip::of(&state);
+    let attempts = thread.codons().map(|entry| entry.codon);
+    let mut attempts = attempts.take_while(|attempt| belongs(codon, attempt, Attempts::All));
+    attempts.any(|attempt| attempt.agent_tokens() != TokenUsage::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first_unmatched(patterns: &[&str], paths: &[&str]) -> Option<String> {
+        let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+        unmatched(&patterns, || paths.iter().map(|path| path.as_bytes())).map(str::to_owned)
+    }
+
+    // covers: HANK-66
+    #[test]
+    fn each_pattern_needs_a_file_of_its_own_that_is_not_taken_out() {
+        let missed = |patterns: &[&str], paths: &[&str]| first_unmatched(patterns, paths);
+        assert_eq!(missed(&["src/**"], &["src/a.rs"]), None);
+        assert_eq!(
+            missed(&["src/**", "docs/**"], &["src/a.rs"]).as_deref(),
+            Some("docs/**")
+        );
+        assert_eq!(
+            missed(&["src/**", "!**/*.lock"], &["src/a.lock"]).as_deref(),
+            Some("src/**")
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! The files with which a codon began, however often it was started since.
+
+use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::document::HankweaveState;
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::thread::{self, ThreadTip};
+
+use super::context::CodonRun;
+
+/// Attempts that count as one piece of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attempts {
+    /// Those in the session of the present one.
+    InSession,
+    /// All since the codon last ended as completed or skipped.
+    All,
+}
+
+/// Returns the checkpoint of the files with which the first of these attempts began; `None` where that is not known.
+pub(super) fn start_of_work(
+    codon: &CodonRun<'_>,
+    state: &HankweaveState,
+    which: Attempts,
+) -> Option<CheckpointSha> {
+    let thread = thread::build(state, None, None);
+    let attempts = thread
+        .codons
+        .iter()
+        .take_while(|entry| belongs(codon, &entry.codon, which));
+    let attempts = attempts.count();
+    let first = thread.codons.get(attempts.checked_sub(1)?)?;
+    if let Some(rig) = first.codon.rig_setup_checkpoint() {
+        return Some(rig.clone());
+    }
+    if first.codon_index_in_run > 0 {
+        let (_, end) = thread.codons.get(attempts)?.codon.end_checkpoint()?;
+        return Some(end.clone());
+    }
+    let run = state.runs.iter().find(|run| run.run_id == first.run_id)?;
+    let named = run
+        .starting_conditions
+        .checkpoint()
+        .filter(|sha| !sha.as_str().is_empty());
+    named.or(state.initial_checkpoint.as_ref()).cloned()
+}
+
+/// Whether the codon was started before, and did not complete.
+pub(super) fn was_attempted(codon: &CodonRun<'_>, state: &HankweaveState) -> bool {
+    let thread = ThreadTip::of(state);
+    // The newest one is the present attempt.
+    let before = thread.codons().nth(1);
+    before.is_some_and(|before| belongs(codon, before.codon, Attempts::All))
+}
+
+/// Whether `attempt` is an attempt of the codon that counts.
+pub(super) fn belongs(codon: &CodonRun<'_>, attempt: &CodonExecution, which: Attempts) -> bool {
+    let is_its = attempt.codon_id() == &codon.entry.codon_id;
+    is_its
+        && match which {
+            // The present attempt has not named its session yet.
+            Attempts::InSession => {
+                let session = attempt.agent_session_id();
+                session.is_none_or(|session| Some(session) == codon.session.as_ref())
+            }
+            Attempts::All => !matches!(attempt.status(), CodonStatus::Completed | CodonStatus::Skipped),
+        }
+}
