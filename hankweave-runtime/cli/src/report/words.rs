@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::{BudgetExceeded, CodonStatus};
+use hankweave_core::cost::Usd;
 use hankweave_core::id::CodonId;
 pub(crate) use hankweave_core::time::short_duration as duration;
 use hankweave_core::view::AttemptState;
@@ -25,6 +26,11 @@ pub(crate) fn tokens(count: u64) -> String {
         1_000..1_000_000 => format!("{:.1}k", value / 1e3),
         _ => format!("{:.1}M", value / 1e6),
     }
+}
+
+/// Amount in a column: `$0.0231`, `≥ $0.0231` when it is known to be too low, or `unknown`.
+pub(crate) fn money(amount: Usd, is_lower_bound: bool) -> String {
+    amount.display(is_lower_bound).replace("at least", "≥")
 }
 
 /// `1 warning`, `2 warnings`

@@ -128,7 +128,7 @@ impl RunModel {
         if self.speaker.as_ref() != Some(&codon) || is_start(event) {
             let title = self.view.title(codon.configured(), codon.iteration());
             let head = format!("{title}  {}", local_time(at));
-            self.add("", &head, AnsiColor::Cyan.on_default().bold());
+            self.add("", &head, AnsiColor::Cyan.on_default());
             self.speaker = Some(codon.clone());
         }
         if let Some(said) = MarkedText::of(event, &codon, true).filter(|_| !is_start(event)) {
