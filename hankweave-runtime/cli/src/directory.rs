@@ -9,6 +9,7 @@ use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk, Spares, records_f
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::identity::SystemIdentity;
 
+use crate::args::Document;
 use crate::exit::{CliError, CliErrorKind};
 use crate::screen::print_stderr;
 use crate::typed::HintCommands;
@@ -52,6 +53,11 @@ fn put_back(execution: &Path) {
 /// Whether a process works in this execution directory, according to its lock file.
 pub(crate) fn is_served(execution: &Path) -> bool {
     holder(execution).is_some()
+}
+
+/// Whether a process may work on the run of a document: a state file alone says nothing about processes.
+pub(crate) fn may_be_live(document: &Document) -> bool {
+    document.state.is_some() || is_served(&document.execution.execution)
 }
 
 /// Returns the lock record of the process that works in this execution directory.

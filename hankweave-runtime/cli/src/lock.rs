@@ -28,7 +28,11 @@ pub(crate) fn lock(global: &Global, args: &LockArgs) -> Result<ExitCode, CliErro
                     lease: args.lease,
                 });
                 let end = renewed.await.map_err(|error| registry.failure(&error))?;
-                print_lock(global, json!({"expiresAt": end}), format!("held until {}\n", local_time(end)))?
+                print_lock(
+                    global,
+                    json!({"expiresAt": end}),
+                    format!("held until {}\n", local_time(end)),
+                )?
             }
             LockCommand::Release(args) => release(global, registry, &args.holder).await?,
             LockCommand::Free { owner } => {
@@ -75,11 +79,17 @@ async fn list(global: &Global, registry: &Registry) -> Result<ExitCode, CliError
 
 /// End of a lock for people: `until 14:02, 12s left`.
 fn end(expires_at: Option<Timestamp>, now: Timestamp) -> String {
-    let Some(end) = expires_at else { return "until -".to_owned() };
+    let Some(end) = expires_at else {
+        return "until -".to_owned();
+    };
     let left = u64::try_from(end.as_millis() - now.as_millis()).unwrap_or_default();
     match left {
         0 => format!("expired at {}", local_time(end)),
-        left => format!("until {}, {} left", local_time(end), duration(Duration::from_millis(left))),
+        left => format!(
+            "until {}, {} left",
+            local_time(end),
+            duration(Duration::from_millis(left))
+        ),
     }
 }
 

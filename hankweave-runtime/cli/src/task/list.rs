@@ -73,7 +73,9 @@ async fn print(
 /// Returns the line for an empty list: there is no task, or none that is asked for.
 async fn none_found(registry: &Registry, filter: &Filter) -> Result<String, CliError> {
     let all: u64 = counts(registry).await?.values().sum();
-    let status = filter.status.map_or_else(String::new, |status| format!(" is {status}"));
+    let status = filter
+        .status
+        .map_or_else(String::new, |status| format!(" is {status}"));
     Ok(match all {
         0 => {
             let create = registry.typed("task create NAME --hank PATH");

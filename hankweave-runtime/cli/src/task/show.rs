@@ -212,16 +212,15 @@ async fn earlier(registry: &Registry, row: &TaskRow) -> Result<Option<String>, C
 }
 
 /// Returns why each of these tasks has failed, asks or waits: with the status of earlier tasks, and whether the worker has gone.
-pub(super) async fn reasons(
-    registry: &Registry,
-    rows: &[TaskRow],
-) -> Result<Vec<Option<String>>, CliError> {
+pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec<Option<String>>, CliError> {
     let without_worker = without_worker(registry, rows).await?;
     let mut reasons = Vec::new();
     for row in rows {
         let is_later = row.record.status() == TaskStatus::Pending && !row.after.is_empty();
         reasons.push(match is_later {
-            true => earlier(registry, row).await?.map(|earlier| format!("after {earlier}")),
+            true => earlier(registry, row)
+                .await?
+                .map(|earlier| format!("after {earlier}")),
             false if without_worker.contains(row.id()) => Some("no worker holds it".to_owned()),
             false => reason(row),
         });

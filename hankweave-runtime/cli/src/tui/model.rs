@@ -12,7 +12,7 @@ use hankweave_core::wire::{Event, JournalEntry};
 use super::ring::Ring;
 use crate::report::MarkedText;
 use crate::screen::SafeText;
-use crate::screen::local_time;
+use crate::screen::{local_time, with_local_times};
 
 /// Everything that is shown of a run.
 #[derive(Debug, Default)]
@@ -121,7 +121,7 @@ impl RunModel {
     fn add_transcript(&mut self, event: &Event, at: Timestamp) {
         let Some(codon) = codon_of(event) else {
             if let Event::Info { message } | Event::Error { message, .. } = event {
-                self.add("— ", message, Style::new().dimmed());
+                self.add("— ", &with_local_times(message), Style::new().dimmed());
             }
             return;
         };

@@ -84,11 +84,17 @@ async fn left_over(registry: &Registry) -> Result<String, CliError> {
         (TaskStatus::Running, "elsewhere, or without a worker"),
         (TaskStatus::Pending, "after other tasks, or new"),
     ];
-    let lines = lines.iter().map(|(status, about)| (status, counts[status.as_str()], about));
+    let lines = lines
+        .iter()
+        .map(|(status, about)| (status, counts[status.as_str()], about));
     let lines = lines.filter(|(_, number, _)| *number > 0);
     let lines = lines.map(|(status, number, about)| {
         let list = registry.typed(&format!("task list --status {status}"));
-        let about = if about.is_empty() { String::new() } else { format!(" {about}") };
+        let about = if about.is_empty() {
+            String::new()
+        } else {
+            format!(" {about}")
+        };
         format!("  {number} {status}{about}: `{list}`\n")
     });
     Ok(lines.collect())

@@ -32,7 +32,10 @@ const ALL: [&str; 5] = [
 ];
 
 fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
 }
 
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {

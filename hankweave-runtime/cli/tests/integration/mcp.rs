@@ -249,7 +249,9 @@ fn a_task_that_waits_shows_its_question_and_an_order_is_kept() {
         ("index", json!({"after": ["page"]})),
     ] {
         let mut task = json!({"name": id, "taskId": id, "hank": hank});
-        task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        task.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         client.call("create_task_sandbox", &task);
     }
     let refused = client.refusal(
@@ -282,7 +284,9 @@ fn a_task_that_waits_shows_its_question_and_an_order_is_kept() {
         refused["message"].as_str().unwrap().contains("task approve page"),
         "{refused}"
     );
-    project.run(["task", "approve", "page", "--by", "ann"]).expect_code(0);
+    project
+        .run(["task", "approve", "page", "--by", "ann"])
+        .expect_code(0);
     project.run(["worker", "--once"]).expect_code(0);
     let task = client.call("get_task_status", &json!({"taskId": "page"}));
     assert_eq!(

@@ -323,18 +323,31 @@ fn a_task_that_waits_is_answered_and_continues_where_it_was() {
         "{refused}"
     );
     let (status, refused) = stage.call("cancel", &Value::Null);
-    assert!(status == 409 && refused["message"].as_str().unwrap().contains("`answer`"), "{refused}");
+    assert!(
+        status == 409 && refused["message"].as_str().unwrap().contains("`answer`"),
+        "{refused}"
+    );
     let (status, denied) = stage.call("answer", &ann(false));
     assert_eq!((status, &denied["task"]["status"]), (200, &json!("failed")));
     assert_eq!(denied["task"]["error"], "review: denied by ann: checked");
     let (status, refused) = stage.call("answer", &ann(true));
-    assert!(status == 409 && refused["message"].as_str().unwrap().contains("INVALID_TRANSITION"));
+    assert!(
+        status == 409
+            && refused["message"]
+                .as_str()
+                .unwrap()
+                .contains("INVALID_TRANSITION")
+    );
     // Run again, it asks again; then the answer continues it after the codon that has completed.
     assert_eq!(stage.call("run", &Value::Null).0, 409);
     let (status, approved) = stage.call("answer", &ann(true));
     assert_eq!((status, &approved["task"]["status"]), (200, &json!("pending")));
     let (status, row) = stage.call("run", &Value::Null);
-    assert_eq!((status, &row["metadata"]["approval"]["by"]), (200, &json!("ann")), "{row}");
+    assert_eq!(
+        (status, &row["metadata"]["approval"]["by"]),
+        (200, &json!("ann")),
+        "{row}"
+    );
     stage.is_whole();
     stop(worker);
     assert_eq!(stage.project.left_behind(), []);

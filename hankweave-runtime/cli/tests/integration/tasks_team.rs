@@ -233,9 +233,15 @@ fn a_list_says_why_each_task_does_not_continue_and_what_to_type() {
     let created = project.run(["task", "create", "--from", "tasks.jsonl"]);
     let next = "3 tasks wait for a worker; `hankweave worker --once` runs them here";
     assert!(created.expect_code(0).stderr.contains(next), "{}", created.stderr);
-    project.run(["task", "resume", "mine", "-a", "ann"]).expect_code(0);
+    project
+        .run(["task", "resume", "mine", "-a", "ann"])
+        .expect_code(0);
     let worked = work(&project);
-    for left in ["1 failed: `hankweave task list --status failed`", "1 running", "1 pending"] {
+    for left in [
+        "1 failed: `hankweave task list --status failed`",
+        "1 running",
+        "1 pending",
+    ] {
         assert!(worked.contains(left), "{left}: {worked}");
     }
     let listed = project.run(["task", "list"]).expect_code(0).stdout.clone();
@@ -246,15 +252,29 @@ fn a_list_says_why_each_task_does_not_continue_and_what_to_type() {
     let none = project.run(["task", "list", "--status", "waiting"]);
     assert_eq!(none.expect_code(0).stdout, "none of 3 tasks is waiting\n");
     let counted = project.run(["task", "list", "--count"]);
-    assert!(counted.expect_code(0).stdout.contains("3 tasks, cost unknown"), "{}", counted.stdout);
+    assert!(
+        counted.expect_code(0).stdout.contains("3 tasks, cost unknown"),
+        "{}",
+        counted.stdout
+    );
     let red = project.run(["task", "show", "red"]).expect_code(0).stdout.clone();
     assert!(red.contains("test failed, unknown"), "{red}");
-    let mine = project.run(["task", "show", "mine"]).expect_code(0).stdout.clone();
-    assert!(mine.contains("`hankweave task detach mine` does so now"), "{mine}");
+    let mine = project
+        .run(["task", "show", "mine"])
+        .expect_code(0)
+        .stdout
+        .clone();
+    assert!(
+        mine.contains("`hankweave task detach mine` does so now"),
+        "{mine}"
+    );
     project.write("wrong.jsonl", "\n{\"name\": \"x\", \"hank\": \"nowhere\"}\n");
     let wrong = project.run(["task", "create", "--from", "wrong.jsonl"]);
     assert!(
-        wrong.expect_code(65).stderr.contains("wrong.jsonl:2: there is no `nowhere`"),
+        wrong
+            .expect_code(65)
+            .stderr
+            .contains("wrong.jsonl:2: there is no `nowhere`"),
         "{}",
         wrong.stderr
     );
@@ -272,13 +292,21 @@ fn times_of_tasks_and_locks_are_local_on_screens() {
     );
     create(&project, "one", "quick");
     work(&project);
-    project.run(["task", "approve", "one", "--by", "ann"]).expect_code(0);
+    project
+        .run(["task", "approve", "one", "--by", "ann"])
+        .expect_code(0);
     let text = project.run(["task", "show", "one"]).expect_code(0).stdout.clone();
     let row = shown(&project, "one");
     let year = &row["updatedAt"].as_str().unwrap()[..5];
-    assert!(text.contains("do approved by ann, at ") && !text.contains(year), "{text}");
+    assert!(
+        text.contains("do approved by ann, at ") && !text.contains(year),
+        "{text}"
+    );
     let taken = project.run(["lock", "acquire", "mine", "--owner", "ann", "--lease", "1h"]);
     assert!(!taken.expect_code(0).stdout.contains(year), "{}", taken.stdout);
     let listed = project.run(["lock", "list"]).expect_code(0).stdout.clone();
-    assert!(listed.contains("59m") && listed.contains(" left") && !listed.contains(year), "{listed}");
+    assert!(
+        listed.contains("59m") && listed.contains(" left") && !listed.contains(year),
+        "{listed}"
+    );
 }
