@@ -9,7 +9,7 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde_json::json;
 
-use super::show::{in_table, reasons, write_with};
+use super::show::{LineWidths, in_table, reasons, write_with};
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
 use crate::exit::CliError;
 use crate::output;
@@ -60,10 +60,10 @@ async fn print(
         }
     };
     let reasons = reasons(registry, rows).await?;
-    let mut text = SafeText::default();
+    let (mut text, widths) = (SafeText::default(), LineWidths::of(rows));
     for (row, reason) in rows.iter().zip(reasons) {
         // Writing to a text cannot fail.
-        let _ = write_with(row, reason, &mut text);
+        let _ = write_with(row, reason, widths, &mut text);
         let _ = text.write_str(&about(row));
     }
     output::print(text)?;

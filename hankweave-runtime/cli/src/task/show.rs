@@ -37,12 +37,46 @@ fn question(row: &TaskRow) -> Option<String> {
 pub(crate) fn line_with_reason(row: &TaskRow) -> SafeText {
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
-    let _ = write_with(row, reason(row), &mut text);
+    let _ = write_with(row, reason(row), LineWidths::default(), &mut text);
     text
 }
 
-pub(super) fn write_with(row: &TaskRow, reason: Option<String>, text: &mut SafeText) -> fmt::Result {
-    write_line(row, text)?;
+/// Widths of the columns that differ from list to list.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineWidths {
+    id: usize,
+    owner: usize,
+    time: usize,
+}
+
+/// Widths for usual tasks, so that lines that come one by one stand below one another and leave room for a name in 80 columns.
+impl Default for LineWidths {
+    fn default() -> Self {
+        Self {
+            id: 18,
+            owner: 6,
+            time: 5,
+        }
+    }
+}
+
+impl LineWidths {
+    pub(super) fn of(rows: &[TaskRow]) -> Self {
+        rows.iter().fold(Self::default(), |widths, row| Self {
+            id: widths.id.max(row.id().as_str().len()),
+            owner: widths.owner.max(row.record.owner().chars().count()),
+            time: widths.time.max(local_time(*row.record.created_at()).len()),
+        })
+    }
+}
+
+pub(super) fn write_with(
+    row: &TaskRow,
+    reason: Option<String>,
+    widths: LineWidths,
+    text: &mut SafeText,
+) -> fmt::Result {
+    write_line(row, widths, text)?;
     reason.map_or(Ok(()), |reason| writeln!(text, "    {}", one_line(reason)))
 }
 
@@ -64,23 +98,24 @@ fn ids(ids: &[TaskId]) -> String {
 pub(super) fn line(row: &TaskRow) -> SafeText {
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
-    let _ = write_line(row, &mut text);
+    let _ = write_line(row, LineWidths::default(), &mut text);
     text
 }
 
-fn write_line(row: &TaskRow, text: &mut SafeText) -> fmt::Result {
+fn write_line(row: &TaskRow, widths: LineWidths, text: &mut SafeText) -> fmt::Result {
+    let LineWidths { id, owner, time } = widths;
     let record = &row.record;
     let asked = if row.cancel_requested_at.is_some() {
         " (stopping)"
     } else {
         ""
     };
-    write!(text, "{:<24}  ", row.id().as_str())?;
+    write!(text, "{:<id$}  ", row.id().as_str())?;
     let status = record.status();
     text.styled(style_of(status), format_args!("{:<10}", status.as_str()))?;
     writeln!(
         text,
-        " {:<12}  {:<12}  {:>10}  {}{asked}",
+        " {:<owner$}  {:<time$}  {:>10}  {}{asked}",
         one_line(record.owner()),
         local_time(*record.created_at()),
         TaskCost::of(record).map_or_else(|| "-".to_owned(), in_table),

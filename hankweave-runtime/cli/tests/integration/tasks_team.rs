@@ -245,6 +245,7 @@ fn a_list_says_why_each_task_does_not_continue_and_what_to_type() {
         assert!(worked.contains(left), "{left}: {worked}");
     }
     let listed = project.run(["task", "list"]).expect_code(0).stdout.clone();
+    assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
     for line in ["after red (failed)", "no worker holds it", " unknown  red"] {
         assert!(listed.contains(line), "{line}: {listed}");
     }
