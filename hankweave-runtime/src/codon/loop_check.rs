@@ -2,6 +2,7 @@
 
 use hankweave_core::agent::FailureReason;
 use hankweave_core::codon::LoopCheck;
+use hankweave_core::hank::OnExceeded;
 
 use super::check::{examine, report_next};
 use super::context::CodonRun;
@@ -16,7 +17,9 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let Some((exit, in_time)) = work.checkable(codon) else {
         return;
     };
-    let ends_loop = work.exceeded(&exit.usage).is_some();
+    // At a limit of the whole the run pauses before the next iteration, which a higher limit lets follow.
+    let ends = |exceeded| codon.limits.consequence(&exceeded) != OnExceeded::Pause;
+    let ends_loop = work.exceeded(&exit.usage).is_some_and(ends);
     let Some((run, is_last)) = codon.entry.due_check(&codon.run.hank, ends_loop) else {
         return;
     };
@@ -29,7 +32,11 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let says = match said {
         Ok(()) => None,
         Err(missed) if is_last || missed.is_over => {
-            report_next(codon, "no iteration is left".to_owned()).await;
+            let why = match ends_loop {
+                true => "its budget is used up, so no iteration follows",
+                false => "no iteration is left",
+            };
+            report_next(codon, why.to_owned()).await;
             let reason = FailureReason::unknown(false, missed.why);
             work.outcome = AgentOutcome::Stopped(Interruption::Failure(reason), exit);
             return;
