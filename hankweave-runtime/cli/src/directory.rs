@@ -9,7 +9,6 @@ use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk, Spares, records_f
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::identity::SystemIdentity;
 
-use crate::args::Document;
 use crate::exit::{CliError, CliErrorKind};
 use crate::screen::print_stderr;
 use crate::typed::HintCommands;
@@ -56,8 +55,8 @@ pub(crate) fn is_served(execution: &Path) -> bool {
 }
 
 /// Whether a process may work on the run of a document: a state file alone says nothing about processes.
-pub(crate) fn may_be_live(document: &Document) -> bool {
-    document.state.is_some() || is_served(&document.execution.execution)
+pub(crate) fn may_be_live(state: Option<&Path>, execution: &Path) -> bool {
+    state.is_some() || is_served(execution)
 }
 
 /// Returns the lock record of the process that works in this execution directory.

@@ -35,7 +35,7 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
                 + 1
         }
     };
-    let is_live = may_be_live(&args.document);
+    let is_live = may_be_live(args.document.state.as_deref(), &args.document.execution.execution);
     let runs: Vec<RunCost> = state
         .runs
         .iter()

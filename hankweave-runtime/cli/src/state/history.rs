@@ -26,7 +26,11 @@ pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, 
     }
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = write(&mut text, &state, may_be_live(document));
+    let _ = write(
+        &mut text,
+        &state,
+        may_be_live(document.state.as_deref(), &document.execution.execution),
+    );
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
