@@ -117,8 +117,8 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("config", "args exit failures output screen settings typed"),
     ("registry", "args config exit settings typed"),
     ("completions", "args exit output registry state"),
-    ("lock", "args exit output registry screen"),
-    ("task", "args exit failures output registry screen"),
+    ("lock", "args exit output registry report screen"),
+    ("task", "args exit failures output registry report screen"),
     (
         "worker",
         "args config exit logging output registry screen signals task",

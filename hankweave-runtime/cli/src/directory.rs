@@ -54,6 +54,11 @@ pub(crate) fn is_served(execution: &Path) -> bool {
     holder(execution).is_some()
 }
 
+/// Whether a process may work on the run of a document: a state file alone says nothing about processes.
+pub(crate) fn may_be_live(state: Option<&Path>, execution: &Path) -> bool {
+    state.is_some() || is_served(execution)
+}
+
 /// Returns the lock record of the process that works in this execution directory.
 pub(crate) fn holder(execution: &Path) -> Option<ServerLockRecord> {
     live_record(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR))

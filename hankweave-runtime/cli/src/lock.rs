@@ -1,7 +1,9 @@
 //! `hankweave lock`
 
 use std::process::ExitCode;
+use std::time::Duration;
 
+use hankweave_core::time::Timestamp;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::{Holder, TaskError, Tries};
 use hankweave_tasks::coordinator::{Acquire, Acquired, HeldLock, Release, Renew};
@@ -11,7 +13,8 @@ use crate::args::{Global, LockAcquireArgs, LockArgs, LockCommand, LockHolder};
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::{Registry, with_registry};
-use crate::screen::one_line;
+use crate::report::duration;
+use crate::screen::{local_time, one_line};
 
 pub(crate) fn lock(global: &Global, args: &LockArgs) -> Result<ExitCode, CliError> {
     with_registry(&args.place, async |registry: &Registry| {
@@ -25,7 +28,11 @@ pub(crate) fn lock(global: &Global, args: &LockArgs) -> Result<ExitCode, CliErro
                     lease: args.lease,
                 });
                 let end = renewed.await.map_err(|error| registry.failure(&error))?;
-                print_lock(global, json!({"expiresAt": end}), format!("held until {end}\n"))?
+                print_lock(
+                    global,
+                    json!({"expiresAt": end}),
+                    format!("held until {}\n", local_time(end)),
+                )?
             }
             LockCommand::Release(args) => release(global, registry, &args.holder).await?,
             LockCommand::Free { owner } => {
@@ -58,12 +65,10 @@ fn removed_locks(global: &Global, removed: u64) -> Result<ExitCode, CliError> {
 }
 
 async fn list(global: &Global, registry: &Registry) -> Result<ExitCode, CliError> {
-    let held = registry
-        .coordinator
-        .held()
-        .await
-        .map_err(|error| registry.failure(&error))?;
-    let text = held.iter().map(line).collect::<String>();
+    let failed = |error| registry.failure(&error);
+    let now = registry.coordinator.now().await.map_err(failed)?;
+    let held = registry.coordinator.held().await.map_err(failed)?;
+    let text = held.iter().map(|lock| line(lock, now)).collect::<String>();
     let text = if held.is_empty() {
         "nothing is held\n".to_owned()
     } else {
@@ -72,20 +77,33 @@ async fn list(global: &Global, registry: &Registry) -> Result<ExitCode, CliError
     print_lock(global, json!({"locks": held}), text)
 }
 
-fn line(lock: &HeldLock) -> String {
+/// End of a lock for people: `until 14:02, 12s left`.
+fn end(expires_at: Option<Timestamp>, now: Timestamp) -> String {
+    let Some(end) = expires_at else {
+        return "until -".to_owned();
+    };
+    let left = u64::try_from(end.as_millis() - now.as_millis()).unwrap_or_default();
+    match left {
+        0 => format!("expired at {}", local_time(end)),
+        left => format!(
+            "until {}, {} left",
+            local_time(end),
+            duration(Duration::from_millis(left))
+        ),
+    }
+}
+
+fn line(lock: &HeldLock, now: Timestamp) -> String {
     let mode = match lock.held.mode {
         LockMode::Exclusive => "exclusive",
         LockMode::Collaborative => "shared",
     };
-    let end = lock
-        .held
-        .expires_at
-        .map_or_else(|| "-".to_owned(), |end| end.to_string());
     format!(
-        "{:<28}  {mode:<9}  {}  token {}  until {end}\n",
+        "{:<28}  {mode:<9}  {}  token {}  {}\n",
         one_line(&lock.resource),
         one_line(&lock.held.holder.owner),
         lock.held.token,
+        end(lock.held.expires_at, now),
     )
 }
 
@@ -100,7 +118,7 @@ async fn acquire(global: &Global, registry: &Registry, args: &LockAcquireArgs) -
     let text = format!(
         "token {}, held until {}\n",
         held.token,
-        end.map_or_else(|| "-".to_owned(), |end| end.to_string())
+        end.map_or_else(|| "-".to_owned(), local_time)
     );
     print_lock(global, json!({"held": held, "version": version}), text)
 }

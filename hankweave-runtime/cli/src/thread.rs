@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use hankweave_core::document::PendingRollback;
+use hankweave_core::document::{HankweaveState, PendingRollback};
 use hankweave_core::id::{CheckpointSha, CodonId, SessionId};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_runtime::CodonSummary;
 use serde::Serialize;
 
 use crate::args::{Global, HistoryArgs};
-use crate::directory::is_served;
+use crate::directory::may_be_live;
 use crate::exit::CliError;
 use crate::output;
-use crate::report::{codon_line, counted, id_width, standing, style_of};
+use crate::report::{codon_line, codon_standing, counted, id_width, run_standing, style_of};
 use crate::screen::{SafeText, print_stderr};
 use crate::state;
 
@@ -46,9 +46,8 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
     let mut text = SafeText::default();
     // Writing to a String cannot fail.
     let pending = document.pending_rollback.as_ref().filter(|_| args.run.is_none());
-    // A state file alone says nothing about processes.
-    let live = args.document.state.is_some() || is_served(&args.document.execution.execution);
-    let _ = write(&mut text, pending, &thread, live);
+    let live = may_be_live(args.document.state.as_deref(), &args.document.execution.execution);
+    let _ = write(&mut text, pending, (&document, &thread), live);
     output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -64,7 +63,7 @@ struct ThreadReport<'a> {
 fn write(
     text: &mut SafeText,
     pending: Option<&PendingRollback>,
-    thread: &ExecutionThread,
+    (document, thread): (&HankweaveState, &ExecutionThread),
     live: bool,
 ) -> std::fmt::Result {
     if let Some(pending) = pending {
@@ -81,15 +80,13 @@ fn write(
     let mut run = None;
     for entry in &thread.codons {
         if run != Some(&entry.run_id) {
-            writeln!(text, "run {} {}", entry.run_id, entry.run_status)?;
+            let state = document.run(&entry.run_id);
+            let state = state.map_or(entry.run_status.as_str(), |run| run_standing(run, live));
+            writeln!(text, "run {} {state}", entry.run_id)?;
             run = Some(&entry.run_id);
         }
         let codon = CodonSummary::of(&entry.codon);
-        let line = codon_line(
-            standing(codon.status, codon.interrupted_by),
-            Some(codon.duration),
-            &codon,
-        );
+        let line = codon_line(codon_standing(&entry.codon, live), Some(codon.duration), &codon);
         write!(text, "  ")?;
         let style = style_of(codon.status, codon.interrupted_by);
         text.styled(style, format_args!("{:<width$}", codon.codon_id.as_str()))?;

@@ -165,7 +165,7 @@ impl CodonRun<'_> {
             .iter()
             .filter(|skipped| skipped.reason != SkipReason::Protected)
         {
-            tracing::warn!(path = %skipped.path, reason = ?skipped.reason, "left out of the checkpoint");
+            tracing::info!(path = %skipped.path, reason = ?skipped.reason, "left out of the checkpoint");
         }
         *tip() = Some(checkpoint.sha.clone());
         self.tell_left_out(&checkpoint).await;

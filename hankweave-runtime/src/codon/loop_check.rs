@@ -3,7 +3,7 @@
 
 use hankweave_core::agent::FailureReason;
 use hankweave_core::codon::{LoopCheck, LoopStall};
-use hankweave_core::hank::LoopConfig;
+use hankweave_core::hank::{LoopConfig, OnExceeded};
 use sha2::{Digest, Sha256};
 
 use super::check::{examine, report_next};
@@ -23,7 +23,9 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let Some((exit, in_time)) = work.checkable(codon) else {
         return;
     };
-    let ends_loop = work.exceeded(&exit.usage).is_some();
+    // At a limit of the whole the run pauses before the next iteration, which a higher limit lets follow.
+    let ends = |exceeded| codon.limits.consequence(&exceeded) != OnExceeded::Pause;
+    let ends_loop = work.exceeded(&exit.usage).is_some_and(ends);
     // Before the check, whose command may write files itself.
     let repeats = Repeats::seen(codon).await;
     let Some((run, is_last)) = codon.entry.due_check(&codon.run.hank, ends_loop) else {
@@ -40,7 +42,11 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let says = match said {
         Ok(()) => None,
         Err(missed) if is_last || missed.is_over => {
-            report_next(codon, "no iteration is left".to_owned()).await;
+            let why = match ends_loop {
+                true => "its budget is used up, so no iteration follows",
+                false => "no iteration is left",
+            };
+            report_next(codon, why.to_owned()).await;
             let reason = FailureReason::unknown(false, missed.why);
             work.outcome = AgentOutcome::Stopped(Interruption::Failure(reason), exit);
             return;

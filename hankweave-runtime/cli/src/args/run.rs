@@ -125,8 +125,8 @@ impl From<Recover> for Recovery {
 pub(crate) struct SettingArgs {
     /// Agent for every codon: a name, or '{"acp": [...]}'
     ///
-    /// A name such as codex, or scripted for a rehearsal, or a program as in a hank, such as '{"acp": ["opencode", "acp"]}'. `--model acp` leaves the model to
-    /// that program.
+    /// claude, codex, gemini, opencode or pi; scripted for a rehearsal; or a program as in a hank, such as '{"acp": ["goose", "acp"]}'. `--model acp` leaves the
+    /// model to that program.
     #[arg(long, value_name = "AGENT", value_parser = agent, help_heading = "Agents")]
     pub(crate) agent: Option<AgentChoice>,
     /// Model for every codon

@@ -3,7 +3,10 @@
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
+use hankweave_task_model::task::TaskStatus;
+
 use super::refusal::{INVALID_REQUEST, ToolError};
+use crate::task::STATUSES;
 
 /// One tool.
 pub(super) struct ToolDescription {
@@ -64,7 +67,7 @@ pub(super) const TOOLS: &[ToolDescription] = &[
         reads: true,
         ..tool(
             "list_tasks",
-            "List tasks, the newest first. A waiting task has a `question`, which a user answers with `hankweave task approve`.",
+            "List tasks, the newest first. A waiting task has a `question`, which a user answers with `hankweave task approve ID` or `task deny ID`; no tool does.",
             listed,
             &[],
         )
@@ -73,7 +76,7 @@ pub(super) const TOOLS: &[ToolDescription] = &[
         reads: true,
         ..tool(
             "get_task_status",
-            "Read a task: status, progress, result or failure, question of a waiting task, and the folder of its files.",
+            "Read a task: status, progress, result or failure, question of a waiting task with the commands that answer it, and the folder of its files.",
             named,
             TASK,
         )
@@ -127,6 +130,8 @@ fn created() -> Value {
         "description": text("What it is about."),
         "owner": text("Who is responsible for it."),
         "metadata": {"type": "object", "description": "Whatever belongs to it."},
+        "priority": {"type": "integer", "minimum": i32::MIN, "maximum": i32::MAX, "default": 0, "description": "Workers claim the highest one first."},
+        "after": {"type": "array", "items": {"type": "string", "minLength": 1}, "description": "Ids of tasks that must complete first."},
     })
 }
 
@@ -154,7 +159,7 @@ fn executed() -> Value {
 
 fn listed() -> Value {
     json!({
-        "status": {"type": "string", "enum": ["pending", "running", "completed", "failed", "cancelled"]},
+        "status": {"type": "string", "enum": STATUSES.map(TaskStatus::as_str)},
         "owner": text("Only tasks of this owner."),
         "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 100},
         "offset": {"type": "integer", "minimum": 0, "default": 0},

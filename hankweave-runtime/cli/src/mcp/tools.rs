@@ -42,6 +42,10 @@ struct Created {
     owner: Option<String>,
     #[serde(default)]
     metadata: Map<String, Value>,
+    #[serde(default)]
+    priority: i32,
+    #[serde(default)]
+    after: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -123,11 +127,14 @@ impl Tools {
     async fn create(&self, created: Created) -> ToolCallResult {
         let agent = created.agent_id.clone().map(agent_id).transpose()?;
         let metadata = metadata(&created, agent.is_some())?;
+        let after = self.earlier(&created.after).await?;
         let task = |id| NewTask {
             name: created.name.clone(),
             description: created.description.clone(),
             owner: created.owner.clone().unwrap_or_else(|| "system".to_owned()),
             metadata: metadata.clone(),
+            priority: created.priority,
+            after: after.clone(),
             ..NewTask::new(id)
         };
         if let Some(id) = &created.task_id {
@@ -142,6 +149,17 @@ impl Tools {
             }
         }
         Err(refused)
+    }
+
+    /// The ids of earlier tasks, which must be there.
+    async fn earlier(&self, after: &[String]) -> Result<Vec<TaskId>, ToolError> {
+        let mut earlier = Vec::new();
+        for id in after {
+            let id = task_id(id)?;
+            self.row(&id).await?;
+            earlier.push(id);
+        }
+        Ok(earlier)
     }
 
     async fn make(&self, task: NewTask, agent: Option<&AgentId>) -> Result<TaskRow, ToolError> {
@@ -167,7 +185,11 @@ impl Tools {
 
     async fn attach(&self, attach: Attach) -> ToolCallResult {
         let (id, agent) = (task_id(&attach.task_id)?, agent_id(attach.agent_id)?);
-        self.row(&id).await?;
+        if self.row(&id).await?.record.status() == TaskStatus::Waiting {
+            let [approve, deny] = self.answers(&id);
+            let told = format!("`{id}` waits for the answer of a user: `{approve}` or `{deny}`");
+            return Err(ToolError::new("INVALID_TRANSITION", told));
+        }
         let row = self.start_for(&id, agent, None).await?;
         Ok(self.describe(&row))
     }
@@ -296,9 +318,18 @@ impl Tools {
     }
 
     fn describe(&self, row: &TaskRow) -> Value {
-        json!({
+        let mut told = json!({
             "task": row, "folder": self.registry.files(row.id()).path(), "workspace": self.registry.workspace(row.id()),
-        })
+        });
+        if row.record.status() == TaskStatus::Waiting {
+            told["answerWith"] = json!(self.answers(row.id()));
+        }
+        told
+    }
+
+    /// The commands with which a user answers the question of a task.
+    fn answers(&self, id: &TaskId) -> [String; 2] {
+        ["approve", "deny"].map(|answer| self.registry.typed(&format!("task {answer} {id}")))
     }
 }
 

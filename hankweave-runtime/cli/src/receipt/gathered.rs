@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::heard::{CheckReport, Heard, Occasion};
 use crate::checkpoints::changed_lines;
+use crate::report::codon_standing;
 use crate::screen::local_time;
 use crate::status::StatusView;
 
@@ -206,7 +207,7 @@ fn codons(status: &StatusView<'_>, hank: Option<&Hank>, heard: &Heard) -> Vec<Co
             CodonReport {
                 name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
                 asked: config.and_then(asked),
-                state: status.state_of(record).to_owned(),
+                state: codon_standing(record, status.live).to_owned(),
                 why: summary
                     .failure
                     .as_ref()

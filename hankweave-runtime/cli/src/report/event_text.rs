@@ -9,6 +9,7 @@ use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
 use super::words::{answer, at_its_budget, budget, duration, excerpt, standing};
 use crate::left_out::named;
+use crate::screen::with_local_times;
 
 /// Returns the message of an event for people; `None` for events that only programs need.
 pub(crate) fn event_text(event: &Event) -> Option<String> {
@@ -139,7 +140,7 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
         Event::RehearsalStep { codon_id, .. } => {
             format!("{codon_id}: {}", excerpt(&line_of(event).unwrap_or_default()))
         }
-        Event::Info { message } => excerpt(message),
+        Event::Info { message } => excerpt(&with_local_times(message)),
         Event::Error { message, .. } => format!("error: {}", excerpt(message)),
         Event::OutputTruncated { codon_id, length, .. } => {
             format!("{codon_id}: a line of {length} bytes is too long to be read; the log has it")

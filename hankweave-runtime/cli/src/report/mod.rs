@@ -25,7 +25,10 @@ pub(crate) use event_text::event_text;
 pub(crate) use live::{LiveContext, restoring};
 pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline, write_remarks};
-pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, id_width, standing, tokens};
+pub(crate) use words::{
+    at_its_budget, budget, codon_line, codon_standing, counted, duration, id_width, money, run_standing,
+    standing, tokens,
+};
 
 /// Shows the events of a run as they come.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use hankweave_runtime::{CodonSummary, RehearsedStep, RunOutcome, RunResult};
 use super::colours::style_of;
 use super::words::{at_its_budget, codon_line, counted, duration, id_width, standing};
 use crate::left_out::LeftOut;
-use crate::screen::SafeText;
+use crate::screen::{SafeText, with_local_times};
 
 /// Input of the summary besides the outcome.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl SummaryContext<'_> {
 
     fn write(&self, outcome: &RunOutcome, with_codons: bool, text: &mut SafeText) -> std::fmt::Result {
         writeln!(text)?;
-        text.styled(Style::new().bold(), headline(outcome))?;
+        text.styled(Style::new().bold(), with_local_times(&headline(outcome)))?;
         writeln!(text)?;
         if with_codons {
             let width = id_width(outcome.codons.iter().map(|codon| &codon.codon_id));

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::codon::{BudgetExceeded, CodonStatus};
+use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus};
+use hankweave_core::cost::Usd;
+use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
 pub(crate) use hankweave_core::time::short_duration as duration;
-use hankweave_core::view::AttemptState;
+use hankweave_core::view::{AttemptState, RunState};
 use hankweave_core::wire::{BudgetCeiling, BudgetTotals};
 use hankweave_runtime::CodonSummary;
 use serde_json::Value;
@@ -27,11 +29,32 @@ pub(crate) fn tokens(count: u64) -> String {
     }
 }
 
+/// Amount in a column: `$0.0231`, `≥ $0.0231` when it is known to be too low, or `unknown`.
+pub(crate) fn money(amount: Usd, is_lower_bound: bool) -> String {
+    amount.display(is_lower_bound).replace("at least", "≥")
+}
+
 /// `1 warning`, `2 warnings`
 pub(crate) fn counted(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         _ => format!("{number} {noun}s"),
+    }
+}
+
+/// State of a run in a word: a run that nobody works on any more and that has no end has crashed.
+pub(crate) fn run_standing(run: &RunRecord, is_live: bool) -> &'static str {
+    match RunState::of_record(run) {
+        RunState::Running if !is_live => RunState::Crashed.as_str(),
+        state => state.as_str(),
+    }
+}
+
+/// State of a recorded codon in a word, with one that nobody works on any more as crashed.
+pub(crate) fn codon_standing(codon: &CodonExecution, is_live: bool) -> &'static str {
+    match codon.is_terminal() || is_live {
+        true => standing(codon.status(), codon.interruption()),
+        false => AttemptState::Crashed.as_str(),
     }
 }
 

@@ -10,6 +10,31 @@ pub(crate) fn local_time(time: Timestamp) -> String {
     in_zone(time, SystemClock.now(), &zone).unwrap_or_else(|| time.to_string())
 }
 
+/// Length of a time in UTC with milliseconds, and without.
+const UTC_TIMES: [usize; 2] = [24, 20];
+
+/// Returns a message of the runtime with its times in UTC as people read them where they are.
+pub(crate) fn with_local_times(text: &str) -> String {
+    let (mut local, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(first) = rest.chars().next() {
+        let found = UTC_TIMES.iter().filter_map(|length| rest.get(..*length));
+        let found = found.filter(|time| time.ends_with('Z') && time.as_bytes()[10] == b'T');
+        let found = found.filter_map(|time| Some((time.len(), Timestamp::parse(time).ok()?)));
+        let length = match { found }.next() {
+            Some((length, time)) => {
+                local.push_str(&local_time(time));
+                length
+            }
+            None => {
+                local.push(first);
+                first.len_utf8()
+            }
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    local
+}
+
 fn in_zone(time: Timestamp, now: Timestamp, zone: &TimeZone) -> Option<String> {
     let zoned = |time: Timestamp| {
         let time = jiff::Timestamp::from_millisecond(time.as_millis()).ok()?;
@@ -27,6 +52,16 @@ fn in_zone(time: Timestamp, now: Timestamp, zone: &TimeZone) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_in_a_message_are_local_and_nothing_else_changes() {
+        let at = Timestamp::parse("2026-11-26T12:00:00.000Z").unwrap();
+        let text = "übung waits for its limit until 2026-11-26T12:00:00.000Z, 2h to go; 2026-11-26 and 2026-99-26T12:00:00Z stay";
+        let expected = text.replace("2026-11-26T12:00:00.000Z", &local_time(at));
+        assert_eq!(with_local_times(text), expected);
+        assert_eq!(with_local_times("2026-11-26T12:00:00Z"), local_time(at));
+        assert_eq!(with_local_times(""), "");
+    }
 
     #[test]
     fn a_time_is_as_long_as_a_person_needs_it() {

@@ -11,8 +11,10 @@ use serde::Serialize;
 
 use super::look;
 use crate::args::{Global, StateCostArgs};
+use crate::directory::may_be_live;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
+use crate::report::{codon_standing, money, run_standing, tokens};
 
 pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, CliError> {
     let state = look::read(&args.document)?;
@@ -33,13 +35,14 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
                 + 1
         }
     };
+    let is_live = may_be_live(args.document.state.as_deref(), &args.document.execution.execution);
     let runs: Vec<RunCost> = state
         .runs
         .iter()
         .take(count)
-        .map(|run| RunCost::of(run))
+        .map(|run| RunCost::of(run, is_live))
         .collect();
-    let current = state.current_run().map(RunCost::of);
+    let current = state.current_run().map(|run| RunCost::of(run, is_live));
     let report = CostReport {
         current_run: CostTotals::sum(current.iter().map(|run| run.figures)),
         total: CostTotals::sum(runs.iter().map(|run| run.figures)),
@@ -50,7 +53,7 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     }
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = report.write(&mut text);
+    let _ = report.write(current.is_some(), &mut text);
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -80,6 +83,9 @@ struct CostTotals {
 struct RunCost<'a> {
     run_id: &'a RunId,
     status: RunStatus,
+    /// For people.
+    #[serde(skip)]
+    state: &'static str,
     #[serde(flatten)]
     figures: CostTotals,
     codons: Vec<CodonCost<'a>>,
@@ -90,6 +96,9 @@ struct RunCost<'a> {
 struct CodonCost<'a> {
     codon_id: &'a CodonId,
     status: CodonStatus,
+    /// For people.
+    #[serde(skip)]
+    state: &'static str,
     #[serde(flatten)]
     figures: CostTotals,
     sentinel_cost: Usd,
@@ -128,11 +137,13 @@ impl CostTotals {
 }
 
 impl<'a> RunCost<'a> {
-    fn of(run: &'a RunRecord) -> Self {
-        let codons: Vec<CodonCost> = run.codons.iter().map(|codon| CodonCost::of(codon)).collect();
+    fn of(run: &'a RunRecord, is_live: bool) -> Self {
+        let codons = run.codons.iter().map(|codon| CodonCost::of(codon, is_live));
+        let codons: Vec<CodonCost> = codons.collect();
         Self {
             run_id: &run.run_id,
             status: run.status,
+            state: run_standing(run, is_live),
             figures: CostTotals::sum(codons.iter().map(|codon| codon.figures)),
             codons,
         }
@@ -140,10 +151,11 @@ impl<'a> RunCost<'a> {
 }
 
 impl<'a> CodonCost<'a> {
-    fn of(codon: &'a CodonExecution) -> Self {
+    fn of(codon: &'a CodonExecution, is_live: bool) -> Self {
         Self {
             codon_id: codon.codon_id(),
             status: codon.status(),
+            state: codon_standing(codon, is_live),
             figures: CostTotals::of(codon),
             sentinel_cost: codon.sentinel_cost(),
             sentinels: codon.sentinels().iter().map(SentinelCost::of).collect(),
@@ -163,48 +175,58 @@ impl<'a> SentinelCost<'a> {
     }
 }
 
-impl CostReport<'_> {
-    fn write(&self, text: &mut String) -> std::fmt::Result {
-        writeln!(
-            text,
-            "{:<38} {:>20} {:>10} {:>18} {:>12}",
-            "", "status", "cost", "spent", "tokens"
-        )?;
-        for run in &self.runs {
-            line(
-                text,
-                &format!("run {}", run.run_id),
-                &run.status.to_string(),
-                run.figures,
-            )?;
-            for codon in &run.codons {
-                line(
-                    text,
-                    &format!("  {}", codon.codon_id),
-                    codon.status.as_str(),
-                    codon.figures,
-                )?;
-                for sentinel in &codon.sentinels {
-                    let name = format!("    sentinel {}", sentinel.id);
-                    let cost = sentinel.total_cost.display(sentinel.is_lower_bound);
-                    writeln!(text, "{name:<38} {:>20} {:>10} {cost:>18}", "", "")?;
-                }
-            }
+impl CodonCost<'_> {
+    /// A codon that works may have used more than is known.
+    fn shown(&self) -> CostTotals {
+        let works = self.status == CodonStatus::Running;
+        CostTotals {
+            is_lower_bound: self.figures.is_lower_bound || works,
+            ..self.figures
         }
-        line(text, "current run", "", self.current_run)?;
-        line(text, "total", "", self.total)
     }
 }
 
-fn line(text: &mut String, name: &str, status: &str, figures: CostTotals) -> std::fmt::Result {
-    let cost = match figures.is_lower_bound && figures.codon_cost == Usd::ZERO {
-        true => figures.codon_cost.display(true),
-        false => figures.codon_cost.to_string(),
+impl RunCost<'_> {
+    fn shown(&self) -> CostTotals {
+        CostTotals::sum(self.codons.iter().map(CodonCost::shown))
+    }
+}
+
+impl CostReport<'_> {
+    fn write(&self, has_current_run: bool, text: &mut String) -> std::fmt::Result {
+        let head = ["", "status", "cost", "spent", "tokens"];
+        let [name, state, cost, spent, tokens] = head;
+        writeln!(text, "{name:<36} {state:>10} {cost:>10} {spent:>11} {tokens:>8}")?;
+        for run in &self.runs {
+            line(text, &format!("run {}", run.run_id), run.state, run.shown())?;
+            for codon in &run.codons {
+                line(text, &format!("  {}", codon.codon_id), codon.state, codon.shown())?;
+                for sentinel in &codon.sentinels {
+                    let name = format!("    sentinel {}", sentinel.id);
+                    let cost = money(sentinel.total_cost, sentinel.is_lower_bound);
+                    writeln!(text, "{name:<36} {:>10} {:>10} {cost:>11}", "", "")?;
+                }
+            }
+        }
+        if let Some(run) = self.runs.first().filter(|_| has_current_run) {
+            line(text, "current run", "", run.shown())?;
+        }
+        line(
+            text,
+            "total",
+            "",
+            CostTotals::sum(self.runs.iter().map(RunCost::shown)),
+        )
+    }
+}
+
+fn line(text: &mut String, name: &str, state: &str, figures: CostTotals) -> std::fmt::Result {
+    let [cost, spent] = [figures.codon_cost, figures.spend];
+    let cost = match figures.is_lower_bound && cost == Usd::ZERO {
+        true => cost.display(true),
+        false => cost.to_string(),
     };
-    let spend = figures.spend.display(figures.is_lower_bound);
-    let tokens = figures.tokens.total();
-    writeln!(
-        text,
-        "{name:<38} {status:>20} {cost:>10} {spend:>18} {tokens:>12}"
-    )
+    let spent = money(spent, figures.is_lower_bound);
+    let tokens = tokens(figures.tokens.total());
+    writeln!(text, "{name:<36} {state:>10} {cost:>10} {spent:>11} {tokens:>8}")
 }

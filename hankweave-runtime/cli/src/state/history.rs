@@ -8,15 +8,15 @@ use hankweave_core::cost::Usd;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StartingConditions};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::RunState;
 use hankweave_runtime::CodonSummary;
 use serde::Serialize;
 
 use super::look;
 use crate::args::{Document, Global};
+use crate::directory::may_be_live;
 use crate::exit::CliError;
 use crate::output;
-use crate::report::{codon_line, id_width, standing};
+use crate::report::{codon_line, codon_standing, id_width, run_standing};
 use crate::screen::local_time;
 
 pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, CliError> {
@@ -26,7 +26,11 @@ pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, 
     }
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = write(&mut text, &state);
+    let _ = write(
+        &mut text,
+        &state,
+        may_be_live(document.state.as_deref(), &document.execution.execution),
+    );
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -106,19 +110,18 @@ impl<'a> CodonHistory<'a> {
     }
 }
 
-fn write(text: &mut String, state: &HankweaveState) -> std::fmt::Result {
+fn write(text: &mut String, state: &HankweaveState, is_live: bool) -> std::fmt::Result {
     if state.runs.is_empty() {
         return writeln!(text, "no run has been recorded yet");
     }
     for run in &state.runs {
-        let end = run.end_time.map_or_else(|| "now".to_owned(), local_time);
-        writeln!(
-            text,
-            "run {} {} ({} to {end})",
-            run.run_id,
-            RunState::of_record(run).as_str(),
-            local_time(run.start_time)
-        )?;
+        let start = local_time(run.start_time);
+        let time = match run.end_time {
+            Some(end) => format!("{start} to {}", local_time(end)),
+            None if is_live => format!("{start} to now"),
+            None => format!("since {start}"),
+        };
+        writeln!(text, "run {} {} ({time})", run.run_id, run_standing(run, is_live))?;
         if let Some(source) = run.starting_conditions.source() {
             let place = source
                 .after_codon
@@ -129,11 +132,7 @@ fn write(text: &mut String, state: &HankweaveState) -> std::fmt::Result {
         let width = id_width(run.codons.iter().map(|codon| codon.codon_id()));
         for codon in &run.codons {
             let summary = CodonSummary::of(codon);
-            let line = codon_line(
-                standing(summary.status, summary.interrupted_by),
-                Some(summary.duration),
-                &summary,
-            );
+            let line = codon_line(codon_standing(codon, is_live), Some(summary.duration), &summary);
             let checkpoint = summary.checkpoint.as_ref().map_or("", CheckpointSha::short);
             let line = format!("  {:<width$}  {line}  {checkpoint}", summary.codon_id.as_str());
             writeln!(text, "{}", line.trim_end())?;

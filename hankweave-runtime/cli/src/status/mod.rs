@@ -17,7 +17,7 @@ use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide_with_replans};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{AttemptState, RunView};
+use hankweave_core::view::RunView;
 use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 use hankweave_runtime::ExecutionDir;
@@ -32,7 +32,6 @@ use crate::exit::CliError;
 use crate::left_out::LeftOut;
 use crate::output;
 use crate::plan_changes::PlanChanges;
-use crate::report::standing;
 use crate::screen::SafeText;
 use crate::typed::HintCommands;
 
@@ -108,7 +107,7 @@ pub(crate) struct StatusView<'a> {
     pub(crate) drawn: RunView,
     pub(crate) typed: HintCommands,
     /// A process works in the directory.
-    live: bool,
+    pub(crate) live: bool,
     /// Activity that the run reports.
     activity: Option<Activity>,
     /// Next step of the run, by its hank; `None` when that is not found.
@@ -251,15 +250,6 @@ impl StatusView<'_> {
     pub(crate) fn costs_at_least(&self) -> bool {
         let newest = self.state.runs.front();
         self.state.cost_is_lower_bound() || newest.is_some_and(|run| self.is_lower_bound(run))
-    }
-
-    /// State of a codon in one word; one that is open in a directory where nothing works has crashed.
-    pub(crate) fn state_of(&self, codon: &CodonExecution) -> &'static str {
-        let summary = CodonSummary::of(codon);
-        match !codon.is_terminal() && !self.live {
-            true => AttemptState::Crashed.as_str(),
-            false => standing(summary.status, summary.interrupted_by),
-        }
     }
 
     /// Whether a failure keeps the next run from simply continuing. A run that completed all the same had ignored it (HANK-44).

@@ -10,8 +10,8 @@ use hankweave_runtime::CodonSummary;
 
 use super::StatusView;
 use crate::recorded::SHORTENED;
-use crate::report::{self, at_its_budget, codon_line, id_width, style_of};
-use crate::screen::{SafeText, local_time};
+use crate::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
+use crate::screen::{SafeText, local_time, with_local_times};
 
 impl StatusView<'_> {
     pub(super) fn write(&self, text: &mut SafeText) -> std::fmt::Result {
@@ -23,13 +23,13 @@ impl StatusView<'_> {
             text,
             "run {}: {}, since {}{}",
             run.run_id,
-            self.drawn.state_words(),
+            with_local_times(&self.drawn.state_words()),
             local_time(run.start_time),
             run.end_time
                 .map_or_else(String::new, |end| format!(" until {}", local_time(end)))
         )?;
         if let Some(cause) = &self.drawn.cause {
-            writeln!(text, "  {cause}")?;
+            writeln!(text, "  {}", with_local_times(cause))?;
         }
         let newest = thread.newest_records();
         let width = id_width(state.execution_plan.iter().map(|entry| &entry.codon_id));
@@ -97,7 +97,8 @@ impl StatusView<'_> {
         if let Some((id, ends_at)) = self.limit() {
             writeln!(
                 text,
-                "{id} has used up a limit of its provider, which ends at {ends_at}; `run` waits for that"
+                "{id} has used up a limit of its provider, which ends at {}; `run` waits for that",
+                local_time(ends_at)
             )?;
         }
         if let Some(id) = &self.unfinished {
@@ -133,7 +134,7 @@ impl StatusView<'_> {
             None if has_crashed => None,
             None => Some(self.elapsed(codon)),
         };
-        codon_line(self.state_of(codon), elapsed, summary)
+        codon_line(codon_standing(codon, self.live), elapsed, summary)
             .trim_end()
             .to_owned()
     }

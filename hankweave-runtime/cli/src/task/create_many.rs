@@ -15,6 +15,7 @@ use crate::args::{Global, TaskCreateArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::registry::Registry;
+use crate::screen::print_stderr;
 
 /// Longest input that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
@@ -76,6 +77,12 @@ pub(super) async fn create_many(
                 .map(|row| format!("{}\n", row.id()))
                 .collect::<String>(),
         )?;
+        let next = registry.typed("worker --once");
+        let (wait, them) = match rows.len() {
+            1 => ("1 task waits".to_owned(), "it"),
+            many => (format!("{many} tasks wait"), "them"),
+        };
+        print_stderr(format!("{wait} for a worker; `{next}` runs {them} here\n"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -132,7 +139,7 @@ impl LineError {
                 let message = format!("{}:{number}: {reason}; no task was created", from.display());
                 CliError::new(CliErrorKind::Input, message)
             }
-            Self::Hank(error) => error,
+            Self::Hank(error) => error.about(&format!("{}:{number}", from.display())),
         }
     }
 }

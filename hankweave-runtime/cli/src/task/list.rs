@@ -1,6 +1,7 @@
 //! `hankweave task list`, `find` and `stats`
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use hankweave_task_model::registry::{TaskCost, TaskRow};
@@ -8,12 +9,12 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde_json::json;
 
-use super::show::{in_table, line_with_reason};
+use super::show::{LineWidths, in_table, reasons, write_with};
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
-use crate::screen::one_line;
+use crate::screen::{SafeText, one_line};
 
 /// Number of tasks read at once.
 const PAGE: u64 = 500;
@@ -36,16 +37,20 @@ pub(super) async fn list(
         limit: Some(args.limit),
     });
     let rows = rows.await.map_err(|error| registry.failure(&error))?;
-    print(global, registry, &rows)
+    print(global, registry, &rows, &args.filter).await
 }
 
-fn print(global: &Global, registry: &Registry, rows: &[TaskRow]) -> Result<ExitCode, CliError> {
+async fn print(
+    global: &Global,
+    registry: &Registry,
+    rows: &[TaskRow],
+    filter: &Filter,
+) -> Result<ExitCode, CliError> {
     if global.json() {
         return output::print_json(&json!({"tasks": rows}));
     }
     if rows.is_empty() {
-        let create = registry.typed("task create NAME --hank PATH");
-        output::print(format!("no task yet; `{create}` creates one\n"))?;
+        output::print(none_found(registry, filter).await?)?;
     }
     let about = |row: &TaskRow| {
         if global.verbose > 0 {
@@ -54,9 +59,36 @@ fn print(global: &Global, registry: &Registry, rows: &[TaskRow]) -> Result<ExitC
             String::new()
         }
     };
-    let text = rows.iter().map(|row| line_with_reason(row) + &about(row));
-    output::print(text.collect::<String>())?;
+    let reasons = reasons(registry, rows).await?;
+    let (mut text, widths) = (SafeText::default(), LineWidths::of(rows));
+    for (row, reason) in rows.iter().zip(reasons) {
+        // Writing to a text cannot fail.
+        let _ = write_with(row, reason, widths, &mut text);
+        let _ = text.write_str(&about(row));
+    }
+    output::print(text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the line for an empty list: there is no task, or none that is asked for.
+async fn none_found(registry: &Registry, filter: &Filter) -> Result<String, CliError> {
+    let all: u64 = counts(registry).await?.values().sum();
+    let status = filter
+        .status
+        .map_or_else(String::new, |status| format!(" is {status}"));
+    Ok(match all {
+        0 => {
+            let create = registry.typed("task create NAME --hank PATH");
+            format!("no task yet; `{create}` creates one\n")
+        }
+        _ if status.is_empty() => format!("none of {} is asked for\n", counted_tasks(all)),
+        _ => format!("none of {}{status}\n", counted_tasks(all)),
+    })
+}
+
+fn counted_tasks(number: u64) -> String {
+    let tasks = if number == 1 { "task" } else { "tasks" };
+    format!("{number} {tasks}")
 }
 
 /// Returns the details of a task for `--verbose`.
@@ -91,7 +123,7 @@ pub(super) async fn find(
         let is_last = (page.len() as u64) < PAGE;
         found.extend(page.into_iter().filter(|row| says(row, &query, args.metadata)));
         if is_last {
-            return print(global, registry, &found);
+            return print(global, registry, &found, &args.filter).await;
         }
     }
 }
@@ -110,7 +142,7 @@ fn says(row: &TaskRow, query: &str, in_metadata: bool) -> bool {
     texts.iter().any(|text| text.to_lowercase().contains(query))
 }
 
-pub(super) const STATUSES: [TaskStatus; 6] = [
+pub(crate) const STATUSES: [TaskStatus; 6] = [
     TaskStatus::Pending,
     TaskStatus::Running,
     TaskStatus::Waiting,
@@ -119,7 +151,7 @@ pub(super) const STATUSES: [TaskStatus; 6] = [
     TaskStatus::Cancelled,
 ];
 
-pub(super) async fn counts(registry: &Registry) -> Result<BTreeMap<&'static str, u64>, CliError> {
+pub(crate) async fn counts(registry: &Registry) -> Result<BTreeMap<&'static str, u64>, CliError> {
     let mut counts = BTreeMap::new();
     for status in STATUSES {
         let filter = TaskFilter {
@@ -168,8 +200,11 @@ pub(super) async fn stats(global: &Global, registry: &Registry) -> Result<ExitCo
         return output::print_json(&json!({"total": total, "byStatus": counts, "cost": all.cost,
             "costIsLowerBound": all.cost_is_lower_bound, "costByStatus": by_status}));
     }
-    let tasks = if total == 1 { "task" } else { "tasks" };
-    let mut text = format!("{total} {tasks}, {}\n", all.cost.display(all.cost_is_lower_bound));
+    let cost = match all.cost.display(all.cost_is_lower_bound) {
+        unknown if unknown == "unknown" => "cost unknown".to_owned(),
+        cost => cost,
+    };
+    let mut text = format!("{}, {cost}\n", counted_tasks(total));
     for status in STATUSES {
         let (name, cost) = (status.as_str(), costs[status.as_str()]);
         text.push_str(&format!(

@@ -20,6 +20,9 @@ use crate::registry::{Registry, with_registry};
 pub(crate) use change::cancel_or_ask;
 #[cfg(feature = "mcp")]
 pub(crate) use create::{free_ids, order};
+#[cfg(feature = "mcp")]
+pub(crate) use list::STATUSES;
+pub(crate) use list::counts;
 pub(crate) use show::line_with_reason;
 
 pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliError> {

@@ -1,8 +1,13 @@
 //! `hankweave task show`, `history` and `decisions`
 
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 
+use anstyle::{AnsiColor, Style};
+use hankweave_core::cost::Usd;
 use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
 use hankweave_core::view::changed;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::{TaskApproval, TaskRecord, TaskStatus};
@@ -13,12 +18,12 @@ use crate::args::{Global, TaskDecisionsArgs, TaskHistoryArgs};
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
-use crate::screen::{local_time, one_line};
+use crate::report::money;
+use crate::screen::{SafeText, local_time, one_line};
 
 /// An amount in a column.
 pub(super) fn in_table(cost: TaskCost) -> String {
-    let mark = if cost.cost_is_lower_bound { "≥ " } else { "" };
-    format!("{mark}{}", cost.cost)
+    money(cost.cost, cost.cost_is_lower_bound)
 }
 
 /// Question of a waiting task, with the codon.
@@ -30,14 +35,59 @@ fn question(row: &TaskRow) -> Option<String> {
 }
 
 /// Id, status, owner, time, cost and name; the question of a waiting task and the error of a failed one in a second line.
-pub(crate) fn line_with_reason(row: &TaskRow) -> String {
-    let reason = match &row.record {
+pub(crate) fn line_with_reason(row: &TaskRow) -> SafeText {
+    let mut text = SafeText::default();
+    // Writing to a text cannot fail.
+    let _ = write_with(row, reason(row), LineWidths::default(), &mut text);
+    text
+}
+
+/// Widths of the columns that differ from list to list.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineWidths {
+    id: usize,
+    owner: usize,
+    time: usize,
+}
+
+/// Widths for usual tasks, so that lines that come one by one stand below one another and leave room for a name in 80 columns.
+impl Default for LineWidths {
+    fn default() -> Self {
+        Self {
+            id: 18,
+            owner: 6,
+            time: 5,
+        }
+    }
+}
+
+impl LineWidths {
+    pub(super) fn of(rows: &[TaskRow]) -> Self {
+        rows.iter().fold(Self::default(), |widths, row| Self {
+            id: widths.id.max(row.id().as_str().len()),
+            owner: widths.owner.max(row.record.owner().chars().count()),
+            time: widths.time.max(local_time(*row.record.created_at()).len()),
+        })
+    }
+}
+
+pub(super) fn write_with(
+    row: &TaskRow,
+    reason: Option<String>,
+    widths: LineWidths,
+    text: &mut SafeText,
+) -> fmt::Result {
+    write_line(row, widths, text)?;
+    reason.map_or(Ok(()), |reason| writeln!(text, "    {}", one_line(reason)))
+}
+
+/// Why the task has failed, asks or waits, as far as its row knows.
+pub(super) fn reason(row: &TaskRow) -> Option<String> {
+    match &row.record {
         TaskRecord::Failed(failed) => Some(failed.error.clone()),
         TaskRecord::Pending(_) if !row.after.is_empty() => Some(format!("after {}", ids(&row.after))),
         _ => question(row),
-    };
-    let reason = reason.map_or_else(String::new, |reason| format!("    {}\n", one_line(reason)));
-    line(row) + &reason
+    }
 }
 
 fn ids(ids: &[TaskId]) -> String {
@@ -46,22 +96,42 @@ fn ids(ids: &[TaskId]) -> String {
 }
 
 /// Id, status, owner, time, cost and name.
-pub(crate) fn line(row: &TaskRow) -> String {
+pub(super) fn line(row: &TaskRow) -> SafeText {
+    let mut text = SafeText::default();
+    // Writing to a text cannot fail.
+    let _ = write_line(row, LineWidths::default(), &mut text);
+    text
+}
+
+fn write_line(row: &TaskRow, widths: LineWidths, text: &mut SafeText) -> fmt::Result {
+    let LineWidths { id, owner, time } = widths;
     let record = &row.record;
     let asked = if row.cancel_requested_at.is_some() {
         " (stopping)"
     } else {
         ""
     };
-    format!(
-        "{:<24}  {:<10} {:<12}  {:<12}  {:>10}  {}{asked}\n",
-        row.id().as_str(),
-        record.status().as_str(),
+    write!(text, "{:<id$}  ", row.id().as_str())?;
+    let status = record.status();
+    text.styled(style_of(status), format_args!("{:<10}", status.as_str()))?;
+    writeln!(
+        text,
+        " {:<owner$}  {:<time$}  {:>10}  {}{asked}",
         one_line(record.owner()),
         local_time(*record.created_at()),
         TaskCost::of(record).map_or_else(|| "-".to_owned(), in_table),
         one_line(record.name()),
     )
+}
+
+/// A colour for a status that somebody looks for in a long list.
+fn style_of(status: TaskStatus) -> Style {
+    match status {
+        TaskStatus::Failed => AnsiColor::Red.on_default(),
+        TaskStatus::Waiting | TaskStatus::Cancelled => AnsiColor::Yellow.on_default(),
+        TaskStatus::Running => AnsiColor::Cyan.on_default(),
+        _ => Style::new(),
+    }
 }
 
 pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
@@ -83,9 +153,15 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         ("about", "description"),
         ("attempt", "attempt"),
         ("agent", "agentId"),
-        ("changed", "updatedAt"),
     ] {
         add(&mut text, label, &record[name]);
+    }
+    add(&mut text, "changed", &json!(local_time(row.updated_at)));
+    let without_worker = without_worker(registry, std::slice::from_ref(&row)).await?;
+    if without_worker.contains(id) {
+        let detach = registry.typed(&format!("task detach {id}"));
+        let says = format!("none holds it; one requeues it after its --orphan-after, `{detach}` does so now");
+        add(&mut text, "worker", &json!(says));
     }
     // The files are of this machine, and ahead of the registry while a run works; those of another machine may be behind it.
     let of_files = data.as_ref().and_then(TaskCost::of_data);
@@ -140,7 +216,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
             &json!(format!(
                 "{} {ended}, {}{changed}",
                 codon["id"].as_str().unwrap_or_default(),
-                dollars(codon["cost"].as_f64().unwrap_or_default())
+                cost_of(codon)
             )),
         );
     }
@@ -153,7 +229,8 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
 /// Returns the last answer to a question, such as `publish approved by ann at 14:02`.
 fn answered(noted: &Value) -> Option<String> {
     let approval: TaskApproval = serde_json::from_value(noted.clone()).ok()?;
-    let at = noted["at"].as_str().map(|at| format!(", at {at}"));
+    let at = serde_json::from_value::<Timestamp>(noted["at"].clone()).ok();
+    let at = at.map(|at| format!(", at {}", local_time(at)));
     let sentence = approval.sentence();
     Some(format!(
         "{} {sentence}{}",
@@ -174,18 +251,58 @@ async fn earlier(registry: &Registry, row: &TaskRow) -> Result<Option<String>, C
     Ok((!earlier.is_empty()).then(|| earlier.join(", ")))
 }
 
+/// Returns why each of these tasks has failed, asks or waits: with the status of earlier tasks, and whether the worker has gone.
+pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec<Option<String>>, CliError> {
+    let without_worker = without_worker(registry, rows).await?;
+    let mut reasons = Vec::new();
+    for row in rows {
+        let is_later = row.record.status() == TaskStatus::Pending && !row.after.is_empty();
+        reasons.push(match is_later {
+            true => earlier(registry, row)
+                .await?
+                .map(|earlier| format!("after {earlier}")),
+            false if without_worker.contains(row.id()) => Some("no worker holds it".to_owned()),
+            false => reason(row),
+        });
+    }
+    Ok(reasons)
+}
+
+/// Returns those of the tasks that are running though nobody holds their lock.
+async fn without_worker(registry: &Registry, rows: &[TaskRow]) -> Result<BTreeSet<TaskId>, CliError> {
+    let runs = |row: &&TaskRow| row.record.status() == TaskStatus::Running;
+    let running: Vec<&TaskRow> = rows.iter().filter(runs).collect();
+    if running.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let failed = |error| registry.failure(&error);
+    let now = registry.coordinator.now().await.map_err(failed)?;
+    let held = registry.coordinator.held().await.map_err(failed)?;
+    let lives = |name: &str| held.iter().any(|lock| lock.resource == name && lock.lives(now));
+    let lost = running.iter().filter(|row| !lives(&TaskRow::lock_name(row.id())));
+    Ok(lost.map(|row| row.id().clone()).collect())
+}
+
+/// Returns the cost of a codon in the data of a task.
+fn cost_of(codon: &Value) -> String {
+    let cost = codon["cost"].as_f64().unwrap_or_default();
+    let is_unknown = codon["costIsLowerBound"] == true;
+    Usd::from_dollars(cost).map_or_else(|_| dollars(cost), |cost| cost.display(is_unknown))
+}
+
 /// As money is told everywhere.
 fn dollars(amount: f64) -> String {
     format!("${amount:.4}")
 }
 
-fn add(text: &mut String, label: &str, value: &Value) {
+fn add(text: &mut SafeText, label: &str, value: &Value) {
     let value = match value {
         Value::Null => return,
         Value::String(value) => value.clone(),
         other => other.to_string(),
     };
-    text.push_str(&format!("  {label:<12} {}\n", one_line(value)));
+    // Writing to a text cannot fail.
+    let _ = writeln!(text, "  {label:<12} {}", one_line(value));
 }
 
 pub(super) async fn history(

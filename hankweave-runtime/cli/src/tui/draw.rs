@@ -17,7 +17,7 @@ use super::attention::Viewer;
 use super::model::{CodonRow, RunModel};
 use super::ring::holds;
 use super::view::{HELP, Overlay, PARTS, Pane, View};
-use crate::report::{duration, style_of_attempt, tokens};
+use crate::report::{duration, money, style_of_attempt, tokens};
 use crate::screen::local_time;
 use crate::wrap::wrap;
 
@@ -44,7 +44,8 @@ const NARROW: usize = 65;
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
-const WARN: Style = BOLD.fg(style::Color::Yellow);
+/// Not bold: many terminals make that bright yellow, which nobody can read on white.
+const WARN: Style = Style::new().fg(style::Color::Yellow);
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
 /// Most lines of the sentences at the top.
@@ -252,8 +253,7 @@ fn sentinels(view: &View, model: &RunModel, width: usize) -> Vec<Line<'static>> 
         };
         let says = sentinel.says.as_deref().unwrap_or("watches");
         let says: String = says.chars().take(width).collect();
-        let mark = if sentinel.at_least { "≥ " } else { "" };
-        let cost = format!("{mark}{}", sentinel.cost);
+        let cost = money(sentinel.cost, sentinel.at_least);
         format!("{id:<16} {:>7} {cost:>9}  {failed}{says}", sentinel.answers)
     });
     listed(view, head, rows)

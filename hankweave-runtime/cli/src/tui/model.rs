@@ -12,7 +12,7 @@ use hankweave_core::wire::{Event, JournalEntry};
 use super::ring::Ring;
 use crate::report::MarkedText;
 use crate::screen::SafeText;
-use crate::screen::local_time;
+use crate::screen::{local_time, with_local_times};
 
 /// Everything that is shown of a run.
 #[derive(Debug, Default)]
@@ -121,14 +121,14 @@ impl RunModel {
     fn add_transcript(&mut self, event: &Event, at: Timestamp) {
         let Some(codon) = codon_of(event) else {
             if let Event::Info { message } | Event::Error { message, .. } = event {
-                self.add("— ", message, Style::new().dimmed());
+                self.add("— ", &with_local_times(message), Style::new().dimmed());
             }
             return;
         };
         if self.speaker.as_ref() != Some(&codon) || is_start(event) {
             let title = self.view.title(codon.configured(), codon.iteration());
             let head = format!("{title}  {}", local_time(at));
-            self.add("", &head, AnsiColor::Cyan.on_default().bold());
+            self.add("", &head, AnsiColor::Cyan.on_default());
             self.speaker = Some(codon.clone());
         }
         if let Some(said) = MarkedText::of(event, &codon, true).filter(|_| !is_start(event)) {

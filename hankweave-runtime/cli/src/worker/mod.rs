@@ -13,6 +13,7 @@ use hankweave_runtime::checkpoint::is_usable_for_review;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::IoError;
 use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::layers::{LayerError, TaskLayers};
 use hankweave_tasks::lifecycle::is_contained;
 use hankweave_tasks::worker::{OrphanPolicyConfig, USUAL_TRIES, Watch, Worker, WorkerOptions, WorkerSummary};
@@ -26,7 +27,7 @@ use crate::output;
 use crate::registry::{Registry, with_registry};
 use crate::screen::{self, print_stderr};
 use crate::signals::{self, HangUp, stopped};
-use crate::task::line_with_reason;
+use crate::task::{counts, line_with_reason};
 
 pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
@@ -68,7 +69,35 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     };
     let worked = worked.map_err(|error| registry.failure(&error))?;
     report(global, &worked)?;
+    if args.once && !global.json() && !global.quiet {
+        print_stderr(left_over(registry).await?);
+    }
     Ok(stopped(&shutdown))
+}
+
+/// Tasks of the registry that have not completed, a line for each status with the command that lists them.
+async fn left_over(registry: &Registry) -> Result<String, CliError> {
+    let counts = counts(registry).await?;
+    let lines = [
+        (TaskStatus::Waiting, "for an approval"),
+        (TaskStatus::Failed, ""),
+        (TaskStatus::Running, "elsewhere, or without a worker"),
+        (TaskStatus::Pending, "after other tasks, or new"),
+    ];
+    let lines = lines
+        .iter()
+        .map(|(status, about)| (status, counts[status.as_str()], about));
+    let lines = lines.filter(|(_, number, _)| *number > 0);
+    let lines = lines.map(|(status, number, about)| {
+        let list = registry.typed(&format!("task list --status {status}"));
+        let about = if about.is_empty() {
+            String::new()
+        } else {
+            format!(" {about}")
+        };
+        format!("  {number} {status}{about}: `{list}`\n")
+    });
+    Ok(lines.collect())
 }
 
 /// Removes what writers that are gone have not finished.

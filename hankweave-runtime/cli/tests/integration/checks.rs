@@ -286,3 +286,25 @@ fn a_check_for_which_no_time_is_left_fails_the_codon_for_good() {
     let why = reason["message"].as_str().unwrap();
     assert!(why.contains("the time of the codon is over"), "{why}");
 }
+
+/// A total budget that is used up by the last answer of an iteration pauses the run; with more money the loop continues with its next iteration.
+// covers: HANK-62
+#[test]
+fn a_total_budget_pauses_a_loop_whose_check_has_not_passed_and_more_money_continues_it() {
+    let project = project();
+    let turn = json!({"text": "Built", "tools": [{"append": {"path": "work.txt", "content": "x\n"}}], "usage": {"input": 60_000, "output": 9_000}});
+    project.write("turn.json", json!({"turns": [turn]}).to_string());
+    let turn = json!({"id": "turn", "name": "turn", "agent": {"script": "turn.json"}, "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "go", "checkpointedFiles": ["work.txt"]});
+    let check = until("test $(wc -l < work.txt) -ge 2", 5);
+    let found = json!({"type": "loop", "id": "l", "name": "L", "terminateOn": check, "codons": [turn]});
+    project.write_hank(&json!({"hank": [found]}));
+    let paused = project.run(["run", "--headless", "--max-cost", "0.2"]);
+    let words = &paused.expect_code(3).stderr;
+    assert!(words.contains("Paused before turn#1"), "{paused}");
+    assert_eq!(ends(&project), ["turn#0 completed"]);
+    project
+        .run(["run", "--headless", "--max-cost", "5"])
+        .expect_code(0);
+    assert_eq!(ends(&project), ["turn#1 completed"]);
+}

@@ -1,6 +1,6 @@
 //! The command line as people and scripts see it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
@@ -336,6 +336,33 @@ fn nothing_is_coloured_where_nobody_sees_colours() {
     project.set("CLICOLOR_FORCE", "1");
     let never = project.run(["--color", "never", "run", "--headless"]);
     assert!(!never.stderr.contains('\u{1b}'), "{never}");
+}
+
+/// Colours that are the background of a light or of a dark terminal, or that bold letters turn into those.
+// covers: CLI-5
+#[test]
+fn no_colour_is_invisible_on_a_light_or_dark_terminal() {
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => sources(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        for line in text.lines().filter(|line| line.contains("Color::")) {
+            let hidden = ["White", "Black", "Gray", "Bright", "Light", "Rgb("];
+            let hidden = hidden.iter().any(|name| line.contains(&format!("Color::{name}")));
+            let is_bright =
+                line.to_lowercase().contains("bold") && (line.contains("Yellow") || line.contains("Cyan"));
+            assert!(!hidden && !is_bright, "{}: {line}", file.display());
+        }
+    }
 }
 
 /// What stands in which colour is the same wherever it is printed.

@@ -46,7 +46,13 @@ fn assert_hung_up(project: &TestProject) {
     let run = run(project);
     let failure = &codon(&run, "one")["failureReason"];
     assert_eq!(failure["interruptedBy"], "stop", "{run:#}");
-    assert!(failure["message"].as_str().unwrap().contains("SIGHUP"), "{run:#}");
+    assert!(
+        failure["message"]
+            .as_str()
+            .unwrap()
+            .contains("ended with its terminal by SIGHUP"),
+        "{run:#}"
+    );
     assert_eq!(project.left_behind(), []);
 }
 

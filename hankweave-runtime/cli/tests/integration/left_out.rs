@@ -32,6 +32,7 @@ fn a_file_that_is_too_large_for_checkpoints_is_told_wherever_one_looks() {
     let lines: Vec<&str> = run.stdout.lines().filter(|line| line.contains(told)).collect();
     assert_eq!(lines, [format!("one: not in its checkpoint: {told}")], "{run}");
     assert!(run.stderr.contains(&format!("  not in them  {told}\n")), "{run}");
+    assert_eq!(run.stderr.matches("large.bin").count(), 1, "{run}");
 
     let status = project.run(["status"]);
     assert!(

@@ -40,7 +40,14 @@ fn a_limit_in_any_words_pauses_a_run_that_may_not_wait_so_long() {
         let failure = &state["runs"][0]["codons"][0]["failureReason"];
         assert_eq!(failure["interruptedBy"], "usage-limit", "{words}: {failure:#}");
         let told: Option<Value> = failure.get("retryAt").cloned();
-        assert!(told.is_some_and(|at| at.is_string()), "{failure:#}");
+        let ends = told.as_ref().and_then(Value::as_str).expect("it is told");
+        let status = project.run(["status"]).expect_code(0).stdout.clone();
+        // Screens have the time of the user's clock, documents that of UTC.
+        for screen in [&ended.stdout, &ended.stderr, &status] {
+            assert!(!screen.contains(ends), "{screen}");
+        }
+        let status = project.run(["status", "--json"]).expect_code(0).json_document();
+        assert_eq!(status["limitEndsAt"], ends);
     }
 }
 

@@ -11,6 +11,7 @@
 )]
 
 mod acp;
+mod agent_names;
 mod approval;
 mod approval_screens;
 mod bad_input;

@@ -232,6 +232,76 @@ fn a_task_of_an_agent_is_called_off_by_somebody_else() {
     assert_eq!(status(&project, "fix-3")["status"], "cancelled");
 }
 
+/// An agent sees the question of a waiting task and who answers it. It cannot answer, but it can cancel the task.
+// covers: CLI-55, TASK-123, TASK-124
+#[test]
+fn a_task_that_waits_shows_its_question_and_an_order_is_kept() {
+    let project = project();
+    project.write("done.json", "{\"turns\": [{\"text\": \"Done\"}]}");
+    project.write_hank(&json!({"hank": [{
+        "id": "publish", "name": "Publish", "model": "claude-sonnet-4-5", "agent": {"script": "done.json"},
+        "continuationMode": "fresh", "promptText": "work", "approval": "Publish it?",
+    }]}));
+    let mut client = Client::start(&project);
+    let hank = project.directory().display().to_string();
+    for (id, more) in [
+        ("page", json!({"priority": 3})),
+        ("index", json!({"after": ["page"]})),
+    ] {
+        let mut task = json!({"name": id, "taskId": id, "hank": hank});
+        task.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        client.call("create_task_sandbox", &task);
+    }
+    let refused = client.refusal(
+        "create_task_sandbox",
+        &json!({"name": "x", "hank": hank, "after": ["nowhere"]}),
+    );
+    assert_eq!(refused["code"], "TASK_NOT_FOUND");
+    let created = client.call("get_task_status", &json!({"taskId": "index"}));
+    assert_eq!(created["task"]["after"], json!(["page"]), "{created}");
+    project.run(["worker", "--once"]).expect_code(0);
+
+    let listed = client.call("list_tasks", &json!({"status": "waiting"}));
+    assert_eq!(listed["total"], 1, "{listed}");
+    assert_eq!(listed["tasks"][0]["question"], "Publish it?");
+    let task = client.call("get_task_status", &json!({"taskId": "page"}));
+    assert_eq!(
+        (&task["task"]["codonId"], &task["answerWith"]),
+        (
+            &json!("publish"),
+            &json!(["hankweave task approve page", "hankweave task deny page"])
+        ),
+        "{task}"
+    );
+    let refused = client.refusal(
+        "attach_agent_to_task",
+        &json!({"taskId": "page", "agentId": "coder"}),
+    );
+    assert_eq!(refused["code"], "INVALID_TRANSITION");
+    assert!(
+        refused["message"].as_str().unwrap().contains("task approve page"),
+        "{refused}"
+    );
+    project
+        .run(["task", "approve", "page", "--by", "ann"])
+        .expect_code(0);
+    project.run(["worker", "--once"]).expect_code(0);
+    let task = client.call("get_task_status", &json!({"taskId": "page"}));
+    assert_eq!(
+        (
+            &task["task"]["status"],
+            &task["task"]["metadata"]["approval"]["by"]
+        ),
+        (&json!("completed"), &json!("ann"))
+    );
+    // The one after it has run up to its own question meanwhile.
+    let cancelled = client.call("cancel_task", &json!({"taskId": "index"}));
+    assert_eq!(cancelled["task"]["status"], "cancelled");
+    client.leave();
+}
+
 // covers: CLI-56
 #[test]
 fn what_a_tool_cannot_do_it_says_with_a_code_and_changes_nothing() {

@@ -207,7 +207,7 @@ fn our_own_log_tells_where_a_run_was_and_no_secret() {
     let agent = shell_agent(&project);
     project.write_hank(&hank(&agent, "a prompt of mine"));
     let program = env!("CARGO_BIN_EXE_hankweave");
-    // The name of what cannot be part of a checkpoint is told in a warning.
+    // The name of a file that cannot be part of a checkpoint is logged.
     let line = format!("mkfifo hush-hush; MY_API_KEY=hush-hush exec '{program}' run . --headless");
     project.run(["-c", &line]).expect_code(0);
     let log = fs::read_to_string(project.directory().join(".hankweave/logs/server.log")).unwrap();

@@ -38,6 +38,11 @@ struct Stage {
 impl Stage {
     /// `None`, once the reason is printed, where there is no server.
     fn set() -> Option<Self> {
+        Self::with_review(&json!({}))
+    }
+
+    /// The codon `review` has these keys besides.
+    fn with_review(more: &Value) -> Option<Self> {
         let server = match Server::start() {
             Ok(server) => server,
             Err(skip) => {
@@ -55,7 +60,9 @@ impl Stage {
                 "promptText": format!("prompt of {id}"),
             })
         };
-        project.write_hank(&json!({"hank": [codon("draft"), codon("review")]}));
+        let mut review = codon("review");
+        review.as_object_mut()?.extend(more.as_object()?.clone());
+        project.write_hank(&json!({"hank": [codon("draft"), review]}));
         let workers = free_addresses().unwrap();
         Some(Self {
             project,
@@ -283,6 +290,64 @@ fn an_invocation_that_is_cancelled_from_outside_stops_its_run_and_the_task_can_g
     stage.may_end("draft");
     stage.may_end("review");
     assert_eq!(stage.call("run", &Value::Null).0, 200);
+    stage.is_whole();
+    stop(worker);
+    assert_eq!(stage.project.left_behind(), []);
+}
+
+// covers: TASK-88, TASK-123
+#[test]
+fn a_task_that_waits_is_answered_and_continues_where_it_was() {
+    let Some(stage) = Stage::with_review(&json!({"approval": "Publish it?"})) else {
+        return;
+    };
+    let worker = stage.worker(0, "w1");
+    let ann = |granted: bool| json!({"granted": granted, "by": "ann", "reason": "checked"});
+    assert_eq!(stage.call("answer", &ann(true)).0, 404);
+    stage.begin();
+    stage.began("draft", 1);
+    let (status, refused) = stage.call("show", &Value::Null);
+    assert_eq!((status, &refused["task"]["status"]), (200, &json!("running")));
+    stage.may_end("draft");
+    stage.may_end("review");
+    let waiting = stage.ended();
+    assert_eq!(
+        (&waiting["task"]["status"], &waiting["task"]["question"]),
+        (&json!("waiting"), &json!("Publish it?"))
+    );
+    // Without an answer it is not begun again, and the refusal says how it is answered.
+    let (status, refused) = stage.call("run", &Value::Null);
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        status == 409 && message.contains("review: Publish it?") && message.contains("`answer`"),
+        "{refused}"
+    );
+    let (status, refused) = stage.call("cancel", &Value::Null);
+    assert!(
+        status == 409 && refused["message"].as_str().unwrap().contains("`answer`"),
+        "{refused}"
+    );
+    let (status, denied) = stage.call("answer", &ann(false));
+    assert_eq!((status, &denied["task"]["status"]), (200, &json!("failed")));
+    assert_eq!(denied["task"]["error"], "review: denied by ann: checked");
+    let (status, refused) = stage.call("answer", &ann(true));
+    assert!(
+        status == 409
+            && refused["message"]
+                .as_str()
+                .unwrap()
+                .contains("INVALID_TRANSITION")
+    );
+    // Run again, it asks again; then the answer continues it after the codon that has completed.
+    assert_eq!(stage.call("run", &Value::Null).0, 409);
+    let (status, approved) = stage.call("answer", &ann(true));
+    assert_eq!((status, &approved["task"]["status"]), (200, &json!("pending")));
+    let (status, row) = stage.call("run", &Value::Null);
+    assert_eq!(
+        (status, &row["metadata"]["approval"]["by"]),
+        (200, &json!("ann")),
+        "{row}"
+    );
     stage.is_whole();
     stop(worker);
     assert_eq!(stage.project.left_behind(), []);

@@ -259,3 +259,34 @@ fn a_run_that_pauses_behind_an_ignored_failure_says_what_is_next() {
     let (_, done) = status(&project);
     assert_eq!(done["nextCodonId"], Value::Null);
 }
+
+/// Every command calls the outcome of a run the same, in lines of at most 80 columns.
+// covers: CLI-11
+#[test]
+fn a_run_has_one_name_in_every_command() {
+    let project = project();
+    write_hank(&project, &["one", "wait for go"], &Value::Null);
+    let hank = std::fs::read_to_string(project.directory().join("hank.json")).unwrap();
+    let mut hank: Value = serde_json::from_str(&hank).unwrap();
+    hank["hank"][1]["approval"] = "Deploy?".into();
+    project.write_hank(&hank);
+    let says = |word: &str| {
+        for command in [&["cost"][..], &["history"], &["history", "--all"]] {
+            let text = project.run(command).expect_code(0).stdout.clone();
+            let run = text.lines().find(|line| line.starts_with("run ")).unwrap();
+            assert!(run.contains(word), "{command:?}: {text}");
+            let is_wide = |line: &&str| command == ["cost"] && line.chars().count() > 80;
+            assert_eq!(text.lines().find(is_wide), None, "{text}");
+        }
+    };
+    project.run(["run", "--headless"]).expect_code(3);
+    says("paused");
+    project.run(["approve"]).expect_code(0);
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("\"running\"") && line.contains("c1"));
+    says("running");
+    run.kill();
+    says("crashed");
+    let cost = project.run(["cost"]).expect_code(0).stdout.clone();
+    assert!(cost.contains("  c1 ") && cost.contains("unknown"), "{cost}");
+}

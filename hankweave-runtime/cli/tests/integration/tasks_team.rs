@@ -208,3 +208,106 @@ fn many_tasks_come_from_a_file_and_run_in_their_order() {
         detached.stderr
     );
 }
+
+/// What a person is told of many tasks: what to type next, why one does not start, what is left, and no amount that is not known.
+// covers: TASK-122, TASK-123, TASK-124
+#[test]
+fn a_list_says_why_each_task_does_not_continue_and_what_to_type() {
+    let project = project();
+    let failing = json!({"turns": [{"text": "2 of 7 tests failed", "usage": {"input": 10, "output": 5}}], "exitCode": 3});
+    write_hank(&project, "red", &[json!({"id": "test", "script": failing})]);
+    let unpriced = project.directory().join("red/hank.json");
+    let text = std::fs::read_to_string(&unpriced).unwrap();
+    std::fs::write(unpriced, text.replace("claude-sonnet-4-5", "no-such-model")).unwrap();
+    write_hank(
+        &project,
+        "quick",
+        &[json!({"id": "do", "script": {"turns": [{"text": "Done"}]}})],
+    );
+    let none = project.run(["task", "list"]).expect_code(0).stdout.clone();
+    assert!(none.contains("no task yet"), "{none}");
+    project.write(
+        "tasks.jsonl",
+        "{\"id\": \"red\", \"name\": \"red\", \"hank\": \"red\"}\n{\"id\": \"later\", \"name\": \"later\", \"hank\": \"quick\", \"after\": [\"red\"]}\n{\"id\": \"mine\", \"name\": \"mine\", \"hank\": \"quick\"}\n",
+    );
+    let created = project.run(["task", "create", "--from", "tasks.jsonl"]);
+    let next = "3 tasks wait for a worker; `hankweave worker --once` runs them here";
+    assert!(created.expect_code(0).stderr.contains(next), "{}", created.stderr);
+    project
+        .run(["task", "resume", "mine", "-a", "ann"])
+        .expect_code(0);
+    let worked = work(&project);
+    for left in [
+        "1 failed: `hankweave task list --status failed`",
+        "1 running",
+        "1 pending",
+    ] {
+        assert!(worked.contains(left), "{left}: {worked}");
+    }
+    let listed = project.run(["task", "list"]).expect_code(0).stdout.clone();
+    assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
+    for line in ["after red (failed)", "no worker holds it", " unknown  red"] {
+        assert!(listed.contains(line), "{line}: {listed}");
+    }
+    assert!(!listed.contains("$0.0000"), "{listed}");
+    let none = project.run(["task", "list", "--status", "waiting"]);
+    assert_eq!(none.expect_code(0).stdout, "none of 3 tasks is waiting\n");
+    let counted = project.run(["task", "list", "--count"]);
+    assert!(
+        counted.expect_code(0).stdout.contains("3 tasks, cost unknown"),
+        "{}",
+        counted.stdout
+    );
+    let red = project.run(["task", "show", "red"]).expect_code(0).stdout.clone();
+    assert!(red.contains("test failed, unknown"), "{red}");
+    let mine = project
+        .run(["task", "show", "mine"])
+        .expect_code(0)
+        .stdout
+        .clone();
+    assert!(
+        mine.contains("`hankweave task detach mine` does so now"),
+        "{mine}"
+    );
+    project.write("wrong.jsonl", "\n{\"name\": \"x\", \"hank\": \"nowhere\"}\n");
+    let wrong = project.run(["task", "create", "--from", "wrong.jsonl"]);
+    assert!(
+        wrong
+            .expect_code(65)
+            .stderr
+            .contains("wrong.jsonl:2: there is no `nowhere`"),
+        "{}",
+        wrong.stderr
+    );
+}
+
+/// Times on screens are those of the user's clock, in JSON those of UTC.
+// covers: TASK-122
+#[test]
+fn times_of_tasks_and_locks_are_local_on_screens() {
+    let project = project();
+    write_hank(
+        &project,
+        "quick",
+        &[json!({"id": "do", "script": {"turns": [{"text": "Done"}]}, "approval": "Do it?"})],
+    );
+    create(&project, "one", "quick");
+    work(&project);
+    project
+        .run(["task", "approve", "one", "--by", "ann"])
+        .expect_code(0);
+    let text = project.run(["task", "show", "one"]).expect_code(0).stdout.clone();
+    let row = shown(&project, "one");
+    let year = &row["updatedAt"].as_str().unwrap()[..5];
+    assert!(
+        text.contains("do approved by ann, at ") && !text.contains(year),
+        "{text}"
+    );
+    let taken = project.run(["lock", "acquire", "mine", "--owner", "ann", "--lease", "1h"]);
+    assert!(!taken.expect_code(0).stdout.contains(year), "{}", taken.stdout);
+    let listed = project.run(["lock", "list"]).expect_code(0).stdout.clone();
+    assert!(
+        listed.contains("59m") && listed.contains(" left") && !listed.contains(year),
+        "{listed}"
+    );
+}

@@ -82,10 +82,11 @@ fn write_attempt(page: &mut String, attempt: &PlanAttempt<'_>) -> fmt::Result {
         item(
             page,
             format!("Codon {}", one_line(id)),
-            format!("{how}, {}", cost(codon)),
+            format!("{how}, {}", cost(codon).display(is_lower_bound(codon))),
         )?;
     }
-    item(page, "Cost", attempt.cost())
+    let is_lower_bound = attempt.codons.iter().any(|codon| is_lower_bound(codon));
+    item(page, "Cost", attempt.cost().display(is_lower_bound))
 }
 
 /// The last part, which only a task has that has ended.
@@ -134,6 +135,10 @@ fn codons(log: &[LogEntry]) -> Vec<Vec<&Map<String, Value>>> {
         }
     }
     codons
+}
+
+fn is_lower_bound(codon: &Map<String, Value>) -> bool {
+    codon.get("costIsLowerBound") == Some(&Value::Bool(true))
 }
 
 fn cost(codon: &Map<String, Value>) -> Usd {

@@ -138,6 +138,10 @@ impl HankweaveTask {
     #[handler]
     async fn cancel(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<RestateTask>> {
         let kept = known(ctx.get(KEPT).await?, ctx.key())?;
+        if matches!(kept.task.record, TaskRecord::Waiting(_)) {
+            let told = "no run of a waiting task can be stopped; call `answer` with {\"granted\": false, \"by\": \"NAME\"} (INVALID_TRANSITION)";
+            return Err(refusal(409, told).into());
+        }
         if kept.has_ended() {
             let status = kept.task.record.status();
             let told = format!("a task that is {status} cannot be cancelled (INVALID_TRANSITION)");

@@ -118,12 +118,16 @@ impl TaskProgress {
     fn ended(&mut self, codon: String, data: &Value) -> Milestone {
         let cost = dollars(&data["cost"]) + dollars(&data["sentinelCost"]);
         let success = data["success"].as_bool().unwrap_or(false);
+        let is_lower_bound = data["costIsLowerBound"] == true;
         self.cost += cost;
-        self.cost_is_lower_bound |= data["costIsLowerBound"] == true;
+        self.cost_is_lower_bound |= is_lower_bound;
         self.running = None;
         let mut ended = json!({
             "id": codon, "success": success, "cost": cost, "duration": data["duration"],
         });
+        if is_lower_bound {
+            ended["costIsLowerBound"] = true.into();
+        }
         if let Some(files) = data["filesChanged"].as_u64() {
             ended["filesChanged"] = files.into();
         }

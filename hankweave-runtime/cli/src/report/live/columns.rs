@@ -5,7 +5,7 @@ use std::time::Duration;
 use console::{Alignment, measure_text_width, pad_str, truncate_str};
 use hankweave_core::view::{AttemptView, RunView};
 
-use crate::report::words::{counted, duration, tokens};
+use crate::report::words::{counted, duration, money, tokens};
 
 /// Blanks between two columns.
 const GAP: usize = 2;
@@ -77,11 +77,7 @@ impl Columns {
         last: &str,
     ) -> String {
         let checkpoint = attempt.checkpoint.as_ref().map_or("", |sha| sha.short());
-        let money = attempt.spent();
-        let money = match attempt.at_least {
-            true => money.display(true).replace("at least", "≥"),
-            false => money.to_string(),
-        };
+        let money = money(attempt.spent(), attempt.at_least);
         let tokens = format!("{} tokens", tokens(attempt.tokens.total()));
         let texts = [
             (position.unwrap_or_default(), Alignment::Left),

@@ -14,7 +14,7 @@ use hankweave_core::wire::{Event, JournalEntry};
 use super::{LiveContext, ended};
 use crate::approval_prompt::answer_text;
 use crate::report::words::budget;
-use crate::screen::SafeText;
+use crate::screen::{SafeText, with_local_times};
 
 /// Most lines about a codon that wait for its end.
 const NOTES: usize = 20;
@@ -130,10 +130,10 @@ impl LiveProgress {
             Event::BudgetSummary { ceiling, totals, .. } => writeln!(said, "{}", budget(ceiling, totals)),
             Event::Info { message } => match self.of_open_codon(message) {
                 Some(own) => {
-                    self.notes.push(own);
+                    self.notes.push(with_local_times(&own));
                     Ok(())
                 }
-                None => writeln!(said, "{message}"),
+                None => writeln!(said, "{}", with_local_times(message)),
             },
             Event::Error { message, .. } => writeln!(said, "error: {message}"),
             _ => Ok(()),
