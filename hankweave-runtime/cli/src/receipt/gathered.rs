@@ -10,6 +10,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::view::{RunState, RunView, WaitKind, excerpt};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{ChangeKind, GitHistory};
+use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use serde::Serialize;
 
 use super::heard::{CheckReport, Heard, Occasion};
@@ -180,7 +181,9 @@ impl Receipt {
 }
 
 fn name_of(execution: &Path) -> String {
-    let real = execution.canonicalize().unwrap_or_else(|_| execution.to_owned());
+    let real = RealDisk
+        .real_path(execution)
+        .unwrap_or_else(|_| execution.to_owned());
     real.file_name()
         .unwrap_or(real.as_os_str())
         .to_string_lossy()
