@@ -239,7 +239,7 @@ fn a_wait_survives_a_restart_and_can_be_limited_and_stopped() {
     running.kill();
     let moment = |line: &str| {
         let (_, rest) = line.split_once(WAITS).unwrap();
-        rest[..24].to_owned()
+        rest.split(',').next().unwrap().trim().to_owned()
     };
     let status = project.run(["status"]);
     assert!(status.stdout.contains(&moment(&said)), "{status}");

@@ -107,7 +107,8 @@ fn a_template_whose_work_was_not_done_does_not_count_as_complete() {
             project.run(["approve", "work"]).expect_code(0);
             ended = run();
         }
-        ended.expect_code(1);
+        // A loop whose work stays undone is stuck, and waits for a person.
+        ended.expect_code(if template == "migrate" { 3 } else { 1 });
     }
 }
 
