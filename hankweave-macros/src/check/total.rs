@@ -277,6 +277,8 @@ impl VisitMut for Partial<'_> {
     }
 
     fn visit_item_mut(&mut self, item: &mut Item) {
-        self.report(&*item, "what stands in an item");
+        let message = "what `next` calls stands beside the machine, where it is a function of your own: move the item there";
+        self.errors.at(&*item, message);
+        self.is_total = false;
     }
 }

@@ -4,13 +4,15 @@
 //! and durations are checked, everything else keeps its operator.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote_spanned;
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{BinOp, Expr, ExprBinary, ExprUnary, Path, UnOp, parse_quote};
 
 use crate::ast::Next;
 use crate::model::{FieldDef, MachineDef};
+
+use super::states::at;
 
 /// `next` with checked operators.
 pub(super) struct CheckedNext {
@@ -51,13 +53,14 @@ impl Operators<'_> {
         let (sums, krate) = (&self.sums, self.krate);
         let here = Span::call_site().located_at(place);
         let method = Ident::new(method, here);
+        let pair = at(quote!(#krate::__private::Pair), &method);
         let [left, right] = [left, right].map(unwrapped);
-        let call = quote_spanned!(here=> #krate::__private::Pair(#left, #right).#method(&#sums));
-        parse_quote! {{
+        let block = quote_spanned! {here=> {
             #[allow(unused_imports, reason = "numbers need it no more than durations")]
             use #krate::__private::Unchecked as _;
-            #call
-        }}
+            #pair(#left, #right).#method(&#sums)
+        }};
+        Expr::Verbatim(block)
     }
 }
 
