@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::Error;
 
@@ -40,8 +40,27 @@ impl Errors {
             told.push(key);
             new
         };
-        self.0.iter().filter(new).map(Error::to_compile_error).collect()
+        self.0
+            .iter()
+            .filter(new)
+            .flat_map(|error| error.clone())
+            .map(|error| by_name(&error))
+            .collect()
     }
+}
+
+/// `compile_error!` by its name: a dependency may be called `core`, through which syn would go.
+fn by_name(error: &Error) -> TokenStream {
+    let leading_core = |token: &TokenTree| match token {
+        TokenTree::Punct(sign) => sign.as_char() == ':',
+        TokenTree::Ident(name) => name == "core",
+        _ => false,
+    };
+    error
+        .to_compile_error()
+        .into_iter()
+        .skip_while(leading_core)
+        .collect()
 }
 
 /// Ends a message with the nearest of the known names, if one is near.

@@ -423,7 +423,7 @@ impl Parse for TransitionSyntax {
         not_offered(input)?;
         let targets: Vec<Ident> = targets.into_iter().map(plain).collect();
         if let (Some(itself), 2..) = (targets.iter().find(|target| *target == "Self"), targets.len()) {
-            let message = "each of several outcomes is named after its state: write that of this state instead of `Self`";
+            let message = "each of several outcomes is named after its state: write that of this state instead of `Self`, and mark it as `#[again]`";
             return Err(syn::Error::new(itself.span(), message));
         }
         if let (Some(_), [_, second, ..]) = (&changes, &targets[..]) {

@@ -31,16 +31,31 @@ pub trait CheckedAdd<Other = Self>: Clone {
     fn checked_add(self, other: Other) -> Option<Self::Sum>;
 }
 
-/// Operators that change a value in place, for numbers and durations.
-pub trait Checked<Other>: Copy {
-    /// Subtracts.
-    fn checked_sub(self, other: Other) -> Option<Self>;
-    /// Multiplies.
-    fn checked_mul(self, other: Other) -> Option<Self>;
-    /// Divides.
-    fn checked_div(self, other: Other) -> Option<Self>;
-    /// Divides and gives the rest.
-    fn checked_rem(self, other: Other) -> Option<Self>;
+macro_rules! operators {
+    ($($name:ident, $checked:ident, $method:ident, $sign:literal;)*) => {
+        $(
+            #[doc = concat!("Values of which `", $sign, "` says when its result does not fit.")]
+            pub trait $name<Other>: Copy {
+                #[doc = concat!("`", $sign, "`, or tells that the result does not fit.")]
+                fn $checked(self, other: Other) -> Option<Self>;
+            }
+
+            impl<A: $name<B>, B> Pair<A, B> {
+                #[doc = concat!("`", $sign, "`.")]
+                #[inline]
+                pub fn $method(self, sums: &Sums) -> A {
+                    sums.note(self.0.$checked(self.1), self.0)
+                }
+            }
+        )*
+    };
+}
+
+operators! {
+    CheckedSub, checked_sub, minus, "-";
+    CheckedMul, checked_mul, times, "*";
+    CheckedDiv, checked_div, divided, "/";
+    CheckedRem, checked_rem, rest, "%";
 }
 
 /// Numbers whose bits can be shifted.
@@ -72,6 +87,21 @@ macro_rules! signed {
 signed!(i8, i16, i32, i64, i128, isize);
 
 macro_rules! whole {
+    ($number:ident: $($operator:ident $checked:ident),*) => {
+        $(
+            impl $operator<$number> for $number {
+                fn $checked(self, other: Self) -> Option<Self> {
+                    $number::$checked(self, other)
+                }
+            }
+
+            impl $operator<&$number> for $number {
+                fn $checked(self, other: &Self) -> Option<Self> {
+                    $number::$checked(self, *other)
+                }
+            }
+        )*
+    };
     ($($number:ident),*) => {
         $(
             impl CheckedAdd<&$number> for $number {
@@ -100,52 +130,94 @@ macro_rules! whole {
                 }
             }
 
-            impl Checked<&$number> for $number {
-                fn checked_sub(self, other: &Self) -> Option<Self> {
-                    $number::checked_sub(self, *other)
-                }
-
-                fn checked_mul(self, other: &Self) -> Option<Self> {
-                    $number::checked_mul(self, *other)
-                }
-
-                fn checked_div(self, other: &Self) -> Option<Self> {
-                    $number::checked_div(self, *other)
-                }
-
-                fn checked_rem(self, other: &Self) -> Option<Self> {
-                    $number::checked_rem(self, *other)
-                }
-            }
-
-            impl Checked<$number> for $number {
-                fn checked_sub(self, other: Self) -> Option<Self> {
-                    $number::checked_sub(self, other)
-                }
-
-                fn checked_mul(self, other: Self) -> Option<Self> {
-                    $number::checked_mul(self, other)
-                }
-
-                fn checked_div(self, other: Self) -> Option<Self> {
-                    $number::checked_div(self, other)
-                }
-
-                fn checked_rem(self, other: Self) -> Option<Self> {
-                    $number::checked_rem(self, other)
-                }
-            }
+            whole!(
+                $number: CheckedSub checked_sub, CheckedMul checked_mul, CheckedDiv checked_div, CheckedRem checked_rem
+            );
         )*
     };
 }
 
 whole!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
 
+macro_rules! floats {
+    ($($number:ident: $($operator:ident $checked:ident $sign:tt),*;)*) => {
+        $(
+            impl CheckedAdd for $number {
+                type Sum = Self;
+
+                fn checked_add(self, other: Self) -> Option<Self> {
+                    finite(self + other, Self::is_finite)
+                }
+            }
+
+            $(
+                impl $operator<$number> for $number {
+                    fn $checked(self, other: Self) -> Option<Self> {
+                        finite(self $sign other, Self::is_finite)
+                    }
+                }
+            )*
+        )*
+    };
+}
+
+floats! {
+    f32: CheckedSub checked_sub -, CheckedMul checked_mul *, CheckedDiv checked_div /, CheckedRem checked_rem %;
+    f64: CheckedSub checked_sub -, CheckedMul checked_mul *, CheckedDiv checked_div /, CheckedRem checked_rem %;
+}
+
+/// No infinity and no NaN, which many formats cannot store.
+fn finite<F: Copy>(result: F, is_finite: fn(F) -> bool) -> Option<F> {
+    is_finite(result).then_some(result)
+}
+
+#[cfg(feature = "std")]
+macro_rules! moments {
+    ($($moment:ty),*) => {
+        $(
+            impl CheckedAdd<Duration> for $moment {
+                type Sum = Self;
+
+                fn checked_add(self, other: Duration) -> Option<Self> {
+                    <$moment>::checked_add(&self, other)
+                }
+            }
+
+            impl CheckedSub<Duration> for $moment {
+                fn checked_sub(self, other: Duration) -> Option<Self> {
+                    <$moment>::checked_sub(&self, other)
+                }
+            }
+        )*
+    };
+}
+
+#[cfg(feature = "std")]
+moments!(std::time::SystemTime, std::time::Instant);
+
 impl CheckedAdd for Duration {
     type Sum = Self;
 
     fn checked_add(self, other: Self) -> Option<Self> {
         Self::checked_add(self, other)
+    }
+}
+
+impl CheckedSub<Duration> for Duration {
+    fn checked_sub(self, other: Self) -> Option<Self> {
+        Self::checked_sub(self, other)
+    }
+}
+
+impl CheckedMul<u32> for Duration {
+    fn checked_mul(self, other: u32) -> Option<Self> {
+        Self::checked_mul(self, other)
+    }
+}
+
+impl CheckedDiv<u32> for Duration {
+    fn checked_div(self, other: u32) -> Option<Self> {
+        Self::checked_div(self, other)
     }
 }
 
@@ -182,32 +254,6 @@ impl<A: CheckedAdd<B, Sum = A>, B> Pair<A, B> {
     pub fn plus(self, sums: &Sums) -> A {
         let otherwise = self.0.clone();
         sums.note(self.0.checked_add(self.1), otherwise)
-    }
-}
-
-impl<A: Checked<B>, B> Pair<A, B> {
-    /// `-`.
-    #[inline]
-    pub fn minus(self, sums: &Sums) -> A {
-        sums.note(self.0.checked_sub(self.1), self.0)
-    }
-
-    /// `*`.
-    #[inline]
-    pub fn times(self, sums: &Sums) -> A {
-        sums.note(self.0.checked_mul(self.1), self.0)
-    }
-
-    /// `/`.
-    #[inline]
-    pub fn divided(self, sums: &Sums) -> A {
-        sums.note(self.0.checked_div(self.1), self.0)
-    }
-
-    /// `%`.
-    #[inline]
-    pub fn rest(self, sums: &Sums) -> A {
-        sums.note(self.0.checked_rem(self.1), self.0)
     }
 }
 

@@ -28,7 +28,7 @@ use crate::{Extra, Name, Violation};
 
 use self::early::Early;
 
-pub use self::event::{StoredEvent, read_event, read_metadata, write_event, write_metadata};
+pub use self::event::{StoredEvent, read_event, read_metadata, read_nothing, write_event, write_metadata};
 pub use self::recorded::{EarlyField, EarlyValue, UnreadableField, told};
 
 /// A stored enum, as its machine describes it.

@@ -107,6 +107,10 @@ pub enum KnobRecord {
         folded: u8,
         #[carry(start = 1.5, next = |flipped: f64| -flipped)]
         flipped: f64,
+        #[carry(start = 1.0, next = |wide: f64| wide * 1.0e10)]
+        wide: f64,
+        #[carry(start = Duration::from_secs(1), next = |paused: Duration| paused * 2)]
+        paused: Duration,
         #[carry(start = 2, try_next = |squared: u16| (squared + 1).checked_sub(1)?.checked_pow(2))]
         squared: u16,
     },
@@ -141,6 +145,8 @@ fn an_event_that_adds_more_than_the_field_can_hold_is_refused_with_value_and_eve
     refused(once, JobTransition::AddProgress(200), "progress");
     let once = running().apply(JobTransition::AddSpent(Cents(200))).unwrap();
     refused(once, JobTransition::AddSpent(Cents(200)), "spent");
+    let once = running().apply(JobTransition::AddLoad(f64::MAX)).unwrap();
+    refused(once, JobTransition::AddLoad(f64::MAX), "load");
     let once = running().apply(JobTransition::AddBusy(Duration::MAX)).unwrap();
     refused(once, JobTransition::AddBusy(Duration::from_secs(1)), "busy");
 }
@@ -205,6 +211,8 @@ fn every_operator_on_a_number_is_refused_where_its_result_does_not_fit() {
     refused("item", |knob| knob.item = u8::MAX);
     refused("folded", |knob| knob.folded = u8::MAX);
     refused("squared", |knob| knob.squared = u16::MAX);
+    refused("wide", |knob| knob.wide = 1.0e300);
+    refused("paused", |knob| knob.paused = Duration::MAX);
     let turned = Knob::new().turn();
     assert_eq!(
         (

@@ -63,11 +63,18 @@ pub(super) fn resolve(states: &[StateVariant], errors: &mut Errors) -> Edges {
             if let Some(names) = &exit.changes {
                 changes(names, state, errors);
             } else if target == index && !state.again && exit.target != "Self" {
-                let message = format!(
-                    "`{0}` leads back to `{1}`: write `{0} => Self` if that is meant, `{0} {{ field }} => Self` if all else stays, or mark `{1}` as `#[again]` if \
+                let message = if let Some(step) = &exit.branch {
+                    format!(
+                        "`{step}` leads back to `{0}` as one of several outcomes: mark `{0}` as `#[again]` if that is meant",
+                        state.ident
+                    )
+                } else {
+                    format!(
+                        "`{0}` leads back to `{1}`: write `{0} => Self` if that is meant, `{0} {{ field }} => Self` if all else stays, or mark `{1}` as `#[again]` if \
                      others lead there by this step as well",
-                    exit.method, state.ident
-                );
+                        exit.method, state.ident
+                    )
+                };
                 errors.at(&exit.target, message);
             }
             edges.methods[method].edges.push((index, target));

@@ -270,20 +270,26 @@ impl Resolver<'_> {
             && !known.contains(&from.to_string())
             && !self.edges.incomplete
         {
-            let hint = did_you_mean(&from.to_string(), &known);
+            let hint = match did_you_mean(&from.to_string(), &known) {
+                hint if hint.is_empty() => {
+                    ": a value of its own begins with `#[live(start = ..)]`, and one that never changes is `#[fixed(..)]`".to_owned()
+                }
+                hint => hint,
+            };
             let target = &self.ast.states[state].ident;
             errors.at(
                 from,
                 format!("no state before `{target}` has a field `{from}` to carry{hint}"),
             );
         }
+        let is_option = inside_option(&field.ty).is_some();
         if carry.ask {
             self.asked_alike(state, from, errors);
         }
         Carried {
             from: from.clone(),
             start: carry.start.clone(),
-            next: (carry.next.clone()).filter(|next| total::check(next, self.ast.types, errors)),
+            next: (carry.next.clone()).filter(|next| total::check(next, is_option, self.ast.types, errors)),
             ask: carry.ask,
         }
     }

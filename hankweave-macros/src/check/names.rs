@@ -203,9 +203,19 @@ fn field_types(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) 
 
 /// Methods that a typed value has besides its steps.
 fn method_names(machine: &mut MachineDef, errors: &mut Errors) {
-    let mut taken: Vec<String> = ["clone", "into_data", "new", "status", "step"]
-        .map(str::to_owned)
-        .into();
+    let mut taken: Vec<String> = [
+        "clone",
+        "from",
+        "into",
+        "into_data",
+        "new",
+        "status",
+        "step",
+        "try_from",
+        "try_into",
+    ]
+    .map(str::to_owned)
+    .into();
     taken.extend([into_stored(machine), to_stored(machine)]);
     let live = machine
         .states

@@ -4,12 +4,15 @@
 //! and durations are checked, everything else keeps its operator.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote_spanned;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{BinOp, Expr, ExprBinary, ExprUnary, Path, UnOp, parse_quote};
 
 use crate::ast::Next;
 use crate::model::{FieldDef, MachineDef};
+
+use super::states::at;
 
 /// `next` with checked operators.
 pub(super) struct CheckedNext {
@@ -44,16 +47,20 @@ struct Operators<'a> {
 }
 
 impl Operators<'_> {
-    fn call(&mut self, method: &str, left: &Expr, right: &Expr) -> Expr {
+    /// The call for an operator at `place`, where a type error is then shown.
+    fn call(&mut self, method: &str, place: Span, left: &Expr, right: &Expr) -> Expr {
         self.found = true;
         let (sums, krate) = (&self.sums, self.krate);
-        let method = Ident::new(method, Span::call_site());
+        let here = Span::call_site().located_at(place);
+        let method = Ident::new(method, here);
+        let pair = at(quote!(#krate::__private::Pair), &method);
         let [left, right] = [left, right].map(unwrapped);
-        parse_quote! {{
+        let block = quote_spanned! {here=> {
             #[allow(unused_imports, reason = "numbers need it no more than durations")]
             use #krate::__private::Unchecked as _;
-            #krate::__private::Pair(#left, #right).#method(&#sums)
-        }}
+            #pair(#left, #right).#method(&#sums)
+        }};
+        Expr::Verbatim(block)
     }
 }
 
@@ -116,7 +123,7 @@ impl VisitMut for Operators<'_> {
         }) = expr
             && !is_literal(operand)
         {
-            *expr = self.call("negated", operand, &parse_quote!(()));
+            *expr = self.call("negated", operand.span(), operand, &parse_quote!(()));
         }
         let Expr::Binary(ExprBinary { left, op, right, .. }) = expr else {
             return;
@@ -128,16 +135,14 @@ impl VisitMut for Operators<'_> {
         if is_literal(left) && is_literal(right) {
             return;
         }
+        let place = op.span();
         if !assigns {
-            *expr = self.call(method, left, right);
+            *expr = self.call(method, place, left, right);
         } else if is_place(left) {
-            let value = self.call(method, left, right);
+            let value = self.call(method, place, left, right);
             *expr = parse_quote!(#left = #value);
         }
     }
-
-    /// Skips items, which are no part of the computation of `next`.
-    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }
 
 /// Adds `delta` to a field and tells whether the sum fits.

@@ -81,7 +81,7 @@ fn step(method: &Method, machine: &MachineDef) -> (TokenStream, TokenStream) {
         ),
         None => (
             quote!(Self::#variant => stored::write_event(#name, __core::option::Option::None::<()>, serializer),),
-            quote!(#name => <() as serde::Deserialize>::deserialize(metadata).map(|()| Self::#variant),),
+            quote!(#name => stored::read_nothing(metadata).map(|()| Self::#variant),),
         ),
     }
 }

@@ -5,7 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 
 use crate::ast::Setters;
 use crate::case::{pascal, text};
-use crate::model::{FieldDef, MachineDef, Method, StateDef};
+use crate::model::{Carried, FieldDef, MachineDef, Method, StateDef, ValueSource};
 
 use super::states::{distinct, entered, started};
 use super::stubs::Stubs;
@@ -223,6 +223,7 @@ fn method(method: &Method, target: usize, machine: &MachineDef, out: &GeneratedN
         true => format!("Moves on to [`{to}`]."),
         false => format!("Moves on to [`{to}`]. Demands {}, in [`{key}`].", list(demands)),
     };
+    let panics = panics(target, machine, out);
     let keep = format!("the {value} has moved on to `{to}`: the new value is the only one");
     let keep = (!target.terminal).then(|| quote!(#[must_use = #keep]));
     let (_, arguments, _) = machine.generics.split_for_impl();
@@ -234,11 +235,35 @@ fn method(method: &Method, target: usize, machine: &MachineDef, out: &GeneratedN
     };
     quote! {
         #[doc = #docs]
+        #panics
         #keep
         #vis fn #name(self #argument) -> #typed<#to #arguments> {
             #typed(Edge::advance(#edge, self.0))
         }
     }
+}
+
+/// Documents that a step panics where `apply` refuses it.
+fn panics(target: &StateDef, machine: &MachineDef, out: &GeneratedNames) -> Option<TokenStream> {
+    let may_lack = |field: &&FieldDef| match &field.entry {
+        ValueSource::Carried(Carried { next: Some(next), .. }) => {
+            checked::of_next(next, machine, &out.krate).is_some()
+        }
+        _ => false,
+    };
+    let fields: Vec<String> = target
+        .fields
+        .iter()
+        .filter(may_lack)
+        .map(|field| format!("`{}`", field.ident))
+        .collect();
+    (!fields.is_empty()).then(|| {
+        let panics = format!(
+            "Panics when there is no next {} that fits; `apply` refuses such a step.",
+            list(fields)
+        );
+        quote!(#[doc = ""] #[doc = "# Panics"] #[doc = ""] #[doc = #panics])
+    })
 }
 
 fn setters(field: &FieldDef, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {

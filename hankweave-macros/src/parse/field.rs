@@ -5,7 +5,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Expr, Ident, Meta, Token, Visibility};
 
 use crate::ast::{Again, Carry, FieldSyntax, Live, Mark, Next, Serde};
-use crate::error::Errors;
+use crate::error::{Errors, did_you_mean};
 
 use super::attribute::AttributeTarget;
 use super::{attribute, paths, serde};
@@ -128,8 +128,12 @@ impl Parse for Carry {
             let word: Ident = input.parse()?;
             let key = word.to_string();
             if !matches!(key.as_str(), "start" | "next" | "try_next") {
-                let message = "a carried field takes the name of the field before, a first value and what becomes of it: \
-                               `#[carry(attempt, start = 1, next = |attempt| attempt + 1)]`";
+                let known = ["start", "next", "try_next"].map(str::to_owned);
+                let message = format!(
+                    "a carried field takes the name of the field before, a first value and what becomes of it: \
+                     `#[carry(attempt, start = 1, next = |attempt| attempt + 1)]`{}",
+                    did_you_mean(&key, &known)
+                );
                 return Err(syn::Error::new(word.span(), message));
             }
             input.parse::<Token![=]>()?;
@@ -199,8 +203,12 @@ impl Parse for Live {
             } else if word == "restarts" {
                 live.again = Again::Restarts;
             } else {
-                let message = "a live field takes a first value, an adder, events of its changes, and what happens where the state before has it: \
-                               `#[live(start = value, add, record, keeps)]`";
+                let known = ["start", "add", "record", "keeps", "restarts"].map(str::to_owned);
+                let message = format!(
+                    "a live field takes a first value, an adder, events of its changes, and what happens where the state before has it: \
+                     `#[live(start = value, add, record, keeps)]`{}",
+                    did_you_mean(&word.to_string(), &known)
+                );
                 return Err(syn::Error::new(word.span(), message));
             }
             if !input.is_empty() {

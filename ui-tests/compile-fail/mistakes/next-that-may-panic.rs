@@ -13,10 +13,14 @@ pub enum DoorRecord {
         tries: u32,
         #[carry(next = |mut codes: Vec<u8>| { codes.truncate(codes[0].into()); codes })]
         codes: Vec<u8>,
-        #[carry(next = |last| i32::abs(last))]
+        #[carry(next = |last| <i32>::abs(last))]
         last: i32,
         #[carry(next = |turn: Option<u8>| turn.unwrap().checked_add(1))]
         turn: Option<u8>,
+        #[carry(next = |digit| core::ops::Add::add(digit, 1))]
+        digit: u8,
+        #[carry(next = |pause| { fn twice(pause: u8) -> u8 { pause * 2 } twice(pause) })]
+        pause: u8,
     },
     #[terminal]
     Removed,

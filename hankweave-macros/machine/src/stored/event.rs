@@ -3,7 +3,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use serde::de::value::{MapAccessDeserializer, UnitDeserializer};
+use serde::de::value::{MapAccessDeserializer, MapDeserializer, UnitDeserializer};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor,
 };
@@ -49,6 +49,33 @@ pub fn read_event<'de, T: StoredEvent, D: Deserializer<'de>>(deserializer: D) ->
 /// Fails when a field is missing or malformed.
 pub fn read_metadata<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_map(MetadataVisitor(PhantomData))
+}
+
+/// Reads what a method was told that demands nothing: nothing, or a map of a later version that demands something, which is dropped.
+///
+/// # Errors
+///
+/// Fails when it is something else.
+pub fn read_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    deserializer.deserialize_any(NothingVisitor)
+}
+
+struct NothingVisitor;
+
+impl<'de> Visitor<'de> for NothingVisitor {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unit")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        IgnoredAny::deserialize(MapAccessDeserializer::new(map)).map(drop)
+    }
 }
 
 /// Writes an event: its method, and what it was told, if it was told anything.
@@ -151,10 +178,12 @@ impl<'de, T: StoredEvent> Visitor<'de> for EventVisitor<T> {
             (None, ..) => Err(A::Error::missing_field(METHOD)),
             (_, Some(event), _) => Ok(event),
             (Some(method), None, Some(early)) => T::read(method, early.reader(self.human_readable)),
-            // Some formats leave out what is nothing.
+            // Some formats leave out what is nothing; and a step that now asks for more, all of it optional, asked for nothing before.
             (Some(method), None, None) => {
                 let nothing: UnitDeserializer<A::Error> = ().into_deserializer();
-                T::read(method, nothing).map_err(|_| A::Error::missing_field(METADATA))
+                let no_fields = MapDeserializer::new(core::iter::empty::<(&str, &str)>());
+                let read = T::read(method, nothing).or_else(|_: A::Error| T::read(method, no_fields));
+                read.map_err(|_: A::Error| A::Error::missing_field(METADATA))
             }
         }
     }
