@@ -82,6 +82,15 @@ fn paused(codon: &CodonRun<'_>, exceeded: BudgetExceeded) -> FailureReason {
     FailureReason::interrupted(InterruptedBy::Ceiling, why_paused(&codon.limits, exceeded))
 }
 
+/// Why a codon ends whose check was cut off because its time was over: a pause, where the limit is one that pauses.
+pub(super) fn check_cut_off(codon: &CodonRun<'_>, why: String) -> FailureReason {
+    let pauses = |exceeded: &BudgetExceeded| codon.limits.consequence(exceeded) == OnExceeded::Pause;
+    match codon.used_up().filter(pauses) {
+        Some(exceeded) => paused(codon, exceeded),
+        None => FailureReason::unknown(false, why),
+    }
+}
+
 /// Why a run pauses, in words; the run adds the details of its total budget.
 pub(crate) fn why_paused(limits: &CodonLimits, exceeded: BudgetExceeded) -> String {
     match limits.is_of_the_ceiling(&exceeded) {

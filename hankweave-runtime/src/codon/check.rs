@@ -11,6 +11,7 @@ use hankweave_core::view::excerpt;
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
+use super::budget::check_cut_off;
 use super::context::{CodonRun, StageResult};
 use super::effects;
 use super::extend::start_extension;
@@ -52,7 +53,7 @@ pub(super) async fn check(
             break;
         }
         if retry > retries || !may_go_on || missed.is_over {
-            work.outcome = failed(missed, exit);
+            work.outcome = failed(codon, missed, exit);
             break;
         }
         let goes_on = format!("the agent continues (try {retry} of {retries})");
@@ -114,9 +115,11 @@ async fn miss(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome, may_go_
     })
 }
 
-fn failed(missed: Miss, exit: ExitOutcome) -> AgentOutcome {
-    // Another try would have no time left.
-    let reason = FailureReason::unknown(!missed.is_over, missed.why);
+fn failed(codon: &CodonRun<'_>, missed: Miss, exit: ExitOutcome) -> AgentOutcome {
+    let reason = match missed.is_over {
+        true => check_cut_off(codon, missed.why),
+        false => FailureReason::unknown(true, missed.why),
+    };
     AgentOutcome::Stopped(Interruption::Failure(reason), exit)
 }
 

@@ -6,6 +6,7 @@ use hankweave_core::codon::{LoopCheck, LoopStall};
 use hankweave_core::hank::{LoopConfig, OnExceeded};
 use sha2::{Digest, Sha256};
 
+use super::budget::check_cut_off;
 use super::check::{examine, report_next};
 use super::context::CodonRun;
 use super::orders::Interruption;
@@ -47,7 +48,10 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
                 false => "no iteration is left",
             };
             report_next(codon, why.to_owned()).await;
-            let reason = FailureReason::unknown(false, missed.why);
+            let reason = match missed.is_over {
+                true => check_cut_off(codon, missed.why),
+                false => FailureReason::unknown(false, missed.why),
+            };
             work.outcome = AgentOutcome::Stopped(Interruption::Failure(reason), exit);
             return;
         }

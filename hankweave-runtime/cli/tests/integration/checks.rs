@@ -6,7 +6,7 @@ use hankweave_testing::{Finished, TestProject};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{assert_usd, codon, project};
+use crate::support::{assert_usd, codon, project, shell_agent};
 
 /// An agent that keeps each of its prompts in a file of its own, adds a line to `work.txt` and costs 0.25 dollars.
 const AGENT: &str = r#"
@@ -307,4 +307,21 @@ fn a_total_budget_pauses_a_loop_whose_check_has_not_passed_and_more_money_contin
         .run(["run", "--headless", "--max-cost", "5"])
         .expect_code(0);
     assert_eq!(ends(&project), ["turn#1 completed"]);
+}
+
+/// A check that the time of the whole cuts off pauses the run; more time continues it.
+// covers: HANK-62
+#[test]
+fn a_check_that_the_time_of_the_whole_cuts_off_pauses_the_run() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let codon = json!({"id": "a", "name": "a", "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": "go",
+        "checkpointedFiles": ["*.txt"], "check": {"run": "test -e passes || sleep 60"}});
+    project.write_hank(&json!({"hank": [codon]}));
+    let paused = project.run(["run", "--headless", "--max-time", "2"]);
+    assert!(paused.expect_code(3).stderr.contains("Paused"), "{paused}");
+    project.write("passes", "");
+    project
+        .run(["run", "--headless", "--max-time", "1h"])
+        .expect_code(0);
 }
