@@ -167,10 +167,14 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "args config directory exit logging output screen settings typed",
     ),
     ("commands", "rollback screen typed"),
+    (
+        "receipt",
+        "args checkpoints exit output recorded report screen state status typed",
+    ),
     ("rehearsal", "exit screen"),
     (
         "run",
-        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel prices prompt_line question rehearsal report screen server_log settings show signals state stopping toggle typed validate",
+        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel prices prompt_line question receipt rehearsal report screen server_log settings show signals state stopping toggle typed validate",
     ),
 ];
 

@@ -29,7 +29,7 @@ fn turn(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     number(reader, &fields, "hugeLine", 0..=u64::MAX);
     number(reader, &fields, "signal", 0..=255);
     fields.optional(reader, "tools", list(tool));
-    fields.optional(reader, "usage", usage)
+    fields.optional(reader, "usage", nullable(usage))
 }
 
 /// Reads a tool call: an object with one key, the tool.

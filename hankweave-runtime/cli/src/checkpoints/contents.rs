@@ -12,6 +12,7 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::TreePath;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::{Environment, find_program};
+use serde::Serialize;
 use serde_json::json;
 
 use super::catalogue::{Catalogue, CheckpointRow};
@@ -19,7 +20,6 @@ use super::unreadable;
 use crate::args::{DiffArgs, Global};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::receipt::LineCounts;
 use crate::screen::{SafeText, is_drawable, print};
 
 /// The longest line that is shown in one piece.
@@ -91,6 +91,13 @@ pub(crate) fn compare_file(execution: &Path, base: &CheckpointSha, path: &Path) 
             Ok(first_bytes(command.stderr(Stdio::null()))?.0)
         }
     }
+}
+
+/// Lines that a change added and removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct LineCounts {
+    pub(crate) added: u64,
+    pub(crate) removed: u64,
 }
 
 /// Returns the lines that each file gained and lost between two checkpoints; `None` without git, or where it fails. Binary files have none.

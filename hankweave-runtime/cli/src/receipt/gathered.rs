@@ -14,7 +14,7 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use serde::Serialize;
 
 use super::heard::{CheckReport, Heard, Occasion};
-use crate::checkpoints::changed_lines;
+use crate::checkpoints::{LineCounts, changed_lines};
 use crate::report::codon_standing;
 use crate::screen::local_time;
 use crate::status::StatusView;
@@ -116,13 +116,6 @@ pub(super) struct FileReport {
     /// `None` for binary files.
     #[serde(flatten)]
     pub(super) lines: Option<LineCounts>,
-}
-
-/// Lines that a change added and removed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct LineCounts {
-    pub(crate) added: u64,
-    pub(crate) removed: u64,
 }
 
 #[derive(Debug, Serialize)]

@@ -7,7 +7,8 @@ use std::time::Duration;
 use hankweave_core::view::RunState;
 use hankweave_runtime::checkpoint::ChangeKind;
 
-use super::gathered::{CodonReport, FileReport, LineCounts, Receipt};
+use super::gathered::{CodonReport, FileReport, Receipt};
+use crate::checkpoints::LineCounts;
 use crate::report::{counted, duration, tokens};
 use crate::screen::{local_time, one_line};
 

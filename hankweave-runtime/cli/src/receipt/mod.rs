@@ -12,7 +12,6 @@ use hankweave_core::thread;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::disk::{IoError, RealDisk, replace};
 
-pub(crate) use gathered::LineCounts;
 use gathered::Receipt;
 use heard::Heard;
 
