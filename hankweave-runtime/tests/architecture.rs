@@ -169,7 +169,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("commands", "rollback screen typed"),
     (
         "receipt",
-        "args checkpoints exit output recorded report screen state status typed",
+        "args checkpoints exit output recorded report screen state status",
     ),
     ("rehearsal", "exit screen"),
     (
