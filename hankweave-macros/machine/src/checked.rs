@@ -171,29 +171,39 @@ fn finite<F: Copy>(result: F, is_finite: fn(F) -> bool) -> Option<F> {
     is_finite(result).then_some(result)
 }
 
+/// Moments of the standard library.
 #[cfg(feature = "std")]
-macro_rules! moments {
-    ($($moment:ty),*) => {
-        $(
-            impl CheckedAdd<Duration> for $moment {
-                type Sum = Self;
+#[allow(
+    clippy::disallowed_types,
+    reason = "a machine may hold moments; nothing here reads a clock"
+)]
+mod moments {
+    use core::time::Duration;
 
-                fn checked_add(self, other: Duration) -> Option<Self> {
-                    <$moment>::checked_add(&self, other)
-                }
-            }
+    use super::{CheckedAdd, CheckedSub};
 
-            impl CheckedSub<Duration> for $moment {
-                fn checked_sub(self, other: Duration) -> Option<Self> {
-                    <$moment>::checked_sub(&self, other)
+    macro_rules! moments {
+        ($($moment:ty),*) => {
+            $(
+                impl CheckedAdd<Duration> for $moment {
+                    type Sum = Self;
+
+                    fn checked_add(self, other: Duration) -> Option<Self> {
+                        <$moment>::checked_add(&self, other)
+                    }
                 }
-            }
-        )*
-    };
+
+                impl CheckedSub<Duration> for $moment {
+                    fn checked_sub(self, other: Duration) -> Option<Self> {
+                        <$moment>::checked_sub(&self, other)
+                    }
+                }
+            )*
+        };
+    }
+
+    moments!(std::time::SystemTime, std::time::Instant);
 }
-
-#[cfg(feature = "std")]
-moments!(std::time::SystemTime, std::time::Instant);
 
 impl CheckedAdd for Duration {
     type Sum = Self;
