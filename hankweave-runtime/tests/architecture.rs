@@ -114,6 +114,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "checkpoints",
         "args directory exit left_out output report screen state typed",
     ),
+    (
+        "receipt",
+        "args checkpoints exit output recorded report screen state status",
+    ),
     ("config", "args exit failures output screen settings typed"),
     ("registry", "args config exit settings typed"),
     ("completions", "args exit output registry state"),
@@ -152,7 +156,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "rollback",
-        "args directory exit failures logging output remote report screen server_log signals typed",
+        "args directory exit failures logging output receipt remote report screen server_log signals typed",
     ),
     (
         "operations",
@@ -167,10 +171,6 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "args config directory exit logging output screen settings typed",
     ),
     ("commands", "rollback screen typed"),
-    (
-        "receipt",
-        "args checkpoints exit output recorded report screen state status",
-    ),
     ("rehearsal", "exit screen"),
     (
         "run",

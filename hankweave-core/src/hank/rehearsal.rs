@@ -16,6 +16,8 @@ pub enum RehearsedKind {
     Ask,
     /// Command that decides, which counts as passed.
     Run,
+    /// Files that must have changed, which are not looked for.
+    Require,
     /// Iterations of a loop after the first one.
     Repeat,
     /// Extensions of a codon.
@@ -33,6 +35,7 @@ impl RehearsedKind {
         match self {
             Self::Ask => format!("would ask: {text}"),
             Self::Run => format!("would run: {text}"),
+            Self::Require => format!("would require: {text}"),
             Self::Repeat => format!("one pass of {text}"),
             Self::Extend => format!("would continue {text}"),
             Self::Watch => format!("would watch: {text}"),
@@ -42,10 +45,14 @@ impl RehearsedKind {
 }
 
 impl Hank {
-    /// Takes out what a rehearsal leaves out: approvals, sentinels, extensions, and all iterations but one. Checks stay, because their place is after the agent.
+    /// Takes out what a rehearsal leaves out: approvals, required changes, sentinels, extensions, and all iterations but one. Checks stay, because their place is after the agent.
     pub fn rehearse(&mut self) {
+        if let Some(overrides) = &mut self.overrides {
+            overrides.requires = None;
+        }
         for codon in self.codons_mut() {
             codon.approval = None;
+            codon.requires = None;
             codon.sentinels.clear();
             codon.exhaust_with_prompt = None;
             codon.max_extensions = None;

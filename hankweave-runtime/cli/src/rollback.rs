@@ -18,6 +18,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{open_failure, rollback_failure};
 use crate::logging;
 use crate::output;
+use crate::receipt;
 use crate::report::{counted, restoring};
 use crate::screen::{is_drawable, one_line, print_stderr};
 use crate::server_log::ServerLog;
@@ -68,6 +69,9 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
     let Some(rollback) = performed.transpose()? else {
         return Ok(signals::stopped(&shutdown));
     };
+    if !back.dry_run {
+        receipt::write(back.execution);
+    }
     if global.json() {
         output::print_json(&document(&rollback, back.dry_run))?;
     } else if !global.quiet {

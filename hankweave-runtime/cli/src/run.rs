@@ -249,6 +249,7 @@ async fn drive(
     let commander = start.waits.then(|| hankweave.commander());
     let (directory, state) = (hankweave.directory().clone(), hankweave.state_reader());
     let execution = directory.root().to_owned();
+    receipt::forget(&execution);
     let notifier = start.notifier(&execution, &report);
     let replan = hankweave.can_be_replanned();
     let events = hankweave.subscribe();

@@ -152,7 +152,7 @@ export class Transcript {
         return;
       }
       case "rehearsal.step": {
-        const begin = { ask: "would ask:", run: "would run:", repeat: "one pass of", extend: "would continue", watch: "would watch:", copy: "would copy:" };
+        const begin = { ask: "would ask:", run: "would run:", require: "would require:", repeat: "one pass of", extend: "would continue", watch: "would watch:", copy: "would copy:" };
         push({ kind: "notice", seq, at, text: `${begin[String(data.kind) as keyof typeof begin] ?? "left out:"} ${cut(data.text)}` });
         return;
       }

@@ -53,7 +53,7 @@ impl RehearsedSteps {
     }
 }
 
-/// Reports what a real run would do before and around the agent of this codon: questions, further iterations, extensions and sentinels.
+/// Reports what a real run would do before and around the agent of this codon: questions, required changes, further iterations, extensions and sentinels.
 pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
     let original = context.loaded.hank.as_ref().filter(|_| context.options.rehearsal);
     let Some(original) = original else { return };
@@ -70,6 +70,12 @@ pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
     };
     if let Some(asked) = &config.approval {
         report(context, entry, RehearsedKind::Ask, asked.words(&entry.codon_id)).await;
+    }
+    if let Some(required) = original
+        .required_of(config)
+        .filter(|required| required.needs_files())
+    {
+        report(context, entry, RehearsedKind::Require, required.words()).await;
     }
     for watched in sentinels(context, config) {
         report(context, entry, RehearsedKind::Watch, watched).await;

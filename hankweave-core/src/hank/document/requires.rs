@@ -32,6 +32,16 @@ impl Requires {
     pub fn needs_files(&self) -> bool {
         *self != Self::Nothing
     }
+
+    /// Returns it in words: `a changed file`, `changes of plan.md, src/**`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Nothing => "nothing".to_owned(),
+            Self::Changes => "a changed file".to_owned(),
+            Self::Patterns(patterns) => format!("changes of {}", patterns.join(", ")),
+        }
+    }
 }
 
 impl Hank {

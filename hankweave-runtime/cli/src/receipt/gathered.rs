@@ -7,7 +7,7 @@ use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::hank::{CodonConfig, Hank, PromptSource};
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{RunState, RunView, WaitKind, excerpt};
+use hankweave_core::view::{RunState, RunView, SentinelView, WaitKind, excerpt};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{ChangeKind, GitHistory};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
@@ -53,6 +53,9 @@ pub(crate) struct Receipt {
     pub(super) files: FilesReport,
     pub(super) money: MoneyReport,
     pub(super) occasions: Vec<Occasion>,
+    /// Last words and cost of each sentinel.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) sentinels: BTreeMap<String, SentinelView>,
     /// What a person should know besides.
     pub(super) remarks: Vec<String>,
     /// Next codon, or what blocks it.
@@ -153,7 +156,17 @@ impl Receipt {
             name: meta.map_or_else(|| name_of(execution), |meta| meta.name.clone()),
             description: meta.and_then(|meta| meta.description.clone()),
             state: status.drawn.state,
-            words: status.drawn.state_words(),
+            words: match &status.state.pending_rollback {
+                Some(back) => {
+                    let sha = back.source.checkpoint_sha.short();
+                    format!(
+                        "{}, then rolled back to checkpoint {sha}",
+                        status.drawn.state_words()
+                    )
+                }
+                None => status.drawn.state_words(),
+            },
+            sentinels: heard.view.sentinels.clone(),
             cause: status.drawn.cause.clone(),
             runs: status.state.runs.len(),
             began: status.state.runs.iter().last().map(|run| run.start_time),

@@ -139,6 +139,10 @@ impl Heard {
             StateEvent::RunFailed { cause, .. } => {
                 self.note(at, format!("the run ended{}", because(cause.as_deref())));
             }
+            StateEvent::RollbackPending { rollback: Some(back) } if !back.restored => {
+                let sha = back.source.checkpoint_sha.short();
+                self.note(at, format!("the files went back to checkpoint {sha}"));
+            }
             StateEvent::ApprovalSet {
                 approval: Some(answer),
             } => {

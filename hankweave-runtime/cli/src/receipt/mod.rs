@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use hankweave_core::thread;
 use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::world::disk::{IoError, RealDisk, replace};
+use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, replace};
 
 use gathered::Receipt;
 use heard::Heard;
@@ -58,6 +58,13 @@ pub(crate) fn write(execution: &Path) -> Option<PathBuf> {
             None
         }
     }
+}
+
+/// Removes the report of an earlier run, which says nothing of the one that starts.
+pub(crate) fn forget(execution: &Path) {
+    let path = ExecutionDir::new(execution.to_owned()).state_dir().join(REPORT);
+    // One that is not there says nothing either.
+    let _ = RealDisk.remove_file(&path);
 }
 
 /// Gathers a report; of a journal beyond `most` bytes it says so instead of what only that knows.

@@ -31,6 +31,8 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
     let project = project();
     let agent = shell_agent(&project);
     let mut build = codon(&agent, "build", "Build <b>it</b>\nand more");
+    build["sentinels"] = json!([{"sentinelConfig": {"id": "watch", "name": "Watch", "command": ["sh", "-c", "cat > /dev/null; echo 'be | careful'"],
+        "trigger": {"type": "event", "on": ["codon.completed"]}, "execution": {"strategy": "immediate"}}}]);
     build["check"] = json!({"run": "echo all 3 tests pass"});
     let mut ship = codon(&agent, "ship", "Ship it");
     ship["approval"] = json!("Ship it?");
@@ -51,6 +53,8 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
             "| 1 file changed | working |",
             "- build: Build \\<b\\>it\\</b\\>",
             "- `build`: `echo all 3 tests pass` passed",
+            "- `watch` (1 answer, ",
+            "): be \\| careful",
             "1 file changed since the start, +2 −0",
             "- `done.txt` new, +2 −0",
             "| shell | $0.2500 |",
@@ -87,8 +91,18 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
     );
     let json = project.run(["report", "--json"]).expect_code(0).json_document();
     assert_eq!((&json["state"], &json["runs"]), (&json!("completed"), &json!(2)));
+    assert_eq!(json["sentinels"]["watch"]["says"], "be | careful");
     assert_eq!(json["files"]["lines"], json!({"added": 3, "removed": 0}));
     assert_eq!(json["codons"][0]["checks"][0]["passed"], true);
+    project.run(["undo"]).expect_code(0);
+    let undone = read(&project, ".hankweave/report.md");
+    assert_has(
+        &undone,
+        &[
+            "completed, then rolled back to checkpoint ",
+            "the files went back to checkpoint ",
+        ],
+    );
     let html = project.run(["report", "--html"]).expect_code(0).stdout.clone();
     assert!(
         html.starts_with("<!doctype html>") && html.contains("Build &lt;b&gt;it"),
@@ -110,6 +124,8 @@ fn a_report_is_true_after_a_kill_and_before_the_first_run() {
     let mut running = project.start(["run", "--headless"]);
     running.wait_for_line(|line| line.contains("so far"));
     running.kill();
+    let written = project.directory().join(".hankweave/report.md");
+    assert!(!written.exists(), "it says nothing of the run that works");
     let report = report(&project);
     assert_has(
         &report,

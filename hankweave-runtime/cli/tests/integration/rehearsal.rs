@@ -83,7 +83,7 @@ fn gated(project: &TestProject) -> Value {
                 "codons": [codon("step", json!({"approval": "Another step?"}))]},
             {"type": "loop", "id": "full", "name": "Full", "terminateOn": {"type": "contextExceeded"},
                 "codons": [codon("round", json!({"continuationMode": "continue-previous"}))]},
-            codon("deploy", json!({"model": "gpt-5", "approval": "Deploy to production?",
+            codon("deploy", json!({"model": "gpt-5", "requires": ["plan.md"], "approval": "Deploy to production?",
                 "outputFiles": [{"copy": ["copied/**"], "beforeCopy": [{"type": "command", "command": {"run": run("before")}}]}]})),
         ]
     })
@@ -119,6 +119,7 @@ fn checks_would_run_approvals_are_given_and_each_loop_makes_one_pass() {
         "step#0: would ask: Another step?\n",
         "round#0: one pass of as many as the context allows\n",
         "deploy: would ask: Deploy to production?\n",
+        "deploy: would require: changes of plan.md\n",
         "deploy: would copy: copied/** to results\n",
     ] {
         assert!(stdout.contains(line), "{line}{rehearsed}");
@@ -182,6 +183,7 @@ fn events_say_that_it_is_a_rehearsal_and_what_is_left_out() {
             json!(["step#0", "ask", "Another step?"]),
             json!(["round#0", "repeat", "as many as the context allows"]),
             json!(["deploy", "ask", "Deploy to production?"]),
+            json!(["deploy", "require", "changes of plan.md"]),
         ],
         "without --output nothing would be copied"
     );
