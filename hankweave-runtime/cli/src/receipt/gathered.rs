@@ -22,6 +22,9 @@ use crate::status::StatusView;
 /// Bytes of a prompt in a report.
 const PROMPT: usize = 160;
 
+/// Row of the spending that no listed attempt had.
+pub(super) const OTHERS: &str = "sentinels and earlier attempts";
+
 /// Codons and files that a report lists.
 const LISTED: usize = 200;
 
@@ -295,14 +298,23 @@ fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
             sum.tokens += attempt.tokens;
         }
         if let Some(earlier) = item.earlier {
-            let sum = by_model.entry("earlier attempts".to_owned()).or_default();
+            let sum = by_model.entry(OTHERS.to_owned()).or_default();
             sum.cost += earlier.cost;
             sum.at_least |= earlier.at_least;
             sum.tokens += earlier.tokens;
         }
     }
+    let spent = status.state.total_spend();
+    // The view knows the attempts of the plan as it is; the rest belongs to earlier plans, and to sentinels.
+    let listed = by_model.values().fold(Usd::ZERO, |sum, model| sum + model.cost);
+    let rest = spent.saturating_sub(listed);
+    if rest > Usd::ZERO {
+        let sum = by_model.entry(OTHERS.to_owned()).or_default();
+        sum.cost += rest;
+        sum.at_least |= status.costs_at_least();
+    }
     MoneyReport {
-        spent: status.state.total_spend(),
+        spent,
         at_least: status.costs_at_least(),
         limit: heard.money.limit,
         by_model,

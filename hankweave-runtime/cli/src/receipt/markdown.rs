@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+use hankweave_core::cost::TokenUsage;
 use hankweave_core::view::RunState;
 use hankweave_runtime::checkpoint::ChangeKind;
 
-use super::gathered::{CodonReport, FileReport, Receipt};
+use super::gathered::{CodonReport, FileReport, OTHERS, Receipt};
 use crate::checkpoints::LineCounts;
 use crate::report::{counted, duration, tokens};
 use crate::screen::{local_time, one_line};
@@ -265,14 +266,20 @@ impl Receipt {
         )?;
         for (model, sum) in &self.money.by_model {
             let used = sum.tokens;
+            let [read, cached, written] = match *model == OTHERS && used == TokenUsage::ZERO {
+                true => ["-", "-", "-"].map(str::to_owned),
+                false => [
+                    used.input_tokens + used.cache_creation_tokens,
+                    used.cache_read_tokens,
+                    used.output_tokens,
+                ]
+                .map(tokens),
+            };
             writeln!(
                 text,
-                "| {} | {} | {} | {} | {} |",
+                "| {} | {} | {read} | {cached} | {written} |",
                 plain(model),
                 sum.cost.display(sum.at_least),
-                tokens(used.input_tokens + used.cache_creation_tokens),
-                tokens(used.cache_read_tokens),
-                tokens(used.output_tokens),
             )?;
         }
         writeln!(text)

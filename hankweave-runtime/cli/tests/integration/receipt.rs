@@ -3,7 +3,7 @@
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
 
-use crate::support::{project, shell_agent, writing_agent};
+use crate::support::{assert_usd, project, shell_agent, writing_agent};
 
 fn codon(agent: &Value, id: &str, prompt: &str) -> Value {
     json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": prompt,
@@ -139,6 +139,24 @@ fn a_report_is_true_after_a_kill_and_before_the_first_run() {
             "hankweave run",
         ],
     );
+}
+
+// covers: CLI-44
+#[test]
+fn the_money_of_a_report_adds_up_over_failed_runs_and_new_plans() {
+    let project = project();
+    let agent = writing_agent(&project, "exit 3");
+    project.write_hank(&json!({"hank": [codon(&agent, "a", "go")]}));
+    project.run(["run", "--headless"]).expect_code(1);
+    project
+        .run(["run", "--headless", "--recover", "crash-point"])
+        .expect_code(1);
+    project.run(["run", "--headless", "--new"]).expect_code(1);
+    let money = project.run(["report", "--json"]).expect_code(0).json_document()["money"].clone();
+    let rows = money["byModel"].as_object().unwrap().values();
+    let sum: f64 = rows.map(|row| row["cost"].as_f64().unwrap()).sum();
+    assert_usd(&money["spent"], 0.9);
+    assert_usd(&money["spent"], sum);
 }
 
 // covers: CLI-44
