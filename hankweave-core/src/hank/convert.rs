@@ -28,7 +28,7 @@ const PROVIDERS: [(&str, &str); 5] = [
     ("gemini-", "google"),
 ];
 
-/// What stands for a schema that cannot be read here.
+/// Stand-in for a schema that cannot be read here.
 const ANYTHING: &str = r#""{}""#;
 
 /// A sentinel in the form of today.
@@ -36,22 +36,22 @@ const ANYTHING: &str = r#""{}""#;
 pub struct ConvertedSentinel {
     /// The whole text of the file.
     pub text: String,
-    /// What is written otherwise than before.
+    /// Changes of form, which keep the meaning.
     pub changed: Vec<ConversionNote>,
-    /// What could not be carried over, and what stands there instead.
+    /// Losses: parts that could not be carried over, with their stand-ins.
     pub lost: Vec<ConversionNote>,
-    /// What is still wrong with it, by the places of the new text.
+    /// Problems that remain, by their places in the new text.
     pub problems: Problems,
 }
 
 /// Something about one place of the old text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConversionNote {
-    /// Where it stands in the old text.
+    /// Place in the old text.
     pub position: Position,
     /// JSON path of the value.
     pub path: String,
-    /// What has become of it.
+    /// Result, in words.
     pub message: String,
 }
 
@@ -59,7 +59,7 @@ pub struct ConversionNote {
 ///
 /// # Errors
 ///
-/// What keeps the text from being read at all.
+/// Problems that keep the text from being read at all.
 pub fn convert_sentinel(text: &str, path: &str) -> Result<ConvertedSentinel, Problems> {
     let empty = "a sentinel is an object with id, name, model, trigger, execution and a prompt";
     let (reader, conversion) = read_with(text, empty, |reader, node| {

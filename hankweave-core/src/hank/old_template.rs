@@ -7,7 +7,7 @@ use super::template::{NAMES, find_fault};
 pub struct ConvertedPrompt {
     /// The template.
     pub text: String,
-    /// What it can no longer say, and what stands there instead.
+    /// Losses: parts that the new form cannot say, with their stand-ins.
     pub lost: Vec<&'static str>,
 }
 
