@@ -292,6 +292,26 @@ fn is_followed_elsewhere(place: &Place) {
     place.git(&["fsck", "--strict", "--no-dangling"]);
 }
 
+/// The codon after it may take hours, and a machine that is lost then would have its work paid again.
+// covers: TASK-60
+#[test]
+fn a_push_that_failed_is_made_again_before_the_next_checkpoint() {
+    let place = Place::new();
+    place.create();
+    place.go(&["one"]);
+    let worker = place.start(0, "laptop");
+    place.until_pushed("one");
+    let away = place.folder.path().join("away");
+    std::fs::rename(place.remote(), &away).unwrap();
+    place.go(&["two"]);
+    until(|| place.messages(0).contains("Run not pushed:"));
+    std::fs::rename(&away, place.remote()).unwrap();
+    place.until_pushed("two");
+    until(|| place.messages(0).contains("Run pushed again"));
+    worker.signal(Signal::TERM);
+    worker.finish_within(Duration::from_secs(90)).expect_code(143);
+}
+
 /// An agent writes settings into its workspace, and the record takes them to the next machine.
 // covers: CLI-63, TASK-60
 #[test]

@@ -19,6 +19,8 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::reach::Pauses;
+
 /// How often the last push of a run is tried, and how long is waited in between.
 const LAST_TRIES: u32 = 3;
 const BETWEEN_TRIES: Duration = Duration::from_secs(2);
@@ -310,33 +312,35 @@ struct PushLoop {
 
 impl PushLoop {
     async fn work(mut self) {
-        let mut failed = false;
-        loop {
-            let due = *self.due.borrow_and_update();
-            if due == PushDue::Last {
-                return self.last().await;
-            }
-            match self.push().await {
-                Ok(()) | Err(RemoteError::NothingRecorded) if !failed => {}
-                Ok(()) => {
-                    failed = false;
-                    self.note(LogLevel::Info, "Run pushed again".to_owned());
-                }
-                Err(error) => {
-                    if self.is_over(&error) {
-                        return;
+        let mut pauses = None;
+        while *self.due.borrow_and_update() != PushDue::Last {
+            let again = match self.push().await {
+                Ok(()) | Err(RemoteError::NothingRecorded) => {
+                    if pauses.take().is_some() {
+                        self.note(LogLevel::Info, "Run pushed again".to_owned());
                     }
-                    // Once, and not at each checkpoint.
-                    if !failed {
+                    None
+                }
+                Err(error) if self.is_over(&error) => return,
+                Err(error) => {
+                    // Once, and not at each attempt.
+                    if pauses.is_none() {
                         self.note(LogLevel::Warning, format!("Run not pushed: {}", chain(&error)));
                     }
-                    failed = true;
+                    let pause = pauses.get_or_insert_with(Pauses::default).next();
+                    is_passing(&error).then_some(pause)
                 }
-            }
-            if self.due.changed().await.is_err() {
+            };
+            let changed = match again {
+                // The next checkpoint may be hours away, and with this machine the last one would be lost.
+                Some(pause) => timeout(pause, self.due.changed()).await.unwrap_or(Ok(())),
+                None => self.due.changed().await,
+            };
+            if changed.is_err() {
                 return;
             }
         }
+        self.last().await;
     }
 
     async fn push(&self) -> Result<(), RemoteError> {

@@ -13,13 +13,31 @@ use super::carry::is_passing;
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// Pauses between attempts to reach the remote: twice as long each time, up to a limit.
+#[derive(Debug)]
+pub(super) struct Pauses(Duration);
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self(FIRST_PAUSE)
+    }
+}
+
+impl Pauses {
+    /// Returns the pause before the next attempt.
+    pub(super) fn next(&mut self) -> Duration {
+        let pause = self.0;
+        self.0 = (2 * pause).min(LONGEST_PAUSE);
+        pause
+    }
+}
+
 /// Reachability of the remote.
 #[derive(Debug)]
 pub(super) struct RemoteBackoff {
     /// When the remote is asked again that was away; `None` while it was there, as far as is known.
     again: Option<Instant>,
-    /// How long is waited then.
-    pause: Duration,
+    pauses: Pauses,
 }
 
 impl RemoteBackoff {
@@ -27,19 +45,18 @@ impl RemoteBackoff {
     pub(super) fn new(doubted: bool) -> Self {
         Self {
             again: doubted.then(Instant::now),
-            pause: FIRST_PAUSE,
+            pauses: Pauses::default(),
         }
     }
 
     /// A run could not be fetched, or the remote does not answer.
     pub(super) fn lose(&mut self) {
-        self.again = Some(Instant::now() + self.pause);
-        self.pause = (2 * self.pause).min(LONGEST_PAUSE);
+        self.again = Some(Instant::now() + self.pauses.next());
     }
 
     /// A run has come here, or did not have to.
     pub(super) fn found(&mut self) {
-        self.pause = FIRST_PAUSE;
+        self.pauses = Pauses::default();
     }
 
     /// Whether there is a way, as far as is known; asks when that is due.
