@@ -16,7 +16,7 @@ use crate::support::{codon, project};
 const DEADLINE: Duration = Duration::from_secs(180);
 
 /// A program that speaks the protocol.
-struct Speaker {
+pub(crate) struct Speaker {
     command: Vec<String>,
     env: Value,
     path: Option<OsString>,
@@ -269,7 +269,7 @@ fn sessions_of_real_speakers_go_on_in_another_process() {
 }
 
 /// The programs that also run natively, with the model that they take.
-fn natives(server: &ModelServer) -> impl Iterator<Item = (&'static str, &'static str, Speaker)> {
+pub(crate) fn natives(server: &ModelServer) -> impl Iterator<Item = (&'static str, &'static str, Speaker)> {
     let found = [
         ("opencode", "scripted/m", Speaker::opencode()),
         ("gemini", "gemini-2.5-pro", Speaker::gemini(&server.url())),
@@ -280,7 +280,7 @@ fn natives(server: &ModelServer) -> impl Iterator<Item = (&'static str, &'static
     })
 }
 
-fn native(name: &str, model: &str, speaker: &Speaker, server: &ModelServer) -> TestProject {
+pub(crate) fn native(name: &str, model: &str, speaker: &Speaker, server: &ModelServer) -> TestProject {
     let mut project = speaker.stage(server);
     project.set(
         format!("HANKWEAVE_{}_PATH", name.to_uppercase()),

@@ -37,7 +37,7 @@ impl RealAgent {
         .inspect(|agent| println!("with {}", agent.program.display()))
     }
 
-    fn codex(found: Result<PathBuf, Skip>) -> Result<Self, Skip> {
+    pub(crate) fn codex(found: Result<PathBuf, Skip>) -> Result<Self, Skip> {
         let rates = Rates {
             input: 1_250,
             output: 10_000,
@@ -55,7 +55,7 @@ impl RealAgent {
         })
     }
 
-    fn pi(found: Result<(PathBuf, OsString), Skip>) -> Result<Self, Skip> {
+    pub(crate) fn pi(found: Result<(PathBuf, OsString), Skip>) -> Result<Self, Skip> {
         let (program, path) = found?;
         Ok(Self {
             name: "pi",
