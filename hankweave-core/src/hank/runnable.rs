@@ -350,11 +350,10 @@ fn uncounted(
     }
 }
 
-/// Whether the agent of a codon chooses a model for an alias and says at its start which: claude, or a program that may run it.
+/// Whether the agent of a codon chooses a model for an alias and says at its start which: claude, a program that may run it, or the scripted agent.
 fn resolves_aliases(codon: &CodonConfig) -> bool {
     match &codon.agent {
-        Some(AgentChoice::Command(_)) => true,
-        Some(AgentChoice::Script { .. }) => false,
+        Some(AgentChoice::Command(_) | AgentChoice::Script { .. }) => true,
         Some(AgentChoice::Named(_) | AgentChoice::Acp(_)) | None => {
             !matches!(codon.agent_name(), "codex" | "gemini" | "opencode" | "pi")
         }

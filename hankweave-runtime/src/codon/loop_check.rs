@@ -43,14 +43,15 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let says = match said {
         Ok(()) => None,
         Err(missed) if is_last || missed.is_over => {
-            let why = match ends_loop {
-                true => "its budget is used up, so no iteration follows",
-                false => "no iteration is left",
+            let why = match (ends_loop, is_last) {
+                (true, _) => "its budget is used up, so no iteration follows".to_owned(),
+                (false, true) => no_iteration_left(codon),
+                (false, false) => "its time is used up, so no iteration follows".to_owned(),
             };
-            report_next(codon, why.to_owned()).await;
+            report_next(codon, why.clone()).await;
             let reason = match missed.is_over {
                 true => check_cut_off(codon, missed.why),
-                false => FailureReason::unknown(false, missed.why),
+                false => FailureReason::unknown(false, format!("{}; {why}", missed.why)),
             };
             work.outcome = AgentOutcome::Stopped(Interruption::Failure(reason), exit);
             return;
@@ -100,6 +101,26 @@ impl Repeats {
     fn stall(self, output: Option<String>) -> LoopStall {
         LoopStall::after(self.before.as_ref(), self.changed_nothing, output)
     }
+}
+
+/// That the loop is at its limit, and where that is raised.
+fn no_iteration_left(codon: &CodonRun<'_>) -> String {
+    let place = codon.entry.loop_context.as_ref();
+    let found = place.and_then(|place| {
+        let items = &codon.run.hank.items;
+        let index = items.iter().position(|item| {
+            item.as_loop().is_some_and(|found| found.id == place.loop_id)
+        })?;
+        Some((index, items[index].as_loop()?))
+    });
+    let Some((index, limit)) = found.and_then(|(index, found)| Some((index, found.most_iterations()?))) else {
+        return "no iteration is left".to_owned();
+    };
+    let of = match limit {
+        1 => "its only iteration".to_owned(),
+        limit => format!("all {limit} iterations"),
+    };
+    format!("no iteration is left after {of}: raise `hank[{index}].terminateOn.limit` in hank.json for more")
 }
 
 /// Iterations after which the loop of the codon is stuck.

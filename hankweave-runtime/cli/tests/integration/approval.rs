@@ -56,7 +56,7 @@ fn a_run_pauses_before_a_codon_until_it_is_approved_and_asks_again_behind_a_roll
     assert_eq!(done(&project), "one\n");
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(
-        status.contains(": paused (approval needed, or denied)")
+        status.contains(": paused (approval needed)")
             && status.contains("deploy waits for an approval"),
         "{status}"
     );
