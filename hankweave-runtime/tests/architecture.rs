@@ -518,12 +518,20 @@ fn commands_that_people_are_told_begin_with_the_program() {
     let subcommands: Vec<&str> = subcommands.split_whitespace().collect();
     let is_one = |text: &str| {
         let (first, rest) = text.split_at(text.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(text.len()));
-        let has_argument = rest.starts_with(" --") || rest.split(' ').nth(1).is_some_and(|word| !word.is_empty());
-        let argument = rest.trim_start().split([' ', '`', '"']).next().unwrap_or_default();
+        let has_argument =
+            rest.starts_with(" --") || rest.split(' ').nth(1).is_some_and(|word| !word.is_empty());
+        let argument = rest
+            .trim_start()
+            .split([' ', '`', '"'])
+            .next()
+            .unwrap_or_default();
         let is_word = argument.len() > 1 && argument.bytes().all(|byte| byte.is_ascii_uppercase());
         let second = rest.trim_start().split(' ').nth(1).unwrap_or_default();
-        let is_of_two = ["op", "state", "task"].contains(&first) && second.len() > 1 && second.bytes().all(|byte| byte.is_ascii_uppercase());
-        subcommands.contains(&first) && (rest.starts_with('`') || has_argument && (rest.starts_with(" --") || is_word || is_of_two))
+        let is_of_two = ["op", "state", "task"].contains(&first)
+            && second.len() > 1
+            && second.bytes().all(|byte| byte.is_ascii_uppercase());
+        subcommands.contains(&first)
+            && (rest.starts_with('`') || has_argument && (rest.starts_with(" --") || is_word || is_of_two))
     };
     let mut wrong = Vec::new();
     for (place, line) in lines_of_the_program() {
@@ -538,7 +546,11 @@ fn commands_that_people_are_told_begin_with_the_program() {
             wrong.push(format!("{place}: {line}"));
         }
     }
-    assert!(wrong.is_empty(), "use typed of hankweave-cli: {}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "use typed of hankweave-cli: {}",
+        wrong.join("\n")
+    );
 }
 
 fn crate_dir() -> &'static Path {

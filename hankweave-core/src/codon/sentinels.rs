@@ -268,9 +268,9 @@ impl SentinelState {
             Some(UnloadReason::FatalError | UnloadReason::ConsecutiveFailures) => {
                 Some(format!("sentinel {id} watched no longer after that"))
             }
-            Some(UnloadReason::BudgetReached) => {
-                Some(format!("sentinel {id} watched no longer: its maxDollars are spent"))
-            }
+            Some(UnloadReason::BudgetReached) => Some(format!(
+                "sentinel {id} watched no longer: its maxDollars are spent"
+            )),
             Some(UnloadReason::CodonComplete | UnloadReason::Shutdown) | None => None,
         };
         answer.into_iter().chain(failure).chain(early)

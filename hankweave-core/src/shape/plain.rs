@@ -62,9 +62,7 @@ fn known(text: &str) -> Option<String> {
     if let Some((found, expected)) = rest.and_then(|rest| rest.rsplit_once(", expected ")) {
         return Some(format!("must be {}, not {}", kind(expected), value(found)));
     }
-    let (length, expected) = text
-        .strip_prefix("invalid length ")?
-        .rsplit_once(", expected ")?;
+    let (length, expected) = text.strip_prefix("invalid length ")?.rsplit_once(", expected ")?;
     Some(format!("must be {}, not {length} entries", kind(expected)))
 }
 
@@ -138,8 +136,14 @@ mod tests {
             ),
             (r#"{"count":-1}"#, "must be a whole number from 0 on, not -1"),
             (r#"{"count":1,"name":5}"#, "must be a text, not 5"),
-            (r#"{"count":1,"is":null,"list":{}}"#, "must be a list, not an object"),
-            (r#"{"count":1,"is":"yes"}"#, "must be true or false, not the text \"yes\""),
+            (
+                r#"{"count":1,"is":null,"list":{}}"#,
+                "must be a list, not an object",
+            ),
+            (
+                r#"{"count":1,"is":"yes"}"#,
+                "must be true or false, not the text \"yes\"",
+            ),
             ("7", "must be an object, not 7"),
             (r#"{"count":1,"count":2}"#, "`count` stands there twice"),
             (r#"{"count":1"#, "it ends in the middle of an object"),

@@ -106,7 +106,11 @@ impl CliError {
         let secrets = Secrets::of(Environment::of_process().iter());
         let columns = columns_of_errors();
         text.styled(style(AnsiColor::Red).bold(), "error:")?;
-        write!(text, " {}", broken(&secrets.redact(&self.message), "error: ", columns))?;
+        write!(
+            text,
+            " {}",
+            broken(&secrets.redact(&self.message), "error: ", columns)
+        )?;
         if let Some(hint) = &self.hint {
             write!(text, "\n  ")?;
             text.styled(style(AnsiColor::Cyan), "hint:")?;

@@ -74,7 +74,11 @@ mod tests {
         let line = "  hint: `hankweave run --max-cost 5` goes on, and more";
         assert_eq!(
             hanging(line, 24, "      "),
-            ["  hint:", "      `hankweave run --max-cost 5`", "      goes on, and more"]
+            [
+                "  hint:",
+                "      `hankweave run --max-cost 5`",
+                "      goes on, and more"
+            ]
         );
         assert_eq!(hanging("short", 24, "  "), ["short"]);
         assert_eq!(hanging("an odd ` is here", 8, "  "), ["an odd", "  ` is here"]);

@@ -246,12 +246,7 @@ fn run_command(wanted: &Wanted, client: &str) -> Option<RunCommand> {
     }
 }
 
-fn answered(
-    codon_id: &Option<CodonId>,
-    granted: bool,
-    reason: &Option<String>,
-    client: &str,
-) -> RunCommand {
+fn answered(codon_id: &Option<CodonId>, granted: bool, reason: &Option<String>, client: &str) -> RunCommand {
     RunCommand::Answer {
         codon_id: codon_id.clone(),
         granted,

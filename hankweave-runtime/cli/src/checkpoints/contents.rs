@@ -123,8 +123,13 @@ pub(crate) fn changed_lines_of(
 ) -> Option<BTreeMap<CheckpointSha, LineCounts>> {
     let mut command = plain_git(&find_git()?, execution);
     // A commit with another one after it is compared with that.
-    command.args(&DIFF[..4]).args(["diff-tree", "--stdin", "-r", "--numstat", "--no-renames"]);
-    command.args(&DIFF[5..]).stdin(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args(&DIFF[..4])
+        .args(["diff-tree", "--stdin", "-r", "--numstat", "--no-renames"]);
+    command
+        .args(&DIFF[5..])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
     let wanted: String = pairs.iter().map(|(from, to)| format!("{to} {from}\n")).collect();
     // What git prints is read meanwhile, so neither waits for the other.
@@ -133,10 +138,15 @@ pub(crate) fn changed_lines_of(
         let mut input = input?;
         input.write_all(wanted.as_bytes()).ok()
     });
-    let output = child.wait_with_output().ok().filter(|output| output.status.success())?;
+    let output = child
+        .wait_with_output()
+        .ok()
+        .filter(|output| output.status.success())?;
     fed.ok()?.join().ok()??;
-    let mut lines: BTreeMap<CheckpointSha, LineCounts> =
-        pairs.iter().map(|(_, to)| ((*to).clone(), LineCounts::default())).collect();
+    let mut lines: BTreeMap<CheckpointSha, LineCounts> = pairs
+        .iter()
+        .map(|(_, to)| ((*to).clone(), LineCounts::default()))
+        .collect();
     let mut current = None;
     for line in output.stdout.split(|byte| *byte == b'\n') {
         if let Some((_, counts)) = numbers(line) {

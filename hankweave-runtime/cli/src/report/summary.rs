@@ -232,7 +232,10 @@ fn new_remarks(codon: &CodonSummary) -> impl Iterator<Item = &String> {
         .failure
         .as_ref()
         .and_then(|failure| failure.message.as_ref());
-    codon.remarks.iter().filter(move |remark| Some(*remark) != message)
+    codon
+        .remarks
+        .iter()
+        .filter(move |remark| Some(*remark) != message)
 }
 
 /// Most remarks in a summary that does not list the codons.
@@ -250,7 +253,11 @@ fn write_all_remarks(codons: &[CodonSummary], text: &mut SafeText) -> std::fmt::
     }
     match first {
         0 => Ok(()),
-        more => writeln!(text, "  remark       and {} before these", counted(more, "remark")),
+        more => writeln!(
+            text,
+            "  remark       and {} before these",
+            counted(more, "remark")
+        ),
     }
 }
 

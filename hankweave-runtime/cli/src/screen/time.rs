@@ -98,7 +98,10 @@ mod tests {
         assert_eq!(name_of_zone(at, &zone).as_deref(), Some("+02"));
         let text = with_zoned_times("waits until 2026-11-26T12:00:00.000Z, 2h to go");
         let local = local_time(at);
-        assert!(text.starts_with(&format!("waits until {local} ")) && text.ends_with(", 2h to go"), "{text}");
+        assert!(
+            text.starts_with(&format!("waits until {local} ")) && text.ends_with(", 2h to go"),
+            "{text}"
+        );
         assert_ne!(text, format!("waits until {local}, 2h to go"));
     }
 
@@ -111,7 +114,10 @@ mod tests {
         assert_eq!(local_period(start, "until", Some(end)), format!("{from} for 12s"));
         let later = at("2026-11-25T12:05:12Z");
         let until = local_time(later);
-        assert_eq!(local_period(start, "until", Some(later)), format!("{from} until {until}"));
+        assert_eq!(
+            local_period(start, "until", Some(later)),
+            format!("{from} until {until}")
+        );
     }
 
     #[test]

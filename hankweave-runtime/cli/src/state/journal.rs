@@ -56,13 +56,15 @@ pub(super) fn budget_summary(disk: &dyn Disk, segments: &[PathBuf]) -> Option<Ev
 
 /// The newest question about this codon, if not much was recorded since.
 pub(super) fn question(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
-    let is_of_it = |event: &Event| matches!(event, Event::ApprovalRequested { codon_id, .. } if codon_id == codon);
+    let is_of_it =
+        |event: &Event| matches!(event, Event::ApprovalRequested { codon_id, .. } if codon_id == codon);
     newest(disk, segments, "approval.requested", &is_of_it)
 }
 
 /// The newest check of this codon, if not much was recorded since.
 pub(super) fn check(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
-    let is_of_it = |event: &Event| matches!(event, Event::CheckCompleted { codon_id, .. } if codon_id == codon);
+    let is_of_it =
+        |event: &Event| matches!(event, Event::CheckCompleted { codon_id, .. } if codon_id == codon);
     newest(disk, segments, "check.completed", &is_of_it)
 }
 

@@ -181,7 +181,9 @@ impl<'a> StatusView<'a> {
             return Ok(());
         };
         let put = crate::state::question(execution, id)?;
-        let put = put.map(|entry| entry.timestamp).filter(|at| *at >= run.start_time);
+        let put = put
+            .map(|entry| entry.timestamp)
+            .filter(|at| *at >= run.start_time);
         let config = hank.and_then(|hank| hank.codon(id.configured())?.approval.as_ref());
         let asked = AskedApproval {
             codon: Some(id.clone()),

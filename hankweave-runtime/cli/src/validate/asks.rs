@@ -14,7 +14,11 @@ pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig) -> Vec<String> {
     let list = |what: &str, patterns: &[String]| {
         (!patterns.is_empty()).then(|| format!("{what} {}", patterns.join(", ")))
     };
-    let results: Vec<String> = codon.output_files.iter().flat_map(|item| item.copy.clone()).collect();
+    let results: Vec<String> = codon
+        .output_files
+        .iter()
+        .flat_map(|item| item.copy.clone())
+        .collect();
     let variables: Vec<String> = codon.env.keys().cloned().collect();
     let requires = hank.required_of(codon).map(|required| match required {
         Requires::Nothing => "may do nothing at all (requires)".to_owned(),
@@ -85,8 +89,7 @@ pub(super) fn of_loop(found: &LoopConfig) -> Vec<String> {
         format!("pauses after {iterations} in a row without a change (stalledAfter)")
     });
     let archived = &found.archive_on_success;
-    let archived =
-        (!archived.is_empty()).then(|| format!("archives after its end {}", archived.join(", ")));
+    let archived = (!archived.is_empty()).then(|| format!("archives after its end {}", archived.join(", ")));
     stalled.into_iter().chain(archived).collect()
 }
 

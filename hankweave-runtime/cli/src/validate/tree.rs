@@ -5,8 +5,8 @@ use std::fmt::{Result, Write};
 use anstyle::Style;
 use hankweave_core::hank::{Hank, HankItem, TerminateOn};
 
-use super::{asks, budgets};
 use super::view::CodonView;
+use super::{asks, budgets};
 use crate::screen::SafeText;
 
 /// Draws the hank; `codons` are its codons in the order in which they are written.

@@ -121,7 +121,10 @@ fn pieces(text: &str) -> Vec<&str> {
 }
 
 fn is_name(piece: &str) -> bool {
-    piece.len() == NAME && piece.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    piece.len() == NAME
+        && piece
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Whether a line is as the book shows it, but for names and times of day; the names are noted.
@@ -131,13 +134,22 @@ fn fits_by_name(shown: &str, printed: &str, names: &mut Names) -> bool {
         let of_word = |word: &str| -> String {
             let is_time = word.len() == 5 && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
             let piece = |piece| if is_name(piece) { "#" } else { piece };
-            if is_time { "#:#".to_owned() } else { pieces(word).into_iter().map(piece).collect() }
+            if is_time {
+                "#:#".to_owned()
+            } else {
+                pieces(word).into_iter().map(piece).collect()
+            }
         };
         words.map(of_word).collect()
     };
     let fits = lasting(shown) == lasting(printed);
     if fits {
-        let named = |text| pieces(text).into_iter().filter(|piece| is_name(piece)).map(str::to_owned);
+        let named = |text| {
+            pieces(text)
+                .into_iter()
+                .filter(|piece| is_name(piece))
+                .map(str::to_owned)
+        };
         names.extend(named(shown).zip(named(printed)));
     }
     fits
@@ -147,8 +159,12 @@ fn fits_by_name(shown: &str, printed: &str, names: &mut Names) -> bool {
 fn with_real_names(command: &str, names: &Names) -> String {
     let real = |piece: &str| {
         let is_part = piece.len() >= 4 && piece.bytes().any(|byte| byte.is_ascii_digit());
-        let known = names.iter().find(|(shown, _)| is_part && shown.starts_with(piece));
-        known.map_or(piece, |(_, printed)| &printed[..piece.len()]).to_owned()
+        let known = names
+            .iter()
+            .find(|(shown, _)| is_part && shown.starts_with(piece));
+        known
+            .map_or(piece, |(_, printed)| &printed[..piece.len()])
+            .to_owned()
     };
     pieces(command).into_iter().map(real).collect()
 }

@@ -206,7 +206,9 @@ fn an_alias_that_a_script_plays_has_the_price_of_its_model() {
         let validate = ["validate", "--max-cost", "9"];
         project.run(validate.iter().chain(more)).expect_code(0);
     }
-    project.run(["run", "--headless", "--max-cost", "9"]).expect_code(0);
+    project
+        .run(["run", "--headless", "--max-cost", "9"])
+        .expect_code(0);
     let record = record(&project);
     assert!(record["finalCost"].as_f64().unwrap() > 0.0, "{record}");
     assert_eq!(record["costIsLowerBound"], Value::Null);

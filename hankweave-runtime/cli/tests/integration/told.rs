@@ -54,8 +54,11 @@ fn what_sentinels_said_last_is_in_the_summary_in_status_and_in_the_report() {
         sentinel("broken", "cat > /dev/null; echo no >&2; exit 3", json!({})),
         sentinel("asks", asks, json!({"answer": "json"})),
         sentinel("quiet", "cat > /dev/null; echo whispered", quiet),
-        sentinel("ends", "cat > /dev/null; echo the last word",
-            json!({"trigger": {"type": "event", "on": ["codon.completed"]}})),
+        sentinel(
+            "ends",
+            "cat > /dev/null; echo the last word",
+            json!({"trigger": {"type": "event", "on": ["codon.completed"]}})
+        ),
     ]);
     project.write_hank(&json!({"hank": [codon(&project, "build", json!({ "sentinels": sentinels }))]}));
     let finished = project.run(["run", "--headless"]);
@@ -65,7 +68,13 @@ fn what_sentinels_said_last_is_in_the_summary_in_status_and_in_the_report() {
         "sentinel asks asks for `stop`, which the hank does not allow (mayAsk): a secret",
         "sentinel ends: the last word",
     ];
-    let summary = finished.expect_code(0).stderr.split("Finished: ").nth(1).unwrap().to_owned();
+    let summary = finished
+        .expect_code(0)
+        .stderr
+        .split("Finished: ")
+        .nth(1)
+        .unwrap()
+        .to_owned();
     let (status, report) = (printed(&project, "status"), printed(&project, "report"));
     for text in [&summary, &status, &report.replace('\\', "")] {
         assert_has(text, &told);
@@ -105,20 +114,34 @@ fn a_question_is_in_status_with_its_time_and_the_commands_that_answer_it() {
     assert_has(&status, &[": waiting for an approval, since "]);
     let document = project.run(["status", "--json"]).json_document();
     assert_eq!(document["approval"]["question"], "Deploy to production?");
-    assert!(document["approval"]["since"].as_str().unwrap().ends_with('Z'), "{document}");
+    assert!(
+        document["approval"]["since"].as_str().unwrap().ends_with('Z'),
+        "{document}"
+    );
     assert_eq!(document["view"]["state"], "asking");
-    project.run(["approve", "--deny", "--reason", "not on a Friday"]).expect_code(0);
+    project
+        .run(["approve", "--deny", "--reason", "not on a Friday"])
+        .expect_code(0);
     run.finish_within(SOON).expect_code(3);
     let status = printed(&project, "status");
     assert_has(
         &status,
-        &[": paused (approval denied), since ", "deploy was denied: not on a Friday"],
+        &[
+            ": paused (approval denied), since ",
+            "deploy was denied: not on a Friday",
+        ],
     );
     let report = printed(&project, "report");
     assert_has(&report, &["deploy was denied by client ", ": not on a Friday"]);
-    assert!(!report.contains("client-") && !report.contains("codon.deny"), "{report}");
+    assert!(
+        !report.contains("client-") && !report.contains("codon.deny"),
+        "{report}"
+    );
     project.run(["approve"]).expect_code(0);
-    assert_has(&printed(&project, "status"), &[": paused (approved since then), since "]);
+    assert_has(
+        &printed(&project, "status"),
+        &[": paused (approved since then), since "],
+    );
 
     // Nobody is there to be asked: the run pauses with the question.
     let project = asking("two");
@@ -163,11 +186,18 @@ fn a_budget_that_is_used_up_is_told_before_anybody_is_asked() {
     let status = printed(&project, "status");
     assert_has(
         &status,
-        &[": paused (total budget of $0.2000 spent), since ", "next: deploy", " --max-cost 0.45 "],
+        &[
+            ": paused (total budget of $0.2000 spent), since ",
+            "next: deploy",
+            " --max-cost 0.45 ",
+        ],
     );
     assert!(!status.contains("waits for an approval"), "{status}");
     let asked = project.run(["run", "--headless", "--max-cost", "9"]);
-    assert_has(&asked.expect_code(3).stderr, &["waits for an approval: Deploy to production?"]);
+    assert_has(
+        &asked.expect_code(3).stderr,
+        &["waits for an approval: Deploy to production?"],
+    );
     // What ends for want of its own budget is not asked about either.
     let project = project_with_spent_loop();
     let skipped = project.run(["run", "--headless"]);
@@ -180,8 +210,10 @@ fn project_with_spent_loop() -> TestProject {
     let project = project();
     let asks = codon(&project, "deploy", json!({"approval": true}));
     let inner = [codon(&project, "one", json!({})), asks];
-    project.write_hank(&json!({"hank": [{"type": "loop", "id": "l", "name": "L", "codons": inner,
-        "terminateOn": {"type": "iterationLimit", "limit": 1}, "budget": {"maxDollars": 0.1}}]}));
+    project.write_hank(
+        &json!({"hank": [{"type": "loop", "id": "l", "name": "L", "codons": inner,
+        "terminateOn": {"type": "iterationLimit", "limit": 1}, "budget": {"maxDollars": 0.1}}]}),
+    );
     project
 }
 
@@ -216,26 +248,44 @@ fn a_run_of_a_minute_has_a_length_and_a_crash_marks_the_time_that_it_took() {
     let mut run = project.start(["run", "--headless", "--json"]);
     run.wait_for_line(|line| line.contains("\"assistant.action\"") && line.contains("\"two\""));
     run.kill();
-    let lost = |text: &str| assert!(text.contains(" in at least ") || text.contains("an unknown time"), "{text}");
+    let lost = |text: &str| {
+        assert!(
+            text.contains(" in at least ") || text.contains("an unknown time"),
+            "{text}"
+        )
+    };
     lost(&printed(&project, "status"));
     let document = project.run(["status", "--json"]).json_document();
     assert_eq!(document["run"]["workedIsLowerBound"], true);
     let report = printed(&project, "report");
-    assert!(report.contains("at work") && report.contains("| crashed | unknown |"), "{report}");
-    assert!(report.contains("at least ") || report.contains("an unknown time"), "{report}");
+    assert!(
+        report.contains("at work") && report.contains("| crashed | unknown |"),
+        "{report}"
+    );
+    assert!(
+        report.contains("at least ") || report.contains("an unknown time"),
+        "{report}"
+    );
 
     project.write("go", "");
     project.run(["run", "--headless"]).expect_code(0);
     let status = printed(&project, "status");
     let first = status.lines().next().unwrap();
-    let times: Vec<&str> = first.split_whitespace().skip_while(|word| *word != "since").collect();
+    let times: Vec<&str> = first
+        .split_whitespace()
+        .skip_while(|word| *word != "since")
+        .collect();
     assert!(
         times.get(2) == Some(&"for") || times.get(1) != times.get(3),
         "the same time twice: {status}"
     );
-    let history = printed(&project, "history");
-    let crashed = history.lines().find(|line| line.contains(" crashed ")).unwrap();
-    assert!(crashed.contains(" two ") && crashed.contains(" - ") || crashed.starts_with("run "), "{history}");
+    let history = project.run(["history", "--all"]).expect_code(0).stdout.clone();
+    let crashed = |line: &&str| line.starts_with("  two ") && line.contains(" crashed ");
+    let crashed = history
+        .lines()
+        .find(crashed)
+        .unwrap_or_else(|| panic!("{history}"));
+    assert!(crashed.contains(" - "), "{history}");
     assert_has(&printed(&project, "report"), &["the run crashed", "at least "]);
 }
 
@@ -257,7 +307,7 @@ fn validate_shows_what_codons_and_loops_ask_for() {
         &[
             "has to leave changes of plan.md (requires)",
             "continues when its check does not pass, 5 times at most (retries)",
-            "runs again when it fails, 2 times at most, the first time after 3.0s (onFailure)",
+            "runs again when it fails, 2 times at most, the first time after 3s (onFailure)",
             "continues with exhaustWithPrompt, 4 times at most",
             "adds 9 B to the system prompt",
             "sets MODE",
@@ -272,7 +322,10 @@ fn validate_shows_what_codons_and_loops_ask_for() {
     );
     let document = project.run(["validate", "--json"]).json_document();
     assert_eq!(document["loops"][0]["stalledAfter"], 3);
-    assert!(document["codons"][0]["asks"].as_array().unwrap().len() > 8, "{document}");
+    assert!(
+        document["codons"][0]["asks"].as_array().unwrap().len() > 8,
+        "{document}"
+    );
 }
 
 /// The list of mistakes on a terminal breaks between words, and commands in hints stay whole.

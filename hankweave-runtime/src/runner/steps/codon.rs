@@ -18,7 +18,8 @@ use super::super::command::{AcceptedCommand, Inbox, Refusal, RunCommand, RunnerR
 use super::super::error::RunError;
 use crate::arrival;
 use crate::codon::{
-    self, Allowance, CodonCommand, CodonEnd, CodonRun, NoBudget, Orders, Remarks, RigNeed, RunContext, rehearsal,
+    self, Allowance, CodonCommand, CodonEnd, CodonRun, NoBudget, Orders, Remarks, RigNeed, RunContext,
+    rehearsal,
 };
 use crate::recovery::without_own_files;
 
