@@ -631,7 +631,7 @@ mod tests {
         );
         for refused in [
             r#""model": "house-model", "agent": "claude""#,
-            r#""model": "sonnet", "agent": {"script": "s.json"}"#,
+            r#""model": "house-model", "agent": {"script": "s.json"}"#,
             r#""model": "sonnet", "agent": "codex""#,
         ] {
             let told = level(budget, &codon("a", refused), None, &prices);
@@ -643,6 +643,7 @@ mod tests {
             warning("overrides.budget.maxDollars")
         );
         for counted in [
+            r#""model": "sonnet", "agent": {"script": "s.json"}"#,
             r#""model": "opus[1m]""#,
             r#""model": "claude-sonnet-5", "agent": {"script": "s.json"}"#,
             r#""model": "claude-opus-5""#,

@@ -259,7 +259,10 @@ fn codons(
 
 /// Returns the lines that each codon added and removed, from before its first attempt in a row to its newest checkpoint.
 fn lines_of_codons(execution: &Path, status: &StatusView<'_>) -> BTreeMap<CodonId, LineCounts> {
-    let mut before = status.state.initial_checkpoint.as_ref();
+    // A history that began anew begins with files of which no checkpoint is known.
+    let oldest = status.thread.codons.last().map(|entry| &entry.run_id);
+    let is_first = oldest == status.state.runs.iter().last().map(|run| &run.run_id);
+    let mut before = status.state.initial_checkpoint.as_ref().filter(|_| is_first);
     let (mut starts, mut ends) = (BTreeMap::new(), BTreeMap::new());
     let mut newest = None;
     for entry in status.thread.codons.iter().rev() {

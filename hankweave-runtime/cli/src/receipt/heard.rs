@@ -24,7 +24,7 @@ const OCCASIONS: usize = 200;
 
 /// Contents of a journal that a report needs.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(crate) struct Heard {
     /// View after its last event.
     pub(super) view: RunView,
     /// Last message of each codon's agent, cut.
@@ -73,7 +73,11 @@ impl Heard {
         Ok(heard)
     }
 
-    fn take(&mut self, entry: &JournalEntry) {
+    /// Takes an entry in; one that was taken already changes nothing.
+    pub(super) fn take(&mut self, entry: &JournalEntry) {
+        if entry.seq <= self.view.seq {
+            return;
+        }
         // Journals of older versions name the client only after the answer.
         let answered = self.view.answered.as_ref();
         let is_attributed = answered.is_some_and(|answer| answer.client.is_some());

@@ -311,7 +311,8 @@ impl CodonReport {
     /// `2 files changed, +12 −3`
     fn changes(&self) -> String {
         let files = self.files_changed.map_or_else(|| "-".to_owned(), changed);
-        match self.lines.filter(|lines| *lines != LineCounts::default()) {
+        let lines = self.lines.filter(|lines| *lines != LineCounts::default());
+        match lines.filter(|_| self.files_changed != Some(0)) {
             Some(lines) => format!("{files}, {}", lines_changed(lines)),
             None => files,
         }

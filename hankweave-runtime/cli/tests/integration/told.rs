@@ -350,3 +350,49 @@ fn a_list_of_mistakes_breaks_between_words() {
         }
     }
 }
+
+// covers: HANK-74, SENT-8, CLI-10
+#[test]
+fn bad_lines_of_json_are_told_with_one_place_in_plain_words() {
+    let project = project();
+    project.write("bad.jsonl", "{\"turns\": []}\n{\"turns\": 1}\n");
+    project.write("events.jsonl", "{}\nx\n");
+    project.write("tasks.jsonl", "{\"name\": 5, \"hank\": \".\"}\n");
+    let script = json!({"agent": {"script": "bad.jsonl"}});
+    project.write_hank(&json!({"hank": [codon(&project, "play", script)]}));
+    let validated = project.run(["validate"]).expect_code(1).stdout.clone();
+    let applied = project.run(["state", "apply", "--events", "events.jsonl"]);
+    let created = project.run(["task", "create", "--from", "tasks.jsonl"]);
+    for (text, words) in [
+        (
+            &validated,
+            "\nbad.jsonl:2:1: error: codon \"play\": not JSON: text cannot contain more than one JSON value\n",
+        ),
+        (
+            &applied.expect_code(65).stderr,
+            "`events.jsonl` is no list of events, line 2, column 1: there is no JSON value here\n",
+        ),
+        (
+            &created.expect_code(65).stderr,
+            "tasks.jsonl:1: must be a text, not 5; no task was created\n",
+        ),
+    ] {
+        assert_has(text, &[words]);
+        assert!(
+            !text.contains(" at line ") && !text.contains("invalid type"),
+            "{text}"
+        );
+    }
+    let answers = sentinel(
+        "speaks",
+        r#"cat > /dev/null; echo '{"text": 5}'"#,
+        json!({"answer": "json"}),
+    );
+    project.write_hank(&json!({"hank": [codon(&project, "build", json!({"sentinels": [answers]}))]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    let status = printed(&project, "status");
+    assert_has(
+        &status,
+        &["the command printed no object as it should, line 1, column 10: must be a text, not 5"],
+    );
+}
