@@ -111,7 +111,8 @@ impl OpenDirectory {
         granted: bool,
         reason: Option<String>,
     ) -> Result<(), TransitionError> {
-        runner::answer_approval(&self.possession.manager, codon, granted, reason).await
+        let by = self.possession.world.environment.user();
+        runner::answer_approval(&self.possession.manager, codon, granted, reason, by).await
     }
 
     /// A look at how far a rollback has come, for whoever waits for it.

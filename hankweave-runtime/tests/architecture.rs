@@ -78,10 +78,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("settings", ""),
     ("signals", ""),
     ("args", "screen signals"),
-    ("exit", "screen"),
+    ("exit", "screen wrap"),
     ("question", "screen"),
     ("left_out", "screen"),
-    ("report", "approval_prompt left_out screen"),
+    ("report", "approval_prompt left_out screen wrap"),
     ("show", "report"),
     ("stopping", "screen"),
     ("logging", "args screen server_log"),
@@ -116,7 +116,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "receipt",
-        "args checkpoints exit output recorded report screen state status",
+        "approval_prompt args checkpoints exit output recorded report screen state status",
     ),
     ("config", "args exit failures output screen settings typed"),
     ("registry", "args config exit settings typed"),
@@ -499,6 +499,50 @@ fn commands_that_people_are_told_are_put_together_in_one_place() {
         let is_told = |name: &str| line.split(&format!("hankweave {name}")).skip(1).any(ends);
         let is_the_place = place.starts_with("cli/typed.rs:") || place.starts_with("cli/args/");
         if !is_the_place && subcommands.iter().any(|name| is_told(name)) {
+            wrong.push(format!("{place}: {line}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "use typed of hankweave-cli: {}",
+        wrong.join("\n")
+    );
+}
+
+/// A command without the name of the program cannot be pasted. Lines for people who type into a live run are commands of that run.
+// covers: CLI-4
+#[test]
+fn commands_that_people_are_told_begin_with_the_program() {
+    let subcommands = "approve attach checkpoints cleanup clone config cost diff doctor history init journal lock logs next op page prices \
+                       pull push replay report rollback run skip state status stop task thread undo validate view worker";
+    let subcommands: Vec<&str> = subcommands.split_whitespace().collect();
+    let is_one = |text: &str| {
+        let (first, rest) = text.split_at(text.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(text.len()));
+        let has_argument =
+            rest.starts_with(" --") || rest.split(' ').nth(1).is_some_and(|word| !word.is_empty());
+        let argument = rest
+            .trim_start()
+            .split([' ', '`', '"'])
+            .next()
+            .unwrap_or_default();
+        let is_word = argument.len() > 1 && argument.bytes().all(|byte| byte.is_ascii_uppercase());
+        let second = rest.trim_start().split(' ').nth(1).unwrap_or_default();
+        let is_of_two = ["op", "state", "task"].contains(&first)
+            && second.len() > 1
+            && second.bytes().all(|byte| byte.is_ascii_uppercase());
+        subcommands.contains(&first)
+            && (rest.starts_with('`') || has_argument && (rest.starts_with(" --") || is_word || is_of_two))
+    };
+    let mut wrong = Vec::new();
+    for (place, line) in lines_of_the_program() {
+        let is_the_place = place.starts_with("cli/typed.rs:") || place.starts_with("cli/args/");
+        let is_typed_into_a_run = line.contains(" | ");
+        if is_the_place || is_typed_into_a_run {
+            continue;
+        }
+        let starts = ["`", "; ", ", or ", " or `"];
+        let told = starts.iter().flat_map(|start| line.split(start).skip(1));
+        if told.into_iter().any(is_one) {
             wrong.push(format!("{place}: {line}"));
         }
     }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{BudgetExceeded, CheckpointType, CodonExecution, Fail, LoopCheck, LoopStall, SentinelState};
+use super::{
+    BudgetExceeded, CheckpointType, CodonExecution, CodonStatus, Fail, LoopCheck, LoopStall, SentinelState,
+};
 use crate::agent::{FailureReason, InterruptedBy};
 use crate::id::CheckpointSha;
 use crate::time::Timestamp;
@@ -26,6 +28,8 @@ const DURATION: &str = "durationMs";
 
 /// The key under which an ended record keeps what people should know besides its state.
 const REMARKS: &str = "remarks";
+/// Message of the failure of a codon whose server was gone.
+const CRASHED: &str = "Server crashed";
 
 /// Key of how long the loop has repeated itself.
 const LOOP_STALL: &str = "loopStall";
@@ -40,7 +44,7 @@ impl Fail {
         Self {
             end_time,
             exit_code: -1,
-            failure_reason: FailureReason::unknown(false, "Server crashed"),
+            failure_reason: FailureReason::unknown(false, CRASHED),
             error_checkpoint: None,
         }
     }
@@ -108,9 +112,17 @@ impl CodonExecution {
         self.extra_mut().insert(LOOP_STALL, stall);
     }
 
-    /// Returns what people should know besides the state of the codon: background work that was ended, the request of a sentinel.
+    /// Returns what people should know besides the state of the codon: background work that was ended, the request of a sentinel, and what its sentinels
+    /// said last.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
+        let of_sentinels = self.sentinels().iter().flat_map(SentinelState::remarks);
+        self.noted_remarks().into_iter().chain(of_sentinels).collect()
+    }
+
+    /// Returns the remarks that were noted when the codon ended.
+    #[must_use]
+    pub fn noted_remarks(&self) -> Vec<String> {
         let remarks = self.extra().get(REMARKS).cloned();
         remarks
             .and_then(|remarks| serde_json::from_value(remarks).ok())
@@ -138,6 +150,13 @@ impl CodonExecution {
     /// Notes that the codon cost more than is recorded.
     pub(crate) fn set_cost_is_lower_bound(&mut self) {
         self.extra_mut().insert(COST_IS_LOWER_BOUND, Value::Bool(true));
+    }
+
+    /// Whether it failed because its server was gone, not by itself; nobody knows how long it worked.
+    #[must_use]
+    pub fn crashed(&self) -> bool {
+        let message = self.failure_reason().and_then(|reason| reason.message.as_deref());
+        self.status() == CodonStatus::Failed && message == Some(CRASHED)
     }
 
     /// How long the codon took, once it has ended: as it was measured, or by its times where nobody did.

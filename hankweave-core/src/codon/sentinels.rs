@@ -234,6 +234,12 @@ pub struct SentinelState {
     /// Why it stopped watching.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unload_reason: Option<UnloadReason>,
+    /// Its last answer, cut; absent when its answers are not reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_answer: Option<String>,
+    /// Its last failure, cut; absent when its failures are not reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<String>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -245,6 +251,29 @@ impl SentinelState {
     #[must_use]
     pub const fn cost_is_lower_bound(&self) -> bool {
         self.uncounted_requests > 0
+    }
+
+    /// Returns what people should know of it: its last answer, its failures, and that it stopped watching early.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        let id = &self.id;
+        let answer = self.last_answer.as_ref();
+        let answer = answer.map(|answer| format!("sentinel {id}: {answer}"));
+        let times = match self.failed_llm_calls {
+            0 | 1 => String::new(),
+            times => format!(" {times} times"),
+        };
+        let failure = self.last_failure.as_ref();
+        let failure = failure.map(|failure| format!("sentinel {id} failed{times}: {failure}"));
+        let early = match self.unload_reason {
+            Some(UnloadReason::FatalError | UnloadReason::ConsecutiveFailures) => {
+                Some(format!("sentinel {id} watched no longer after that"))
+            }
+            Some(UnloadReason::BudgetReached) => Some(format!(
+                "sentinel {id} watched no longer: its maxDollars are spent"
+            )),
+            Some(UnloadReason::CodonComplete | UnloadReason::Shutdown) | None => None,
+        };
+        answer.into_iter().chain(failure).chain(early)
     }
 }
 

@@ -28,6 +28,25 @@ pub fn is_alias(model: &str) -> bool {
     ALIASES.contains(&without_note(model))
 }
 
+/// Returns the model that stands for an alias where no agent chooses one: the newest of the list in its family, as claude takes it.
+#[must_use]
+pub fn model_of_alias(model: &str) -> Option<&'static str> {
+    let family = match without_note(model) {
+        "haiku" => "claude-haiku-",
+        "fable" => "claude-fable-",
+        "best" | "opus" | "opusplan" => "claude-opus-",
+        "default" | "sonnet" => "claude-sonnet-",
+        _ => return None,
+    };
+    let version = |name: &str| -> Option<Vec<u32>> {
+        let parts = name.strip_prefix(family)?.split('-');
+        parts.map(|part| part.parse().ok()).collect()
+    };
+    let listed = LISTED.models.keys();
+    let versions = listed.filter_map(|name| Some((version(name)?, name.as_str())));
+    versions.max().map(|(_, name)| name)
+}
+
 /// Prices of tokens, in dollars per million.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -425,6 +444,16 @@ mod tests {
             assert!(prices.is_known(name) && prices.find(name).is_none(), "{name}");
         }
         assert!(!prices.is_known("opusculum"));
+    }
+
+    #[test]
+    fn each_alias_stands_for_a_model_of_the_list() {
+        for alias in ALIASES {
+            let model = model_of_alias(alias).unwrap();
+            assert!(Prices::listed().find(model).is_some(), "{alias}: {model}");
+        }
+        assert_eq!(model_of_alias("opus[1m]"), model_of_alias("best"));
+        assert_eq!(model_of_alias("house-model"), None);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use super::check::{FORMAT, SCHEMA_VERSION_FIELD, document, problem};
 use super::outline::Outline;
 use super::tree;
 use super::{HankweaveState, ProblemKind, StateProblem};
-use crate::shape::Checker;
 use crate::shape::depth::is_deeper_than;
+use crate::shape::{Checker, syntax};
 
 /// Larger files are refused before they are parsed (D3).
 ///
@@ -106,12 +106,7 @@ fn not_json(error: &serde_json::Error) -> StateProblem {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let message = match text.strip_suffix(&place).unwrap_or(&text) {
         _ if error.is_eof() => "the text ends before the document does",
-        "trailing characters" => "there is more text after the end of the document",
-        "expected ident" | "expected value" => "there is no JSON value here",
-        "key must be a string" => "a name must stand in double quotes",
-        "trailing comma" => "there is a comma, and nothing follows it",
-        "number out of range" => "the number is too large",
-        other => other,
+        text => syntax(text),
     };
     // The end of an empty line has no column of its own.
     StateProblem::corrupted(format!("{}:{}: {message}", error.line(), error.column().max(1)))

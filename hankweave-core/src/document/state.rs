@@ -91,6 +91,9 @@ pub struct Approval {
     /// Why, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Client or user who answered, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]

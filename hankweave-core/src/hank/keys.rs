@@ -38,6 +38,13 @@ impl KeyTable {
         if let Some((replacement, _)) = known_mistakes.find(|(_, all)| all.split(' ').any(is_mistake)) {
             return format!("write `{replacement}`");
         }
+        if std::ptr::eq(self, &ROOT) && OVERRIDES.contains(unknown) {
+            let also = match CODON.contains(unknown) {
+                true => ", or write it inside a codon of the list `hank`",
+                false => "",
+            };
+            return format!("write `overrides.{unknown}` for all codons{also}");
+        }
         if std::ptr::eq(self, &ROOT) && CODON.contains(unknown) {
             return format!("`{unknown}` belongs inside a codon of the list `hank`");
         }

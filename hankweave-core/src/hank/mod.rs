@@ -72,7 +72,7 @@ pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_script, check_sen
 pub use patterns::{PatternError, Patterns};
 #[cfg(feature = "hanks")]
 pub use prices::{PriceFile, PriceSource};
-pub use problem::{Position, Problem, Problems, Severity, SourceMap};
+pub use problem::{InnerPlace, Position, Problem, Problems, Severity, SourceMap};
 #[cfg(feature = "hanks")]
 pub use redirects::redirecting_variables;
 #[cfg(feature = "hanks")]

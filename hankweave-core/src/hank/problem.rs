@@ -41,6 +41,21 @@ pub struct Problem {
     pub message: String,
     /// Remedy.
     pub hint: Option<String>,
+    /// Place in a file that the hank names, where the problem is in that file.
+    pub inside: Option<Box<InnerPlace>>,
+}
+
+/// Place of a problem in a file that the hank names, and the problem in words of that file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InnerPlace {
+    /// Name of the file, as the hank has it.
+    pub file: String,
+    /// Start of the value.
+    pub position: Option<Position>,
+    /// JSON path of the value in the file; empty for the file as a whole.
+    pub path: String,
+    /// Problem, without a final period.
+    pub message: String,
 }
 
 impl Problem {
@@ -64,6 +79,21 @@ impl Problem {
             path,
             message,
             hint: None,
+            inside: None,
+        }
+    }
+
+    /// Names the place in a file that the hank names, in which the problem was found.
+    #[must_use]
+    pub fn in_file(self, file: &str, found: &Self) -> Self {
+        Self {
+            inside: Some(Box::new(InnerPlace {
+                file: file.to_owned(),
+                position: found.position,
+                path: found.path.clone(),
+                message: found.message.clone(),
+            })),
+            ..self
         }
     }
 
@@ -76,9 +106,20 @@ impl Problem {
         }
     }
 
-    /// Shows the problem with the name of its file: `hank.json:5:32: error: …`.
+    /// Shows the problem with the name of its file: `hank.json:5:32: error: …`. One in a file that the hank names has its place there alone.
     #[must_use]
     pub fn display_in(&self, file: &str) -> String {
+        if let Some(inner) = &self.inside {
+            let found = Self {
+                path: inner.path.clone(),
+                item: self.item.clone(),
+                position: inner.position,
+                message: inner.message.clone(),
+                inside: None,
+                ..self.clone()
+            };
+            return found.display_in(&inner.file);
+        }
         let gap = if self.position.is_some() { "" } else { " " };
         format!("{file}:{gap}{self}")
     }
@@ -94,7 +135,8 @@ impl fmt::Display for Problem {
             Severity::Warning => "warning: ",
         })?;
         match (self.path.as_str(), &self.item) {
-            ("", _) => {}
+            ("", Some(item)) => write!(f, "{item}: ")?,
+            ("", None) => {}
             (path, None) => write!(f, "{path}: ")?,
             (path, Some(item)) => write!(f, "{path} ({item}): ")?,
         }
@@ -276,6 +318,7 @@ mod tests {
             position,
             message,
             hint: None,
+            inside: None,
         }
     }
 
@@ -290,6 +333,27 @@ mod tests {
             problem.display_in("hank.json"),
             "hank.json:5:2: error: hank (codon \"a\"): is wrong\n  hint: try again"
         );
+        let found = Problem {
+            path: "turns[0]".to_owned(),
+            ..self::problem(Severity::Error, 7)
+        };
+        let whole = Problem {
+            path: String::new(),
+            ..found.clone()
+        };
+        for (found, words) in [
+            (
+                found,
+                "s.json:7:2: error: turns[0] (codon \"a\"): is wrong\n  hint: try again",
+            ),
+            (
+                whole,
+                "s.json:7:2: error: codon \"a\": is wrong\n  hint: try again",
+            ),
+        ] {
+            let inside = problem.clone().in_file("s.json", &found);
+            assert_eq!(inside.display_in("hank.json"), words, "one place");
+        }
     }
 
     #[test]

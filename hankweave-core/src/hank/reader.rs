@@ -203,6 +203,7 @@ impl<'t> HankReader<'t> {
             position,
             message,
             hint,
+            inside: None,
         });
     }
 

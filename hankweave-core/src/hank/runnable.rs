@@ -350,11 +350,10 @@ fn uncounted(
     }
 }
 
-/// Whether the agent of a codon chooses a model for an alias and says at its start which: claude, or a program that may run it.
+/// Whether the agent of a codon chooses a model for an alias and says at its start which: claude, a program that may run it, or the scripted agent.
 fn resolves_aliases(codon: &CodonConfig) -> bool {
     match &codon.agent {
-        Some(AgentChoice::Command(_)) => true,
-        Some(AgentChoice::Script { .. }) => false,
+        Some(AgentChoice::Command(_) | AgentChoice::Script { .. }) => true,
         Some(AgentChoice::Named(_) | AgentChoice::Acp(_)) | None => {
             !matches!(codon.agent_name(), "codex" | "gemini" | "opencode" | "pi")
         }
@@ -632,7 +631,7 @@ mod tests {
         );
         for refused in [
             r#""model": "house-model", "agent": "claude""#,
-            r#""model": "sonnet", "agent": {"script": "s.json"}"#,
+            r#""model": "house-model", "agent": {"script": "s.json"}"#,
             r#""model": "sonnet", "agent": "codex""#,
         ] {
             let told = level(budget, &codon("a", refused), None, &prices);
@@ -644,6 +643,7 @@ mod tests {
             warning("overrides.budget.maxDollars")
         );
         for counted in [
+            r#""model": "sonnet", "agent": {"script": "s.json"}"#,
             r#""model": "opus[1m]""#,
             r#""model": "claude-sonnet-5", "agent": {"script": "s.json"}"#,
             r#""model": "claude-opus-5""#,

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::AnswerFormat;
 use crate::cost::{TokenUsage, Usd};
+use crate::shape::plain_with_place;
 
 /// Request of a sentinel to the runner, if the hank allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +51,7 @@ pub struct SentinelAnswer {
 
 /// Why what a command printed is no answer.
 #[derive(Debug, thiserror::Error)]
-#[error("the command printed no object as it should: {0}")]
+#[error("the command printed no object as it should, {}", plain_with_place(.0))]
 pub struct AnswerError(#[from] serde_json::Error);
 
 #[derive(Deserialize)]

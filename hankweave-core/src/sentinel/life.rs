@@ -33,6 +33,10 @@ pub struct Tracked {
     life: SentinelLife,
     /// Activity so far.
     pub tally: SentinelCounts,
+    /// Last answer for people.
+    pub last_answer: Option<String>,
+    /// Last failure for people.
+    pub last_failure: Option<String>,
     /// Spending limit.
     limit: Option<Usd>,
 }
@@ -45,6 +49,8 @@ impl Tracked {
         Self {
             life: life.into_life(),
             tally: SentinelCounts::default(),
+            last_answer: None,
+            last_failure: None,
             limit: config.max_dollars,
         }
     }
@@ -108,6 +114,8 @@ impl Tracked {
             },
             unloaded_at: unloaded.map(|(at, _)| at),
             unload_reason: unloaded.map(|(_, reason)| reason),
+            last_answer: self.last_answer.clone(),
+            last_failure: self.last_failure.clone(),
             extra: Extra::default(),
         }
     }

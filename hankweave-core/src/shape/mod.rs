@@ -6,12 +6,15 @@
 mod checker;
 pub(crate) mod depth;
 mod leaf;
+mod plain;
 
 pub use checker::{Checker, FieldRule, ShapeCheck, ShapeProblem, nullable, optional, required};
 pub(crate) use checker::{any_object, kind_of, remove_null};
 pub use hankweave_core_macros::{Named, Shape};
 pub use leaf::leaf;
 pub(crate) use leaf::leaves;
+pub(crate) use plain::syntax;
+pub use plain::{plain, plain_with_place};
 
 /// Any JSON. An alias and no export: its variants would make the compiler write out `std::string::String` in every message.
 #[doc(hidden)]

@@ -273,7 +273,7 @@ impl RunView {
             of: None,
         };
         add(&mut self.waits, seq, wait);
-        self.answered = None;
+        (self.answered, self.approved) = (None, None);
         self.ask = Some(AskedApproval {
             codon: codon.cloned(),
             question: excerpt(question, LINE),

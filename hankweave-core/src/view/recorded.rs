@@ -3,7 +3,7 @@
 use super::attempt::{AttemptState, AttemptView, AttemptWhy};
 use super::item::CheckView;
 use super::now::{CurrentAttempt, phase};
-use super::run_view::{ProblemView, RunState, RunView, ViewedRun};
+use super::run_view::{AskedApproval, ProblemView, RunState, RunView, ViewedRun};
 use super::text::{TITLE, excerpt};
 use crate::agent::FailureReason;
 use crate::budget::{Ceiling, CeilingUse};
@@ -44,8 +44,23 @@ impl RunView {
             view.since = run.end_time.or(Some(run.start_time));
             view.at = view.since;
         }
+        let has_started = |id| thread.codons.iter().any(|known| known.codon.codon_id() == id);
+        let answer = state.approval.as_ref();
+        let answer = answer.filter(|answer| !has_started(&answer.codon_id));
+        view.approved = answer.map(|answer| answer.granted);
         view.reword();
         view
+    }
+
+    /// Takes in the question for which a live run waits, from [`Event::ApprovalRequested`].
+    #[must_use]
+    pub fn with_question(mut self, asked: AskedApproval) -> Self {
+        if !self.state.has_ended() {
+            (self.state, self.since) = (RunState::Asking, Some(asked.since));
+        }
+        self.ask = Some(asked);
+        self.reword();
+        self
     }
 
     /// Takes in the names, limits and loops of a run, from [`Event::run_described`].
@@ -85,10 +100,7 @@ impl RunView {
         let Some(found) = self.items.get(item) else { return };
         let key = found.next_attempt(id.iteration());
         let mut attempt = AttemptView::of_record(codon);
-        if attempt.state == AttemptState::Failed
-            && record.run_status == RunStatus::Crashed
-            && is_of_crash(codon)
-        {
+        if record.run_status == RunStatus::Crashed && codon.crashed() {
             attempt.state = AttemptState::Crashed;
         }
         self.problem = (attempt.state == AttemptState::Failed).then(|| ProblemView {
@@ -115,12 +127,6 @@ impl RunState {
             RunStatus::Crashed => Self::Crashed,
         }
     }
-}
-
-/// Whether a codon failed because its server was gone, not by itself.
-fn is_of_crash(codon: &CodonExecution) -> bool {
-    let reason = codon.failure_reason();
-    reason.is_some_and(|reason| reason.message.as_deref() == Some("Server crashed"))
 }
 
 impl AttemptView {

@@ -75,6 +75,9 @@ pub struct RunView {
     /// Newest answer, until another codon starts or asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered: Option<AnsweredApproval>,
+    /// Newest answer to an approval whose codon has not started since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved: Option<bool>,
     /// Failure of the newest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<ProblemView>,
@@ -121,6 +124,7 @@ impl Default for RunView {
             activity: None,
             ask: None,
             answered: None,
+            approved: None,
             problem: None,
             order: Vec::new(),
             omitted: OmittedItems::default(),
@@ -262,7 +266,7 @@ pub struct AnsweredApproval {
     /// Reason that the user gave, cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Name of the client that sent it, cut; absent for answers on the terminal of the run.
+    /// Name of the client that sent it, or of the user, cut; absent where neither is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// When it was recorded.

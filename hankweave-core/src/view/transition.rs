@@ -7,7 +7,7 @@ use super::attempt::{AttemptKey, AttemptState, AttemptView, AttemptWhy};
 use super::item::CheckView;
 use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AnsweredApproval, ProblemView, RunState, RunView, ViewedRun};
-use super::text::{TITLE, excerpt};
+use super::text::{NAME, TITLE, excerpt};
 use super::wait::{WaitKind, WaitView, add};
 use crate::agent::FailureReason;
 use crate::codon::{BudgetExceeded, CheckpointType, CodonStatus, LoopCheck, LoopContext, SentinelState};
@@ -120,8 +120,8 @@ impl RunView {
             } => self.answer(answer, at),
             StateEvent::PlanReplaced { execution_plan } => self.replace_plan(execution_plan),
             StateEvent::PlanExtended { extension } => self.extend_plan(extension),
+            StateEvent::ApprovalSet { approval: None } => self.approved = None,
             StateEvent::CheckpointCreated { .. }
-            | StateEvent::ApprovalSet { approval: None }
             | StateEvent::AssistantMessageCountUpdated { .. }
             | StateEvent::ExtensionCountUpdated { .. }
             | StateEvent::RollbackPending { .. }
@@ -186,6 +186,7 @@ impl RunView {
         self.add_attempt(item, key, attempt);
         self.now = Some(CurrentAttempt::new(item, key));
         (self.activity, self.ask, self.problem) = (None, None, None);
+        self.approved = None;
         self.answered.take_if(|answered| answered.codon != *id);
         self.enter(RunState::Running, at);
     }
@@ -248,11 +249,12 @@ impl RunView {
 
     /// Takes an answer in, and ends the wait for it.
     fn answer(&mut self, answer: &Approval, at: Timestamp) {
+        self.approved = Some(answer.granted);
         self.answered = Some(AnsweredApproval {
             codon: answer.codon_id.clone(),
             granted: answer.granted,
             reason: answer.reason.as_deref().map(|reason| excerpt(reason, TITLE)),
-            client: None,
+            client: answer.by.as_deref().map(|by| excerpt(by, NAME)),
             at,
         });
         if self.ask.take().is_none() {

@@ -1,5 +1,7 @@
 //! Words of a view: its headline, its next step and its lines (WIRE-39).
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::attempt::AttemptState;
@@ -7,7 +9,7 @@ use super::item::{ItemKind, ItemView};
 use super::run_view::{OmittedItems, RunState, RunView};
 use super::text::{LINE, TITLE, excerpt};
 use crate::agent::InterruptedBy;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, short_duration};
 use crate::wire::{AgentAction, Event, FileAction, ProgressKind};
 
 /// Keys of a tool's input that tell people what it is about, the most telling first.
@@ -95,11 +97,12 @@ impl RunView {
         }
     }
 
-    /// Returns the state in words within a sentence: `completed`, `paused (total budget spent)`.
+    /// Returns the state in words within a sentence: `completed`, `paused (total budget of $5.0000 spent)`.
     #[must_use]
     pub fn state_words(&self) -> String {
         let state = match self.state {
             RunState::Paused => format!("paused ({})", self.cause_of_pause()),
+            RunState::Asking => "waiting for an approval".to_owned(),
             other => other.as_str().to_owned(),
         };
         match self.rehearsal {
@@ -110,8 +113,12 @@ impl RunView {
 
     fn cause_of_pause(&self) -> String {
         match self.interrupted_by {
-            Some(InterruptedBy::Ceiling) => "total budget spent".to_owned(),
-            Some(InterruptedBy::Approval) => "approval needed, or denied".to_owned(),
+            Some(InterruptedBy::Ceiling) => self.used_up(),
+            Some(InterruptedBy::Approval) => match self.approved {
+                None => "approval needed".to_owned(),
+                Some(true) => "approved since then".to_owned(),
+                Some(false) => "approval denied".to_owned(),
+            },
             Some(InterruptedBy::Sentinel) => "asked for by a sentinel".to_owned(),
             Some(InterruptedBy::Stuck) => "stuck".to_owned(),
             Some(InterruptedBy::UsageLimit) => self.limit_ends().map_or_else(
@@ -119,6 +126,19 @@ impl RunView {
                 |ends| format!("usage limit until {ends}"),
             ),
             Some(InterruptedBy::Stop | InterruptedBy::LostSession) | None => "interrupted".to_owned(),
+        }
+    }
+
+    /// Returns which budget paused the run: money or time of the total, where that is used up, else that of the codon that its cause names.
+    fn used_up(&self) -> String {
+        let money = self.money.limit.filter(|limit| self.money.counted() >= *limit);
+        let now = self.at.unwrap_or(Timestamp::UNIX_EPOCH);
+        let time = self.time_limit_ms.map(Duration::from_millis);
+        let time = time.filter(|limit| self.worked(now) >= *limit);
+        match (money, time) {
+            (Some(limit), _) => format!("total budget of {limit} spent"),
+            (None, Some(limit)) => format!("total time of {} used up", short_duration(limit)),
+            (None, None) => "budget spent".to_owned(),
         }
     }
 

@@ -620,7 +620,7 @@ pub enum Event {
         /// How it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
-        /// Last line of its output, cut at 400 bytes.
+        /// Last line of its output that says anything, cut at 400 bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         says: Option<String>,
     },

@@ -335,12 +335,12 @@ fn each_outcome_has_one_word() {
         (
             begun().run_pauses(InterruptedBy::Ceiling),
             RunState::Paused,
-            "Paused (total budget spent)",
+            "Paused (budget spent)",
         ),
         (
             begun().run_pauses(InterruptedBy::Approval),
             RunState::Paused,
-            "Paused (approval needed, or denied)",
+            "Paused (approval needed)",
         ),
         (open().run_crashes(), RunState::Crashed, "Crashed"),
     ];

@@ -4,6 +4,7 @@ use hankweave_core::id::CodonId;
 use hankweave_core::view::{AnsweredApproval, AskedApproval, RunState, RunView};
 use hankweave_core::wire::Command;
 use hankweave_runtime::RunCommand;
+use hankweave_runtime::world::environment::Environment;
 
 use crate::keys::Key;
 use crate::screen::local_time;
@@ -128,14 +129,19 @@ pub(crate) fn answer_text(view: &RunView, answered: &AnsweredApproval, own: Opti
     let by = match answered.client.as_deref() {
         None => String::new(),
         Some(client) if Some(client) == own => " by you".to_owned(),
-        Some(client) => {
-            let name = client.strip_prefix("client-").unwrap_or(client);
-            format!(" by client {}", name.chars().take(6).collect::<String>())
-        }
+        Some(client) => format!(" by {}", client_name(client)),
     };
     let reason = answered.reason.as_ref();
     let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     format!("{title}: {word}{by} at {}{reason}", local_time(answered.at))
+}
+
+/// Short name of a client, `client 5b26ab`; the name of a user is as it is.
+pub(crate) fn client_name(client: &str) -> String {
+    match client.strip_prefix("client-") {
+        Some(name) => format!("client {}", name.chars().take(6).collect::<String>()),
+        None => client.to_owned(),
+    }
 }
 
 fn title(view: &RunView, codon: &CodonId) -> String {
@@ -148,6 +154,7 @@ impl From<ApprovalAnswer> for RunCommand {
             codon_id: answer.codon_id,
             granted: answer.granted,
             reason: answer.reason,
+            by: Environment::of_process().user(),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::logging;
 use crate::output;
 use crate::remote::runtime;
 use crate::report::counted;
-use crate::screen::{self, print_stderr, size};
+use crate::screen::{self, local_time, print_stderr, size};
 use crate::server_log::ServerLog;
 use crate::typed::HintCommands;
 
@@ -122,7 +122,8 @@ fn write_offer(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
     }
     for run in &plan.runs {
         let (codons, size) = (counted(run.codons, "codon"), size(run.bytes));
-        writeln!(text, "  {}  {}  {codons:>9}  {size:>10}", run.run_id, run.began)?;
+        let began = local_time(run.began);
+        writeln!(text, "  {}  {began:<12}  {codons:>9}  {size:>10}", run.run_id)?;
     }
     if plan.checkpoints.is_empty() {
         writeln!(text, "no checkpoint: what stays builds on all of them")?;

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread::CodonPoint;
 use hankweave_runtime::error::chain;
+use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::{AcceptedCommand, Commander, RollbackTarget, RunCommand, Shutdown, StopCause};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -69,6 +70,7 @@ fn read(line: &str) -> StdinCommand {
             codon_id: None,
             granted,
             reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),
+            by: Environment::of_process().user(),
         })
     };
     let start = |id: &str, skip_rig| match CodonId::new(id) {

@@ -9,7 +9,8 @@ use hankweave_runtime::error::chain;
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::secrets::Secrets;
 
-use crate::screen::{SafeText, print_stderr};
+use crate::screen::{SafeText, columns_of_errors, print_stderr};
+use crate::wrap::hanging;
 
 /// Why the program ends with something else than 0.
 #[derive(Debug)]
@@ -103,18 +104,38 @@ impl CliError {
 
     fn write(&self, text: &mut SafeText) -> fmt::Result {
         let secrets = Secrets::of(Environment::of_process().iter());
+        let columns = columns_of_errors();
         text.styled(style(AnsiColor::Red).bold(), "error:")?;
-        write!(text, " {}", secrets.redact(&self.message))?;
+        write!(
+            text,
+            " {}",
+            broken(&secrets.redact(&self.message), "error: ", columns)
+        )?;
         if let Some(hint) = &self.hint {
             write!(text, "\n  ")?;
             text.styled(style(AnsiColor::Cyan), "hint:")?;
-            write!(text, " {}", secrets.redact(hint))?;
+            write!(text, " {}", broken(&secrets.redact(hint), "  hint: ", columns))?;
         }
         if self.kind == CliErrorKind::Bug {
             write!(text, "\n  this is a bug in hankweave; please report it")?;
         }
         writeln!(text)
     }
+}
+
+/// Breaks a text between words where a terminal would break it anywhere; `before` stands in front of it.
+fn broken(text: &str, before: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else {
+        return text.to_owned();
+    };
+    let text = format!("{before}{text}");
+    let lines = text.split('\n').flat_map(|line| hanging(line, columns, "    "));
+    let broken = lines.collect::<Vec<_>>().join("\n");
+    broken
+        .strip_prefix(before)
+        .or_else(|| broken.strip_prefix(before.trim_end()))
+        .unwrap_or(&broken)
+        .to_owned()
 }
 
 fn style(color: AnsiColor) -> Style {

@@ -312,8 +312,9 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &HintCommands) -> C
             typed.command("op log")
         )),
         RollbackError::NothingToUndo => CliError::from_error(CliErrorKind::Failed, error).hint(format!(
-            "`{}` lists all operations; op restore ID goes to any of them",
-            typed.command("op log")
+            "`{}` lists all operations; `{}` goes to any of them",
+            typed.command("op log"),
+            typed.command("op restore ID")
         )),
         RollbackError::UnknownOperation(_) | RollbackError::AmbiguousOperation(_) => {
             CliError::from_error(CliErrorKind::Input, error)

@@ -16,7 +16,7 @@ use hankweave_runtime::{RunOutcome, RunResult};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use crate::screen::ring;
+use crate::screen::{ring, with_zoned_times};
 
 /// How long a command may take: the program waits for it before it ends.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -165,7 +165,7 @@ impl Notifier {
             NotifyMethod::Bell => ring(),
             NotifyMethod::Desktop(None) => {}
             NotifyMethod::Desktop(Some(program)) => {
-                let body = format!("{} {}", news.reason, news.next);
+                let body = format!("{} {}", with_zoned_times(&news.reason), news.next);
                 let args = ["--app-name=hankweave", "--", &title, body.trim_end()].map(OsString::from);
                 self.run(program, args.into(), news).await;
             }
@@ -195,9 +195,10 @@ impl Notifier {
     /// A command gets the news as JSON on its standard input, and in variables.
     async fn run(&self, program: &Path, args: Vec<OsString>, news: &Notification) {
         let mut env = environment(&self.world.environment, &BTreeMap::new());
+        let reason = with_zoned_times(&news.reason);
         for (name, value) in [
             ("HANKWEAVE_EVENT", news.event),
-            ("HANKWEAVE_REASON", &news.reason),
+            ("HANKWEAVE_REASON", &reason),
             ("HANKWEAVE_NEXT", &news.next),
         ] {
             env.insert(name.into(), value.into());

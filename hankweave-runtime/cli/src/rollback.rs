@@ -70,7 +70,7 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
         return Ok(signals::stopped(&shutdown));
     };
     if !back.dry_run {
-        receipt::write(back.execution);
+        receipt::write(back.execution, None);
     }
     if global.json() {
         output::print_json(&document(&rollback, back.dry_run))?;

@@ -46,7 +46,7 @@ use crate::otel;
 use crate::prices;
 use crate::prompt_line::PromptForm;
 use crate::question::{self, RecoveryChoice};
-use crate::receipt;
+use crate::receipt::{self, Listening};
 use crate::rehearsal::RehearsalCopy;
 use crate::report::{LiveContext, Reporter, SummaryContext, headline};
 use crate::screen::{come_back, is_drawable};
@@ -250,6 +250,7 @@ async fn drive(
     let (directory, state) = (hankweave.directory().clone(), hankweave.state_reader());
     let execution = directory.root().to_owned();
     receipt::forget(&execution);
+    let listening = Listening::start(&execution, hankweave.subscribe());
     let notifier = start.notifier(&execution, &report);
     let replan = hankweave.can_be_replanned();
     let events = hankweave.subscribe();
@@ -315,7 +316,11 @@ async fn drive(
         };
         report.close(&outcome, &ending);
     }
-    let written = outcome.run_id.as_ref().and_then(|_| receipt::write(&execution));
+    let heard = listening.end().await;
+    let written = outcome
+        .run_id
+        .as_ref()
+        .and_then(|_| receipt::write(&execution, heard));
     if let Some(news) = &mut news {
         news.report = written;
     }

@@ -86,7 +86,11 @@ fn write(
             run = Some(&entry.run_id);
         }
         let codon = CodonSummary::of(&entry.codon);
-        let line = codon_line(codon_standing(&entry.codon, live), Some(codon.duration), &codon);
+        let line = codon_line(
+            codon_standing(&entry.codon, live),
+            Some(codon.duration).filter(|_| !entry.codon.crashed()),
+            &codon,
+        );
         write!(text, "  ")?;
         let style = style_of(codon.status, codon.interrupted_by);
         text.styled(style, format_args!("{:<width$}", codon.codon_id.as_str()))?;

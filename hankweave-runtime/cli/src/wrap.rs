@@ -31,9 +31,59 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// Breaks a line between its words into lines of at most `columns`, those after the first one with `indent`. What stands between backticks is one word,
+/// because commands are pasted whole; a longer word is left to the terminal.
+pub(crate) fn hanging(line: &str, columns: usize, indent: &str) -> Vec<String> {
+    let start = line.len() - line.trim_start().len();
+    let mut lines = vec![line[..start].to_owned()];
+    let (mut used, mut is_empty) = (start, true);
+    for word in words(&line[start..]) {
+        let width = measure_text_width(word);
+        if !is_empty && used + 1 + width > columns {
+            lines.push(indent.to_owned());
+            (used, is_empty) = (indent.len(), true);
+        }
+        if let Some(line) = lines.last_mut() {
+            if !is_empty {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(word);
+        }
+        (used, is_empty) = (used + width, false);
+    }
+    lines
+}
+
+/// Words of a line, with those between backticks as one.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    let parts = text.split(move |c: char| {
+        is_quoted ^= c == '`';
+        c == ' ' && !is_quoted
+    });
+    parts.filter(|word| !word.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_hangs_breaks_between_words_and_never_in_a_command() {
+        let line = "  hint: `hankweave run --max-cost 5` goes on, and more";
+        assert_eq!(
+            hanging(line, 24, "      "),
+            [
+                "  hint:",
+                "      `hankweave run --max-cost 5`",
+                "      goes on, and more"
+            ]
+        );
+        assert_eq!(hanging("short", 24, "  "), ["short"]);
+        assert_eq!(hanging("an odd ` is here", 8, "  "), ["an odd", "  ` is here"]);
+        assert_eq!(hanging("", 8, "  "), [""]);
+    }
 
     #[test]
     fn lines_break_between_words_and_inside_of_those_that_are_too_long() {

@@ -1,5 +1,7 @@
 //! Limits of a codon, watched from its first record to its end (HANK-35).
 
+use std::time::Duration;
+
 use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
 use hankweave_core::budget::{CodonLimits, Meter};
 use hankweave_core::codon::{
@@ -91,8 +93,25 @@ pub(super) fn check_cut_off(codon: &CodonRun<'_>, why: String) -> FailureReason 
     }
 }
 
+/// Consequence for a codon that has no budget left before it starts.
+pub(crate) enum NoBudget {
+    /// The run pauses before it, for this reason.
+    Pauses(String),
+    /// It ends before anything is started for it.
+    Ends,
+}
+
+/// Returns the consequence for a codon that has no budget left; `None` when it can start.
+pub(crate) fn no_budget_left(limits: &CodonLimits) -> Option<NoBudget> {
+    let exceeded = Meter::new(*limits).exceeded(Duration::ZERO)?;
+    Some(match limits.consequence(&exceeded) {
+        OnExceeded::Pause => NoBudget::Pauses(why_paused(limits, exceeded)),
+        OnExceeded::Complete | OnExceeded::Fail => NoBudget::Ends,
+    })
+}
+
 /// Why a run pauses, in words; the run adds the details of its total budget.
-pub(crate) fn why_paused(limits: &CodonLimits, exceeded: BudgetExceeded) -> String {
+fn why_paused(limits: &CodonLimits, exceeded: BudgetExceeded) -> String {
     match limits.is_of_the_ceiling(&exceeded) {
         true => "the budget of the whole is used up".to_owned(),
         false => format!("its budget is used up: {exceeded}"),

@@ -168,7 +168,10 @@ pub(super) async fn examine(
     }
     let begun = Instant::now();
     let result = run_once(codon, run, in_time, most).await;
-    let failed = result.as_ref().err();
+    let (printed, failed) = match &result {
+        Ok(printed) => (printed, None),
+        Err(failed) => (&failed.printed, Some(failed)),
+    };
     let event = Event::CheckCompleted {
         codon_id: codon.entry.codon_id.clone(),
         loop_id: of.cloned(),
@@ -176,13 +179,14 @@ pub(super) async fn examine(
         passed: result.is_ok(),
         duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         why: failed.map(|failed| failed.how.clone()),
-        says: failed.and_then(|failed| Some(excerpt(failed.printed.lines.back()?, MOST_OF_LINE))),
+        says: printed.last_line().map(|line| excerpt(line, MOST_OF_LINE)),
     };
     codon.run.publish(event).await;
-    result
+    result.map(drop)
 }
 
-async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -> Result<(), FailedCheck> {
+/// Returns what the command printed, if it passed.
+async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -> Result<Tail, FailedCheck> {
     let rig = Rig {
         ignore_failures: false,
         ..set_up::rig(codon)
@@ -218,8 +222,12 @@ async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -
             (work.await, true)
         }
     };
+    let printed = std::mem::replace(
+        &mut *printed.lock().unwrap_or_else(PoisonError::into_inner),
+        Tail::new(most),
+    );
     let Err(error) = result else {
-        return Ok(());
+        return Ok(printed);
     };
     let how = match &error {
         _ if is_over => "the command was stopped: the time of the codon is over".to_owned(),
@@ -229,10 +237,7 @@ async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -
     Err(FailedCheck {
         why: format!("the check `{run}` has not passed: {how}"),
         how,
-        printed: std::mem::replace(
-            &mut printed.lock().unwrap_or_else(PoisonError::into_inner),
-            Tail::new(most),
-        ),
+        printed,
         is_over,
     })
 }
@@ -269,6 +274,12 @@ impl Tail {
             self.bytes -= first.len() + 1;
             self.left_out += 1;
         }
+    }
+
+    /// Returns the last line that says anything.
+    fn last_line(&self) -> Option<&str> {
+        let mut lines = self.lines.iter().map(String::as_str);
+        lines.rfind(|line| !line.trim().is_empty())
     }
 
     fn text(&self) -> String {

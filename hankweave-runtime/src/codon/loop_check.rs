@@ -3,7 +3,7 @@
 
 use hankweave_core::agent::FailureReason;
 use hankweave_core::codon::{LoopCheck, LoopStall};
-use hankweave_core::hank::{LoopConfig, OnExceeded};
+use hankweave_core::hank::{HankItem, LoopConfig, OnExceeded};
 use sha2::{Digest, Sha256};
 
 use super::budget::check_cut_off;
@@ -43,14 +43,16 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let says = match said {
         Ok(()) => None,
         Err(missed) if is_last || missed.is_over => {
-            let why = match ends_loop {
-                true => "its budget is used up, so no iteration follows",
-                false => "no iteration is left",
+            let (why, helps) = match (ends_loop, is_last) {
+                (true, _) => ("its budget is used up, so no iteration follows", None),
+                (false, true) => ("no iteration is left", limit_of_loop(codon)),
+                (false, false) => ("its time is used up, so no iteration follows", None),
             };
             report_next(codon, why.to_owned()).await;
+            let why = format!("{why}{}", helps.unwrap_or_default());
             let reason = match missed.is_over {
                 true => check_cut_off(codon, missed.why),
-                false => FailureReason::unknown(false, missed.why),
+                false => FailureReason::unknown(false, format!("{}; {why}", missed.why)),
             };
             work.outcome = AgentOutcome::Stopped(Interruption::Failure(reason), exit);
             return;
@@ -100,6 +102,21 @@ impl Repeats {
     fn stall(self, output: Option<String>) -> LoopStall {
         LoopStall::after(self.before.as_ref(), self.changed_nothing, output)
     }
+}
+
+/// Returns how many iterations the loop has had, and the key that allows more, for the end of a sentence.
+fn limit_of_loop(codon: &CodonRun<'_>) -> Option<String> {
+    let of = &codon.entry.loop_context.as_ref()?.loop_id;
+    let mut loops = codon.run.hank.items.iter().map(HankItem::as_loop).zip(0_usize..);
+    let (found, index) =
+        loops.find_map(|(item, index)| Some((item.filter(|found| found.id == *of)?, index)))?;
+    let all = match found.most_iterations()? {
+        1 => "the only one".to_owned(),
+        most => format!("all {most} iterations"),
+    };
+    Some(format!(
+        " after {all}: raise `hank[{index}].terminateOn.limit` in hank.json for more"
+    ))
 }
 
 /// Iterations after which the loop of the codon is stuck.

@@ -32,7 +32,7 @@ mod start_of_work;
 mod watch;
 mod watchers;
 
-pub(crate) use budget::why_paused;
+pub(crate) use budget::{NoBudget, no_budget_left};
 pub(crate) use context::{CodonEnd, CodonRun, RigNeed, RunContext};
 pub(crate) use orders::{CodonCommand, Orders, Remarks};
 pub(crate) use progress::telling;

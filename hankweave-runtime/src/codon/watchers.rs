@@ -68,6 +68,7 @@ pub(super) async fn load(
             Err(why) if entry.is_needed() => missing.push((name, why)),
             Err(why) => {
                 let message = format!("sentinel {name} is left out: {why}");
+                codon.remarks.add(message.clone());
                 codon.run.publish(Event::Info { message }).await;
             }
         }
@@ -115,6 +116,7 @@ fn context(codon: &CodonRun<'_>) -> Context {
         }
         // A second request would force the stop.
         SentinelRequest::Asked(Ask::Pause, _) => {}
+        SentinelRequest::Refused(what) => remarks.add(what),
         SentinelRequest::Failed(why) => orders.give(CodonCommand::Fail(why)),
     };
     Context {

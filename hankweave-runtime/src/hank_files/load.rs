@@ -437,7 +437,7 @@ fn inside(found: &Problem, hank: &Hank, reference: &Reference<'_>) -> Problem {
     Problem {
         level: found.level,
         hint: found.hint.clone(),
-        ..Problem::error(&hank.places, &*reference.place, message)
+        ..Problem::error(&hank.places, &*reference.place, message).in_file(reference.path, found)
     }
 }
 

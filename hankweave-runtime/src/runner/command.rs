@@ -40,6 +40,8 @@ pub enum RunCommand {
         granted: bool,
         /// For the record.
         reason: Option<String>,
+        /// Client or user who answers, for the record.
+        by: Option<String>,
     },
     /// End the running codon as skipped: its agent is asked to stop, then killed.
     Skip,

@@ -106,7 +106,7 @@ pub struct CodonSummary {
     /// Cause of the interruption; the codon has no fault and can continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted_by: Option<InterruptedBy>,
-    /// Remarks for people: background work that was ended, the request of a sentinel.
+    /// Remarks for people: background work that was ended, the request of a sentinel, what its sentinels said last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
 }

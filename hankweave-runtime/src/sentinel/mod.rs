@@ -75,6 +75,8 @@ impl Context {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SentinelRequest {
     Asked(Ask, String),
+    /// It asks for what is not done.
+    Refused(String),
     /// The sentinel failed, and its codon with it.
     Failed(String),
 }

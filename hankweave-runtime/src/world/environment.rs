@@ -50,6 +50,13 @@ impl Environment {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
+    /// Name of the user, where the environment has it.
+    #[must_use]
+    pub fn user(&self) -> Option<String> {
+        let name = self.get("LOGNAME").or_else(|| self.get("USER"))?.to_str()?;
+        Some(name.to_owned()).filter(|name| !name.trim().is_empty())
+    }
+
     /// All variables with their values, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.variables

@@ -148,7 +148,15 @@ fn unknown_keys_come_with_advice() {
     );
     assert_eq!(
         hint(r#"{"model": "x", "hank": []}"#),
-        "`model` belongs inside a codon of the list `hank`"
+        "write `overrides.model` for all codons, or write it inside a codon of the list `hank`"
+    );
+    assert_eq!(
+        hint(r#"{"budget": {}, "hank": []}"#),
+        "write `overrides.budget` for all codons, or write it inside a codon of the list `hank`"
+    );
+    assert_eq!(
+        hint(r#"{"rigSetup": [], "hank": []}"#),
+        "`rigSetup` belongs inside a codon of the list `hank`"
     );
     assert!(hint(&with(r#""qqq": 1"#)).starts_with("valid keys are type, id, name"));
 }

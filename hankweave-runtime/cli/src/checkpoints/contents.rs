@@ -116,6 +116,51 @@ pub(crate) fn changed_lines(
     Some(files.filter_map(numbers).collect())
 }
 
+/// Returns the lines gained and lost between each pair of checkpoints, by the second one; `None` without git, or where it fails.
+pub(crate) fn changed_lines_of(
+    execution: &Path,
+    pairs: &[(&CheckpointSha, &CheckpointSha)],
+) -> Option<BTreeMap<CheckpointSha, LineCounts>> {
+    let mut command = plain_git(&find_git()?, execution);
+    // A commit with another one after it is compared with that.
+    command
+        .args(&DIFF[..4])
+        .args(["diff-tree", "--stdin", "-r", "--numstat", "--no-renames"]);
+    command
+        .args(&DIFF[5..])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let wanted: String = pairs.iter().map(|(from, to)| format!("{to} {from}\n")).collect();
+    // What git prints is read meanwhile, so neither waits for the other.
+    let input = child.stdin.take();
+    let fed = std::thread::Builder::new().spawn(move || {
+        let mut input = input?;
+        input.write_all(wanted.as_bytes()).ok()
+    });
+    let output = child
+        .wait_with_output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    fed.ok()?.join().ok()??;
+    let mut lines: BTreeMap<CheckpointSha, LineCounts> = pairs
+        .iter()
+        .map(|(_, to)| ((*to).clone(), LineCounts::default()))
+        .collect();
+    let mut current = None;
+    for line in output.stdout.split(|byte| *byte == b'\n') {
+        if let Some((_, counts)) = numbers(line) {
+            if let Some(sum) = current.as_ref().and_then(|to| lines.get_mut(to)) {
+                sum.added = sum.added.saturating_add(counts.added);
+                sum.removed = sum.removed.saturating_add(counts.removed);
+            }
+        } else if let Ok(to) = std::str::from_utf8(line) {
+            current = Some(CheckpointSha::new(to));
+        }
+    }
+    Some(lines)
+}
+
 /// Reads `ADDED<tab>REMOVED<tab>PATH`, as git prints it; binary files have `-` for numbers.
 fn numbers(line: &[u8]) -> Option<(String, LineCounts)> {
     let mut parts = line.splitn(3, |byte| *byte == b'\t');

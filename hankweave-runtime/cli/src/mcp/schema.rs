@@ -67,7 +67,7 @@ pub(super) const TOOLS: &[ToolDescription] = &[
         reads: true,
         ..tool(
             "list_tasks",
-            "List tasks, the newest first. A waiting task has a `question`, which a user answers with `hankweave task approve ID` or `task deny ID`; no tool does.",
+            "List tasks, the newest first. A waiting task has a `question`, which a user answers with `hankweave task approve ID` or `hankweave task deny ID`; no tool does.",
             listed,
             &[],
         )

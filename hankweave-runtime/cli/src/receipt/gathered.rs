@@ -14,7 +14,7 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use serde::Serialize;
 
 use super::heard::{CheckReport, Heard, Occasion};
-use crate::checkpoints::{LineCounts, changed_lines};
+use crate::checkpoints::{LineCounts, changed_lines, changed_lines_of};
 use crate::report::codon_standing;
 use crate::screen::local_time;
 use crate::status::StatusView;
@@ -37,7 +37,7 @@ pub(crate) struct Receipt {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<String>,
     pub(super) state: RunState,
-    /// State in words, such as `paused (total budget spent)`.
+    /// State in words, such as `paused (total budget of $5.0000 spent)`.
     pub(super) words: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cause: Option<String>,
@@ -48,6 +48,9 @@ pub(crate) struct Receipt {
     pub(super) ended: Option<Timestamp>,
     /// Time at work of all runs, in milliseconds.
     pub(super) worked_ms: u64,
+    /// A crash took part of that time, so that it is unknown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) worked_is_lower_bound: bool,
     pub(super) codons: Vec<CodonReport>,
     /// Codons that are not listed because there are too many.
     pub(super) more_codons: usize,
@@ -87,11 +90,17 @@ pub(super) struct CodonReport {
     pub(super) did: Option<String>,
     pub(super) attempts: usize,
     pub(super) worked_ms: u64,
+    /// A crash interrupted it, and nobody knows when.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) time_is_unknown: bool,
     pub(super) cost: Usd,
     pub(super) cost_is_lower_bound: bool,
     pub(super) tokens: TokenUsage,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) files_changed: Option<u64>,
+    /// Lines that it added and removed; `None` without a checkpoint or git.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lines: Option<LineCounts>,
     pub(super) checks: Vec<CheckReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) remarks: Vec<String>,
@@ -153,7 +162,8 @@ impl Receipt {
             .iter()
             .map(|run| status.worked(run))
             .sum::<std::time::Duration>();
-        let codons = codons(status, hank, &heard);
+        let lines = lines_of_codons(execution, status);
+        let codons = codons(status, hank, &heard, &lines);
         let recorded = codons.len();
         Self {
             name: meta.map_or_else(|| name_of(execution), |meta| meta.name.clone()),
@@ -175,6 +185,7 @@ impl Receipt {
             began: status.state.runs.iter().last().map(|run| run.start_time),
             ended: run.and_then(|run| run.end_time),
             worked_ms: u64::try_from(worked.as_millis()).unwrap_or(u64::MAX),
+            worked_is_lower_bound: status.state.runs.iter().any(|run| status.lost_time(run)),
             more_codons: recorded.saturating_sub(LISTED),
             planned: status.state.execution_plan.len().saturating_sub(recorded),
             // The newest ones say more about where the run stands.
@@ -200,7 +211,12 @@ fn name_of(execution: &Path) -> String {
 }
 
 /// Codons that have started, in the order of the plan.
-fn codons(status: &StatusView<'_>, hank: Option<&Hank>, heard: &Heard) -> Vec<CodonReport> {
+fn codons(
+    status: &StatusView<'_>,
+    hank: Option<&Hank>,
+    heard: &Heard,
+    lines: &BTreeMap<CodonId, LineCounts>,
+) -> Vec<CodonReport> {
     let newest = status.thread.newest_records();
     let planned = status.state.execution_plan.iter();
     let started = planned.filter_map(|entry| newest.get(&entry.codon_id).copied());
@@ -227,6 +243,8 @@ fn codons(status: &StatusView<'_>, hank: Option<&Hank>, heard: &Heard) -> Vec<Co
                 did: heard.messages.get(id).cloned(),
                 attempts: attempts.get(id).copied().unwrap_or(1),
                 worked_ms: u64::try_from(summary.duration.as_millis()).unwrap_or(u64::MAX),
+                time_is_unknown: record.crashed() || (!record.is_terminal() && !status.live),
+                lines: lines.get(id).copied(),
                 cost: summary.cost,
                 cost_is_lower_bound: summary.cost_is_lower_bound,
                 tokens: summary.tokens,
@@ -237,6 +255,37 @@ fn codons(status: &StatusView<'_>, hank: Option<&Hank>, heard: &Heard) -> Vec<Co
             }
         })
         .collect()
+}
+
+/// Returns the lines that each codon added and removed, from before its first attempt in a row to its newest checkpoint.
+fn lines_of_codons(execution: &Path, status: &StatusView<'_>) -> BTreeMap<CodonId, LineCounts> {
+    // A history that began anew begins with files of which no checkpoint is known.
+    let oldest = status.thread.codons.last().map(|entry| &entry.run_id);
+    let is_first = oldest == status.state.runs.iter().last().map(|run| &run.run_id);
+    let mut before = status.state.initial_checkpoint.as_ref().filter(|_| is_first);
+    let (mut starts, mut ends) = (BTreeMap::new(), BTreeMap::new());
+    let mut newest = None;
+    for entry in status.thread.codons.iter().rev() {
+        let id = entry.codon.codon_id();
+        if newest != Some(id)
+            && let Some(start) = before
+        {
+            starts.insert(id, start);
+        }
+        newest = Some(id);
+        if let Some((_, end)) = entry.codon.end_checkpoint() {
+            ends.insert(id, end);
+            before = Some(end);
+        }
+    }
+    let pairs: Vec<_> = ends
+        .iter()
+        .rev()
+        .filter_map(|(id, end)| Some((*starts.get(id)?, *end)))
+        .collect();
+    let lines = changed_lines_of(execution, &pairs).unwrap_or_default();
+    let of_codon = |(id, end): (&CodonId, &CheckpointSha)| Some((id.clone(), *lines.get(end)?));
+    ends.into_iter().filter_map(of_codon).collect()
 }
 
 /// First line of a prompt, or the files that hold it.

@@ -12,6 +12,7 @@ use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 use hankweave_runtime::journal::TailLine;
 use serde::Serialize;
 
+use crate::approval_prompt::client_name;
 use crate::exit::CliError;
 use crate::recorded::{self, JournalRange, LineSink};
 
@@ -23,7 +24,7 @@ const OCCASIONS: usize = 200;
 
 /// Contents of a journal that a report needs.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(crate) struct Heard {
     /// View after its last event.
     pub(super) view: RunView,
     /// Last message of each codon's agent, cut.
@@ -72,8 +73,14 @@ impl Heard {
         Ok(heard)
     }
 
-    fn take(&mut self, entry: &JournalEntry) {
-        let answered = self.view.answered.clone();
+    /// Takes an entry in; one that was taken already changes nothing.
+    pub(super) fn take(&mut self, entry: &JournalEntry) {
+        if entry.seq <= self.view.seq {
+            return;
+        }
+        // Journals of older versions name the client only after the answer.
+        let answered = self.view.answered.as_ref();
+        let is_attributed = answered.is_some_and(|answer| answer.client.is_some());
         self.view.take(entry);
         match &entry.event {
             Event::AssistantAction {
@@ -116,15 +123,16 @@ impl Heard {
                 reason,
             } => {
                 // An answer is an occasion already: this says who gave it.
-                if answered == self.view.answered {
+                if !matches!(command.as_str(), "codon.approve" | "codon.deny") {
                     let codon = codon_id
                         .as_ref()
                         .map(|id| format!(" of {id}"))
                         .unwrap_or_default();
-                    let what = format!("{command}{codon} by {client_id}{}", because(reason.as_deref()));
+                    let client = client_name(client_id);
+                    let what = format!("{command}{codon} by {client}{}", because(reason.as_deref()));
                     self.note(entry.timestamp, what);
-                } else if let Some(newest) = self.occasions.last_mut() {
-                    newest.what.push_str(&format!(" (by {client_id})"));
+                } else if let Some(newest) = self.occasions.last_mut().filter(|_| !is_attributed) {
+                    newest.what.push_str(&format!(" (by {})", client_name(client_id)));
                 }
             }
             _ => {}
@@ -147,9 +155,12 @@ impl Heard {
                 approval: Some(answer),
             } => {
                 let verb = if answer.granted { "approved" } else { "denied" };
+                let by = answer.by.as_deref();
+                let by = by.map(|by| format!(" by {}", client_name(by)));
                 let what = format!(
-                    "{} was {verb}{}",
+                    "{} was {verb}{}{}",
                     answer.codon_id,
+                    by.unwrap_or_default(),
                     because(answer.reason.as_deref())
                 );
                 self.note(at, what);

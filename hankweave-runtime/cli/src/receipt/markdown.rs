@@ -10,8 +10,8 @@ use hankweave_runtime::checkpoint::ChangeKind;
 
 use super::gathered::{CodonReport, FileReport, OTHERS, Receipt};
 use crate::checkpoints::LineCounts;
-use crate::report::{counted, duration, tokens};
-use crate::screen::{local_time, one_line};
+use crate::report::{counted, duration, tokens, worked};
+use crate::screen::{local_period, local_time, one_line};
 
 /// Files that are listed by name.
 const NAMED_FILES: usize = 40;
@@ -50,10 +50,6 @@ fn code(text: &str) -> String {
         ""
     };
     format!("{fence}{space}{text}{space}{fence}")
-}
-
-fn time(ms: u64) -> String {
-    duration(Duration::from_millis(ms))
 }
 
 const fn mark(state: RunState) -> &'static str {
@@ -110,10 +106,10 @@ impl Receipt {
             parts.push(changed(count as u64));
         }
         parts.push(self.spent());
-        parts.push(format!("{} at work", time(self.worked_ms)));
+        let time = Duration::from_millis(self.worked_ms);
+        parts.push(format!("{} at work", worked(time, self.worked_is_lower_bound)));
         if let Some(began) = self.began {
-            let until = self.ended.map(|end| format!(" to {}", local_time(end)));
-            parts.push(format!("{}{}", local_time(began), until.unwrap_or_default()));
+            parts.push(local_period(began, "to", self.ended));
         }
         if self.runs > 1 {
             parts.push(counted(self.runs, "run"));
@@ -152,9 +148,12 @@ impl Receipt {
                 plain(&codon.name),
                 code(codon.id.as_str()),
                 codon.state,
-                time(codon.worked_ms),
+                match codon.time_is_unknown {
+                    true => "unknown".to_owned(),
+                    false => duration(Duration::from_millis(codon.worked_ms)),
+                },
                 codon.cost.display(codon.cost_is_lower_bound),
-                codon.files_changed.map_or_else(|| "-".to_owned(), changed),
+                codon.changes(),
                 codon.did.as_deref().map_or_else(|| "-".to_owned(), plain),
             )?;
         }
@@ -309,6 +308,16 @@ impl Receipt {
 }
 
 impl CodonReport {
+    /// `2 files changed, +12 −3`
+    fn changes(&self) -> String {
+        let files = self.files_changed.map_or_else(|| "-".to_owned(), changed);
+        let lines = self.lines.filter(|lines| *lines != LineCounts::default());
+        match lines.filter(|_| self.files_changed != Some(0)) {
+            Some(lines) => format!("{files}, {}", lines_changed(lines)),
+            None => files,
+        }
+    }
+
     /// Why it did not succeed, and what else is odd about it.
     fn write_troubles(&self, text: &mut String) -> fmt::Result {
         for trouble in self.why.iter().chain(&self.remarks) {

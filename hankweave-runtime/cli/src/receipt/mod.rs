@@ -10,10 +10,12 @@ use std::process::ExitCode;
 
 use hankweave_core::thread;
 use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, replace};
 
 use gathered::Receipt;
-use heard::Heard;
+pub(crate) use heard::Heard;
+use tokio::task::JoinHandle;
 
 use crate::args::{Global, ReportArgs};
 use crate::exit::{CliError, CliErrorKind};
@@ -21,15 +23,18 @@ use crate::output;
 use crate::screen::print;
 use crate::status::{StatusView, last_hank};
 
-/// Longest journal that is read when a run ends, in bytes: half a second of reading.
+/// Longest journal that is read when a run ends and nobody has listened to it, in bytes: half a second of reading.
 const MOST_AT_END: u64 = 64 << 20;
+
+/// Longest journal that is read when a run starts, in bytes, so that its report needs no reading at the end: as little as nobody waits for.
+const MOST_AT_START: u64 = 2 << 20;
 
 /// Name of the report in `.hankweave`.
 const REPORT: &str = "report.md";
 
 /// Prints the report of a run from its record (CLI-44).
 pub(crate) fn report(global: &Global, args: &ReportArgs) -> Result<ExitCode, CliError> {
-    let receipt = gather(&args.execution.execution, u64::MAX)?;
+    let receipt = gather(&args.execution.execution, u64::MAX, None)?;
     if global.json() {
         return output::print_json(&receipt);
     }
@@ -43,10 +48,40 @@ pub(crate) fn report(global: &Global, args: &ReportArgs) -> Result<ExitCode, Cli
     Ok(ExitCode::SUCCESS)
 }
 
+/// A run that is listened to for its report.
+#[derive(Debug)]
+pub(crate) struct Listening(Option<JoinHandle<Option<Heard>>>);
+
+impl Listening {
+    /// Listens from here on, after what is recorded, unless that is much: the journal is read at the end then.
+    pub(crate) fn start(execution: &Path, mut events: Subscription) -> Self {
+        let recorded = crate::state::journal_bytes(execution).ok();
+        let earlier = recorded.filter(|bytes| *bytes <= MOST_AT_START);
+        let Some(mut heard) = earlier.and_then(|_| Heard::of(execution).ok()) else {
+            return Self(None);
+        };
+        Self(Some(tokio::spawn(async move {
+            loop {
+                match events.next().await {
+                    Ok(Some(Delivery::Events(events))) => events.values().for_each(|entry| heard.take(entry)),
+                    Ok(Some(Delivery::Lagged)) => {}
+                    Ok(None) => return Some(heard),
+                    Err(_) => return None,
+                }
+            }
+        })))
+    }
+
+    /// Returns what was heard up to the end; `None` when the journal has to be read.
+    pub(crate) async fn end(self) -> Option<Heard> {
+        self.0?.await.ok()?
+    }
+}
+
 /// Writes the report of a run that has ended beside its record, and returns its path. That it could not be written is no reason to fail.
-pub(crate) fn write(execution: &Path) -> Option<PathBuf> {
+pub(crate) fn write(execution: &Path, heard: Option<Heard>) -> Option<PathBuf> {
     let path = ExecutionDir::new(execution.to_owned()).state_dir().join(REPORT);
-    let written = gather(execution, MOST_AT_END).and_then(|receipt| {
+    let written = gather(execution, MOST_AT_END, heard).and_then(|receipt| {
         let text = markdown::markdown(&receipt);
         let written = replace(&RealDisk, &path, text.as_bytes()).map_err(IoError::at("write", &path));
         written.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))
@@ -67,16 +102,17 @@ pub(crate) fn forget(execution: &Path) {
     let _ = RealDisk.remove_file(&path);
 }
 
-/// Gathers a report; of a journal beyond `most` bytes it says so instead of what only that knows.
-fn gather(execution: &Path, most: u64) -> Result<Receipt, CliError> {
+/// Gathers a report from the journal, unless that was `heard`; of one beyond `most` bytes it says so instead of what only that knows.
+fn gather(execution: &Path, most: u64, heard: Option<Heard>) -> Result<Receipt, CliError> {
     let state = crate::state::read_execution(execution)?;
     let thread = thread::build(&state, None, None);
     let hank = last_hank(execution);
     let status = StatusView::whole(execution, &state, &thread, hank.as_ref())?;
-    let is_read = crate::state::journal_bytes(execution)? <= most;
-    let heard = match is_read {
-        true => Heard::of(execution)?,
-        false => Heard::default(),
+    let is_read = heard.is_some() || crate::state::journal_bytes(execution)? <= most;
+    let heard = match heard {
+        Some(heard) => heard,
+        None if is_read => Heard::of(execution)?,
+        None => Heard::default(),
     };
     let mut receipt = Receipt::new(execution, &status, hank.as_ref(), heard);
     if !is_read {

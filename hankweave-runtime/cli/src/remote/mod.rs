@@ -134,7 +134,7 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
         ConnectError::Find(FindError::Elsewhere { .. }) => CliError::from_error(CliErrorKind::Input, error)
             .hint(format!("nothing was connected to; if you know it, `{ATTACH_BY_ADDRESS}` takes its address with the token")),
         ConnectError::Find(FindError::NoPort { .. }) => CliError::from_error(CliErrorKind::Held, error)
-            .hint("it is starting, or it is no `run`; try again in a moment"),
+            .hint("it is starting, or it is no run; try again in a moment"),
         ConnectError::Unauthorized { .. } => CliError::from_error(CliErrorKind::Input, error)
             .hint("HANKWEAVE_TOKEN, and HANKWEAVE_READONLY_TOKEN for reading, must hold what the run was started with; without them the tokens in .hankweave are taken"),
         ConnectError::Connect { .. } => CliError::from_error(CliErrorKind::Io, error).hint(became(typed)),

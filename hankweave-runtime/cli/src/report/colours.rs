@@ -8,6 +8,7 @@ use hankweave_core::codon::CodonStatus;
 use hankweave_core::view::AttemptState;
 
 use crate::screen::SafeText;
+use crate::wrap::hanging;
 
 /// Style of the name of a codon, by its state. One that completed needs nobody, so it has no colour.
 pub(crate) fn style_of(status: CodonStatus, interrupted_by: Option<InterruptedBy>) -> Style {
@@ -32,13 +33,19 @@ pub(crate) fn style_of_attempt(state: AttemptState) -> Style {
 }
 
 /// Writes problems, as they show themselves, with the words in colours that tell what kind they are.
-pub(crate) fn write_problems(text: &mut SafeText, problems: &str) -> fmt::Result {
+///
+/// Lines break between words at `columns`, if there are any.
+pub(crate) fn write_problems(text: &mut SafeText, problems: &str, columns: Option<usize>) -> fmt::Result {
     let kinds = [
         (": error: ", AnsiColor::Red),
         (": warning: ", AnsiColor::Yellow),
         ("  hint: ", AnsiColor::Cyan),
     ];
-    for line in problems.lines() {
+    let broken = |line| match columns {
+        Some(columns) => hanging(line, columns, "    "),
+        None => vec![line.to_owned()],
+    };
+    for line in problems.lines().flat_map(broken) {
         let found = kinds
             .iter()
             .filter_map(|(word, colour)| Some((line.find(word)?, *word, *colour)))
@@ -66,7 +73,7 @@ mod tests {
     fn problems_keep_their_words_and_only_their_kinds_are_coloured() {
         let problems = "hank.json:1:2: error: id: says `: warning: `\n  hint: write x\na line";
         let mut text = SafeText::default();
-        write_problems(&mut text, problems).unwrap();
+        write_problems(&mut text, problems, None).unwrap();
         assert_eq!(
             text.as_str(),
             "hank.json:1:2: \u{1b}[31merror\u{1b}[0m: id: says `: warning: `\n  \u{1b}[36mhint\u{1b}[0m: write x\na line\n"

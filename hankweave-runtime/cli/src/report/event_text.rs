@@ -8,6 +8,7 @@ use hankweave_core::view::{changed, line_of, subject};
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
 use super::words::{answer, at_its_budget, budget, duration, excerpt, standing};
+use crate::approval_prompt::client_name;
 use crate::left_out::named;
 use crate::screen::with_local_times;
 
@@ -212,9 +213,11 @@ fn change(event: &StateEvent) -> Option<String> {
             approval: Some(answer),
         } => {
             let word = if answer.granted { "approved" } else { "denied" };
+            let by = answer.by.as_deref();
+            let by = by.map_or(String::new(), |by| format!(" by {}", client_name(by)));
             let reason = answer.reason.as_ref();
             let reason = reason.map_or(String::new(), |reason| format!(": {}", excerpt(reason)));
-            Some(format!("{}: {word}{reason}", answer.codon_id))
+            Some(format!("{}: {word}{by}{reason}", answer.codon_id))
         }
         _ => None,
     }

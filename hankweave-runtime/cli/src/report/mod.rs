@@ -27,7 +27,7 @@ pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline, write_remarks};
 pub(crate) use words::{
     at_its_budget, budget, codon_line, codon_standing, counted, duration, id_width, money, run_standing,
-    standing, tokens,
+    standing, tokens, worked,
 };
 
 /// Shows the events of a run as they come.

@@ -64,6 +64,9 @@ impl SummaryContext<'_> {
                 .iter()
                 .try_for_each(|codon| write_codon(codon, width, text))?;
         }
+        if !with_codons {
+            write_all_remarks(&outcome.codons, text)?;
+        }
         if let Some(steps) = &outcome.rehearsed {
             return self.write_rehearsal(outcome, steps, text);
         }
@@ -221,12 +224,41 @@ fn write_codon(codon: &CodonSummary, width: usize, text: &mut SafeText) -> std::
 
 /// Writes what else is to be known about a codon, each on a line, unless its message says so.
 pub(crate) fn write_remarks(codon: &CodonSummary, text: &mut SafeText) -> std::fmt::Result {
+    new_remarks(codon).try_for_each(|remark| writeln!(text, "    {remark}"))
+}
+
+fn new_remarks(codon: &CodonSummary) -> impl Iterator<Item = &String> {
     let message = codon
         .failure
         .as_ref()
         .and_then(|failure| failure.message.as_ref());
-    let mut new = codon.remarks.iter().filter(|remark| Some(*remark) != message);
-    new.try_for_each(|remark| writeln!(text, "    {remark}"))
+    codon
+        .remarks
+        .iter()
+        .filter(move |remark| Some(*remark) != message)
+}
+
+/// Most remarks in a summary that does not list the codons.
+const MOST_REMARKS: usize = 12;
+
+/// Writes the newest remarks of the codons, each with its codon: lines of codons that scrolled by do not have them.
+fn write_all_remarks(codons: &[CodonSummary], text: &mut SafeText) -> std::fmt::Result {
+    let all: Vec<(&CodonSummary, &String)> = codons
+        .iter()
+        .flat_map(|codon| new_remarks(codon).map(move |remark| (codon, remark)))
+        .collect();
+    let first = all.len().saturating_sub(MOST_REMARKS);
+    for (codon, remark) in &all[first..] {
+        writeln!(text, "  remark       {}: {remark}", codon.codon_id)?;
+    }
+    match first {
+        0 => Ok(()),
+        more => writeln!(
+            text,
+            "  remark       and {} before these",
+            counted(more, "remark")
+        ),
+    }
 }
 
 /// Returns the outcome of a rehearsal in one sentence.

@@ -52,7 +52,7 @@ pub(crate) fn run_standing(run: &RunRecord, is_live: bool) -> &'static str {
 
 /// State of a recorded codon in a word, with one that nobody works on any more as crashed.
 pub(crate) fn codon_standing(codon: &CodonExecution, is_live: bool) -> &'static str {
-    match codon.is_terminal() || is_live {
+    match (codon.is_terminal() || is_live) && !codon.crashed() {
         true => standing(codon.status(), codon.interruption()),
         false => AttemptState::Crashed.as_str(),
     }
@@ -95,6 +95,15 @@ pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
         .display(totals.actual_is_lower_bound == Some(true));
     let lived = seconds(totals.actual_time_seconds);
     format!("budget: {spent}{dollars}, {lived}{}", time.unwrap_or_default())
+}
+
+/// Time at work in words, where part of it may have been lost in a crash: `12s`, `at least 12s`, `an unknown time`.
+pub(crate) fn worked(time: Duration, is_lower_bound: bool) -> String {
+    match (is_lower_bound, time.is_zero()) {
+        (false, _) => duration(time),
+        (true, true) => "an unknown time".to_owned(),
+        (true, false) => format!("at least {}", duration(time)),
+    }
 }
 
 /// Columns for the ids of codons, as wide as the longest one.

@@ -4,7 +4,7 @@
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -242,6 +242,16 @@ impl ScreenSize {
 /// How many columns a line may have that stays.
 pub(crate) fn columns() -> usize {
     ScreenSize::of_terminal().columns
+}
+
+/// Columns of standard output; `None` where it is no terminal, whose readers want whole lines.
+pub(crate) fn columns_of_output() -> Option<usize> {
+    io::stdout().is_terminal().then(columns)
+}
+
+/// Columns of standard error; `None` where it is no terminal.
+pub(crate) fn columns_of_errors() -> Option<usize> {
+    io::stderr().is_terminal().then(columns)
 }
 
 /// Lines that are drawn again several times a second until this is dropped.

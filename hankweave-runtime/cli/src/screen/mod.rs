@@ -17,12 +17,12 @@ use self::area::above;
 use self::full::{OutputStream, hold};
 use hankweave_runtime::world::environment::Environment;
 
-pub(crate) use area::{Footer, ScreenSize, columns, come_back};
+pub(crate) use area::{Footer, ScreenSize, columns, columns_of_errors, columns_of_output, come_back};
 pub(crate) use full::{Full, give_back};
 pub(crate) use harmless::one_line;
 pub(crate) use json::{JsonLines, print_json};
 pub(crate) use text::SafeText;
-pub(crate) use time::{local_time, with_local_times};
+pub(crate) use time::{local_period, local_time, with_local_times, with_zoned_times};
 
 /// Whether a person looks at a terminal on which lines can be drawn again.
 pub(crate) fn is_drawable() -> bool {

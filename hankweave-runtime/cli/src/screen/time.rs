@@ -1,6 +1,6 @@
 //! Times for people.
 
-use hankweave_core::time::Timestamp;
+use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use jiff::tz::TimeZone;
 
@@ -10,11 +10,39 @@ pub(crate) fn local_time(time: Timestamp) -> String {
     in_zone(time, SystemClock.now(), &zone).unwrap_or_else(|| time.to_string())
 }
 
+/// A period as people read it: `14:02 to 14:31` with the word `to`, `14:02 for 12s` within a minute, and `14:02` while it lasts.
+pub(crate) fn local_period(start: Timestamp, to: &str, end: Option<Timestamp>) -> String {
+    let from = local_time(start);
+    match end.map(|end| (local_time(end), end)) {
+        None => from,
+        Some((until, end)) if until == from => format!("{from} for {}", short_duration(end.since(start))),
+        Some((until, _)) => format!("{from} {to} {until}"),
+    }
+}
+
 /// Length of a time in UTC with milliseconds, and without.
 const UTC_TIMES: [usize; 2] = [24, 20];
 
 /// Returns a message of the runtime with its times in UTC as people read them where they are.
 pub(crate) fn with_local_times(text: &str) -> String {
+    with_times(text, &local_time)
+}
+
+/// Returns a message with its times as people read them here, each with its zone, because it may be read elsewhere: `14:02 CEST`.
+pub(crate) fn with_zoned_times(text: &str) -> String {
+    let zone = TimeZone::system();
+    with_times(text, &|time| match name_of_zone(time, &zone) {
+        Some(name) => format!("{} {name}", local_time(time)),
+        None => time.to_string(),
+    })
+}
+
+fn name_of_zone(time: Timestamp, zone: &TimeZone) -> Option<String> {
+    let time = jiff::Timestamp::from_millisecond(time.as_millis()).ok()?;
+    Some(time.to_zoned(zone.clone()).strftime("%Z").to_string())
+}
+
+fn with_times(text: &str, shown: &dyn Fn(Timestamp) -> String) -> String {
     let (mut local, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(first) = rest.chars().next() {
         let found = UTC_TIMES.iter().filter_map(|length| rest.get(..*length));
@@ -22,7 +50,7 @@ pub(crate) fn with_local_times(text: &str) -> String {
         let found = found.filter_map(|time| Some((time.len(), Timestamp::parse(time).ok()?)));
         let length = match { found }.next() {
             Some((length, time)) => {
-                local.push_str(&local_time(time));
+                local.push_str(&shown(time));
                 length
             }
             None => {
@@ -61,6 +89,35 @@ mod tests {
         assert_eq!(with_local_times(text), expected);
         assert_eq!(with_local_times("2026-11-26T12:00:00Z"), local_time(at));
         assert_eq!(with_local_times(""), "");
+    }
+
+    #[test]
+    fn a_time_that_is_read_elsewhere_has_its_zone() {
+        let at = Timestamp::parse("2026-11-26T12:00:00.000Z").unwrap();
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        assert_eq!(name_of_zone(at, &zone).as_deref(), Some("+02"));
+        let text = with_zoned_times("waits until 2026-11-26T12:00:00.000Z, 2h to go");
+        let local = local_time(at);
+        assert!(
+            text.starts_with(&format!("waits until {local} ")) && text.ends_with(", 2h to go"),
+            "{text}"
+        );
+        assert_ne!(text, format!("waits until {local}, 2h to go"));
+    }
+
+    #[test]
+    fn a_period_within_a_minute_has_its_length() {
+        let at = |text: &str| Timestamp::parse(text).unwrap();
+        let (start, end) = (at("2026-11-25T12:02:00Z"), at("2026-11-25T12:02:12Z"));
+        let from = local_time(start);
+        assert_eq!(local_period(start, "until", None), from);
+        assert_eq!(local_period(start, "until", Some(end)), format!("{from} for 12s"));
+        let later = at("2026-11-25T12:05:12Z");
+        let until = local_time(later);
+        assert_eq!(
+            local_period(start, "until", Some(later)),
+            format!("{from} until {until}")
+        );
     }
 
     #[test]

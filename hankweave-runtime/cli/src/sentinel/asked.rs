@@ -15,7 +15,7 @@ use super::Sentinel;
 use crate::args::Global;
 use crate::journal::sentence;
 use crate::report::counted;
-use crate::screen::{JsonLines, SafeText, print};
+use crate::screen::{JsonLines, SafeText, local_time, print};
 
 pub(super) struct RehearsalOutput<'a> {
     sentinel: &'a Sentinel,
@@ -88,7 +88,12 @@ fn as_text(
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
     let _ = text.styled(Style::new().bold(), format_args!("{codon}  #{}", firing.number));
-    let _ = writeln!(text, "  {at}  {}", counted(firing.events.len(), "event"));
+    let _ = writeln!(
+        text,
+        "  {}  {}",
+        local_time(at),
+        counted(firing.events.len(), "event")
+    );
     let lines: Vec<String> = match prompt {
         Some(Ok(prompt)) => prompt.lines().map(str::to_owned).collect(),
         Some(Err(error)) => vec![error.message],

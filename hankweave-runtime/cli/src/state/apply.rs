@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use hankweave_core::document::{HankweaveState, parse, render};
 use hankweave_core::event::{InvalidEvent, Recorded, StateEvent};
+use hankweave_core::shape::plain_with_place;
 use hankweave_core::state::{LiveState, Rejected};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
@@ -26,7 +27,8 @@ pub(super) fn apply(global: &Global, args: &StateApplyArgs) -> Result<ExitCode, 
         })?,
     });
     let events = read_events(&look::bytes_of(&args.events)?).map_err(|error| {
-        let message = format!("`{}` is no list of events: {error}", args.events.display());
+        let why = plain_with_place(&error);
+        let message = format!("`{}` is no list of events, {why}", args.events.display());
         CliError::new(CliErrorKind::Input, message)
     })?;
     let now = args.now.unwrap_or_else(|| SystemClock.now());

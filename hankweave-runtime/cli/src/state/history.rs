@@ -17,7 +17,7 @@ use crate::directory::may_be_live;
 use crate::exit::CliError;
 use crate::output;
 use crate::report::{codon_line, codon_standing, id_width, run_standing};
-use crate::screen::local_time;
+use crate::screen::{local_period, local_time};
 
 pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, CliError> {
     let state = look::read(document)?;
@@ -117,7 +117,7 @@ fn write(text: &mut String, state: &HankweaveState, is_live: bool) -> std::fmt::
     for run in &state.runs {
         let start = local_time(run.start_time);
         let time = match run.end_time {
-            Some(end) => format!("{start} to {}", local_time(end)),
+            end @ Some(_) => local_period(run.start_time, "to", end),
             None if is_live => format!("{start} to now"),
             None => format!("since {start}"),
         };
@@ -132,7 +132,11 @@ fn write(text: &mut String, state: &HankweaveState, is_live: bool) -> std::fmt::
         let width = id_width(run.codons.iter().map(|codon| codon.codon_id()));
         for codon in &run.codons {
             let summary = CodonSummary::of(codon);
-            let line = codon_line(codon_standing(codon, is_live), Some(summary.duration), &summary);
+            let line = codon_line(
+                codon_standing(codon, is_live),
+                Some(summary.duration).filter(|_| !codon.crashed()),
+                &summary,
+            );
             let checkpoint = summary.checkpoint.as_ref().map_or("", CheckpointSha::short);
             let line = format!("  {:<width$}  {line}  {checkpoint}", summary.codon_id.as_str());
             writeln!(text, "{}", line.trim_end())?;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::id::CodonId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::journal::each_line;
@@ -48,13 +49,36 @@ pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorde
     events
 }
 
-/// The newest `budget.summary`, if a run with budgets has ended and not much was recorded since. It is one of the last lines of its run, so only the
-/// newest part of the journal is searched, from its end, and no other line is parsed.
+/// The newest `budget.summary`, if a run with budgets has ended and not much was recorded since: it is one of the last lines of its run.
 pub(super) fn budget_summary(disk: &dyn Disk, segments: &[PathBuf]) -> Option<Event> {
+    Some(newest(disk, segments, "budget.summary", &|_| true)?.event)
+}
+
+/// The newest question about this codon, if not much was recorded since.
+pub(super) fn question(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
+    let is_of_it =
+        |event: &Event| matches!(event, Event::ApprovalRequested { codon_id, .. } if codon_id == codon);
+    newest(disk, segments, "approval.requested", &is_of_it)
+}
+
+/// The newest check of this codon, if not much was recorded since.
+pub(super) fn check(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
+    let is_of_it =
+        |event: &Event| matches!(event, Event::CheckCompleted { codon_id, .. } if codon_id == codon);
+    newest(disk, segments, "check.completed", &is_of_it)
+}
+
+/// The newest event of a type that is `wanted`. Only the newest part of the journal is searched, from its end, and no line of another type is parsed.
+fn newest(
+    disk: &dyn Disk,
+    segments: &[PathBuf],
+    kind: &str,
+    wanted: &dyn Fn(&Event) -> bool,
+) -> Option<JournalEntry> {
     let mut left = MOST_SEARCHED;
     // What cannot be read has none.
-    let newest = |segment: &PathBuf| newest_budget(disk, segment, &mut left).unwrap_or_default();
-    segments.iter().rev().find_map(newest)
+    let found = |segment: &PathBuf| newest_in(disk, segment, kind, wanted, &mut left).unwrap_or_default();
+    segments.iter().rev().find_map(found)
 }
 
 /// Bytes that are searched at a time, from the end of a file on.
@@ -63,30 +87,36 @@ const SEARCHED: u64 = 1 << 20;
 /// Bytes that are searched at most: the summary of ten thousand codons has about three million.
 const MOST_SEARCHED: u64 = 16 << 20;
 
-/// The newest summary in the last `left` bytes of one file.
-fn newest_budget(disk: &dyn Disk, segment: &Path, left: &mut u64) -> io::Result<Option<Event>> {
-    const MARK: &[u8] = br#""type":"budget.summary""#;
-    let told = memchr::memmem::FinderRev::new(MARK);
+/// The newest event in the last `left` bytes of one file.
+fn newest_in(
+    disk: &dyn Disk,
+    segment: &Path,
+    kind: &str,
+    wanted: &dyn Fn(&Event) -> bool,
+    left: &mut u64,
+) -> io::Result<Option<JournalEntry>> {
+    let mark = format!(r#""type":"{kind}""#);
+    let told = memchr::memmem::FinderRev::new(&mark);
     let mut end = disk.metadata(segment)?.length;
     let first = end.saturating_sub(*left);
     *left -= end - first;
-    while end >= first + MARK.len() as u64 {
+    while end >= first + mark.len() as u64 {
         let begin = end.saturating_sub(SEARCHED).max(first);
         let part = disk.read_at(segment, begin, usize::try_from(end - begin).unwrap_or(usize::MAX))?;
         let Some(found) = told.rfind(&part) else {
             // The mark may lie across both parts.
             end = match begin == first {
                 true => first,
-                false => begin + MARK.len() as u64 - 1,
+                false => begin + mark.len() as u64 - 1,
             };
             continue;
         };
         let found = begin + found as u64;
         let line = whole_line(disk, segment, found)?;
         // A tool may have been given the same words.
-        match JournalEntry::from_json(&line).map(|entry| entry.event) {
-            Ok(event @ Event::BudgetSummary { .. }) => return Ok(Some(event)),
-            Ok(_) | Err(_) => end = found + MARK.len() as u64 - 1,
+        match JournalEntry::from_json(&line) {
+            Ok(entry) if entry.event.name() == kind && wanted(&entry.event) => return Ok(Some(entry)),
+            Ok(_) | Err(_) => end = found + mark.len() as u64 - 1,
         }
     }
     Ok(None)
@@ -197,7 +227,7 @@ mod tests {
         let mut left = MOST_SEARCHED;
         let read = segments.iter().rev().map(|segment| {
             let before = left;
-            let found = newest_budget(&RealDisk, segment, &mut left).unwrap();
+            let found = newest_in(&RealDisk, segment, "budget.summary", &|_| true, &mut left).unwrap();
             assert_eq!(found, None);
             before - left
         });

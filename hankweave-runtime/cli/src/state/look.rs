@@ -8,9 +8,9 @@ use hankweave_core::document::{
     CheckpointFacts, CheckpointTable, HankweaveState, KnownCheckpoints, RunRecord, StateWarning,
     WarningContext, parse, warnings,
 };
-use hankweave_core::id::{CheckpointSha, RunId};
+use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::state::{Candidate, RecoveredState, recover};
-use hankweave_core::wire::Event;
+use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{GitHistory, KnownCheckpoint};
 use hankweave_runtime::error::chain;
@@ -96,6 +96,18 @@ pub(crate) fn journal_bytes(execution: &Path) -> Result<u64, CliError> {
 pub(crate) fn budget_summary(execution: &Path) -> Result<Option<Event>, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
     Ok(journal::budget_summary(&RealDisk, &segments))
+}
+
+/// Returns the newest question about a codon, with the time at which it was asked.
+pub(crate) fn question(execution: &Path, codon: &CodonId) -> Result<Option<JournalEntry>, CliError> {
+    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    Ok(journal::question(&RealDisk, &segments, codon))
+}
+
+/// Returns the newest check of a codon, if not much was recorded since.
+pub(crate) fn newest_check(execution: &Path, codon: &CodonId) -> Result<Option<JournalEntry>, CliError> {
+    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    Ok(journal::check(&RealDisk, &segments, codon))
 }
 
 /// Returns the recovered document, and reports the parts it had to skip.

@@ -43,7 +43,8 @@ impl StatusView<'_> {
             false => Vec::new(),
         };
         if !thread.codons.is_empty() {
-            let lists = "lists the checkpoints to which `rollback --to SHA` goes back";
+            let back = typed.command("rollback --to SHA");
+            let lists = format!("lists the checkpoints to which `{back}` goes back");
             offers.push(offer(typed.command("history"), lists));
         }
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
@@ -106,9 +107,11 @@ impl StatusView<'_> {
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             let again = format!("keeps the files and runs {id} again");
+            let logs = typed.command(&format!("logs {id}"));
             let mut offers = vec![
                 offer(typed.run(), unless()),
                 offer(self.recover("crash-point"), again),
+                offer(logs, format!("shows what was said and checked in {id}")),
             ];
             if failed.rig_setup_checkpoint().is_some() {
                 let back = typed.command(&format!("rollback --codon {id} --at rig-setup"));
@@ -159,20 +162,22 @@ impl StatusView<'_> {
     }
 
     /// With how much more a run continues that paused at a ceiling.
-    fn more(&self) -> Ceiling {
-        let Some(Event::BudgetSummary { ceiling, .. }) = &self.budget else {
-            return Ceiling::default();
-        };
+    pub(super) fn more(&self) -> Ceiling {
+        CeilingUse::of(self.ceiling(), self.state).more()
+    }
+
+    /// Returns the ceiling at which the last run paused; none where it ended in another way.
+    pub(super) fn ceiling(&self) -> Ceiling {
         let paused = self.state.runs.front().and_then(|run| run.interrupted_by);
-        if paused != Some(InterruptedBy::Ceiling) {
-            return Ceiling::default();
+        match &self.budget {
+            Some(Event::BudgetSummary { ceiling, .. }) if paused == Some(InterruptedBy::Ceiling) => Ceiling {
+                max_dollars: ceiling.max_dollars,
+                max_time: ceiling
+                    .max_time_seconds
+                    .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            },
+            _ => Ceiling::default(),
         }
-        let seconds = ceiling.max_time_seconds;
-        let ceiling = Ceiling {
-            max_dollars: ceiling.max_dollars,
-            max_time: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-        };
-        CeilingUse::of(ceiling, self.state).more()
     }
 
     /// Whether the newest codon was stopped with its run, so that somebody may choose where it continues.

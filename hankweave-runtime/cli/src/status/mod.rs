@@ -17,7 +17,7 @@ use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide_with_replans};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::RunView;
+use hankweave_core::view::{AskedApproval, RunView};
 use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 use hankweave_runtime::ExecutionDir;
@@ -53,6 +53,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
                 "endTime": run.end_time,
                 "codons": run.codons.iter().map(|codon| CodonSummary::of(codon)).collect::<Vec<_>>(),
                 "workedMs": u64::try_from(view.worked(run).as_millis()).unwrap_or(u64::MAX),
+                "workedIsLowerBound": view.lost_time(run),
                 "cost": run.spend(),
                 "costIsLowerBound": view.is_lower_bound(run),
             })),
@@ -69,7 +70,15 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
             "hasRunningCodon": thread.has_running_codon,
             "nextCodonId": thread.next_codon_id,
             "unfinishedCodonId": view.unfinished,
-            "approval": view.asked().map(|(id, denied)| json!({"codonId": id, "denied": denied})),
+            "approval": view.asked().map(|(id, denied)| {
+                let question = view.question.as_ref();
+                json!({
+                    "codonId": id,
+                    "denied": denied,
+                    "question": question.map(|asked| &asked.question),
+                    "since": question.map(|asked| asked.since),
+                })
+            }),
             "limitEndsAt": view.limit().map(|(_, ends_at)| ends_at),
             "pendingRollback": state.pending_rollback,
             "planChanges": view.changes,
@@ -119,6 +128,10 @@ pub(crate) struct StatusView<'a> {
     unfinished: Option<CodonId>,
     /// The budget summary of the last run that ended.
     budget: Option<Event>,
+    /// Last line of the check that the newest codon did not pass.
+    says: Option<(CodonId, String)>,
+    /// Question that waits for an answer, or that was denied.
+    question: Option<AskedApproval>,
     /// Files that belong to the last checkpoint and are not in it.
     pub(crate) left_out: LeftOut,
     /// The oldest output of agents was removed from the journal (D6).
@@ -136,13 +149,52 @@ impl<'a> StatusView<'a> {
         hank: Option<&Hank>,
     ) -> Result<Self, CliError> {
         let head = thread::head(state).map(|head| head.checkpoint_sha);
+        let mut view = Self::of(execution, state, thread, hank);
+        view.budget = crate::state::budget_summary(execution)?;
+        view.draw(hank);
+        view.ask(execution, hank)?;
+        view.says = last_words_of_check(execution, thread)?;
         Ok(Self {
-            budget: crate::state::budget_summary(execution)?,
             is_shortened: crate::state::is_shortened(execution)?,
             warnings: crate::state::record_warnings(execution, state),
             left_out: LeftOut::of(execution, head.as_ref()),
-            ..Self::of(execution, state, thread, hank)
+            ..view
         })
+    }
+
+    /// Draws the view, with the limits that the paused run had.
+    fn draw(&mut self, hank: Option<&Hank>) {
+        self.drawn = draw(self.state, self.thread, hank, self.live);
+        if let Some(hank) = hank {
+            let ceiling = self.ceiling().or_from_hank(hank);
+            let drawn = std::mem::take(&mut self.drawn);
+            self.drawn = drawn.with_description(&Event::run_described(hank, ceiling));
+        }
+    }
+
+    /// Finds the question that waits, and since when: since it was put, or since the run paused with it.
+    fn ask(&mut self, execution: &Path, hank: Option<&Hank>) -> Result<(), CliError> {
+        let Some((id, _)) = self.asked() else {
+            return Ok(());
+        };
+        let Some(run) = self.state.runs.front() else {
+            return Ok(());
+        };
+        let put = crate::state::question(execution, id)?;
+        let put = put
+            .map(|entry| entry.timestamp)
+            .filter(|at| *at >= run.start_time);
+        let config = hank.and_then(|hank| hank.codon(id.configured())?.approval.as_ref());
+        let asked = AskedApproval {
+            codon: Some(id.clone()),
+            question: config.map_or_else(String::new, |asked| asked.words(id)),
+            since: put.or(run.end_time).unwrap_or(run.start_time),
+        };
+        self.question = Some(asked.clone());
+        if self.is_working(run) && put.is_some() {
+            self.drawn = std::mem::take(&mut self.drawn).with_question(asked);
+        }
+        Ok(())
     }
 
     fn of(
@@ -157,6 +209,8 @@ impl<'a> StatusView<'a> {
             state,
             thread,
             drawn: draw(state, thread, hank, holder.is_some()),
+            question: None,
+            says: None,
             typed: HintCommands::about(execution),
             live: holder.is_some(),
             activity: holder.and_then(|holder| holder.activity),
@@ -191,6 +245,8 @@ impl StatusView<'_> {
     /// The codon that waits for an approval, and whether that was denied.
     fn asked(&self) -> Option<(&CodonId, bool)> {
         match self.decision.as_ref()? {
+            // Without budget the run pauses before it asks.
+            Decision::Ask(_) if self.more() != Ceiling::default() => None,
             Decision::Ask(entry) => Some((&entry.codon_id, false)),
             Decision::Blocked(BlockedBy::Denied(id)) => Some((id, true)),
             _ => None,
@@ -226,6 +282,12 @@ impl StatusView<'_> {
             _ => time_at_work(run, codon),
         };
         run.codons.iter().map(|codon| of_codon(codon)).sum()
+    }
+
+    /// Whether a crash took part of the time at work of a run, so that it is unknown.
+    pub(crate) fn lost_time(&self, run: &RunRecord) -> bool {
+        let is_lost = |codon: &CodonExecution| codon.crashed() || (!codon.is_terminal() && !self.live);
+        run.codons.iter().any(|codon| is_lost(codon))
     }
 
     /// How long an open codon has been run, in the same way.
@@ -268,6 +330,28 @@ pub(crate) fn decision(execution: &Path, state: &HankweaveState) -> Option<Decis
 pub(crate) fn last_hank(execution: &Path) -> Option<Hank> {
     let dir = ExecutionDir::new(execution.to_owned());
     inspect::last_hank(&RealDisk, &dir).ok()??.hank
+}
+
+/// Returns the last line of the check that the newest codon did not pass, if it failed.
+fn last_words_of_check(
+    execution: &Path,
+    thread: &ExecutionThread,
+) -> Result<Option<(CodonId, String)>, CliError> {
+    let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
+    let Some(failed) = newest.filter(|codon| codon.status() == CodonStatus::Failed) else {
+        return Ok(None);
+    };
+    let id = failed.codon_id();
+    let check = crate::state::newest_check(execution, id)?;
+    let check = check.filter(|entry| entry.timestamp >= *failed.start_time());
+    Ok(match check.map(|entry| entry.event) {
+        Some(Event::CheckCompleted {
+            passed: false,
+            says: Some(says),
+            ..
+        }) => Some((id.clone(), says)),
+        _ => None,
+    })
 }
 
 /// The newest codon, when a note says that something of it is still to be done.

@@ -11,7 +11,7 @@ use hankweave_runtime::CodonSummary;
 use super::StatusView;
 use crate::recorded::SHORTENED;
 use crate::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
-use crate::screen::{SafeText, local_time, with_local_times};
+use crate::screen::{SafeText, local_period, local_time, with_local_times};
 
 impl StatusView<'_> {
     pub(super) fn write(&self, text: &mut SafeText) -> std::fmt::Result {
@@ -19,15 +19,9 @@ impl StatusView<'_> {
         let Some(run) = state.runs.front() else {
             return writeln!(text, "no run has been recorded yet");
         };
-        writeln!(
-            text,
-            "run {}: {}, since {}{}",
-            run.run_id,
-            with_local_times(&self.drawn.state_words()),
-            local_time(run.start_time),
-            run.end_time
-                .map_or_else(String::new, |end| format!(" until {}", local_time(end)))
-        )?;
+        let state_words = with_local_times(&self.drawn.state_words());
+        let period = local_period(run.start_time, "until", run.end_time);
+        writeln!(text, "run {}: {state_words}, since {period}", run.run_id)?;
         if let Some(cause) = &self.drawn.cause {
             writeln!(text, "  {}", with_local_times(cause))?;
         }
@@ -52,6 +46,9 @@ impl StatusView<'_> {
                     } else if let Some(exceeded) = codon.budget_exceeded {
                         writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
                     }
+                    if let Some(says) = self.says.as_ref().filter(|(of, _)| of == id) {
+                        writeln!(text, "    │ {}", says.1)?;
+                    }
                     report::write_remarks(&codon, text)?;
                 }
                 None => {
@@ -67,7 +64,7 @@ impl StatusView<'_> {
             text,
             "  this run {} in {}, all runs {}",
             run.spend().display(self.is_lower_bound(run)),
-            report::duration(self.worked(run)),
+            report::worked(self.worked(run), self.lost_time(run)),
             state.total_spend().display(self.costs_at_least())
         )?;
         if let Some(Event::BudgetSummary { ceiling, totals, .. }) = &self.budget {
@@ -94,11 +91,15 @@ impl StatusView<'_> {
         }
         text.styled(Style::new().bold(), self.outlook(run))?;
         writeln!(text)?;
+        if let Some(asked) = &self.question {
+            writeln!(text, "  {} (asked {})", asked.question, local_time(asked.since))?;
+        }
         if let Some((id, ends_at)) = self.limit() {
             writeln!(
                 text,
-                "{id} has used up a limit of its provider, which ends at {}; `run` waits for that",
-                local_time(ends_at)
+                "{id} has used up a limit of its provider, which ends at {}; `{}` waits for that",
+                local_time(ends_at),
+                self.typed.run()
             )?;
         }
         if let Some(id) = &self.unfinished {
@@ -127,11 +128,11 @@ impl StatusView<'_> {
 
     /// A codon in one line.
     fn line(&self, codon: &CodonExecution, summary: &CodonSummary) -> String {
-        let has_crashed = !codon.is_terminal() && !self.live;
+        let has_crashed = (!codon.is_terminal() && !self.live) || codon.crashed();
         let elapsed = match codon.end_time() {
-            Some(_) => Some(summary.duration),
             // Nobody knows when the process was gone.
-            None if has_crashed => None,
+            _ if has_crashed => None,
+            Some(_) => Some(summary.duration),
             None => Some(self.elapsed(codon)),
         };
         codon_line(codon_standing(codon, self.live), elapsed, summary)

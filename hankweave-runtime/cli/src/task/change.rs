@@ -51,10 +51,7 @@ pub(super) async fn answer(
     args: &TaskAnswerArgs,
     granted: bool,
 ) -> Result<ExitCode, CliError> {
-    let environment = &registry.world.environment;
-    let login = || environment.get("LOGNAME").or_else(|| environment.get("USER"));
-    let login = || login().and_then(|name| name.to_str()).map(str::to_owned);
-    let by = args.by.clone().or_else(login);
+    let by = args.by.clone().or_else(|| registry.world.environment.user());
     let step = TaskStep::Answer(TaskAnswer {
         granted,
         by: by.unwrap_or_else(|| "a user".to_owned()),

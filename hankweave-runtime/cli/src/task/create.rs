@@ -104,7 +104,7 @@ fn metadata(given: Option<&str>) -> Result<Map<String, Value>, CliError> {
     match metadata.contains_key("run") {
         true => Err(CliError::new(
             CliErrorKind::Input,
-            "`run` in the metadata says what the task runs; --hank and --data write it",
+            "`metadata.run` says what the task runs; --hank and --data write it",
         )),
         false => Ok(metadata),
     }

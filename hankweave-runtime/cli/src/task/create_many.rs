@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
+use hankweave_core::shape::plain;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_task_model::registry::NewTask;
 use serde::Deserialize;
@@ -103,7 +104,7 @@ fn read(from: &Path) -> io::Result<String> {
 }
 
 fn new_task(line: &str, free: &str, args: &TaskCreateArgs) -> Result<NewTask, LineError> {
-    let task: TaskLine = serde_json::from_str(line).map_err(|error| LineError::Text(error.to_string()))?;
+    let task: TaskLine = serde_json::from_str(line).map_err(|error| LineError::Text(plain(&error)))?;
     let mut metadata = task.metadata;
     if metadata.contains_key("run") {
         let reason = "`metadata.run` is written from `hank`, `data` and `arguments`";

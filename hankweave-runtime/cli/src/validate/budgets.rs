@@ -19,6 +19,8 @@ pub(super) struct LoopView<'a> {
     terminate_on: &'a TerminateOn,
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<&'a ContainerBudget>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stalled_after: Option<u32>,
 }
 
 pub(super) fn loops(hank: &Hank) -> impl Iterator<Item = LoopView<'_>> {
@@ -29,6 +31,7 @@ pub(super) fn loops(hank: &Hank) -> impl Iterator<Item = LoopView<'_>> {
             name: &found.name,
             terminate_on: &found.terminate_on,
             budget: found.budget.as_ref(),
+            stalled_after: found.stalled_after(),
         }),
     })
 }

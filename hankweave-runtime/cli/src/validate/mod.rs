@@ -1,5 +1,6 @@
 //! `hankweave validate`
 
+mod asks;
 mod budgets;
 mod dry_run;
 mod tree;
@@ -32,7 +33,7 @@ use crate::failures::load_hank;
 use crate::output;
 use crate::prices;
 use crate::report::{counted, write_problems};
-use crate::screen::{SafeText, print_stderr};
+use crate::screen::{SafeText, columns_of_output, print_stderr};
 
 /// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, CliError> {
@@ -189,7 +190,7 @@ fn as_text(loaded: &LoadedHank) -> SafeText {
         let _ = tree::write(&mut text, hank, &CodonView::all(loaded, hank));
     }
     if !loaded.problems.is_empty() {
-        let _ = write_problems(&mut text, &loaded.problems.display_in(&file));
+        let _ = write_problems(&mut text, &loaded.problems.display_in(&file), columns_of_output());
         let _ = writeln!(text);
     }
     let colour = match loaded.problems.has_errors() {

@@ -3,10 +3,10 @@
 use std::fmt::{Result, Write};
 
 use anstyle::Style;
-use hankweave_core::hank::{Hank, HankItem, OnFailure, TerminateOn};
+use hankweave_core::hank::{Hank, HankItem, TerminateOn};
 
-use super::budgets;
 use super::view::CodonView;
+use super::{asks, budgets};
 use crate::screen::SafeText;
 
 /// Draws the hank; `codons` are its codons in the order in which they are written.
@@ -36,6 +36,9 @@ pub(super) fn write(text: &mut SafeText, hank: &Hank, codons: &[CodonView<'_>]) 
                 writeln!(text, "{} {}  loop, {until}", fork(last), found.id)?;
                 if let Some(limits) = found.budget.as_ref().and_then(budgets::of_container) {
                     writeln!(text, "{}│  {limits}", stem(last))?;
+                }
+                for line in asks::of_loop(found) {
+                    writeln!(text, "{}│  {line}", stem(last))?;
                 }
                 branch(text, stem(last), true, codons.by_ref().take(count))?;
             }
@@ -108,18 +111,13 @@ fn details(codon: &CodonView<'_>) -> Vec<String> {
         [] => None,
         patterns => Some(format!("checkpoints {}", patterns.join(", "))),
     };
-    let policy = match codon.on_failure {
-        OnFailure::Abort => None,
-        OnFailure::Retry => Some("tries again when it fails".to_owned()),
-        OnFailure::Ignore => Some("continues when it fails".to_owned()),
-    };
     let limits = codon.budget.and_then(budgets::of_codon);
     approval
         .chain(copies)
         .chain(spawns)
         .chain(sentinels)
         .chain(files)
-        .chain(policy)
+        .chain(codon.asks.iter().cloned())
         .chain(limits)
         .chain(redirects)
         .collect()

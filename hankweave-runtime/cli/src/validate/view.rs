@@ -10,6 +10,8 @@ use hankweave_runtime::hank_files::LoadedHank;
 use hankweave_runtime::world::disk::RealDisk;
 use serde::Serialize;
 
+use super::asks;
+
 /// One codon, as `validate` shows it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -32,6 +34,9 @@ pub(super) struct CodonView<'a> {
     /// Limits of each of its runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) budget: Option<&'a CodonBudget>,
+    /// What it asks for besides, a sentence each: effects, retries, results, patience.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) asks: Vec<String>,
     /// Variables it sets that redirect programs or traffic (S8).
     pub(super) redirects: Vec<&'a str>,
     /// Copies of its rig.
@@ -56,7 +61,7 @@ impl<'a> CodonView<'a> {
                 let continues = [before, last.map(|codon| &codon.id)];
                 views.push(Self::of(
                     loaded,
-                    codon,
+                    (hank, codon),
                     loop_id,
                     continues.into_iter().flatten().collect(),
                 ));
@@ -71,7 +76,7 @@ impl<'a> CodonView<'a> {
 
     fn of(
         loaded: &LoadedHank,
-        codon: &'a CodonConfig,
+        (hank, codon): (&Hank, &'a CodonConfig),
         loop_id: Option<&'a LoopId>,
         before: Vec<&'a CodonId>,
     ) -> Self {
@@ -93,6 +98,7 @@ impl<'a> CodonView<'a> {
             on_failure: codon.failure_policy(),
             approval: codon.approval.as_ref().map(|asked| asked.words(&codon.id)),
             budget: codon.budget.as_ref(),
+            asks: asks::of_codon(hank, codon),
             redirects: redirecting_variables(codon),
             copies: copies(codon),
             sentinels: sentinels(loaded, codon),

@@ -56,12 +56,15 @@ fn a_run_pauses_before_a_codon_until_it_is_approved_and_asks_again_behind_a_roll
     assert_eq!(done(&project), "one\n");
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(
-        status.contains(": paused (approval needed, or denied)")
-            && status.contains("deploy waits for an approval"),
+        status.contains(": paused (approval needed)") && status.contains("deploy waits for an approval"),
         "{status}"
     );
     let status = project.run(["status", "--json"]).json_document();
-    assert_eq!(status["approval"], json!({"codonId": "deploy", "denied": false}));
+    let asked = &status["approval"];
+    assert_eq!(
+        (&asked["codonId"], &asked["denied"], &asked["question"]),
+        (&json!("deploy"), &json!(false), &json!("Deploy to production?"))
+    );
     assert_eq!(status["commands"][0], "hankweave approve deploy && hankweave run");
     let plan = project.run(["run", "--dry-run"]).expect_code(0).stdout.clone();
     assert!(plan.contains("\ndeploy waits for an approval\n"), "{plan}");

@@ -78,7 +78,9 @@ fn a_denial_on_the_whole_screen_has_a_reason_and_says_how_the_run_ended() {
     terminal.until_standing(|screen| screen.contains(KEYS));
     terminal.press("nnot on a Friday\r");
     terminal.until_standing(|screen| {
-        screen.contains("— denied: not on a Friday") && screen.contains("Paused (approval needed, or denied)")
+        screen.contains("— denied by client ")
+            && screen.contains(": not on a Friday")
+            && screen.contains("Paused (approval denied)")
     });
     run.finish_within(SOON).expect_code(3);
     terminal.until_standing(|screen| screen.contains("`hankweave status` tells how to continue; q leaves"));
@@ -107,8 +109,9 @@ fn keys_of_attach_answer_and_a_reader_is_told_where_one_answers() {
     control.until_standing(|screen| screen.contains("Denied because: █"));
     control.press("not yet\r");
     for terminal in [&mut control, &mut reader] {
-        terminal
-            .until_standing(|screen| screen.contains("deploy: denied at ") && screen.contains(": not yet"));
+        terminal.until_standing(|screen| {
+            screen.contains("deploy: denied by client ") && screen.contains(": not yet")
+        });
     }
     assert_eq!(control.close(), Some(0));
     assert_eq!(reader.close(), Some(0));
@@ -166,7 +169,7 @@ fn a_question_of_a_killed_server_is_taken_back_and_put_again_by_the_next_run() {
     };
     terminal.until_standing(|screen| screen.contains(QUESTION) && screen.contains(KEYS));
     terminal.press("y");
-    terminal.until_standing(|screen| screen.contains("deploy: approved at "));
+    terminal.until_standing(|screen| screen.contains("deploy: approved by client "));
     stop(&project, run);
     assert_eq!(terminal.close(), Some(0));
     assert_eq!(done(&project), "one\ntwo\n");

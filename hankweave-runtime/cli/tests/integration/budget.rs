@@ -231,7 +231,7 @@ fn a_used_up_ceiling_pauses_and_more_money_lets_the_agent_go_on_in_its_session()
     );
     let status = project.run(["status"]).stdout;
     assert!(
-        status.contains(": paused (total budget spent)") && status.contains("next: b"),
+        status.contains(": paused (total budget of $") && status.contains("next: b"),
         "{status}"
     );
 

@@ -2,8 +2,10 @@
 //!
 //! The comment before a block says what it is: `console`, whose commands begin with `$ ` and end with 0 (`console: exits 3` for the last one), `file: PATH`, or
 //! `shown`, for what needs another machine, an agent or a service. In shown output `…` stands for anything, and lines may be missing between two that are there. No model is
-//! asked: the scripted agent runs every codon, and `the agent writes PATH: CONTENT` puts what a real one would have written.
+//! asked: the scripted agent runs every codon. Names of checkpoints and operations, and times of day, are those of the book: a command gets the name that was printed in the
+//! place of the one that the book shows. A file comes from the agent where `the agent writes PATH: CONTENT` puts what a real one would have written.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -30,7 +32,7 @@ fn stage() -> TestProject {
 /// Plays a page from its first block to its last.
 fn play(page: &str) {
     let project = stage();
-    let mut commands = 0;
+    let (mut commands, mut names) = (0, Names::new());
     for Block { kind, text } in blocks(page) {
         if let Some(file) = kind.strip_prefix("the agent writes ") {
             let (path, content) = file.split_once(": ").unwrap();
@@ -41,7 +43,7 @@ fn play(page: &str) {
             let code = ends
                 .strip_prefix(": exits ")
                 .map_or(0, |code| code.parse().unwrap());
-            commands += console(page, &project, &text, code);
+            commands += console(page, &project, &text, code, &mut names);
         } else {
             assert!(kind == "shown", "{page}: {kind}");
         }
@@ -53,7 +55,7 @@ fn play(page: &str) {
 }
 
 /// Runs the commands of a block, the last of which ends with `code`; returns how many there are.
-fn console(page: &str, project: &TestProject, block: &str, code: i32) -> usize {
+fn console(page: &str, project: &TestProject, block: &str, code: i32, names: &mut Names) -> usize {
     let mut calls: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in block.lines() {
         match (line.strip_prefix("$ "), calls.last_mut()) {
@@ -63,11 +65,13 @@ fn console(page: &str, project: &TestProject, block: &str, code: i32) -> usize {
         }
     }
     for (index, (command, expected)) in calls.iter().enumerate() {
-        let ended = project.run(["-c", &format!("{{ {command}\n}} 2>&1")]);
+        let typed = with_real_names(command, names);
+        let ended = project.run(["-c", &format!("{{ {typed}\n}} 2>&1")]);
         ended.expect_code(if index + 1 == calls.len() { code } else { 0 });
         let mut printed = ended.stdout.lines();
         for line in expected.iter().filter(|line| **line != "…") {
-            let is_there = printed.by_ref().any(|printed| fits(line, printed.trim_end()));
+            let is_it = |printed: &str| fits(line, printed.trim_end()) || fits_by_name(line, printed, names);
+            let is_there = printed.by_ref().any(is_it);
             assert!(
                 is_there,
                 "{page}: `{command}` does not print\n{line}\nbut\n{ended}"
@@ -94,6 +98,80 @@ fn fits(shown: &str, printed: &str) -> bool {
         }
     }
     left.ends_with(end)
+}
+
+/// The printed name of a checkpoint or an operation for each one of the book.
+type Names = BTreeMap<String, String>;
+
+/// Length of a name as it is printed.
+const NAME: usize = 12;
+
+/// Splits a text into pieces of letters and digits and what stands between them.
+fn pieces(text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_word = first.is_ascii_alphanumeric();
+        let end = rest.find(|c: char| c.is_ascii_alphanumeric() != is_word);
+        let (piece, after) = rest.split_at(end.unwrap_or(rest.len()));
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+fn is_name(piece: &str) -> bool {
+    piece.len() == NAME
+        && piece
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether a line is as the book shows it, but for names and times of day; the names are noted.
+fn fits_by_name(shown: &str, printed: &str, names: &mut Names) -> bool {
+    let lasting = |text: &str| -> Vec<String> {
+        let words = text.split_whitespace();
+        let of_word = |word: &str| -> String {
+            let is_time = word.len() == 5 && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+            let piece = |piece| if is_name(piece) { "#" } else { piece };
+            if is_time {
+                "#:#".to_owned()
+            } else {
+                pieces(word).into_iter().map(piece).collect()
+            }
+        };
+        words.map(of_word).collect()
+    };
+    let fits = lasting(shown) == lasting(printed);
+    if fits {
+        let named = |text| {
+            pieces(text)
+                .into_iter()
+                .filter(|piece| is_name(piece))
+                .map(str::to_owned)
+        };
+        names.extend(named(shown).zip(named(printed)));
+    }
+    fits
+}
+
+/// Returns a command of the book with the names that were printed, also where it shows only their beginning.
+fn with_real_names(command: &str, names: &Names) -> String {
+    let real = |piece: &str| {
+        let is_part = piece.len() >= 4 && piece.bytes().any(|byte| byte.is_ascii_digit());
+        let known = names
+            .iter()
+            .find(|(shown, _)| is_part && shown.starts_with(piece));
+        known
+            .map_or(piece, |(_, printed)| &printed[..piece.len()])
+            .to_owned()
+    };
+    pieces(command).into_iter().map(real).collect()
+}
+
+#[test]
+fn undo_is_as_in_the_book() {
+    play("undo.md");
 }
 
 // covers: CLI-18

@@ -111,6 +111,7 @@ mod tasks_hooks;
 mod tasks_team;
 mod templates;
 mod terminal;
+mod told;
 mod version;
 mod waits;
 mod whole_screen;

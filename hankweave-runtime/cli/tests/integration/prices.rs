@@ -160,7 +160,7 @@ fn scripted(project: &TestProject, model: &str) -> Value {
 // covers: HANK-6, AGENT-46
 #[test]
 fn a_script_whose_model_has_no_price_costs_an_unknown_amount_and_its_limit_is_refused() {
-    for model in ["sonnet", "house-model"] {
+    for model in ["house-model"] {
         let project = project();
         project.write_hank(&json!({"hank": [scripted(&project, model)]}));
         let refused = project.run(["run", "--headless", "--max-cost", "0.01"]);
@@ -194,6 +194,24 @@ fn a_script_whose_model_has_no_price_costs_an_unknown_amount_and_its_limit_is_re
         (&record["finalCost"], &record["costIsLowerBound"]),
         (&json!(150), &Value::Null)
     );
+}
+
+// An alias of claude is a model of the list for a script as well: what `validate` accepts with `--agent scripted`, it accepts of a script.
+// covers: AGENT-46
+#[test]
+fn an_alias_that_a_script_plays_has_the_price_of_its_model() {
+    let project = project();
+    project.write_hank(&json!({"hank": [scripted(&project, "sonnet")]}));
+    for more in [&[][..], &["--agent", "scripted"]] {
+        let validate = ["validate", "--max-cost", "9"];
+        project.run(validate.iter().chain(more)).expect_code(0);
+    }
+    project
+        .run(["run", "--headless", "--max-cost", "9"])
+        .expect_code(0);
+    let record = record(&project);
+    assert!(record["finalCost"].as_f64().unwrap() > 0.0, "{record}");
+    assert_eq!(record["costIsLowerBound"], Value::Null);
 }
 
 // The name that claude resolves leads to a model of somebody else.

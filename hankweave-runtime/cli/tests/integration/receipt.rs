@@ -46,13 +46,14 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
     assert_has(
         &asking,
         &[
-            "# ◌ Release: paused (approval needed, or denied)",
+            "# ◌ Release: paused (approval needed)",
             "Makes a release",
             "1 of 2 codons, 1 file changed, $0.2500, ",
             "| build (`build`) | completed |",
-            "| 1 file changed | working |",
+            "| 1 file changed, +2 −0 | working |",
             "- build: Build \\<b\\>it\\</b\\>",
-            "- `build`: `echo all 3 tests pass` passed",
+            "- `build`: `echo all 3 tests pass` passed: `all 3 tests pass`",
+            "> build: sentinel watch: be \\| careful",
             "- `watch` (1 answer, ",
             "): be \\| careful",
             "1 file changed since the start, +2 −0",

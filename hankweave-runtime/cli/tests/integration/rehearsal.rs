@@ -466,13 +466,13 @@ fn everything_wrong_with_scripts_is_told_at_once_with_its_place() {
     let shown = &validated.expect_code(1).stdout;
     for words in [
         "hank[0].agent.script (codon \"absent\"): `scripts/absent.json` does not exist",
-        "hank[2].agent.script (codon \"text\"): scripts/text.json:1:1: error: ",
-        "hank[3].agent.script (codon \"empty\"): scripts/empty.json:1:1: error: the file is empty",
-        "hank[4].agent.script (codon \"comment\"): scripts/comment.json:2:3: error: ",
-        "scripts/many.json:3:6: error: turns[0].say: `say` is not a key of a turn\n  hint: write `text`",
-        "scripts/many.json:4:17: error: turns[1].delayMs: must be a whole number without a point, not a string",
-        "scripts/many.json:4:33: error: turns[1].tools[0].edit: `edit` is not a key of a tool call\n  hint: write `write`",
-        "scripts/many.json:6:15: error: exitCode: must be a whole number from 0 to 255, without a point, not `256`",
+        "\nscripts/text.json:1:1: error: codon \"text\": ",
+        "\nscripts/empty.json:1:1: error: codon \"empty\": the file is empty",
+        "\nscripts/comment.json:2:3: error: codon \"comment\": ",
+        "\nscripts/many.json:3:6: error: turns[0].say (codon \"many\"): `say` is not a key of a turn\n  hint: write `text`",
+        "scripts/many.json:4:17: error: turns[1].delayMs (codon \"many\"): must be a whole number without a point, not a string",
+        "scripts/many.json:4:33: error: turns[1].tools[0].edit (codon \"many\"): `edit` is not a key of a tool call\n  hint: write `write`",
+        "scripts/many.json:6:15: error: exitCode (codon \"many\"): must be a whole number from 0 to 255, without a point, not `256`",
     ] {
         assert!(shown.contains(words), "{words}\n{validated}");
     }

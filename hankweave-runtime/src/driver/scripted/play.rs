@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hankweave_core::cost::{ModelUsage, TokenUsage, UsageTotals, Usd, pricing};
 use hankweave_core::hank::REHEARSAL_VARIABLE;
+use hankweave_core::shape::plain_with_place;
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -44,7 +45,7 @@ enum PlayError {
     Argument(OsString),
     #[error("failed to read the script `{path}`: {source}")]
     Read { path: PathBuf, source: io::Error },
-    #[error("the script `{path}` is not valid: {source}")]
+    #[error("the script `{path}` is not valid, {}", plain_with_place(source))]
     Script {
         path: PathBuf,
         source: serde_json::Error,
@@ -152,7 +153,10 @@ impl Player {
             },
             stream: ScriptedStream {
                 session_id: session.id.clone(),
-                model: arguments.model.unwrap_or_else(|| "scripted".to_owned()),
+                model: match arguments.model {
+                    Some(model) => pricing::model_of_alias(&model).map_or(model, str::to_owned),
+                    None => "scripted".to_owned(),
+                },
             },
             session,
             script,

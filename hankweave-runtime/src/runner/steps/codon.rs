@@ -2,13 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::{CodonLimits, Meter};
+use hankweave_core::budget::CodonLimits;
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::document::{HankweaveState, PlanEntry};
-use hankweave_core::hank::OnExceeded;
 use hankweave_core::id::{CodonId, SessionId};
 use hankweave_core::plan::ExpandError;
 use hankweave_core::thread::{self, ThreadTip};
@@ -20,7 +18,8 @@ use super::super::command::{AcceptedCommand, Inbox, Refusal, RunCommand, RunnerR
 use super::super::error::RunError;
 use crate::arrival;
 use crate::codon::{
-    self, Allowance, CodonCommand, CodonEnd, CodonRun, Orders, Remarks, RigNeed, RunContext, rehearsal,
+    self, Allowance, CodonCommand, CodonEnd, CodonRun, NoBudget, Orders, Remarks, RigNeed, RunContext,
+    rehearsal,
 };
 use crate::recovery::without_own_files;
 
@@ -56,11 +55,8 @@ pub(super) async fn run_codon(
     if let Some(session) = own_session {
         limits = limits.going_on(thread, id, session);
     }
-    if let Some(exceeded) = Meter::new(limits).exceeded(Duration::ZERO)
-        && limits.consequence(&exceeded) == OnExceeded::Pause
-    {
+    if let Some(NoBudget::Pauses(why)) = codon::no_budget_left(&limits) {
         // A codon with no budget left is not opened: it begins when the budget is raised (HANK-40).
-        let why = codon::why_paused(&limits, exceeded);
         return Ok(CodonResult::Paused(InterruptedBy::Ceiling, why));
     }
     let in_own_session = own_session.is_some();
@@ -140,7 +136,7 @@ fn has_notes(codon: &CodonExecution) -> bool {
         || codon.agent_cost_is_lower_bound()
         || codon.loop_check().is_some()
         || codon.loop_stall().is_some()
-        || !codon.remarks().is_empty()
+        || !codon.noted_remarks().is_empty()
 }
 
 /// The session to continue with. A run that was opened for a chosen codon does not continue the run before it,

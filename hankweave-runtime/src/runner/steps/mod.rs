@@ -109,7 +109,7 @@ pub(super) async fn run_codons(
         let thread = ThreadTip::of(&state);
         let next = match chosen.take() {
             Some(choice) => choose(&state, choice)?,
-            None => match decided(context, &state, &thread)? {
+            None => match decided(context, &mut budgets, &state, &thread)? {
                 StepDecision::Next(next) => next,
                 StepDecision::Over(RunResult::Failed(id)) if unsaved.as_ref() == Some(&id) => {
                     return Ok(RunLoopExit::Over(RunResult::Unsaved(id)));

@@ -1,7 +1,7 @@
 //! Next step of a run, by its records or by a command.
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::{Ceiling, CeilingUse};
+use hankweave_core::budget::{Ceiling, CeilingUse, RunBudgets};
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::document::{HankweaveState, PlanEntry, PlanExtension};
 use hankweave_core::id::{CheckpointSha, CodonId};
@@ -13,7 +13,7 @@ use super::super::approval;
 use super::super::error::RunError;
 use super::super::outcome::{Pause, RunResult};
 use super::{Autostart, ChosenCodon};
-use crate::codon::{RigNeed, RunContext};
+use crate::codon::{NoBudget, RigNeed, RunContext, no_budget_left};
 
 /// Next step.
 pub(super) enum NextStep {
@@ -55,6 +55,7 @@ pub(super) enum StepDecision {
 
 pub(super) fn decided(
     context: &RunContext,
+    budgets: &mut RunBudgets<'_>,
     state: &HankweaveState,
     thread: &ThreadTip<'_>,
 ) -> Result<StepDecision, RunError> {
@@ -65,6 +66,15 @@ pub(super) fn decided(
             StepDecision::Next(NextStep::Codon(entry, rig))
         }
         Decision::Ask(entry) => {
+            // Without budget an approval would start nothing.
+            match no_budget_left(&budgets.limits(state, &entry)) {
+                None => {}
+                Some(NoBudget::Ends) => return Ok(StepDecision::Next(NextStep::Codon(entry, None))),
+                Some(NoBudget::Pauses(why)) => {
+                    let paused = pause(context, entry.codon_id, InterruptedBy::Ceiling, why);
+                    return Ok(StepDecision::Over(RunResult::Paused(paused)));
+                }
+            }
             let question = approval::question(context, &entry);
             match approval::can_be_asked(context) {
                 true => StepDecision::Next(NextStep::Asked(entry, question)),

@@ -7,6 +7,7 @@ use hankweave_core::codon::UnloadReason;
 use hankweave_core::cost::Usd;
 use hankweave_core::sentinel::model::{Conversation, Exchange};
 use hankweave_core::sentinel::{Ask, Firing, SentinelAnswer};
+use hankweave_core::view::excerpt;
 use hankweave_core::wire::{Event, SentinelTokens};
 
 use super::super::call::CallError;
@@ -15,6 +16,9 @@ use super::super::model::{AnswerCheck, Bill, PendingQuestion};
 use super::super::{Context, SentinelBackend, SentinelRequest};
 use super::SentinelLoop;
 use crate::state_manager::Ticket;
+
+/// Longest answer or failure in the state document, in bytes.
+const MOST_WORDS: usize = 240;
 
 /// Which sentinel it was, how often it was triggered and on how many events it acts.
 #[derive(Clone, Copy)]
@@ -202,7 +206,11 @@ impl SentinelLoop {
 
     /// Its costs are durable before an answer is kept.
     async fn answered(&mut self, turn: Turn, answer: SentinelAnswer, cost: Usd) {
-        self.sentinels[turn.index].failures.succeeded();
+        let one = &mut self.sentinels[turn.index];
+        one.failures.succeeded();
+        if one.reports.outputs.unwrap_or(true) && !answer.text.trim().is_empty() {
+            one.tracked.last_answer = Some(excerpt(&answer.text, MOST_WORDS));
+        }
         let recorded = self.paid(turn.index, cost).await;
         if answer.text.is_empty() {
             self.sentinels[turn.index].busy = false;
@@ -242,10 +250,12 @@ impl SentinelLoop {
             true => format!("sentinel {id} asks for `{word}`{why}"),
             false => format!("sentinel {id} asks for `{word}`, which the hank does not allow (mayAsk){why}"),
         };
+        let request = match may && !is_late {
+            true => SentinelRequest::Asked(ask, format!("sentinel {id}{why}")),
+            false => SentinelRequest::Refused(message.clone()),
+        };
         context.publish(Event::Info { message }).await;
-        if may && !is_late {
-            (context.demand)(SentinelRequest::Asked(ask, format!("sentinel {id}{why}")));
-        }
+        (context.demand)(request);
     }
 
     async fn unanswered(&mut self, index: usize, error: &CallError) {
@@ -272,6 +282,7 @@ impl SentinelLoop {
             one.loadable.config.fails_its_codon(),
         );
         if told {
+            self.sentinels[index].tracked.last_failure = Some(excerpt(&message, MOST_WORDS));
             self.context.publish(event).await;
         }
         match unloaded {

@@ -1,0 +1,105 @@
+//! What a codon and a loop ask for besides limits and programs, in words.
+
+use std::time::Duration;
+
+use hankweave_core::hank::{
+    Check, CodonConfig, Hank, LoopConfig, OnFailure, PromptSource, Requires, TerminateOn,
+};
+use hankweave_core::time::short_duration;
+
+use crate::report::counted;
+
+/// Returns a line for each thing that a codon asks for.
+pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig) -> Vec<String> {
+    let list = |what: &str, patterns: &[String]| {
+        (!patterns.is_empty()).then(|| format!("{what} {}", patterns.join(", ")))
+    };
+    let results: Vec<String> = codon
+        .output_files
+        .iter()
+        .flat_map(|item| item.copy.clone())
+        .collect();
+    let variables: Vec<String> = codon.env.keys().cloned().collect();
+    let requires = hank.required_of(codon).map(|required| match required {
+        Requires::Nothing => "may do nothing at all (requires)".to_owned(),
+        other => format!("has to leave {} (requires)", other.words()),
+    });
+    [
+        requires,
+        codon.check.as_ref().map(of_check),
+        of_failure(codon),
+        codon.exhaust_with_prompt.as_ref().map(|_| {
+            let most = codon.max_extensions.unwrap_or(100);
+            format!("continues with exhaustWithPrompt, {} at most", times(most))
+        }),
+        codon.append_system_prompt.as_ref().map(|added| match added {
+            PromptSource::Files(files) => format!("adds {} to the system prompt", files.join(", ")),
+            PromptSource::Text(text) => format!("adds {} B to the system prompt", text.len()),
+        }),
+        list("sets", &variables),
+        codon
+            .auto_compact
+            .filter(|may| *may)
+            .map(|_| "may compact its context (autoCompact)".to_owned()),
+        codon
+            .shim_idle_timeout
+            .map(|most| format!("may be silent for {} (shimIdleTimeout)", seconds(most))),
+        codon.settle_seconds.map(|most| {
+            let most = seconds(most);
+            format!("what it left running is ended {most} after the answer (settleSeconds)")
+        }),
+        list("copies as results", &results),
+        list("archives after success", &codon.archive_on_success),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn of_check(check: &Check) -> String {
+    match check.retries.unwrap_or(3) {
+        0 => "fails when its check does not pass (retries: 0)".to_owned(),
+        most => format!(
+            "continues when its check does not pass, {} at most (retries)",
+            times(most)
+        ),
+    }
+}
+
+fn of_failure(codon: &CodonConfig) -> Option<String> {
+    match codon.failure_policy() {
+        OnFailure::Abort => None,
+        OnFailure::Ignore => Some("the run continues when it fails (onFailure)".to_owned()),
+        OnFailure::Retry => {
+            let config = codon.retry_config.unwrap_or_default();
+            let (most, delay) = (times(config.retries().into()), short_duration(config.delay()));
+            Some(format!(
+                "runs again when it fails, {most} at most, the first time after {delay} (onFailure)"
+            ))
+        }
+    }
+}
+
+/// Returns a line for each thing that a loop asks for.
+pub(super) fn of_loop(found: &LoopConfig) -> Vec<String> {
+    let is_checked = matches!(found.terminate_on, TerminateOn::UntilCheckPasses { .. });
+    let is_asked = is_checked || found.stalled_after.is_some();
+    let stalled = found.stalled_after().filter(|_| is_asked).map(|most| {
+        let iterations = counted(usize::try_from(most).unwrap_or(usize::MAX), "iteration");
+        format!("pauses after {iterations} in a row without a change (stalledAfter)")
+    });
+    let archived = &found.archive_on_success;
+    let archived = (!archived.is_empty()).then(|| format!("archives after its end {}", archived.join(", ")));
+    stalled.into_iter().chain(archived).collect()
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
+fn seconds(count: u64) -> String {
+    short_duration(Duration::from_secs(count))
+}
