@@ -111,7 +111,7 @@ impl OpenDirectory {
         granted: bool,
         reason: Option<String>,
     ) -> Result<(), TransitionError> {
-        runner::answer_approval(&self.possession.manager, codon, granted, reason).await
+        runner::answer_approval(&self.possession.manager, codon, granted, reason, None).await
     }
 
     /// A look at how far a rollback has come, for whoever waits for it.

@@ -7,7 +7,7 @@ use super::attempt::{AttemptKey, AttemptState, AttemptView, AttemptWhy};
 use super::item::CheckView;
 use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AnsweredApproval, ProblemView, RunState, RunView, ViewedRun};
-use super::text::{TITLE, excerpt};
+use super::text::{NAME, TITLE, excerpt};
 use super::wait::{WaitKind, WaitView, add};
 use crate::agent::FailureReason;
 use crate::codon::{BudgetExceeded, CheckpointType, CodonStatus, LoopCheck, LoopContext, SentinelState};
@@ -252,7 +252,7 @@ impl RunView {
             codon: answer.codon_id.clone(),
             granted: answer.granted,
             reason: answer.reason.as_deref().map(|reason| excerpt(reason, TITLE)),
-            client: None,
+            client: answer.client.as_deref().map(|client| excerpt(client, NAME)),
             at,
         });
         if self.ask.take().is_none() {

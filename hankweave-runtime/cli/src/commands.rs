@@ -69,6 +69,7 @@ fn read(line: &str) -> StdinCommand {
             codon_id: None,
             granted,
             reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),
+            client: None,
         })
     };
     let start = |id: &str, skip_rig| match CodonId::new(id) {

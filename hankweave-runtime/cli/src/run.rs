@@ -49,13 +49,14 @@ use crate::question::{self, RecoveryChoice};
 use crate::receipt;
 use crate::rehearsal::RehearsalCopy;
 use crate::report::{LiveContext, Reporter, SummaryContext, headline};
-use crate::screen::{come_back, is_drawable};
+use crate::screen::is_drawable;
 use crate::server_log::ServerLog;
 use crate::settings::Configuration;
 use crate::show::EventPrinter;
 use crate::signals::{self, stopped};
 use crate::stopping;
-use crate::toggle;
+use crate::suspend;
+use crate::toggle::Toggle;
 use crate::typed::{CommandEdit, HintCommands, path_word};
 use crate::validate::dry_run;
 
@@ -240,7 +241,7 @@ async fn serve(
 async fn drive(
     start: &Start<'_>,
     hankweave: Hankweave,
-    report: Reporter,
+    mut report: Reporter,
     mut watch: Pin<&mut impl Future<Output = Infallible>>,
     shutdown: &Shutdown,
 ) -> Result<ExitCode, CliError> {
@@ -267,8 +268,6 @@ async fn drive(
     );
     let is_live = matches!(report, Reporter::Live(_));
     let terminal = is_live.then(Keyboard::of_stdin).flatten();
-    let show = EventPrinter::begin(events, report);
-    let waiting = watch_for(notifier.as_ref(), &hankweave, typed);
     let form = if is_live {
         PromptForm::Foot
     } else {
@@ -276,8 +275,16 @@ async fn drive(
     };
     let can_answer = !start.waits && can_answer(start.global, start.args);
     let answers = can_answer.then(|| Answers::new(hankweave.commander(), form, &state()));
-    let asking = ask(answers.as_ref(), hankweave.subscribe());
+    answers
+        .iter()
+        .for_each(|answers| report.put_questions(answers.prompt()));
+    let show = EventPrinter::begin(events, report);
+    let waiting = watch_for(notifier.as_ref(), &hankweave, typed);
+    let listening = answers.as_ref().filter(|_| !is_live);
+    let asking = ask(listening, hankweave.subscribe());
     let obey = commands::obey(commander, shutdown.clone(), typed);
+    let toggle = Toggle::default();
+    let mut toggling = pin!(toggle.answer(terminal.as_ref(), &execution, answers.as_ref()));
     let outcome = tokio::select! {
         outcome = hankweave.run(shutdown.clone()) => outcome,
         never = &mut watch => match never {},
@@ -286,8 +293,8 @@ async fn drive(
         never = stopping => match never {},
         never = waiting => match never {},
         never = asking => match never {},
-        never = toggle::answer(terminal.as_ref(), &execution, answers.as_ref()) => match never {},
-        never = come_back(|| terminal.iter().for_each(Keyboard::again)) => match never {},
+        never = &mut toggling => match never {},
+        never = suspend::answer(terminal.as_ref()) => match never {},
     };
     // The events end when the state manager has stopped, which is part of the run.
     let shown = show.end(async {
@@ -325,6 +332,11 @@ async fn drive(
     }
     if let (Some(notifier), Some(news)) = (&notifier, &news) {
         until_interrupted(notifier.send(news)).await;
+    }
+    // Whoever looks at the whole screen looks on.
+    tokio::select! {
+        never = toggling => match never {},
+        () = toggle.left() => {}
     }
     Ok(ExitCode::from(exit_code(&outcome)))
 }
@@ -388,7 +400,11 @@ fn ending<'a>(
     resume: String,
     log: Option<PathBuf>,
 ) -> SummaryContext<'a> {
-    let checkpoints = path_word(&execution.join(STATE_DIR).join("checkpoints"));
+    let checkpoints = execution.join(STATE_DIR).join("checkpoints");
+    // Typed where the run was started, a short path is the same one.
+    let here = std::env::current_dir().ok();
+    let short = here.as_ref().and_then(|here| checkpoints.strip_prefix(here).ok());
+    let checkpoints = path_word(short.unwrap_or(&checkpoints));
     SummaryContext {
         execution,
         checkpoints: format!("git --git-dir={checkpoints} log --all --oneline"),

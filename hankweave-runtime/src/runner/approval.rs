@@ -63,11 +63,13 @@ pub(crate) async fn record(
     codon_id: &CodonId,
     granted: bool,
     reason: Option<String>,
+    client: Option<String>,
 ) -> Result<(), TransitionError> {
     let answer = Approval {
         codon_id: codon_id.clone(),
         granted,
         reason,
+        client,
         extra: Extra::default(),
     };
     set(manager, Some(answer)).await

@@ -40,6 +40,8 @@ pub enum RunCommand {
         granted: bool,
         /// For the record.
         reason: Option<String>,
+        /// Name of the client that sent it; `None` for the terminal of the run.
+        client: Option<String>,
     },
     /// End the running codon as skipped: its agent is asked to stop, then killed.
     Skip,

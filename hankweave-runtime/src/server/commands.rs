@@ -166,7 +166,7 @@ impl Executor {
                 self.shutdown.force();
                 Ok(ack(CommandOutcome::ShuttingDown))
             }
-            wanted => match run_command(wanted) {
+            wanted => match run_command(wanted, &job.client) {
                 Some(command) => {
                     let accepted = self
                         .commander
@@ -208,7 +208,7 @@ impl Executor {
 }
 
 /// The command for the run, if it is one.
-fn run_command(wanted: &Wanted) -> Option<RunCommand> {
+fn run_command(wanted: &Wanted, client: &str) -> Option<RunCommand> {
     let back = |target, restart: bool| Some(RunCommand::RollBack { target, restart });
     match wanted {
         Wanted::CodonStart {
@@ -219,8 +219,8 @@ fn run_command(wanted: &Wanted) -> Option<RunCommand> {
             skip_rig: *skip_pre_commands,
         }),
         Wanted::CodonNext => Some(RunCommand::Next),
-        Wanted::CodonApprove { codon_id, reason } => Some(answered(codon_id, true, reason)),
-        Wanted::CodonDeny { codon_id, reason } => Some(answered(codon_id, false, reason)),
+        Wanted::CodonApprove { codon_id, reason } => Some(answered(codon_id, true, reason, client)),
+        Wanted::CodonDeny { codon_id, reason } => Some(answered(codon_id, false, reason, client)),
         Wanted::CodonSkip => Some(RunCommand::Skip),
         Wanted::CodonRedo => Some(RunCommand::Redo),
         Wanted::CodonForceStop { reason } => Some(RunCommand::ForceStop {
@@ -246,11 +246,12 @@ fn run_command(wanted: &Wanted) -> Option<RunCommand> {
     }
 }
 
-fn answered(codon_id: &Option<CodonId>, granted: bool, reason: &Option<String>) -> RunCommand {
+fn answered(codon_id: &Option<CodonId>, granted: bool, reason: &Option<String>, client: &str) -> RunCommand {
     RunCommand::Answer {
         codon_id: codon_id.clone(),
         granted,
         reason: reason.clone(),
+        client: Some(client.to_owned()),
     }
 }
 

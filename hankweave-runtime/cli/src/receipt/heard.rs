@@ -12,6 +12,7 @@ use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 use hankweave_runtime::journal::TailLine;
 use serde::Serialize;
 
+use crate::approval_prompt::{answer_words, because, client_name};
 use crate::exit::CliError;
 use crate::recorded::{self, JournalRange, LineSink};
 
@@ -115,16 +116,22 @@ impl Heard {
                 codon_id,
                 reason,
             } => {
-                // An answer is an occasion already: this says who gave it.
-                if answered == self.view.answered {
+                // An answer is an occasion already, which says who gave it, but in a journal of an older version.
+                let is_answer = matches!(command.as_str(), "codon.approve" | "codon.deny");
+                if !is_answer {
                     let codon = codon_id
                         .as_ref()
                         .map(|id| format!(" of {id}"))
                         .unwrap_or_default();
-                    let what = format!("{command}{codon} by {client_id}{}", because(reason.as_deref()));
+                    let client = client_name(client_id);
+                    let what = format!("{command}{codon} by {client}{}", because(reason.as_deref()));
                     self.note(entry.timestamp, what);
-                } else if let Some(newest) = self.occasions.last_mut() {
-                    newest.what.push_str(&format!(" (by {client_id})"));
+                } else if let Some(newest) = self
+                    .occasions
+                    .last_mut()
+                    .filter(|_| answered != self.view.answered)
+                {
+                    newest.what.push_str(&format!(" (by {})", client_name(client_id)));
                 }
             }
             _ => {}
@@ -146,13 +153,9 @@ impl Heard {
             StateEvent::ApprovalSet {
                 approval: Some(answer),
             } => {
-                let verb = if answer.granted { "approved" } else { "denied" };
-                let what = format!(
-                    "{} was {verb}{}",
-                    answer.codon_id,
-                    because(answer.reason.as_deref())
-                );
-                self.note(at, what);
+                let words = answer_words(answer.granted, answer.client.as_deref(), None);
+                let because = because(answer.reason.as_deref());
+                self.note(at, format!("{}: {words}{because}", answer.codon_id));
             }
             _ => {}
         }
@@ -164,10 +167,6 @@ impl Heard {
             self.occasions.remove(0);
         }
     }
-}
-
-fn because(reason: Option<&str>) -> String {
-    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
 impl LineSink for Heard {

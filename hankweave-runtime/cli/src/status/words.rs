@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::document::StateWarning;
+use hankweave_core::document::{RunRecord, StateWarning};
 use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 
@@ -12,6 +12,9 @@ use super::StatusView;
 use crate::recorded::SHORTENED;
 use crate::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
 use crate::screen::{SafeText, local_time, with_local_times};
+
+/// Columns of a command next to its purpose.
+const COMMAND: usize = 48;
 
 impl StatusView<'_> {
     pub(super) fn write(&self, text: &mut SafeText) -> std::fmt::Result {
@@ -23,7 +26,7 @@ impl StatusView<'_> {
             text,
             "run {}: {}, since {}{}",
             run.run_id,
-            with_local_times(&self.drawn.state_words()),
+            with_local_times(&self.state_words(run)),
             local_time(run.start_time),
             run.end_time
                 .map_or_else(String::new, |end| format!(" until {}", local_time(end)))
@@ -65,8 +68,14 @@ impl StatusView<'_> {
         }
         writeln!(
             text,
-            "  this run {} in {}, all runs {}",
+            "  this run {} in {}{}, all runs {}",
             run.spend().display(self.is_lower_bound(run)),
+            // Nobody knows how long the open codon of a run has lasted whose process was gone.
+            if run.open_codon().is_some() && !self.live {
+                "at least "
+            } else {
+                ""
+            },
             report::duration(self.worked(run)),
             state.total_spend().display(self.costs_at_least())
         )?;
@@ -119,10 +128,25 @@ impl StatusView<'_> {
         self.changes.write(text)?;
         for (command, purpose) in self.commands() {
             write!(text, "  ")?;
-            text.styled(AnsiColor::Cyan.on_default(), format_args!("{command:<48}"))?;
-            writeln!(text, " {purpose}")?;
+            text.styled(AnsiColor::Cyan.on_default(), format_args!("{command:<COMMAND$}"))?;
+            // Next to a longer one it would look like a part of the command.
+            let gap = if command.chars().count() > COMMAND {
+                "\n    "
+            } else {
+                " "
+            };
+            writeln!(text, "{gap}{purpose}")?;
         }
         Ok(())
+    }
+
+    /// Returns the state of the newest run in words; a process that is suspended answers nobody.
+    fn state_words(&self, run: &RunRecord) -> String {
+        let suspended = self.suspended.filter(|_| self.is_working(run));
+        suspended.map_or_else(
+            || self.drawn.state_words(),
+            |pid| format!("suspended (process {pid})"),
+        )
     }
 
     /// A codon in one line.

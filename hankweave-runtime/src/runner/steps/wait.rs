@@ -71,10 +71,11 @@ pub(super) async fn idle(
                 codon_id,
                 granted,
                 reason,
+                client,
             } => match awaiting_approval(next, codon_id.as_ref()) {
                 None => answer(reply, Err(Refusal::NotAsked(codon_id))),
                 Some(id) => {
-                    if let Some(turn) = record_approval(context, id, granted, reason, reply).await {
+                    if let Some(turn) = record_approval(context, id, granted, (reason, client), reply).await {
                         return turn;
                     }
                 }
@@ -147,10 +148,10 @@ async fn record_approval(
     context: &RunContext,
     id: &CodonId,
     granted: bool,
-    reason: Option<String>,
+    (reason, client): (Option<String>, Option<String>),
     reply: CommandReply,
 ) -> Option<LoopAction> {
-    let (result, turn) = match approval::record(&context.manager, id, granted, reason).await {
+    let (result, turn) = match approval::record(&context.manager, id, granted, reason, client).await {
         Err(error) => (Err(Refusal::NotRecorded(error)), None),
         Ok(()) if granted => (
             Ok(AcceptedCommand::Starting(id.clone())),

@@ -155,6 +155,7 @@ async fn waits_for_a_person_and_for_a_limit_use_up_no_time() {
             codon_id: None,
             granted: true,
             reason: None,
+            client: None,
         };
         live.send(granted).await.unwrap();
     }
