@@ -20,7 +20,7 @@ use hankweave_runtime::instance_lock::Exclusion;
 use hankweave_runtime::state_manager::Subscription;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::lasting_runtime;
-use hankweave_runtime::world::disk::RealDisk;
+use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::make_new_files_private;
 use hankweave_runtime::{
     Builder, ExecutionDir, Hankweave, OpenExecutionError, OutputDirectory, Recovery, RunOptions, RunOutcome,
@@ -394,17 +394,20 @@ fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
     }
 }
 
+/// Returns a path as it is typed where the run was started, which is shorter for one below.
+fn from_here(path: PathBuf) -> PathBuf {
+    let here = RealDisk.real_path(Path::new(".")).ok();
+    let below = here.and_then(|here| Some(path.strip_prefix(here).ok()?.to_owned()));
+    below.unwrap_or(path)
+}
+
 fn ending<'a>(
     execution: &'a Path,
     typed: &HintCommands,
     resume: String,
     log: Option<PathBuf>,
 ) -> SummaryContext<'a> {
-    let checkpoints = execution.join(STATE_DIR).join("checkpoints");
-    // Typed where the run was started, a short path is the same one.
-    let here = std::env::current_dir().ok();
-    let short = here.as_ref().and_then(|here| checkpoints.strip_prefix(here).ok());
-    let checkpoints = path_word(short.unwrap_or(&checkpoints));
+    let checkpoints = path_word(&from_here(execution.join(STATE_DIR).join("checkpoints")));
     SummaryContext {
         execution,
         checkpoints: format!("git --git-dir={checkpoints} log --all --oneline"),
@@ -470,7 +473,7 @@ fn failed_log(state: &HankweaveState, directory: &ExecutionDir) -> Option<PathBu
     match newest.as_ref() {
         CodonExecution::Failed(failed) => {
             let log = failed.agent_log_path.as_ref()?;
-            Some(directory.state_dir().join(log))
+            Some(from_here(directory.state_dir().join(log)))
         }
         _ => None,
     }

@@ -122,7 +122,7 @@ function Row({ id, item, view, scale, grid, chosen, coming, address }: RowProps)
   const newest = own.at(-1);
   const spent = attempts.reduce((sum, [, each]) => sum + each.cost + (each.sentinels ?? 0), item.earlier?.cost ?? 0);
   const atLeast = attempts.some(([, each]) => each.atLeast) || item.earlier?.atLeast;
-  const lasted = attempts.reduce((sum, [, each]) => sum + (each.durationMs ?? time(each.ended, scale.to) - time(each.began, scale.to)), 0);
+  const lasted = attempts.reduce((sum, [, each]) => sum + (each.durationMs ?? time(each.ended, scale.to) - time(each.began, scale.to) - (each.suspendedMs ?? 0)), 0);
   const shape = shapeOf(view, id, item, newest?.[1]);
   const more = item.kind === "loop" ? position(item) : item.asks && !newest ? "asks you" : "";
   const isLast = item.in !== undefined && view.items?.[item.in]?.order?.at(-1) === id;

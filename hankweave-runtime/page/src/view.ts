@@ -18,6 +18,7 @@ export interface Attempt {
   began?: string;
   ended?: string;
   durationMs?: number;
+  suspendedMs?: number;
   rigMs?: number;
   why?: { kind: string; message?: string; retriable?: boolean; until?: string };
   budget?: string;

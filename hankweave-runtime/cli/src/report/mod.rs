@@ -123,13 +123,12 @@ impl Reporter {
 
     /// Says where the run can be watched, and the command that prints the address with its token: what is printed here is kept in logs.
     pub(crate) fn page(&self, address: &str, whole: &str) {
-        let more = match self {
-            Self::Live(_) => "keys: t shows the run on the whole screen\n",
-            Self::Plain(_) | Self::Json(_) | Self::Quiet => "",
-        };
-        if !self.is_quiet() {
-            print_message(&format!("page: {address} (`{whole}` prints the whole address)"));
-            print_stderr(more);
+        if self.is_quiet() {
+            return;
+        }
+        print_message(&format!("page: {address} (`{whole}` prints the whole address)"));
+        if let Self::Live(_) = self {
+            print_message("keys: t shows the run on the whole screen");
         }
     }
 

@@ -13,7 +13,8 @@ use hankweave_runtime::{CodonSummary, RehearsedStep, RunOutcome, RunResult};
 use super::colours::style_of;
 use super::words::{at_its_budget, codon_line, counted, duration, id_width, standing};
 use crate::left_out::LeftOut;
-use crate::screen::{SafeText, with_local_times};
+use crate::screen::{SafeText, message_columns, with_local_times};
+use crate::wrap::wrap;
 
 /// Input of the summary besides the outcome.
 #[derive(Debug)]
@@ -53,8 +54,15 @@ impl SummaryContext<'_> {
 
     fn write(&self, outcome: &RunOutcome, with_codons: bool, text: &mut SafeText) -> std::fmt::Result {
         writeln!(text)?;
-        text.styled(Style::new().bold(), with_local_times(&headline(outcome)))?;
-        writeln!(text)?;
+        let headline = with_local_times(&headline(outcome));
+        let lines = match message_columns() {
+            Some(columns) => wrap(&headline, columns),
+            None => vec![headline],
+        };
+        for line in lines {
+            text.styled(Style::new().bold(), line)?;
+            writeln!(text)?;
+        }
         if with_codons {
             let width = id_width(outcome.codons.iter().map(|codon| &codon.codon_id));
             outcome

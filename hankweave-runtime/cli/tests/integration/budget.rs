@@ -447,7 +447,7 @@ fn the_ceiling_of_the_command_line_holds_over_runs_and_nothing_starts_beyond_it(
     finished.expect_code(3);
     assert!(
         finished.stderr.contains(
-            "Paused before b: the budget of the whole is used up: used $0.3000 of $0.3000; 1 codon"
+            "Paused before b: the budget of the whole is used up: used $0.3000 of $0.3000; 1 of 3 codons"
         ),
         "{finished}"
     );

@@ -19,7 +19,7 @@ fn failing(project: &TestProject) {
     project.write_hank(&json!({"hank": [codon("one", &works), looped, codon("three", &fails)]}));
 }
 
-// covers: CLI-24, CLI-26
+// covers: CLI-24
 #[test]
 fn codons_count_once_over_all_runs_and_on_every_screen() {
     let project = project();

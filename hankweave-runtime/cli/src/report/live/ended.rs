@@ -39,8 +39,10 @@ pub(super) fn write(view: &RunView, codon: &CodonId, notes: &CodonNotes, said: &
         write_below(&why, said)?;
     }
     for line in tail(view, codon, key) {
-        said.styled(Style::new().dimmed(), format_args!("    │ {line}"))?;
-        writeln!(said)?;
+        for part in wrap(line, columns().saturating_sub(6).max(20)) {
+            said.styled(Style::new().dimmed(), format_args!("    │ {part}"))?;
+            writeln!(said)?;
+        }
     }
     Ok(())
 }
